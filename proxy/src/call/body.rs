@@ -1,0 +1,92 @@
+//! The chat-completions request body as the gate reads it: one strict pass that builds no tree and borrows
+//! everything (specification §4.4, decisions D31, D34, D62).
+//!
+//! The upstream gets the caller's exact bytes, so what is read here must be what any other JSON parser would read:
+//! a body that two parsers could read differently is refused, because it could hide `n` or `stream`. That is
+//! why the scanner is our own. `serde_json` skips a value without checking its UTF-8, its surrogate pairs or its
+//! depth, lets the last of two equal keys win, and gives no size of a string before it is unescaped into memory.
+//!
+//! When several things are wrong, the answer is fixed, whatever their order in the body:
+//! 1. it is not one JSON object in valid UTF-8 (the first such flaw);
+//! 2. its keys are ambiguous: one appears twice, or comes close to a key that the gate reads (the first such key);
+//! 3. `missing_model`; 4. `missing_messages`; 5. `stream_not_supported`;
+//! 6. a value is of the wrong type or out of range, in the order `stream`, `model`, `messages`, `n`,
+//!    `max_completion_tokens`, `max_tokens`, `service_tier`.
+//!
+//! The first two come first because until they are settled nobody can say what the other keys hold.
+
+mod error;
+mod fields;
+mod key;
+mod part;
+mod prompt;
+mod scan;
+mod text;
+
+pub use error::BodyError;
+
+use fields::Fields;
+use scan::Scanner;
+use std::borrow::Cow;
+
+/// Completion tokens allowed for when the caller sets no limit (specification, Constants).
+pub const COMPLETION_TOKENS_DEFAULT: u64 = 1024;
+/// Largest `max_tokens` and `max_completion_tokens` (decision D62).
+pub const COMPLETION_TOKENS_MAX: u64 = 10_000_000;
+/// Largest `n` (decision D34).
+pub const N_MAX: u64 = 128;
+/// Longest `model`, in bytes.
+pub const MODEL_BYTES_MAX: usize = 256;
+/// Longest `service_tier`, in bytes.
+pub const SERVICE_TIER_BYTES_MAX: usize = 64;
+
+/// What the gate needs to know of a chat-completions body; everything borrows from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChatBody<'a> {
+    /// The model, unescaped: 1 to [`MODEL_BYTES_MAX`] bytes without control characters.
+    pub model: Cow<'a, str>,
+    /// The service tier asked for, unless absent or `null`.
+    pub service_tier: Option<Cow<'a, str>>,
+    /// UTF-8 bytes of everything billed as prompt text (decision D31); never fewer than the provider can bill.
+    pub prompt_bytes: u64,
+    /// Image parts in the messages.
+    pub image_parts: u64,
+    /// Audio parts in the messages, earlier audio answers that they refer to included.
+    pub audio_parts: u64,
+    /// File parts in the messages.
+    pub file_parts: u64,
+    /// `max_completion_tokens`, else `max_tokens`, else [`COMPLETION_TOKENS_DEFAULT`].
+    pub completion_tokens: u64,
+    /// How many completions are asked for: 1 to [`N_MAX`].
+    pub n: u64,
+    /// Whether an audio answer is asked for: `modalities` has `audio`, or `audio` is set.
+    pub audio_output: bool,
+    /// Whether a web search is asked for: `web_search_options` is set.
+    pub web_search: bool,
+}
+
+/// Reads a request body.
+///
+/// # Errors
+/// [`BodyError`] says what is wrong with it, in the precedence given in the head of this file.
+pub fn parse(bytes: &[u8]) -> Result<ChatBody<'_>, BodyError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| BodyError::NotUtf8 {
+        at: error.valid_up_to(),
+    })?;
+    if text.starts_with('\u{FEFF}') {
+        return Err(BodyError::ByteOrderMark);
+    }
+    let mut scanner = Scanner::new(text);
+    match scanner.peek() {
+        Some(b'{') => {}
+        Some(_) => return Err(BodyError::NotAnObject),
+        None => return Err(BodyError::Empty),
+    }
+    let mut fields = Fields::default();
+    scanner.object(|scanner, key| fields.read(scanner, key))?;
+    scanner.finish()?;
+    fields.judge()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Keys as a careless parser reads them, and keys as an error message may quote them.
+
+use std::borrow::Cow;
+
+/// Most characters of a caller's key in an error message.
+const QUOTED_CHARS_MAX: usize = 64;
+
+/// The key that a parser blind to case, or one that ends strings at a NUL, would see: `Stream`, `ſtream` and
+/// `stream\0x` all become `stream`. Go's `encoding/json`, for one, matches keys that way, `ſ` and `K` (the Kelvin
+/// sign) included.
+pub(super) fn folded(key: Cow<'_, str>) -> Cow<'_, str> {
+    let plain = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase() && byte != 0;
+    if key.bytes().all(plain) {
+        return key;
+    }
+    let seen = key.split('\0').next().unwrap_or_default();
+    seen.chars()
+        .flat_map(char::to_uppercase)
+        .flat_map(char::to_lowercase)
+        .collect()
+}
+
+/// The key for an error message: shortened, control characters replaced.
+pub(super) fn quotable(key: &str) -> String {
+    let mut chars = key.chars();
+    let clean = |c: char| {
+        if c.is_control() {
+            char::REPLACEMENT_CHARACTER
+        } else {
+            c
+        }
+    };
+    let mut quoted: String = chars.by_ref().take(QUOTED_CHARS_MAX).map(clean).collect();
+    if chars.next().is_some() {
+        quoted.push('…');
+    }
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folds_what_careless_parsers_take_for_the_same_key() {
+        for key in [
+            "stream",
+            "Stream",
+            "STREAM",
+            "\u{17f}tream",
+            "\u{fb06}ream",
+            "stream\0",
+            "STREAM\0n",
+        ] {
+            assert_eq!(folded(key.into()), "stream", "{key:?}");
+        }
+        assert_eq!(
+            folded("max_to\u{212a}ens".into()),
+            "max_tokens",
+            "the Kelvin sign is a K"
+        );
+        for key in ["", "stream ", "_stream", "streams", "ström"] {
+            assert_eq!(folded(key.into()), key, "{key:?} is another key");
+        }
+    }
+
+    #[test]
+    fn plain_keys_are_not_copied() {
+        assert!(matches!(folded("max_completion_tokens".into()), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn quoted_keys_are_short_and_clean() {
+        assert_eq!(quotable("a\r\nb\u{85}"), "a\u{fffd}\u{fffd}b\u{fffd}");
+        assert_eq!(quotable(&"é".repeat(64)), "é".repeat(64));
+        assert_eq!(quotable(&"é".repeat(65)), format!("{}…", "é".repeat(64)));
+    }
+}

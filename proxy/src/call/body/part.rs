@@ -1,0 +1,124 @@
+//! One part of a message's content: text, or an image, audio or file, which counts as one part and not by its bytes.
+
+use super::key::folded;
+use super::prompt::Prompt;
+use super::scan::{Scan, Scanner, Value};
+
+/// Members of a media object that hold its payload or say how to read it.
+const PAYLOADS: &[&str] = &["url", "data", "file_data", "file_id", "detail", "format"];
+
+/// What the `type` of a part says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Image,
+    Audio,
+    File,
+    /// None of these, or more than one `type`: the part counts as it stands.
+    Unknown,
+}
+
+/// The members of one name (`image_url`, `input_audio` or `file`) in a part.
+#[derive(Debug, Clone, Copy, Default)]
+struct Media {
+    /// How many there are.
+    count: usize,
+    /// The bytes that they take in the body.
+    whole: usize,
+    /// Of these, what counts beside the payload, such as a file name.
+    beside: usize,
+}
+
+/// A part, read.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    kind: Option<Kind>,
+    /// Its text and its unknown members.
+    text: Prompt,
+    image: Media,
+    audio: Media,
+    file: Media,
+}
+
+impl Part {
+    /// Reads the object that starts here.
+    pub(super) fn read(scanner: &mut Scanner<'_>) -> Result<Self, super::BodyError> {
+        let mut part = Self::default();
+        scanner.object(|scanner, key| match &*folded(key.decode()?) {
+            "type" => part.read_kind(scanner),
+            "text" | "refusal" => part.text.text(scanner),
+            "image_url" => part.image.read(scanner),
+            "input_audio" => part.audio.read(scanner),
+            "file" => part.file.read(scanner),
+            _ => part.text.member(scanner, key),
+        })?;
+        Ok(part)
+    }
+
+    /// Adds what the part counts; `whole` is what it takes in the body. Media count as parts whatever the `type`
+    /// says, but only the payload that belongs to the `type` is free.
+    pub(super) fn add_to(&self, prompt: &mut Prompt, whole: usize) {
+        let kind = self.kind.unwrap_or(Kind::Unknown);
+        let media = [
+            (Kind::Image, &self.image),
+            (Kind::Audio, &self.audio),
+            (Kind::File, &self.file),
+        ];
+        let media_bytes = media.map(|(own, media)| if own == kind { media.beside } else { media.whole });
+        prompt.bytes += match kind {
+            Kind::Unknown => whole,
+            _ => self.text.bytes + media_bytes.iter().sum::<usize>(),
+        };
+        let [images, audios, files] = media.map(|(own, media)| media.count.max(usize::from(own == kind)));
+        prompt.images += images;
+        prompt.audios += audios;
+        prompt.files += files;
+    }
+
+    /// Reads the value of `type`.
+    fn read_kind(&mut self, scanner: &mut Scanner<'_>) -> Scan {
+        let kind = match scanner.value()? {
+            Value::Text(text) => match &*text.decode()? {
+                "text" | "refusal" | "input_text" => Kind::Text,
+                "image_url" => Kind::Image,
+                "input_audio" => Kind::Audio,
+                "file" => Kind::File,
+                _ => Kind::Unknown,
+            },
+            _ => Kind::Unknown,
+        };
+        self.kind = Some(if self.kind.is_none() { kind } else { Kind::Unknown });
+        Ok(())
+    }
+}
+
+impl Media {
+    /// Reads the value of a media member: an object with the payload, or the payload itself.
+    fn read(&mut self, scanner: &mut Scanner<'_>) -> Scan {
+        let start = scanner.at();
+        let mut beside = Prompt::default();
+        match scanner.peek() {
+            Some(b'"') => scanner.skip()?,
+            Some(b'{') => scanner.object(|scanner, key| match &*folded(key.decode()?) {
+                name if PAYLOADS.contains(&name) => free_string(&mut beside, scanner),
+                "filename" => beside.text(scanner),
+                _ => beside.member(scanner, key),
+            })?,
+            Some(b'n') => return scanner.skip(),
+            _ => beside.json(scanner)?,
+        }
+        self.count += 1;
+        self.whole += scanner.at() - start;
+        self.beside += beside.bytes;
+        Ok(())
+    }
+}
+
+/// Reads a value that is free when it is a string; payloads are.
+fn free_string(prompt: &mut Prompt, scanner: &mut Scanner<'_>) -> Scan {
+    if scanner.peek() == Some(b'"') {
+        scanner.skip()
+    } else {
+        prompt.json(scanner)
+    }
+}

@@ -1,0 +1,161 @@
+//! The size of the prompt (decision D31): what is not known to be free counts.
+//!
+//! A string at a place where OpenAI bills text counts its UTF-8 bytes once unescaped. Roles and `type` words are free
+//! when they are among the known ones. Media payloads are free, their part counts instead. Everything else counts
+//! the bytes that it takes in the body, keys of unknown members included: text cannot be hidden in a field that
+//! this file does not know. Ids of tool calls count as text, since nothing says that the model does not see them.
+//!
+//! All of several equal keys count, and keys count like those that they fold to (`key::folded`): whichever of them
+//! another parser reads, it is in the sum. So an odd body can only become dearer.
+
+use super::key::folded;
+use super::part::Part;
+use super::scan::{Scan, Scanner, Value};
+use super::text::Text;
+
+/// Values of `role`; they are not billed as text.
+const ROLES: &[&str] = &["user", "assistant", "system", "developer", "tool", "function"];
+/// Values of `tool_choice` and the older `function_call`.
+const CHOICES: &[&str] = &["auto", "none", "required"];
+/// Values of the `type` of a tool call.
+const CALL_TYPES: &[&str] = &["function", "custom"];
+
+/// What a prompt holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Prompt {
+    /// Bytes billed as text.
+    pub bytes: usize,
+    /// Image parts.
+    pub images: usize,
+    /// Audio parts.
+    pub audios: usize,
+    /// File parts.
+    pub files: usize,
+}
+
+impl Prompt {
+    /// Reads an element of `messages` that is an object.
+    pub(super) fn message(&mut self, scanner: &mut Scanner<'_>) -> Scan {
+        scanner.object(|scanner, key| match &*folded(key.decode()?) {
+            "role" => self.word(scanner, ROLES),
+            "content" => self.content(scanner),
+            "name" | "refusal" | "tool_call_id" => self.text(scanner),
+            "tool_calls" => self.each(scanner, Self::call),
+            "function_call" => self.function(scanner),
+            "audio" => self.earlier_audio(scanner),
+            "annotations" => self.json(scanner),
+            _ => self.member(scanner, key),
+        })
+    }
+
+    /// Reads the value of `tool_choice` or of the older top-level `function_call`.
+    pub(super) fn choice(&mut self, scanner: &mut Scanner<'_>) -> Scan {
+        self.word(scanner, CHOICES)
+    }
+
+    /// Reads the value of `prediction`.
+    pub(super) fn prediction(&mut self, scanner: &mut Scanner<'_>) -> Scan {
+        self.fields(scanner, |prompt, scanner, key, name| match name {
+            "type" => prompt.word(scanner, &["content"]),
+            "content" => prompt.content(scanner),
+            _ => prompt.member(scanner, key),
+        })
+    }
+
+    /// Reads a value that counts as text when it is a string.
+    pub(super) fn text(&mut self, scanner: &mut Scanner<'_>) -> Scan {
+        let start = scanner.at();
+        match scanner.value()? {
+            Value::Null => {}
+            Value::Text(text) => self.bytes += text.bytes,
+            _ => self.bytes += scanner.at() - start,
+        }
+        Ok(())
+    }
+
+    /// Reads a value that counts as it stands, unless it is `null`.
+    pub(super) fn json(&mut self, scanner: &mut Scanner<'_>) -> Scan {
+        self.word(scanner, &[])
+    }
+
+    /// Reads the value of `key`; both count as they stand.
+    pub(super) fn member(&mut self, scanner: &mut Scanner<'_>, key: Text<'_>) -> Scan {
+        scanner.skip()?;
+        self.bytes += scanner.at() - key.at;
+        Ok(())
+    }
+
+    /// Reads a value that is free when it is one of `free`, or `null`.
+    fn word(&mut self, scanner: &mut Scanner<'_>, free: &[&str]) -> Scan {
+        let start = scanner.at();
+        match scanner.value()? {
+            Value::Null => {}
+            Value::Text(text) if free.contains(&text.raw) => {}
+            _ => self.bytes += scanner.at() - start,
+        }
+        Ok(())
+    }
+
+    /// Reads the content of a message: a string, or an array of parts.
+    fn content(&mut self, scanner: &mut Scanner<'_>) -> Scan {
+        self.each(scanner, |prompt, scanner| {
+            let start = scanner.at();
+            let part = Part::read(scanner)?;
+            part.add_to(prompt, scanner.at() - start);
+            Ok(())
+        })
+    }
+
+    /// Reads a tool call.
+    fn call(&mut self, scanner: &mut Scanner<'_>) -> Scan {
+        self.fields(scanner, |prompt, scanner, key, name| match name {
+            "id" => prompt.text(scanner),
+            "type" => prompt.word(scanner, CALL_TYPES),
+            "function" | "custom" => prompt.function(scanner),
+            _ => prompt.member(scanner, key),
+        })
+    }
+
+    /// Reads the function of a tool call: `arguments` in a function, `input` in a custom tool.
+    fn function(&mut self, scanner: &mut Scanner<'_>) -> Scan {
+        self.fields(scanner, |prompt, scanner, key, name| match name {
+            "name" | "arguments" | "input" => prompt.text(scanner),
+            _ => prompt.member(scanner, key),
+        })
+    }
+
+    /// Reads the `audio` of an assistant's message: it puts an earlier audio answer back into the prompt.
+    fn earlier_audio(&mut self, scanner: &mut Scanner<'_>) -> Scan {
+        let before = self.bytes;
+        self.json(scanner)?;
+        self.audios += usize::from(self.bytes > before);
+        Ok(())
+    }
+
+    /// Reads an array whose objects are read by `object`; strings in it, or in its place, are text.
+    fn each(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        object: impl Fn(&mut Self, &mut Scanner<'_>) -> Scan,
+    ) -> Scan {
+        if scanner.peek() != Some(b'[') {
+            return self.text(scanner);
+        }
+        scanner.array(|scanner| match scanner.peek() {
+            Some(b'{') => object(self, scanner),
+            _ => self.text(scanner),
+        })
+    }
+
+    /// Reads an object whose members are read by `member`, which gets their key as it stands and folded. Anything else counts.
+    fn fields(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        member: impl Fn(&mut Self, &mut Scanner<'_>, Text<'_>, &str) -> Scan,
+    ) -> Scan {
+        if scanner.peek() != Some(b'{') {
+            return self.text(scanner);
+        }
+        scanner.object(|scanner, key| member(self, scanner, key, &folded(key.decode()?)))
+    }
+}

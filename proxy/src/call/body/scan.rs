@@ -1,0 +1,236 @@
+//! A strict JSON scanner (RFC 8259) over text that is known to be UTF-8. It checks everything and keeps nothing.
+
+use super::error::BodyError;
+use super::text::{Text, escape, plain_run};
+
+/// Deepest nesting (decision D34); the body's own braces are level 1. It bounds the recursion as well.
+pub(super) const DEPTH_MAX: u32 = 128;
+/// A number without exponent that is at most this long fits a double.
+const PLAIN_NUMBER_BYTES: usize = 300;
+
+/// What a reading step returns.
+pub(super) type Scan = Result<(), BodyError>;
+
+/// A value of the body.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Value<'a> {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number, as it stands there.
+    Number(&'a str),
+    /// A string.
+    Text(Text<'a>),
+    /// An array or an object.
+    Nested,
+}
+
+/// A place in the body. It rests on the first byte of a token, or at the end.
+#[derive(Debug)]
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    depth: u32,
+}
+
+impl<'a> Scanner<'a> {
+    /// At the first token of `text`.
+    pub(super) fn new(text: &'a str) -> Self {
+        let mut scanner = Self {
+            text,
+            at: 0,
+            depth: 0,
+        };
+        scanner.skip_space();
+        scanner
+    }
+
+    /// The offset of the next byte.
+    pub(super) const fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The next byte.
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Nothing may be left.
+    pub(super) fn finish(mut self) -> Scan {
+        self.skip_space();
+        if self.at == self.text.len() {
+            Ok(())
+        } else {
+            Err(BodyError::TrailingData { at: self.at })
+        }
+    }
+
+    /// Reads the object that starts here. `member` is called with each key, stands at the value and has to read it.
+    pub(super) fn object(&mut self, mut member: impl FnMut(&mut Self, Text<'a>) -> Scan) -> Scan {
+        self.nested(b'{', b'}', |scanner| {
+            let key = scanner.string()?;
+            scanner.skip_space();
+            scanner.take(b':')?;
+            scanner.skip_space();
+            member(scanner, key)
+        })
+    }
+
+    /// Reads the array that starts here. `element` is called at each element and has to read it.
+    pub(super) fn array(&mut self, element: impl FnMut(&mut Self) -> Scan) -> Scan {
+        self.nested(b'[', b']', element)
+    }
+
+    /// Reads any value.
+    pub(super) fn value(&mut self) -> Result<Value<'a>, BodyError> {
+        match self.peek() {
+            Some(b'"') => self.string().map(Value::Text),
+            Some(b'{') => self
+                .object(|scanner, _key| scanner.skip())
+                .map(|()| Value::Nested),
+            Some(b'[') => self.array(Self::skip).map(|()| Value::Nested),
+            Some(b'-' | b'0'..=b'9') => self.number().map(Value::Number),
+            Some(b't') => self.literal("true", Value::Bool(true)),
+            Some(b'f') => self.literal("false", Value::Bool(false)),
+            Some(b'n') => self.literal("null", Value::Null),
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// Reads any value and forgets it.
+    pub(super) fn skip(&mut self) -> Scan {
+        self.value().map(|_| ())
+    }
+
+    /// What arrays and objects share: the brackets, the commas and the depth.
+    fn nested(&mut self, open: u8, close: u8, mut item: impl FnMut(&mut Self) -> Scan) -> Scan {
+        self.take(open)?;
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(BodyError::TooDeep);
+        }
+        self.skip_space();
+        if self.peek() != Some(close) {
+            loop {
+                item(self)?;
+                self.skip_space();
+                match self.peek() {
+                    Some(b',') => self.at += 1,
+                    Some(byte) if byte == close => break,
+                    _ => return Err(self.unexpected()),
+                }
+                self.skip_space();
+            }
+        }
+        self.at += 1;
+        self.depth -= 1;
+        Ok(())
+    }
+
+    /// Reads a string.
+    fn string(&mut self) -> Result<Text<'a>, BodyError> {
+        let at = self.at;
+        self.take(b'"')?;
+        let bytes = self.text.as_bytes();
+        let mut saved = 0;
+        loop {
+            self.at += plain_run(&bytes[self.at..]);
+            match bytes.get(self.at) {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    let (c, taken) = escape(bytes, self.at)?;
+                    self.at += taken;
+                    saved += taken - c.len_utf8();
+                }
+                Some(_) => return Err(BodyError::ControlCharacter { at: self.at }),
+                None => return Err(BodyError::Truncated),
+            }
+        }
+        let raw = &self.text[at + 1..self.at];
+        self.at += 1;
+        Ok(Text {
+            raw,
+            at,
+            bytes: raw.len() - saved,
+        })
+    }
+
+    /// Reads a number.
+    fn number(&mut self) -> Result<&'a str, BodyError> {
+        let at = self.at;
+        self.take_if(|byte| byte == b'-');
+        let leading_zero = self.take_if(|byte| byte == b'0');
+        let digits = self.digits();
+        let mut good = leading_zero != (digits > 0);
+        if self.take_if(|byte| byte == b'.') {
+            good &= self.digits() > 0;
+        }
+        let exponent = self.take_if(|byte| byte == b'e' || byte == b'E');
+        if exponent {
+            self.take_if(|byte| byte == b'+' || byte == b'-');
+            good &= self.digits() > 0;
+        }
+        let number = &self.text[at..self.at];
+        if !good {
+            return Err(BodyError::BadNumber { at });
+        }
+        if (exponent || number.len() > PLAIN_NUMBER_BYTES) && !number.parse().is_ok_and(f64::is_finite) {
+            return Err(BodyError::NumberTooLarge { at });
+        }
+        Ok(number)
+    }
+
+    /// Takes all digits that follow and counts them.
+    fn digits(&mut self) -> usize {
+        let rest = &self.text.as_bytes()[self.at..];
+        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += count;
+        count
+    }
+
+    /// Reads `word`, which stands for `value`.
+    fn literal(&mut self, word: &str, value: Value<'a>) -> Result<Value<'a>, BodyError> {
+        let rest = &self.text.as_bytes()[self.at..];
+        if rest.starts_with(word.as_bytes()) {
+            self.at += word.len();
+            return Ok(value);
+        }
+        self.at += rest
+            .iter()
+            .zip(word.as_bytes())
+            .take_while(|(got, wanted)| got == wanted)
+            .count();
+        Err(self.unexpected())
+    }
+
+    /// Takes the next byte, which must be `byte`.
+    fn take(&mut self, byte: u8) -> Scan {
+        if self.take_if(|next| next == byte) {
+            Ok(())
+        } else {
+            Err(self.unexpected())
+        }
+    }
+
+    /// Takes the next byte if it is `wanted`.
+    fn take_if(&mut self, wanted: impl Fn(u8) -> bool) -> bool {
+        let taken = self.peek().is_some_and(wanted);
+        self.at += usize::from(taken);
+        taken
+    }
+
+    /// Skips JSON's white space, and no other.
+    fn skip_space(&mut self) {
+        while self.take_if(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t')) {}
+    }
+
+    /// The error for the byte that stands here, or for the end.
+    fn unexpected(&self) -> BodyError {
+        if self.at < self.text.len() {
+            BodyError::Unexpected { at: self.at }
+        } else {
+            BodyError::Truncated
+        }
+    }
+}

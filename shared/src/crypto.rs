@@ -1,0 +1,13 @@
+//! Secrets: virtual and API keys exist only as SHA-256 hashes, provider keys only sealed.
+
+pub mod api_key;
+pub mod seal;
+pub mod virtual_key;
+
+use sha2::{Digest, Sha256};
+
+/// The SHA-256 of a secret in hex: the only form in which a key is stored or looked up.
+#[must_use]
+pub fn sha256_hex(secret: &[u8]) -> String {
+    hex::encode(Sha256::digest(secret))
+}

@@ -1,0 +1,12 @@
+//! Nouns and rules, without I/O: what an amount, a key, a plan, a denial and a decision are.
+
+pub mod amount;
+pub mod cap;
+pub mod denial;
+pub mod id;
+pub mod mode;
+pub mod money;
+pub mod names;
+pub mod period;
+pub mod plan;
+// pub mod price;

@@ -1,0 +1,217 @@
+//! Cap as a pure function: the model that the `authorize` script is tested against, and what explains a decision.
+//!
+//! Order and meaning: specification §4.4 step 5 and decision D21. A limit that is not set does not bind; spending exactly
+//! up to a limit is allowed, one nano more is not; a limit of 0 denies every cost above zero.
+
+use super::denial::Denial;
+use super::money::Nanos;
+
+/// The policy in effect for an agent, as far as Cap is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CapPolicy {
+    /// Whether Cap is switched on.
+    pub enabled: bool,
+    /// Largest spend of one run.
+    pub per_run: Option<Nanos>,
+    /// Largest spend of a UTC day.
+    pub daily: Option<Nanos>,
+    /// Largest spend of a UTC month.
+    pub monthly: Option<Nanos>,
+}
+
+/// The plan's part of Cap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CapPlan {
+    /// Agents that may spend in a month.
+    pub agents: Option<u64>,
+    /// Tracked USD of all agents in a month.
+    pub tracked: Option<Nanos>,
+}
+
+/// Where agent, run and account stand before the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Standing {
+    /// The agent is frozen.
+    pub frozen: bool,
+    /// Charged to the run so far, open holds included.
+    pub run_spent: Nanos,
+    /// Charged to the agent today.
+    pub day_spent: Nanos,
+    /// Charged to the agent this month.
+    pub month_spent: Nanos,
+    /// The agent already has one of the plan's places this month.
+    pub has_slot: bool,
+    /// Agents of the account that have a place this month.
+    pub slots_used: u64,
+    /// Charged to the account this month.
+    pub tracked_spent: Nanos,
+}
+
+/// Decides whether `estimate` may be charged.
+///
+/// # Errors
+/// The first [`Denial`] in Cap's order.
+pub fn decide(
+    policy: Option<&CapPolicy>,
+    plan: &CapPlan,
+    standing: &Standing,
+    estimate: Nanos,
+) -> Result<(), Denial> {
+    let over = |limit: Option<Nanos>, spent: Nanos| {
+        limit.is_some_and(|limit| spent.saturating_add(estimate) > limit && estimate > Nanos::ZERO)
+    };
+    if standing.frozen {
+        return Err(Denial::Frozen);
+    }
+    let Some(policy) = policy.filter(|policy| policy.enabled) else {
+        return Err(Denial::CapDisabled);
+    };
+    if over(policy.per_run, standing.run_spent) {
+        return Err(Denial::PerRunLimit);
+    }
+    if over(policy.daily, standing.day_spent) {
+        return Err(Denial::DailyLimit);
+    }
+    if over(policy.monthly, standing.month_spent) {
+        return Err(Denial::MonthlyLimit);
+    }
+    if !standing.has_slot && plan.agents.is_some_and(|agents| standing.slots_used >= agents) {
+        return Err(Denial::PlanAgentLimit);
+    }
+    if over(plan.tracked, standing.tracked_spent) {
+        return Err(Denial::PlanLimit);
+    }
+    Ok(())
+}
+
+/// The strictest of several policies, which is what account-wide policies amount to (decision D20).
+#[must_use]
+pub fn strictest(policies: &[CapPolicy]) -> Option<CapPolicy> {
+    let tighter = |a: Option<Nanos>, b: Option<Nanos>| a.into_iter().chain(b).min();
+    policies.iter().copied().reduce(|a, b| CapPolicy {
+        enabled: a.enabled && b.enabled,
+        per_run: tighter(a.per_run, b.per_run),
+        daily: tighter(a.daily, b.daily),
+        monthly: tighter(a.monthly, b.monthly),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usd(nanos: u64) -> Nanos {
+        Nanos::new(nanos).unwrap()
+    }
+
+    #[test]
+    fn a_limit_is_reached_exactly_and_not_passed() {
+        let plan = CapPlan::default();
+        let policy = CapPolicy {
+            enabled: true,
+            daily: Some(usd(100)),
+            ..CapPolicy::default()
+        };
+        let standing = Standing {
+            day_spent: usd(60),
+            ..Standing::default()
+        };
+        assert_eq!(decide(Some(&policy), &plan, &standing, usd(40)), Ok(()));
+        assert_eq!(
+            decide(Some(&policy), &plan, &standing, usd(41)),
+            Err(Denial::DailyLimit)
+        );
+        let zero = CapPolicy {
+            enabled: true,
+            daily: Some(Nanos::ZERO),
+            ..CapPolicy::default()
+        };
+        assert_eq!(
+            decide(Some(&zero), &plan, &Standing::default(), usd(1)),
+            Err(Denial::DailyLimit)
+        );
+        assert_eq!(
+            decide(Some(&zero), &plan, &Standing::default(), Nanos::ZERO),
+            Ok(())
+        );
+    }
+
+    /// All combinations of failing conditions: the first in the documented order answers.
+    #[test]
+    fn the_first_failing_check_answers() {
+        let order = [
+            Denial::Frozen,
+            Denial::CapDisabled,
+            Denial::PerRunLimit,
+            Denial::DailyLimit,
+            Denial::MonthlyLimit,
+            Denial::PlanAgentLimit,
+            Denial::PlanLimit,
+        ];
+        for failing in 0_u32..1 << order.len() {
+            let fails = |denial: Denial| {
+                let at = order.iter().position(|d| *d == denial).unwrap();
+                failing & (1 << at) != 0
+            };
+            let limit = |denial| Some(if fails(denial) { usd(9) } else { usd(10) });
+            let policy = CapPolicy {
+                enabled: !fails(Denial::CapDisabled),
+                per_run: limit(Denial::PerRunLimit),
+                daily: limit(Denial::DailyLimit),
+                monthly: limit(Denial::MonthlyLimit),
+            };
+            let agents = Some(if fails(Denial::PlanAgentLimit) { 3 } else { 4 });
+            let plan = CapPlan {
+                agents,
+                tracked: limit(Denial::PlanLimit),
+            };
+            let standing = Standing {
+                frozen: fails(Denial::Frozen),
+                slots_used: 3,
+                ..Standing::default()
+            };
+            let expected = order
+                .iter()
+                .copied()
+                .find(|denial| fails(*denial))
+                .map_or(Ok(()), Err);
+            assert_eq!(
+                decide(Some(&policy), &plan, &standing, usd(10)),
+                expected,
+                "{failing:07b}"
+            );
+        }
+    }
+
+    #[test]
+    fn several_account_policies_bind_together() {
+        let loose = CapPolicy {
+            enabled: true,
+            daily: Some(usd(5)),
+            monthly: None,
+            per_run: Some(usd(2)),
+        };
+        let tight = CapPolicy {
+            enabled: true,
+            daily: Some(usd(3)),
+            monthly: Some(usd(9)),
+            per_run: None,
+        };
+        let both = strictest(&[loose, tight]).unwrap();
+        assert_eq!(both.daily, Some(usd(3)));
+        assert_eq!(both.monthly, Some(usd(9)));
+        assert_eq!(both.per_run, Some(usd(2)));
+        assert!(
+            !strictest(&[
+                loose,
+                CapPolicy {
+                    enabled: false,
+                    ..tight
+                }
+            ])
+            .unwrap()
+            .enabled
+        );
+        assert_eq!(strictest(&[]), None);
+    }
+}

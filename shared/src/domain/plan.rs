@@ -1,0 +1,121 @@
+//! Plans and their limits: `config/plans.toml` (decision D7). A limit that is absent is unlimited.
+
+use super::amount;
+use super::cap::CapPlan;
+use super::money::Nanos;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The table that is compiled in; it is also the documented default file.
+pub const DEFAULT_PLANS: &str = include_str!("../../../config/plans.toml");
+
+/// One plan.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Active virtual keys of the whole account.
+    pub active_virtual_keys: Option<u64>,
+    /// Proxy requests a minute and key.
+    pub proxy_requests_per_minute: Option<u64>,
+    /// Agents that may spend in a month.
+    pub cap_agents_per_month: Option<u64>,
+    /// USD tracked in a month, all agents together.
+    #[serde(default, deserialize_with = "usd")]
+    pub tracked_usd_per_month: Option<Nanos>,
+    /// Custom agents of an account (`TIER_LIMIT`, decision D53).
+    pub custom_agents: Option<u64>,
+    /// Management requests a minute and API key, operations of specification §4.1.
+    pub wallet_requests_per_minute: Option<u64>,
+    /// Management requests a day and API key, operations of specification §4.2.
+    pub agent_requests_per_day: Option<u64>,
+    /// Management requests a minute and API key, all other routes.
+    pub management_requests_per_minute: Option<u64>,
+    /// The next plan up, if there is one.
+    pub upgrade_to: Option<String>,
+    /// Where to get it.
+    pub upgrade_url: Option<String>,
+}
+
+impl Plan {
+    /// The part that Cap checks.
+    #[must_use]
+    pub const fn cap(&self) -> CapPlan {
+        CapPlan {
+            agents: self.cap_agents_per_month,
+            tracked: self.tracked_usd_per_month,
+        }
+    }
+}
+
+/// All plans, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Plans(BTreeMap<String, Plan>);
+
+impl Plans {
+    /// Reads the table.
+    ///
+    /// # Errors
+    /// A sentence that names the field.
+    pub fn parse(text: &str) -> Result<Self, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    /// A plan by its name. A plan that is not found means deny (decision D7).
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Plan> {
+        self.0.get(name)
+    }
+
+    /// The names, in alphabetical order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+}
+
+/// An amount that is written as a decimal string, so that it is read exactly.
+fn usd<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Nanos>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    amount::parse_limit(&text)
+        .map(Some)
+        .map_err(serde::de::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_file_holds_the_tables_of_the_specification() {
+        let plans = Plans::parse(DEFAULT_PLANS).unwrap();
+        let row = |name: &str| {
+            let plan = plans.get(name).unwrap();
+            let tracked = plan.tracked_usd_per_month.map(|usd| usd.to_string());
+            (
+                plan.active_virtual_keys,
+                plan.proxy_requests_per_minute,
+                plan.cap_agents_per_month,
+                tracked,
+            )
+        };
+        assert_eq!(row("free"), (Some(1), Some(10), Some(1), Some("50".into())));
+        assert_eq!(
+            row("builder"),
+            (Some(10), Some(120), Some(10), Some("500".into()))
+        );
+        assert_eq!(
+            row("startup"),
+            (Some(50), Some(600), Some(50), Some("5000".into()))
+        );
+        assert_eq!(row("enterprise"), (None, Some(3000), None, None));
+        let agents =
+            ["free", "builder", "startup", "enterprise"].map(|name| plans.get(name).unwrap().custom_agents);
+        assert_eq!(agents, [Some(5), Some(50), Some(250), None]);
+    }
+
+    #[test]
+    fn an_unknown_field_is_named() {
+        let error = Plans::parse("[free]\nkeys = 3\n").unwrap_err();
+        assert!(error.to_string().contains("keys"), "{error}");
+    }
+}

@@ -1,0 +1,46 @@
+//! What a call costs: the price table, its resolution by model name and service tier, the estimate before a call and
+//! the real cost after it (specification §4.4 steps 4 and 7; decisions D4, D31 to D33, D65).
+//!
+//! Prices are integers of pico-USD per token, which is USD per million tokens × 10⁶. A call is summed in pico-USD
+//! and rounded up to the nano once, at the end. Where a figure is not published the dearest one that could apply is
+//! taken, so that a gap in the table never makes a call look cheap.
+//!
+//! ```text
+//! config/prices.toml ── text ──┐
+//!                              ├─ table ── resolve ── estimate (before the call)
+//! LiteLLM file ── import ── overlay        └───────── cost (after it, from `usage`)
+//! ```
+
+mod cost;
+mod decimal;
+mod entry;
+mod error;
+mod estimate;
+mod import;
+mod model;
+mod overlay;
+mod picos;
+mod rates;
+mod resolve;
+mod table;
+mod text;
+mod tier;
+mod usage;
+
+pub use cost::ServedCall;
+pub use entry::ModelEntry;
+pub use error::PriceError;
+pub use estimate::CallShape;
+pub use import::{Imported, OPENAI, Skipped, import_litellm};
+pub use model::ModelPrice;
+pub use overlay::PriceOverlay;
+pub use picos::{CallPrice, TokenPrice};
+pub use rates::{Published, Rates};
+pub use table::PriceTable;
+pub use usage::Usage;
+
+/// The table of `config/prices.toml`, compiled in: what serves when there is no file.
+pub const DEFAULT_PRICES: &str = include_str!("../../../config/prices.toml");
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! One model's entry as it stands in `config/prices.toml` and in the store: published figures, before any rule.
+
+use super::error::PriceError;
+use super::picos::CallPrice;
+use super::rates::Published;
+use super::tier::{STANDARD, is_reserved};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Longest name of a model, in bytes. A longer one is unknown without a look-up.
+pub(super) const MAX_NAME_BYTES: usize = 256;
+/// Most aliases of a model.
+const MAX_ALIASES: usize = 64;
+/// Most service tiers of a model.
+const MAX_TIERS: usize = 16;
+
+/// The published figures of one model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelEntry {
+    /// Other names of the same model at the same price.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// By service tier; `standard` is always there.
+    pub rates: BTreeMap<String, Published>,
+    /// A prompt with more tokens than this is priced by `long_context`, the whole call (D65).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long_context_above: Option<u64>,
+    /// By service tier, like `rates`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub long_context: BTreeMap<String, Published>,
+    /// The fee for a call with web search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web_search: Option<CallPrice>,
+    /// The model searches the web on every call, asked or not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub always_searches: bool,
+    /// Tokens that an image part counts in the estimate, where the model differs from the table's allowance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_tokens: Option<u64>,
+}
+
+impl ModelEntry {
+    /// Whether everything fits together; the error names `model` and the field.
+    pub(super) fn check(&self, model: &str) -> Result<(), PriceError> {
+        let wrong = |reason: &str| Err(PriceError::model(model, reason));
+        if !is_model_name(model) {
+            return wrong("the name must be 1 to 256 printable characters without spaces");
+        }
+        if self.aliases.len() > MAX_ALIASES || !self.aliases.iter().all(|alias| is_model_name(alias)) {
+            return wrong("`aliases` must be at most 64 names of 1 to 256 printable characters without spaces");
+        }
+        if self.rates.len() > MAX_TIERS || !self.rates.contains_key(STANDARD) {
+            return wrong("`rates` must have `standard` and at most 16 tiers");
+        }
+        if self.rates.keys().any(|tier| is_reserved(tier)) {
+            return wrong("`rates` must not have `auto` or `default`: `standard` is that tier");
+        }
+        if self.long_context_above.is_some() != self.long_context.contains_key(STANDARD) {
+            return wrong("`long_context_above` and `long_context.standard` need each other");
+        }
+        match self.long_context.keys().find(|tier| !self.rates.contains_key(*tier)) {
+            Some(tier) => wrong(&format!("`long_context.{tier}` has no `rates.{tier}`")),
+            None => Ok(()),
+        }
+    }
+
+    /// This entry with what `older` knows about the model beside its token prices (D65): an import has the figures,
+    /// the file has the rest.
+    pub(super) fn completed_by(&self, older: &Self) -> Self {
+        Self {
+            web_search: self.web_search.or(older.web_search),
+            always_searches: self.always_searches || older.always_searches,
+            image_tokens: self.image_tokens.or(older.image_tokens),
+            ..self.clone()
+        }
+    }
+}
+
+/// Whether this can name a model in a request.
+pub(super) fn is_model_name(name: &str) -> bool {
+    (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic())
+}

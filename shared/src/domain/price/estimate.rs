@@ -1,0 +1,67 @@
+//! The estimate that is charged before a call (specification §4.4 step 4, D31): a pure function of the request's
+//! shape and the table.
+
+use super::picos::PicoSum;
+use super::table::PriceTable;
+use crate::domain::money::Nanos;
+
+/// Bytes of prompt text that count as one token.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// What the estimate needs to know of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallShape<'a> {
+    /// `model`, as sent.
+    pub model: &'a str,
+    /// `service_tier`, when sent.
+    pub service_tier: Option<&'a str>,
+    /// UTF-8 bytes of everything that is billed as prompt text.
+    pub prompt_bytes: u64,
+    /// Image parts in the messages.
+    pub image_parts: u64,
+    /// Audio parts in the messages.
+    pub audio_parts: u64,
+    /// File parts in the messages.
+    pub file_parts: u64,
+    /// The completion allowance for each choice.
+    pub completion_tokens: u64,
+    /// How many choices were asked for.
+    pub n: u64,
+    /// The answer may be sound.
+    pub audio_output: bool,
+    /// `web_search_options` was sent.
+    pub web_search: bool,
+}
+
+impl PriceTable {
+    /// What the call is expected to cost, rounded up to the nano; `None` when that is above [`Nanos::MAX`].
+    ///
+    /// The tier asked for prices it. A call that asks for none or for `auto` is served as the provider's project is
+    /// set up, which the request does not tell: the table's `auto_tier` says what to expect.
+    #[must_use]
+    pub fn estimate(&self, call: &CallShape<'_>) -> Option<Nanos> {
+        let price = self.resolve(call.model);
+        let parts = |count: u64, tokens: u64| u128::from(count) * u128::from(tokens);
+        let audio_tokens = parts(call.audio_parts, self.allowances.audio_tokens);
+        let other_tokens = u128::from(call.prompt_bytes.div_ceil(BYTES_PER_TOKEN))
+            .checked_add(parts(call.image_parts, price.image_tokens))?
+            .checked_add(parts(call.file_parts, self.allowances.file_tokens))?;
+        let prompt_tokens = other_tokens.checked_add(audio_tokens)?;
+        let prompt_tokens = u64::try_from(prompt_tokens).unwrap_or(u64::MAX);
+        let rates = price.rates(call.service_tier, &self.tier_names, prompt_tokens);
+        let output_picos = match call.audio_output {
+            true => rates.output_picos.max(rates.audio_output_picos),
+            false => rates.output_picos,
+        };
+        let searches = u128::from(call.web_search || price.always_searches);
+        PicoSum::ZERO
+            .plus(other_tokens, rates.input_picos)
+            .plus(audio_tokens, rates.input_picos.max(rates.audio_input_picos))
+            .plus(u128::from(call.completion_tokens) * u128::from(call.n), output_picos)
+            .plus(searches, price.web_search_picos)
+            .round_up()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+//! Reads LiteLLM's `model_prices_and_context_window.json`. Its costs are JSON numbers in USD per token, often in
+//! scientific notation: they are taken from their decimal text, never through a float.
+
+mod field;
+
+use super::entry::{ModelEntry, is_model_name};
+use super::error::PriceError;
+use super::overlay::PriceOverlay;
+use super::picos::{CallPrice, TokenPrice};
+use super::rates::Published;
+use super::text::{check_count, check_size};
+use super::tier::{STANDARD, is_reserved};
+use field::{Field, Kind};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+/// The `litellm_provider` of OpenAI's own models.
+pub const OPENAI: &str = "openai";
+/// The endpoint that the proxy serves.
+const CHAT_COMPLETIONS: &str = "/v1/chat/completions";
+/// What the names of models have that search the web on every call.
+const SEARCH_MARKS: [&str; 2] = ["-search-preview", "-search-api"];
+/// Service tiers that no caller of chat completions can ask for.
+const OTHER_TIERS: [&str; 2] = ["batches", "decisions"];
+
+/// What an import brings.
+#[derive(Debug)]
+pub struct Imported {
+    /// The entries that can be used.
+    pub overlay: PriceOverlay,
+    /// The entries that cannot, in the order of their names.
+    pub skipped: Vec<Skipped>,
+}
+
+/// An entry, or one service tier of it, that an import left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its name in the file.
+    pub model: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// The fields of one entry, unread.
+type Fields<'a> = BTreeMap<String, &'a RawValue>;
+
+/// Reads the chat models of `provider` (such as [`OPENAI`]) from LiteLLM's price list.
+///
+/// # Errors
+/// [`PriceError`] when the text is no JSON object, or implausibly large. A single entry that cannot be used is no
+/// error: it is listed in [`Imported::skipped`].
+pub fn import_litellm(json: &str, provider: &str) -> Result<Imported, PriceError> {
+    check_size("import", json)?;
+    let entries: BTreeMap<String, &RawValue> =
+        serde_json::from_str(json).map_err(|source| PriceError::Json { what: "import", source })?;
+    check_count("import", entries.len())?;
+    let (mut models, mut skipped) = (BTreeMap::new(), Vec::new());
+    for (key, value) in entries {
+        let name = key.strip_prefix(provider).and_then(|rest| rest.strip_prefix('/')).unwrap_or(&key);
+        let mut tiers_left_out = Vec::new();
+        let entry = read_entry(name, value, provider, &mut tiers_left_out);
+        let reasons = match entry {
+            Ok(entry) => {
+                models.insert(name.to_owned(), entry);
+                tiers_left_out
+            }
+            Err(reason) => vec![reason],
+        };
+        skipped.extend(reasons.into_iter().map(|reason| Skipped { model: key.clone(), reason }));
+    }
+    Ok(Imported { overlay: PriceOverlay::new(models)?, skipped })
+}
+
+/// The entry of one model, or why there is none. Tiers that cannot be used are added to `left_out`.
+fn read_entry(
+    name: &str,
+    json: &RawValue,
+    provider: &str,
+    left_out: &mut Vec<String>,
+) -> Result<ModelEntry, String> {
+    let fields: Fields = serde_json::from_str(json.get()).map_err(|_| "is no JSON object".to_owned())?;
+    check_usable(name, &fields, provider)?;
+    let figures = Figures::read(&fields)?;
+    let mut entry = ModelEntry {
+        aliases: Vec::new(),
+        rates: BTreeMap::new(),
+        long_context_above: figures.long_context_above,
+        long_context: BTreeMap::new(),
+        web_search: search_fee(&fields)?,
+        always_searches: SEARCH_MARKS.iter().any(|mark| name.contains(mark)),
+        image_tokens: None,
+    };
+    for (tier, figures) in figures.tiers {
+        match figures.short.published(None) {
+            Ok(short) => {
+                let long = (!figures.long.is_empty()).then(|| figures.long.published(Some(&short)));
+                if let Some(long) = long.transpose()? {
+                    entry.long_context.insert(tier.clone(), long);
+                }
+                entry.rates.insert(tier, short);
+            }
+            Err(reason) if tier == STANDARD => return Err(reason),
+            Err(reason) => left_out.push(format!("service tier `{tier}`: {reason}")),
+        }
+    }
+    entry.check(name).map_err(|error| error.to_string())?;
+    Ok(entry)
+}
+
+/// Whether the entry is a chat model of `provider` that chat completions serve.
+fn check_usable(name: &str, fields: &Fields<'_>, provider: &str) -> Result<(), String> {
+    if !is_model_name(name) {
+        return Err("the name cannot name a model".to_owned());
+    }
+    let text = |field: &str| fields.get(field).and_then(|value| serde_json::from_str::<String>(value.get()).ok());
+    match text("litellm_provider") {
+        Some(other) if other != provider => return Err(format!("the provider is `{other}`")),
+        _ => {}
+    }
+    let endpoints = fields.get("supported_endpoints").map(|value| value.get());
+    let endpoints = endpoints.map(serde_json::from_str::<Option<Vec<String>>>);
+    let endpoints = endpoints.transpose().map_err(|_| "`supported_endpoints` is no list of strings")?.flatten();
+    let listed = endpoints.as_ref().map(|list| list.iter().any(|endpoint| endpoint == CHAT_COMPLETIONS));
+    match (text("mode").as_deref(), listed) {
+        (Some("chat"), None | Some(true)) | (Some("responses"), Some(true)) => Ok(()),
+        (Some("chat" | "responses"), _) => Err("it is not served by chat completions".to_owned()),
+        (Some(mode), _) => Err(format!("the mode is `{mode}`")),
+        (None, _) => Err("there is no `mode`".to_owned()),
+    }
+}
+
+/// The search fee: the dearest context size, because the request need not say which it takes.
+fn search_fee(fields: &Fields<'_>) -> Result<Option<CallPrice>, String> {
+    const FIELD: &str = "search_context_cost_per_query";
+    let Some(sizes) = fields.get(FIELD).filter(|value| value.get() != "null") else { return Ok(None) };
+    let sizes: Fields = serde_json::from_str(sizes.get()).map_err(|_| format!("`{FIELD}` is no JSON object"))?;
+    let fees = sizes.values().map(|fee| CallPrice::parse_usd_per_unit(fee.get()));
+    let fees = fees.collect::<Result<Vec<_>, _>>().map_err(|error| format!("`{FIELD}` {error}"))?;
+    Ok(fees.into_iter().max().filter(|fee| fee.picos() > 0))
+}
+
+/// The token prices of an entry, sorted by tier and prompt length.
+#[derive(Default)]
+struct Figures {
+    tiers: BTreeMap<String, TierFigures>,
+    long_context_above: Option<u64>,
+}
+
+#[derive(Default)]
+struct TierFigures {
+    short: Partial,
+    long: Partial,
+}
+
+impl Figures {
+    fn read(fields: &Fields<'_>) -> Result<Self, String> {
+        let mut figures = Self::default();
+        for (name, value) in fields {
+            let Some(field) = Field::parse(name).filter(|_| value.get() != "null") else { continue };
+            let tier = field.tier.unwrap_or(STANDARD);
+            if OTHER_TIERS.contains(&tier) {
+                continue;
+            }
+            if is_reserved(tier) || field.tier == Some(STANDARD) {
+                return Err(format!("`{name}` names a tier that is the standard one"));
+            }
+            let price = TokenPrice::parse_usd_per_unit(value.get()).map_err(|error| format!("`{name}` {error}"))?;
+            let of_tier = figures.tiers.entry(tier.to_owned()).or_default();
+            let partial = match field.above_tokens {
+                None => &mut of_tier.short,
+                Some(above) if *figures.long_context_above.get_or_insert(above) == above => &mut of_tier.long,
+                Some(_) => return Err("it has more than one long-context threshold".to_owned()),
+            };
+            partial.0.insert(field.kind, price);
+        }
+        figures.tiers.entry(STANDARD.to_owned()).or_default();
+        Ok(figures)
+    }
+}
+
+/// The prices of one tier at one prompt length, as far as the file has them.
+#[derive(Default)]
+struct Partial(BTreeMap<Kind, TokenPrice>);
+
+impl Partial {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Complete figures. What long context does not reprice stays as it is in `short`.
+    fn published(&self, short: Option<&Published>) -> Result<Published, String> {
+        let get = |kind: Kind| self.0.get(&kind).copied();
+        let needed = |kind: Kind, short: Option<TokenPrice>| match get(kind).or(short) {
+            Some(price) if price.picos() > 0 => Ok(price),
+            // A free model would be a call that no cap ever stops.
+            Some(_) => Err(format!("`{}` is zero", kind.stem())),
+            None => Err(format!("`{}` is missing", kind.stem())),
+        };
+        Ok(Published {
+            input: needed(Kind::Input, short.map(|short| short.input))?,
+            cached_input: get(Kind::CachedInput),
+            cache_write: get(Kind::CacheWrite),
+            output: needed(Kind::Output, short.map(|short| short.output))?,
+            audio_input: get(Kind::AudioInput),
+            audio_output: get(Kind::AudioOutput),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

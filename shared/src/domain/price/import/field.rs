@@ -1,0 +1,106 @@
+//! The names of LiteLLM's price fields: `input_cost_per_token_above_272k_tokens_flex` is a kind of token, a
+//! long-context threshold and a service tier.
+
+/// A kind of token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Input,
+    CachedInput,
+    CacheWrite,
+    Output,
+    AudioInput,
+    AudioOutput,
+}
+
+impl Kind {
+    const ALL: [Self; 6] =
+        [Self::Input, Self::CachedInput, Self::CacheWrite, Self::Output, Self::AudioInput, Self::AudioOutput];
+
+    /// What the names of its fields start with.
+    pub(super) const fn stem(self) -> &'static str {
+        match self {
+            Self::Input => "input_cost_per_token",
+            Self::CachedInput => "cache_read_input_token_cost",
+            Self::CacheWrite => "cache_creation_input_token_cost",
+            Self::Output => "output_cost_per_token",
+            Self::AudioInput => "input_cost_per_audio_token",
+            Self::AudioOutput => "output_cost_per_audio_token",
+        }
+    }
+}
+
+/// What a price field is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Field<'a> {
+    pub(super) kind: Kind,
+    pub(super) above_tokens: Option<u64>,
+    pub(super) tier: Option<&'a str>,
+}
+
+impl<'a> Field<'a> {
+    /// The meaning of a field name; `None` for one that is no price of a token.
+    ///
+    /// Prices for cache entries with a longer life (`…_above_12hr`, `…_above_1hr`) are none of ours: `usage` counts
+    /// written tokens without their lifetime, and chat completions offer only the basic one.
+    pub(super) fn parse(name: &'a str) -> Option<Self> {
+        let (kind, rest) = Kind::ALL.iter().find_map(|kind| Some((*kind, name.strip_prefix(kind.stem())?)))?;
+        let (above_tokens, rest) = match rest.strip_prefix("_above_") {
+            Some(rest) => {
+                let (thousands, rest) = rest.split_once("k_tokens")?;
+                let digits = thousands.bytes().all(|byte| byte.is_ascii_digit());
+                let thousands: u64 = thousands.parse().ok().filter(|_| digits)?;
+                (Some(thousands.checked_mul(1_000)?), rest)
+            }
+            None => (None, rest),
+        };
+        let tier = match rest {
+            "" => None,
+            rest => Some(rest.strip_prefix('_').filter(|tier| !tier.is_empty())?),
+        };
+        Some(Self { kind, above_tokens, tier })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_taken_apart() {
+        for (name, kind, above_tokens, tier) in [
+            ("input_cost_per_token", Kind::Input, None, None),
+            ("output_cost_per_token_flex", Kind::Output, None, Some("flex")),
+            ("cache_read_input_token_cost_above_272k_tokens", Kind::CachedInput, Some(272_000), None),
+            (
+                "cache_creation_input_token_cost_above_200k_tokens_priority",
+                Kind::CacheWrite,
+                Some(200_000),
+                Some("priority"),
+            ),
+            ("input_cost_per_audio_token", Kind::AudioInput, None, None),
+            ("output_cost_per_audio_token", Kind::AudioOutput, None, None),
+            ("input_cost_per_token_batches", Kind::Input, None, Some("batches")),
+        ] {
+            assert_eq!(Field::parse(name), Some(Field { kind, above_tokens, tier }), "{name}");
+        }
+    }
+
+    #[test]
+    fn other_fields_are_left_alone() {
+        for name in [
+            "mode",
+            "input_cost_per_image",
+            "output_cost_per_reasoning_token",
+            "input_cost_per_tokens",
+            "input_cost_per_token_",
+            "cache_creation_input_token_cost_above_12hr",
+            "cache_creation_input_token_cost_above_12hr_above_272k_tokens_flex",
+            "input_cost_per_token_above_k_tokens",
+            "input_cost_per_token_above_+1k_tokens",
+            "input_cost_per_token_above_99999999999999999999k_tokens",
+            "input_cost_per_token_above_99999999999999999k_tokens",
+        ] {
+            assert_eq!(Field::parse(name), None, "{name}");
+        }
+    }
+}

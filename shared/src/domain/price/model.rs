@@ -1,0 +1,92 @@
+//! One model's prices with every gap filled: what a call is computed with.
+
+use super::entry::ModelEntry;
+use super::error::PriceError;
+use super::picos::CallPrice;
+use super::rates::Rates;
+use super::tier::{STANDARD, TierNames, TierRates};
+
+/// What calls to one model cost.
+#[derive(Debug, Clone)]
+pub struct ModelPrice {
+    name: String,
+    standard: TierRates,
+    tiers: Vec<(String, TierRates)>,
+    /// Not below any tier at any prompt length.
+    dearest: TierRates,
+    pub(super) web_search_picos: u64,
+    pub(super) always_searches: bool,
+    pub(super) image_tokens: u64,
+}
+
+/// What a model without a figure of its own takes from the table.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fallback {
+    /// The dearest search fee of the table.
+    pub(super) web_search_picos: u64,
+    /// The table's allowance for an image.
+    pub(super) image_tokens: u64,
+}
+
+impl ModelPrice {
+    /// The price of the model that is entered as `name`.
+    pub(super) fn new(name: &str, entry: &ModelEntry, fallback: Fallback) -> Result<Self, PriceError> {
+        entry.check(name)?;
+        let missing = || PriceError::model(name, "`rates.standard` is missing");
+        let base = Rates::new(entry.rates.get(STANDARD).ok_or_else(missing)?);
+        let base_long = entry.long_context.get(STANDARD).map(|long| Rates::derived(long, &base));
+        let standard = TierRates::new(base, entry.long_context_above.zip(base_long));
+        let tiers = entry.rates.iter().filter(|(tier, _)| *tier != STANDARD).map(|(tier, published)| {
+            let short = Rates::derived(published, &base);
+            // A tier without long-context figures is charged the dearer of its own and the standard ones.
+            let long = match entry.long_context.get(tier) {
+                Some(long) => Some(Rates::derived(long, &short)),
+                None => base_long.map(|long| long.dearer(&short)),
+            };
+            (tier.clone(), TierRates::new(short, entry.long_context_above.zip(long)))
+        });
+        let tiers: Vec<_> = tiers.collect();
+        Ok(Self {
+            name: name.to_owned(),
+            dearest: tiers.iter().fold(standard, |dearest, (_, tier)| dearest.dearer(tier)),
+            standard,
+            tiers,
+            web_search_picos: entry.web_search.map_or(fallback.web_search_picos, CallPrice::picos),
+            always_searches: entry.always_searches,
+            image_tokens: entry.image_tokens.unwrap_or(fallback.image_tokens),
+        })
+    }
+
+    /// The price of a model that nobody knows: in every respect the dearest of all; `None` of none.
+    pub(super) fn dearest_of(models: &[Self]) -> Option<Self> {
+        let rates = models.iter().map(|model| model.dearest).reduce(|a, b| a.dearer(&b))?;
+        let most = |count: fn(&Self) -> u64| models.iter().map(count).max().unwrap_or(0);
+        Some(Self {
+            name: String::new(),
+            standard: rates,
+            tiers: Vec::new(),
+            dearest: rates,
+            web_search_picos: most(|model| model.web_search_picos),
+            always_searches: models.iter().any(|model| model.always_searches),
+            image_tokens: most(|model| model.image_tokens),
+        })
+    }
+
+    /// The name that the table lists the model under; empty for the price of unknown models.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The rates of a call: by the tier that was asked for or reported, and by the prompt's length. A tier without
+    /// a price takes the model's dearest (D32).
+    pub(super) fn rates(&self, tier: Option<&str>, names: &TierNames, prompt_tokens: u64) -> &Rates {
+        let tier = names.canonical(tier);
+        let rates = match self.tiers.iter().find(|(name, _)| name == tier) {
+            _ if tier == STANDARD => &self.standard,
+            Some((_, rates)) => rates,
+            None => &self.dearest,
+        };
+        rates.at(prompt_tokens)
+    }
+}

@@ -1,0 +1,57 @@
+//! Imported prices that lie over those of the file (D65), and the text in which the store keeps them.
+
+use super::entry::ModelEntry;
+use super::error::PriceError;
+use super::text::{check_count, check_size};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Entries that replace or extend those of a [`PriceTable`](super::PriceTable).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriceOverlay {
+    models: BTreeMap<String, ModelEntry>,
+}
+
+impl PriceOverlay {
+    /// An overlay of sound entries.
+    pub(super) fn new(models: BTreeMap<String, ModelEntry>) -> Result<Self, PriceError> {
+        check_count("price overlay", models.len())?;
+        models.iter().try_for_each(|(name, entry)| entry.check(name))?;
+        Ok(Self { models })
+    }
+
+    /// Reads what [`PriceOverlay::to_store_text`] wrote.
+    ///
+    /// # Errors
+    /// [`PriceError`] when the text is not such a text, or an entry is not sound.
+    pub fn from_store_text(text: &str) -> Result<Self, PriceError> {
+        check_size("price overlay", text)?;
+        let read: Self =
+            serde_json::from_str(text).map_err(|source| PriceError::Json { what: "price overlay", source })?;
+        Self::new(read.models)
+    }
+
+    /// JSON, with prices as exact decimal strings; equal overlays have equal texts.
+    ///
+    /// # Errors
+    /// [`PriceError::Json`] when it cannot be written, which no entry causes.
+    pub fn to_store_text(&self) -> Result<String, PriceError> {
+        serde_json::to_string(self).map_err(|source| PriceError::Json { what: "price overlay", source })
+    }
+
+    /// This overlay with the entries of a newer import in place of its own.
+    ///
+    /// # Errors
+    /// [`PriceError::TooLarge`] when both together are more models than there can be.
+    pub fn merged_with(&self, newer: &Self) -> Result<Self, PriceError> {
+        let mut models = self.models.clone();
+        models.extend(newer.models.iter().map(|(name, entry)| (name.clone(), entry.clone())));
+        Self::new(models)
+    }
+
+    /// The entries in the order of their names.
+    pub fn models(&self) -> impl ExactSizeIterator<Item = (&str, &ModelEntry)> {
+        self.models.iter().map(|(name, entry)| (name.as_str(), entry))
+    }
+}

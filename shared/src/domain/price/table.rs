@@ -1,0 +1,117 @@
+//! The price table in use: built once from its content, then only read.
+
+use super::DEFAULT_PRICES;
+use super::entry::ModelEntry;
+use super::error::PriceError;
+use super::model::{Fallback, ModelPrice};
+use super::overlay::PriceOverlay;
+use super::picos::CallPrice;
+use super::text::{Allowances, Content, check_count};
+use super::tier::TierNames;
+use std::collections::HashMap;
+
+/// Every known price. It is immutable: a reload or an import builds another one.
+#[derive(Debug, Clone)]
+pub struct PriceTable {
+    content: Content,
+    version: String,
+    pub(super) tier_names: TierNames,
+    pub(super) allowances: Allowances,
+    /// In the order of their names.
+    prices: Vec<ModelPrice>,
+    /// Names and aliases to positions in `prices`.
+    index: HashMap<String, usize>,
+    /// The keys of `index`, sorted.
+    names: Vec<String>,
+    pub(super) unknown: ModelPrice,
+}
+
+impl PriceTable {
+    /// Reads the text of `config/prices.toml`.
+    ///
+    /// # Errors
+    /// [`PriceError`] names the model and the field that is wrong.
+    pub fn from_toml(text: &str) -> Result<Self, PriceError> {
+        Self::build(Content::from_toml(text)?)
+    }
+
+    /// The table that is compiled in.
+    ///
+    /// # Errors
+    /// Never, as a test makes sure.
+    pub fn builtin() -> Result<Self, PriceError> {
+        Self::from_toml(DEFAULT_PRICES)
+    }
+
+    /// `base` with the imported entries of `overlay` on top (D65). The figures of an entry replace those of the
+    /// base as a whole; what an import has no word for (aliases, allowances, search fee) stays.
+    ///
+    /// # Errors
+    /// [`PriceError`] when an entry of the overlay is not sound.
+    pub fn merge(base: &Self, overlay: &PriceOverlay) -> Result<Self, PriceError> {
+        let mut content = base.content.clone();
+        for (name, entry) in overlay.models() {
+            let mut entry = entry.clone();
+            // A snapshot that the base knows only as an alias or by its date inherits from that model.
+            if let Some(older) = base.entry(name) {
+                entry = entry.completed_by(older);
+            }
+            if let Some(same) = content.models.get(name) {
+                entry.aliases.extend_from_slice(&same.aliases);
+                entry.aliases.sort_unstable();
+                entry.aliases.dedup();
+            }
+            content.models.insert(name.to_owned(), entry);
+        }
+        Self::build(content)
+    }
+
+    fn build(content: Content) -> Result<Self, PriceError> {
+        check_count("price table", content.models.len())?;
+        let fees = content.models.values().filter_map(|entry| entry.web_search);
+        let fallback = Fallback {
+            web_search_picos: fees.map(CallPrice::picos).max().unwrap_or(0),
+            image_tokens: content.allowances.image_tokens,
+        };
+        let prices = content.models.iter().map(|(name, entry)| ModelPrice::new(name, entry, fallback));
+        let prices = prices.collect::<Result<Vec<_>, _>>()?;
+        let empty = PriceError::Setting { field: "models", reason: "must have at least one model" };
+        let unknown = ModelPrice::dearest_of(&prices).ok_or(empty)?;
+        let mut index: HashMap<String, usize> = content.models.keys().cloned().zip(0..).collect();
+        for (position, entry) in content.models.values().enumerate() {
+            for alias in &entry.aliases {
+                // A model of that name wins: an import may bring figures for what was an alias.
+                index.entry(alias.clone()).or_insert(position);
+            }
+        }
+        let mut names: Vec<String> = index.keys().cloned().collect();
+        names.sort_unstable();
+        let version = content.version()?;
+        let tier_names =
+            TierNames { auto_tier: content.auto_tier.clone(), aliases: content.tier_aliases.clone() };
+        let allowances = content.allowances;
+        Ok(Self { content, version, tier_names, allowances, prices, index, names, unknown })
+    }
+
+    /// 16 hex digits that differ between tables with different content (D48).
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The names that have a price, aliases included, in alphabetical order.
+    pub fn models(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// The price under exactly this name or alias.
+    pub(super) fn exact(&self, name: &str) -> Option<&ModelPrice> {
+        self.index.get(name).and_then(|position| self.prices.get(*position))
+    }
+
+    /// The published figures that price this model; `None` for one that takes the dearest.
+    #[must_use]
+    pub fn entry(&self, model: &str) -> Option<&ModelEntry> {
+        self.content.models.get(self.known(model)?.name())
+    }
+}

@@ -1,0 +1,117 @@
+//! The content of a price table: how `config/prices.toml` is read, and the canonical form that is hashed.
+
+use super::entry::{ModelEntry, is_model_name};
+use super::error::PriceError;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, HashSet};
+
+/// Most models of a table or an overlay.
+pub(super) const MAX_MODELS: usize = 10_000;
+/// Longest text of a table, an overlay or an import, in bytes.
+pub(super) const MAX_TEXT_BYTES: usize = 32 * 1024 * 1024;
+/// Most other words for tiers.
+const MAX_TIER_ALIASES: usize = 64;
+/// Hex digits of a version.
+const VERSION_DIGITS: usize = 16;
+
+/// Tokens that a message part counts in the estimate, whatever its size.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Allowances {
+    pub(super) image_tokens: u64,
+    pub(super) audio_tokens: u64,
+    pub(super) file_tokens: u64,
+}
+
+/// A whole table; the order of fields and names is fixed, so that equal content has one text.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Content {
+    pub(super) auto_tier: String,
+    pub(super) tier_aliases: BTreeMap<String, String>,
+    pub(super) allowances: Allowances,
+    pub(super) models: BTreeMap<String, ModelEntry>,
+}
+
+/// [`Content`] with the models unread, so that an error in one can name it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    auto_tier: String,
+    #[serde(default)]
+    tier_aliases: BTreeMap<String, String>,
+    allowances: Allowances,
+    models: BTreeMap<String, toml::Value>,
+}
+
+impl Content {
+    /// Reads the TOML of `config/prices.toml`.
+    pub(super) fn from_toml(text: &str) -> Result<Self, PriceError> {
+        check_size("price table", text)?;
+        let head: Head = toml::from_str(text).map_err(|error| PriceError::Toml(Box::new(error)))?;
+        let mut models = BTreeMap::new();
+        for (name, value) in head.models {
+            let entry: ModelEntry = value.try_into().map_err(|error: toml::de::Error| {
+                PriceError::model(&name, error.to_string().trim_end().replace('\n', " "))
+            })?;
+            entry.check(&name)?;
+            models.insert(name, entry);
+        }
+        let content = Self {
+            auto_tier: head.auto_tier,
+            tier_aliases: head.tier_aliases,
+            allowances: head.allowances,
+            models,
+        };
+        content.check()?;
+        Ok(content)
+    }
+
+    /// Checks what concerns more than one model.
+    fn check(&self) -> Result<(), PriceError> {
+        if self.models.is_empty() {
+            return Err(PriceError::Setting { field: "models", reason: "must have at least one model" });
+        }
+        check_count("price table", self.models.len())?;
+        let aliases = &self.tier_aliases;
+        if aliases.len() > MAX_TIER_ALIASES || !aliases.iter().flat_map(|(a, b)| [a, b]).all(|word| is_model_name(word)) {
+            let reason = "must be at most 64 pairs of words without spaces";
+            return Err(PriceError::Setting { field: "tier_aliases", reason });
+        }
+        if !is_model_name(&self.auto_tier) || self.auto_tier == "auto" {
+            let reason = "must name the tier that serves calls without `service_tier`, such as \"default\"";
+            return Err(PriceError::Setting { field: "auto_tier", reason });
+        }
+        let mut taken: HashSet<&str> = self.models.keys().map(String::as_str).collect();
+        for (name, entry) in &self.models {
+            if let Some(alias) = entry.aliases.iter().find(|alias| !taken.insert(alias)) {
+                return Err(PriceError::model(name, format!("`aliases` has `{alias}`, which is already a name")));
+            }
+        }
+        Ok(())
+    }
+
+    /// A short hash of the content (D48): equal for equal tables on every machine.
+    pub(super) fn version(&self) -> Result<String, PriceError> {
+        let canonical = serde_json::to_vec(self).map_err(|source| PriceError::Json { what: "price table", source })?;
+        let mut version = hex::encode(Sha256::digest(&canonical));
+        version.truncate(VERSION_DIGITS);
+        Ok(version)
+    }
+}
+
+/// Refuses a text that no price table has the length of.
+pub(super) fn check_size(what: &'static str, text: &str) -> Result<(), PriceError> {
+    match text.len() {
+        0..=MAX_TEXT_BYTES => Ok(()),
+        _ => Err(PriceError::TooLarge { what, limit: MAX_TEXT_BYTES, unit: "bytes" }),
+    }
+}
+
+/// Refuses more models than there can be.
+pub(super) fn check_count(what: &'static str, models: usize) -> Result<(), PriceError> {
+    match models {
+        0..=MAX_MODELS => Ok(()),
+        _ => Err(PriceError::TooLarge { what, limit: MAX_MODELS, unit: "models" }),
+    }
+}

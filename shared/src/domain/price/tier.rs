@@ -1,0 +1,131 @@
+//! Service tiers: which one a word names, and what a tier charges by prompt length.
+
+use super::rates::Rates;
+use std::collections::BTreeMap;
+
+/// The tier whose figures are the list price.
+pub(super) const STANDARD: &str = "standard";
+/// How the provider's API calls [`STANDARD`].
+const DEFAULT: &str = "default";
+/// The provider decides; no `service_tier` at all means the same.
+const AUTO: &str = "auto";
+
+/// Whether a tier of the table must not have this name, because the API gives it another meaning.
+pub(super) fn is_reserved(name: &str) -> bool {
+    name == DEFAULT || name == AUTO
+}
+
+/// What the words in `service_tier` stand for.
+#[derive(Debug, Clone)]
+pub(super) struct TierNames {
+    /// The tier that serves a call that asked for `auto` or for none.
+    pub(super) auto_tier: String,
+    /// Other words for tiers of the table.
+    pub(super) aliases: BTreeMap<String, String>,
+}
+
+impl TierNames {
+    /// The name under which the table may know the tier `asked` for.
+    pub(super) fn canonical<'a>(&'a self, asked: Option<&'a str>) -> &'a str {
+        let word = match asked {
+            None | Some(AUTO) => self.auto_tier.as_str(),
+            Some(word) => word,
+        };
+        match word {
+            DEFAULT => STANDARD,
+            word => self.aliases.get(word).map_or(word, String::as_str),
+        }
+    }
+}
+
+/// The rates of one service tier: up to the long-context threshold, and beyond it for the whole call (D65).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TierRates {
+    short: Rates,
+    long: Option<LongContext>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct LongContext {
+    above_tokens: u64,
+    rates: Rates,
+}
+
+impl TierRates {
+    pub(super) fn new(short: Rates, long: Option<(u64, Rates)>) -> Self {
+        Self { short, long: long.map(|(above_tokens, rates)| LongContext { above_tokens, rates }) }
+    }
+
+    /// The rates of a call with so many prompt tokens.
+    pub(super) fn at(&self, prompt_tokens: u64) -> &Rates {
+        match &self.long {
+            Some(long) if prompt_tokens > long.above_tokens => &long.rates,
+            _ => &self.short,
+        }
+    }
+
+    /// Rates that at no prompt length are below `self` or `other`.
+    pub(super) fn dearer(&self, other: &Self) -> Self {
+        let short = self.short.dearer(&other.short);
+        let longs = [self.long, other.long].into_iter().flatten();
+        let long = longs.reduce(|a, b| LongContext {
+            above_tokens: a.above_tokens.min(b.above_tokens),
+            rates: a.rates.dearer(&b.rates),
+        });
+        let long = long.map(|long| LongContext { rates: long.rates.dearer(&short), ..long });
+        Self { short, long }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn words_become_tiers() {
+        let aliases = BTreeMap::from([("fast".to_owned(), "priority".to_owned())]);
+        let names = TierNames { auto_tier: DEFAULT.to_owned(), aliases };
+        for (asked, tier) in [
+            (None, "standard"),
+            (Some("auto"), "standard"),
+            (Some("default"), "standard"),
+            (Some("standard"), "standard"),
+            (Some("flex"), "flex"),
+            (Some("fast"), "priority"),
+            (Some("warp"), "warp"),
+        ] {
+            assert_eq!(names.canonical(asked), tier, "{asked:?}");
+        }
+        let names = TierNames { auto_tier: "fast".to_owned(), ..names };
+        assert_eq!((names.canonical(None), names.canonical(Some("default"))), ("priority", "standard"));
+    }
+
+    fn rates() -> impl Strategy<Value = Rates> {
+        prop::array::uniform6(0_u64..100).prop_map(|[a, b, c, d, e, f]| Rates {
+            input_picos: a,
+            cached_input_picos: b,
+            cache_write_picos: c,
+            output_picos: d,
+            audio_input_picos: e,
+            audio_output_picos: f,
+        })
+    }
+
+    fn tier() -> impl Strategy<Value = TierRates> {
+        (rates(), prop::option::of((0_u64..10, rates()))).prop_map(|(short, long)| TierRates::new(short, long))
+    }
+
+    proptest! {
+        #[test]
+        fn the_dearer_is_not_below_either(a in tier(), b in tier()) {
+            let both = a.dearer(&b);
+            for prompt_tokens in 0..12 {
+                for one in [&a, &b] {
+                    let (both, one) = (both.at(prompt_tokens), one.at(prompt_tokens));
+                    prop_assert_eq!(&both.dearer(one), both);
+                }
+            }
+        }
+    }
+}

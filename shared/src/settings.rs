@@ -1,0 +1,168 @@
+//! The configuration: a TOML file, overridden by the environment, checked in full before anything starts.
+//!
+//! `config/tollgate.toml` is compiled in: it documents every key and holds every default.
+
+mod load;
+
+use crate::crypto::seal::Sealer;
+use ipnet::IpNet;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use load::{DEFAULT_FILE, load, load_from};
+
+/// A configuration that cannot be used: one line that names the key or file.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BadSettings(pub String);
+
+/// Everything that can be configured. Field meanings stand in `config/tollgate.toml`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(
+    missing_docs,
+    reason = "each section is described in config/tollgate.toml, which a test compares"
+)]
+pub struct Settings {
+    pub store: StoreSettings,
+    pub proxy: ProxySettings,
+    pub upstream: UpstreamSettings,
+    pub admin: AdminSettings,
+    pub webhooks: WebhookSettings,
+    pub secrets: SecretSettings,
+    pub network: NetworkSettings,
+    pub plans: FileSettings,
+    pub prices: FileSettings,
+}
+
+/// `[store]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct StoreSettings {
+    pub url: SecretString,
+    pub timeout_ms: u64,
+}
+
+/// `[proxy]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct ProxySettings {
+    pub listen: SocketAddr,
+    pub ops_listen: SocketAddr,
+    pub tls_cert: PathBuf,
+    pub tls_key: PathBuf,
+    pub threads: usize,
+    pub max_body_bytes: usize,
+    pub max_buffered_bytes: usize,
+    pub client_timeout_ms: u64,
+    pub data_dir: PathBuf,
+    pub retry_queue_limit: usize,
+    pub hold_grace_ms: u64,
+    pub drain_ms: u64,
+    pub upgrade_socket: PathBuf,
+}
+
+/// `[upstream]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct UpstreamSettings {
+    pub base_url: String,
+    pub provider: String,
+    pub ca_file: PathBuf,
+    pub timeout_ms: u64,
+    pub max_response_bytes: usize,
+}
+
+/// `[admin]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct AdminSettings {
+    pub listen: SocketAddr,
+    pub ops_listen: SocketAddr,
+    pub public_url: String,
+}
+
+/// `[webhooks]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct WebhookSettings {
+    pub allow_private: bool,
+    pub retry_delays_ms: Vec<u64>,
+    pub max_attempts: u32,
+    pub timeout_ms: u64,
+}
+
+/// `[secrets]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct SecretSettings {
+    pub master_key_file: PathBuf,
+    pub master_key: SecretString,
+}
+
+/// `[network]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct NetworkSettings {
+    pub trusted_proxies: Vec<IpNet>,
+}
+
+/// `[plans]` and `[prices]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct FileSettings {
+    pub file: PathBuf,
+}
+
+impl Settings {
+    /// The deadline of a store call.
+    #[must_use]
+    pub const fn store_timeout(&self) -> Duration {
+        Duration::from_millis(self.store.timeout_ms)
+    }
+
+    /// How long a hold may stay open: the upstream's deadline and the grace.
+    #[must_use]
+    pub const fn hold_life(&self) -> Duration {
+        Duration::from_millis(self.upstream.timeout_ms + self.proxy.hold_grace_ms)
+    }
+
+    /// The address of the admin server in links.
+    #[must_use]
+    pub fn public_url(&self) -> String {
+        match self.admin.public_url.trim_end_matches('/') {
+            "" => format!("http://{}", self.admin.listen),
+            url => url.to_owned(),
+        }
+    }
+
+    /// The master keys.
+    ///
+    /// # Errors
+    /// [`BadSettings`] when there is none, or one is malformed; the text never contains a key.
+    pub fn sealer(&self) -> Result<Sealer, BadSettings> {
+        let file = &self.secrets.master_key_file;
+        let text: SecretString = if file.as_os_str().is_empty() {
+            self.secrets.master_key.expose_secret().replace(',', "\n").into()
+        } else {
+            let text = std::fs::read_to_string(file);
+            text.map_err(|error| BadSettings(format!("secrets.master_key_file {}: {error}", file.display())))?
+                .into()
+        };
+        Sealer::new(text.expose_secret().lines()).map_err(|error| BadSettings(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

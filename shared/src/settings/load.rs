@@ -1,0 +1,165 @@
+//! Reading the configuration: the compiled-in defaults, then the file, then the environment.
+
+use super::{BadSettings, Settings};
+use std::path::Path;
+use toml::{Table, Value};
+
+/// Where the configuration is looked for when no `--config` is given.
+pub const DEFAULT_FILE: &str = "config/tollgate.toml";
+const DEFAULTS: &str = include_str!("../../../config/tollgate.toml");
+const ENV_PREFIX: &str = "TOLLGATE_";
+
+/// Loads the configuration from `file` (or the default file, if it exists) and the process's environment.
+///
+/// # Errors
+/// [`BadSettings`]: one line that names the key or file.
+pub fn load(file: Option<&Path>) -> Result<Settings, BadSettings> {
+    let text = match file {
+        Some(path) => Some(read(path)?),
+        None if Path::new(DEFAULT_FILE).exists() => Some(read(Path::new(DEFAULT_FILE))?),
+        None => None,
+    };
+    load_from(text.as_deref(), std::env::vars())
+}
+
+fn read(path: &Path) -> Result<String, BadSettings> {
+    std::fs::read_to_string(path).map_err(|error| BadSettings(format!("{}: {error}", path.display())))
+}
+
+/// Like [`load`], from a text and a list of variables.
+///
+/// # Errors
+/// [`BadSettings`]: one line that names the key.
+pub fn load_from(
+    text: Option<&str>,
+    env: impl Iterator<Item = (String, String)>,
+) -> Result<Settings, BadSettings> {
+    let mut settings = parse(DEFAULTS)?;
+    if let Some(text) = text {
+        let given = parse(text)?;
+        merge(&mut settings, given)?;
+    }
+    for (name, value) in env {
+        if let Some((section, key)) = name
+            .strip_prefix(ENV_PREFIX)
+            .and_then(|rest| rest.split_once("__"))
+        {
+            set(
+                &mut settings,
+                &section.to_lowercase(),
+                &key.to_lowercase(),
+                &value,
+                &name,
+            )?;
+        }
+    }
+    let settings: Settings = settings
+        .try_into()
+        .map_err(|error: toml::de::Error| one_line(&error))?;
+    check(&settings)?;
+    Ok(settings)
+}
+
+fn one_line(error: &toml::de::Error) -> BadSettings {
+    let key = error.to_string().lines().last().unwrap_or_default().to_owned();
+    let message = error.message();
+    BadSettings(if key == message {
+        key
+    } else {
+        format!("{message} ({key})")
+    })
+}
+
+fn parse(text: &str) -> Result<Table, BadSettings> {
+    text.parse().map_err(|error: toml::de::Error| {
+        let at = error
+            .span()
+            .map_or(0, |span| text[..span.start].lines().count().max(1));
+        BadSettings(format!("line {at}: {}", error.message()))
+    })
+}
+
+/// Lays the file's keys over the defaults. The defaults name every key there is.
+fn merge(settings: &mut Table, given: Table) -> Result<(), BadSettings> {
+    for (section, keys) in given {
+        let Some(Value::Table(known)) = settings.get_mut(&section) else {
+            return Err(BadSettings(format!("unknown section `{section}`")));
+        };
+        let Value::Table(keys) = keys else {
+            return Err(BadSettings(format!("`{section}` must be a section")));
+        };
+        for (key, value) in keys {
+            let Some(slot) = known.get_mut(&key) else {
+                return Err(BadSettings(format!("unknown key `{section}.{key}`")));
+            };
+            if !slot.same_type(&value) {
+                let (wanted, found) = (slot.type_str(), value.type_str());
+                return Err(BadSettings(format!(
+                    "`{section}.{key}` must be a {wanted}, not a {found}"
+                )));
+            }
+            *slot = value;
+        }
+    }
+    Ok(())
+}
+
+/// Sets one key from the environment; its default tells the type.
+fn set(settings: &mut Table, section: &str, key: &str, text: &str, name: &str) -> Result<(), BadSettings> {
+    let slot = settings.get_mut(section).and_then(|keys| keys.get_mut(key));
+    let slot = slot.ok_or_else(|| {
+        BadSettings(format!(
+            "unknown key `{section}.{key}` in the environment ({name})"
+        ))
+    })?;
+    let bad = |what: &str| BadSettings(format!("{name} must be {what}"));
+    *slot = match slot {
+        Value::Integer(_) => Value::Integer(text.parse().map_err(|_| bad("an integer"))?),
+        Value::Boolean(_) => Value::Boolean(text.parse().map_err(|_| bad("true or false"))?),
+        Value::Array(_) => {
+            let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+            let number = |word: &str| {
+                word.parse()
+                    .map_or_else(|_| Value::String(word.to_owned()), Value::Integer)
+            };
+            Value::Array(words.map(number).collect())
+        }
+        _ => Value::String(text.to_owned()),
+    };
+    Ok(())
+}
+
+/// What the types cannot say.
+fn check(settings: &Settings) -> Result<(), BadSettings> {
+    let positive = [
+        ("store.timeout_ms", settings.store.timeout_ms),
+        ("proxy.client_timeout_ms", settings.proxy.client_timeout_ms),
+        ("upstream.timeout_ms", settings.upstream.timeout_ms),
+        ("proxy.max_body_bytes", settings.proxy.max_body_bytes as u64),
+        (
+            "upstream.max_response_bytes",
+            settings.upstream.max_response_bytes as u64,
+        ),
+    ];
+    if let Some((key, _)) = positive.iter().find(|(_, value)| *value == 0) {
+        return Err(BadSettings(format!("`{key}` must be greater than zero")));
+    }
+    if settings.proxy.max_buffered_bytes < settings.proxy.max_body_bytes {
+        return Err(BadSettings(
+            "`proxy.max_buffered_bytes` must be at least `proxy.max_body_bytes`".to_owned(),
+        ));
+    }
+    let empty = |path: &Path| path.as_os_str().is_empty();
+    if empty(&settings.proxy.tls_cert) != empty(&settings.proxy.tls_key) {
+        return Err(BadSettings(
+            "`proxy.tls_cert` and `proxy.tls_key` belong together".to_owned(),
+        ));
+    }
+    let base = &settings.upstream.base_url;
+    if !base.starts_with("https://") && !base.starts_with("http://") {
+        return Err(BadSettings(
+            "`upstream.base_url` must start with https:// or http://".to_owned(),
+        ));
+    }
+    Ok(())
+}

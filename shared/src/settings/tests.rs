@@ -1,0 +1,86 @@
+//! The configuration as an operator meets it: defaults, overrides, and one clear line for each mistake.
+
+use super::*;
+
+fn from(text: &str) -> Result<Settings, BadSettings> {
+    load_from(Some(text), std::iter::empty())
+}
+
+fn from_env(name: &str, value: &str) -> Result<Settings, BadSettings> {
+    load_from(None, std::iter::once((name.to_owned(), value.to_owned())))
+}
+
+#[test]
+fn the_defaults_are_those_of_the_operating_contract() {
+    let settings = load_from(None, std::iter::empty()).unwrap();
+    assert_eq!(settings.store.url.expose_secret(), "redis://127.0.0.1:6379");
+    assert_eq!(settings.proxy.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(settings.proxy.max_body_bytes, 32 << 20);
+    assert_eq!(settings.upstream.timeout_ms, 100_000);
+    assert_eq!(settings.webhooks.retry_delays_ms, [2000, 4000]);
+    assert_eq!(settings.public_url(), "http://127.0.0.1:8081");
+}
+
+#[test]
+fn the_environment_wins_over_the_file() {
+    let env = [
+        ("TOLLGATE_STORE__TIMEOUT_MS", "7"),
+        ("TOLLGATE_NETWORK__TRUSTED_PROXIES", "10.0.0.0/8, ::1/128"),
+    ];
+    let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let settings = load_from(Some("[store]\ntimeout_ms = 5\n"), env.into_iter()).unwrap();
+    assert_eq!(settings.store.timeout_ms, 7);
+    assert_eq!(settings.network.trusted_proxies.len(), 2);
+}
+
+#[test]
+fn every_mistake_is_one_line_that_names_the_key() {
+    for (error, named) in [
+        (from("[stor]\n").unwrap_err(), "`stor`"),
+        (from("[store]\nurk = 1\n").unwrap_err(), "`store.urk`"),
+        (
+            from("[store]\ntimeout_ms = \"x\"\n").unwrap_err(),
+            "`store.timeout_ms`",
+        ),
+        (
+            from("[store]\ntimeout_ms = 0\n").unwrap_err(),
+            "`store.timeout_ms`",
+        ),
+        (from("[store\n").unwrap_err(), "line 1"),
+        (
+            from("[proxy]\ntls_cert = \"a\"\n").unwrap_err(),
+            "`proxy.tls_key`",
+        ),
+        (from("[proxy]\nlisten = \"nowhere\"\n").unwrap_err(), "listen"),
+        (
+            from("[upstream]\nbase_url = \"ftp://x\"\n").unwrap_err(),
+            "`upstream.base_url`",
+        ),
+        (
+            from_env("TOLLGATE_STORE__URK", "1").unwrap_err(),
+            "TOLLGATE_STORE__URK",
+        ),
+        (
+            from_env("TOLLGATE_STORE__TIMEOUT_MS", "soon").unwrap_err(),
+            "TOLLGATE_STORE__TIMEOUT_MS",
+        ),
+    ] {
+        let text = error.to_string();
+        assert!(text.contains(named) && !text.contains('\n'), "{named}: {text:?}");
+    }
+}
+
+#[test]
+fn a_missing_named_file_is_an_error() {
+    let error = load(Some(std::path::Path::new("/nonexistent/tollgate.toml"))).unwrap_err();
+    assert!(error.to_string().contains("/nonexistent/tollgate.toml"));
+}
+
+#[test]
+fn the_master_key_is_required_and_never_printed() {
+    assert!(from("").unwrap().sealer().is_err());
+    let settings = from_env("TOLLGATE_SECRETS__MASTER_KEY", "c2VjcmV0LXNlY3JldA==").unwrap();
+    let error = settings.sealer().unwrap_err().to_string();
+    assert!(!error.contains("c2Vj"), "{error}");
+    assert!(!format!("{settings:?}").contains("c2Vj"));
+}

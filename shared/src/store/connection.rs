@@ -1,0 +1,207 @@
+//! The connection to the store: one multiplexed connection with deadlines that reconnects by itself, to a single server
+//! or to a cluster. Scripts run with EVALSHA and fall back to EVAL where the server does not know them yet.
+
+use super::error::StoreError;
+use super::script::Script;
+use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::{Cmd, FromRedisValue, Pipeline, RedisFuture, Value};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+/// Longest wait for a new connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(250);
+/// Attempts to connect within one command, beyond the first.
+const CONNECT_RETRIES: usize = 1;
+/// Shortest and longest pause between attempts to connect.
+const CONNECT_PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(50));
+/// Redirections and waits that the cluster client may go through within one command.
+const CLUSTER_RETRIES: u32 = 3;
+
+/// A handle on the store. Cloning is cheap; all clones share the connection.
+#[derive(Clone)]
+pub struct Store {
+    link: Link,
+    timeout: Duration,
+}
+
+#[derive(Clone)]
+enum Link {
+    Single(ConnectionManager),
+    Cluster(Arc<ClusterClient>, Arc<OnceCell<ClusterConnection>>),
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store")
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// A handle on the store at `url`. No connection is made before the first command, so a server that is down now
+    /// can be up later. Must be called inside the runtime that will use it.
+    ///
+    /// # Errors
+    /// [`StoreError::BadUrl`] when the address is none.
+    pub fn open(url: &str, timeout: Duration) -> Result<Self, StoreError> {
+        let link = match url.strip_prefix("redis-cluster://") {
+            Some(nodes) => cluster(nodes, timeout)?,
+            None => single(url, timeout)?,
+        };
+        Ok(Self { link, timeout })
+    }
+
+    /// Whether commands go to a cluster.
+    #[must_use]
+    pub const fn is_cluster(&self) -> bool {
+        matches!(self.link, Link::Cluster(..))
+    }
+
+    /// Runs one command.
+    ///
+    /// # Errors
+    /// [`StoreError`]; ask it whether the command may have run.
+    pub async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
+        let run = async {
+            match &self.link {
+                Link::Single(manager) => command.query_async(&mut manager.clone()).await,
+                Link::Cluster(client, cell) => command.query_async(&mut connect(client, cell).await?).await,
+            }
+        };
+        within(self.timeout, run).await
+    }
+
+    /// Runs several commands in one round trip, not atomically. On a cluster all of them must share one slot.
+    ///
+    /// # Errors
+    /// [`StoreError`], also when a single command failed.
+    pub async fn pipeline<T: FromRedisValue>(&self, pipeline: &Pipeline) -> Result<T, StoreError> {
+        let run = async {
+            match &self.link {
+                Link::Single(manager) => pipeline.query_async(&mut manager.clone()).await,
+                Link::Cluster(client, cell) => pipeline.query_async(&mut connect(client, cell).await?).await,
+            }
+        };
+        within(self.timeout, run).await
+    }
+
+    /// Runs a script with its keys and arguments.
+    ///
+    /// # Errors
+    /// [`StoreError`]; ask it whether the script may have run.
+    pub async fn script<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        keys: &[&str],
+        args: &[&str],
+    ) -> Result<T, StoreError> {
+        match self.command(&script.by_hash(keys, args)).await {
+            Err(StoreError::Refused { code, .. }) if code == "NOSCRIPT" => {
+                self.command(&script.by_source(keys, args)).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// Asks every server of the store the same thing: one answer from a single server, one a node from a cluster.
+    ///
+    /// # Errors
+    /// [`StoreError`] when any of them does not answer.
+    pub async fn every_node(&self, command: &Cmd) -> Result<Vec<String>, StoreError> {
+        match self.command::<Value>(command).await? {
+            Value::Map(nodes) => nodes.into_iter().map(|(_, answer)| text(answer)).collect(),
+            answer => Ok(vec![text(answer)?]),
+        }
+    }
+}
+
+/// A raw connection for libraries that want one; commands through it have the store's deadlines.
+impl ConnectionLike for Store {
+    fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
+        match &mut self.link {
+            Link::Single(manager) => manager.req_packed_command(cmd),
+            Link::Cluster(client, cell) => {
+                Box::pin(async move { connect(client, cell).await?.req_packed_command(cmd).await })
+            }
+        }
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        cmd: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        match &mut self.link {
+            Link::Single(manager) => manager.req_packed_commands(cmd, offset, count),
+            Link::Cluster(client, cell) => Box::pin(async move {
+                connect(client, cell)
+                    .await?
+                    .req_packed_commands(cmd, offset, count)
+                    .await
+            }),
+        }
+    }
+
+    fn get_db(&self) -> i64 {
+        0
+    }
+}
+
+fn text(answer: Value) -> Result<String, StoreError> {
+    redis::from_redis_value(answer).map_err(|error| StoreError::Nonsense(error.to_string()))
+}
+
+/// Runs `command` with a deadline. A command that missed it may still run later.
+async fn within<T>(
+    timeout: Duration,
+    command: impl Future<Output = redis::RedisResult<T>>,
+) -> Result<T, StoreError> {
+    match tokio::time::timeout(timeout, command).await {
+        Ok(answer) => answer.map_err(StoreError::from),
+        Err(_elapsed) => Err(StoreError::NoAnswer(None)),
+    }
+}
+
+fn single(url: &str, timeout: Duration) -> Result<Link, StoreError> {
+    let client = redis::Client::open(url).map_err(|error| StoreError::BadUrl(error.to_string()))?;
+    let config = ConnectionManagerConfig::new()
+        .set_connection_timeout(Some(CONNECT_TIMEOUT.min(timeout)))
+        .set_response_timeout(Some(timeout))
+        .set_number_of_retries(CONNECT_RETRIES)
+        .set_min_delay(CONNECT_PAUSE.0)
+        .set_max_delay(CONNECT_PAUSE.1);
+    let manager = ConnectionManager::new_lazy_with_config(client, config);
+    manager
+        .map(Link::Single)
+        .map_err(|error| StoreError::BadUrl(error.to_string()))
+}
+
+/// `redis-cluster://[user:password@]host:port,host:port`
+fn cluster(nodes: &str, timeout: Duration) -> Result<Link, StoreError> {
+    let (login, hosts) = match nodes.rsplit_once('@') {
+        Some((login, hosts)) => (format!("{login}@"), hosts),
+        None => (String::new(), nodes),
+    };
+    let urls = hosts.split(',').map(|host| format!("redis://{login}{host}"));
+    let client = ClusterClient::builder(urls)
+        .connection_timeout(CONNECT_TIMEOUT.min(timeout))
+        .response_timeout(timeout)
+        .retries(CLUSTER_RETRIES)
+        .build()
+        .map_err(|error| StoreError::BadUrl(error.to_string()))?;
+    Ok(Link::Cluster(Arc::new(client), Arc::new(OnceCell::new())))
+}
+
+async fn connect(
+    client: &ClusterClient,
+    cell: &OnceCell<ClusterConnection>,
+) -> redis::RedisResult<ClusterConnection> {
+    cell.get_or_try_init(|| client.get_async_connection())
+        .await
+        .cloned()
+}

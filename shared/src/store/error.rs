@@ -1,0 +1,61 @@
+//! What can go wrong with the store, sorted by the one question that matters: did the command run or not?
+
+/// A store call that gave no usable answer.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The server refused the command before running it: full, read-only, loading, script missing.
+    #[error("the store refused the command: {code}")]
+    Refused {
+        /// The server's error code, such as `OOM` or `READONLY`.
+        code: String,
+        /// What the client library said.
+        #[source]
+        source: redis::RedisError,
+    },
+    /// No answer in time, or the connection broke: the command may have run.
+    #[error("the store did not answer")]
+    NoAnswer(#[source] Option<redis::RedisError>),
+    /// An answer that the caller does not understand.
+    #[error("the store's answer makes no sense: {0}")]
+    Nonsense(String),
+    /// The address or its options are wrong.
+    #[error("store.url: {0}")]
+    BadUrl(String),
+}
+
+impl StoreError {
+    /// Whether the command may have had an effect although no usable answer came.
+    #[must_use]
+    pub const fn may_have_run(&self) -> bool {
+        !matches!(self, Self::Refused { .. } | Self::BadUrl(_))
+    }
+}
+
+/// Codes with which the server refuses a command *before* any of its effects.
+const REFUSALS: [&str; 13] = [
+    "OOM",
+    "READONLY",
+    "MISCONF",
+    "LOADING",
+    "BUSY",
+    "NOSCRIPT",
+    "NOREPLICAS",
+    "NOAUTH",
+    "NOPERM",
+    "MASTERDOWN",
+    "CLUSTERDOWN",
+    "CROSSSLOT",
+    "TRYAGAIN",
+];
+
+impl From<redis::RedisError> for StoreError {
+    fn from(source: redis::RedisError) -> Self {
+        match source.code() {
+            Some(code) if REFUSALS.contains(&code) => Self::Refused {
+                code: code.to_owned(),
+                source,
+            },
+            _ => Self::NoAnswer(Some(source)),
+        }
+    }
+}

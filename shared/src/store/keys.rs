@@ -1,0 +1,252 @@
+//! Every key name of the store, in one place.
+//!
+//! An account lives in one bucket `{bNNNN}`, which is its hash tag: all keys of an account share one cluster slot, so a
+//! script can change them together. Outside the buckets there are only the store's own record, counters for store-wide
+//! numbers, and look-ups that never change once written. `/` separates the parts; no caller-chosen name can contain it.
+
+use crate::domain::mode::Mode;
+use sha2::{Digest, Sha256};
+
+/// Number of buckets. Workers poll buckets, not accounts.
+pub const BUCKETS: u16 = 1024;
+
+/// The store's own record: ledger epoch and the secret of the key checksum.
+pub const STORE: &str = "tollgate/store";
+/// The set of all account ids.
+pub const ACCOUNTS: &str = "tollgate/accounts";
+/// The prices imported by the operator, which overlay the file.
+pub const PRICES: &str = "tollgate/prices";
+/// The last wallet number given.
+pub const WALLET_NUMBER: &str = "tollgate/wallet-number";
+
+/// Immutable: which account and key a virtual key's hash belongs to.
+#[must_use]
+pub fn virtual_key_lookup(sha256_hex: &str) -> String {
+    format!("tollgate/vk/{sha256_hex}")
+}
+
+/// Immutable: which account and key an API key's hash belongs to.
+#[must_use]
+pub fn api_key_lookup(sha256_hex: &str) -> String {
+    format!("tollgate/ak/{sha256_hex}")
+}
+
+/// Immutable: which account, mode and agent a wallet number belongs to.
+#[must_use]
+pub fn wallet_lookup(number: u64) -> String {
+    format!("tollgate/wallet/{number}")
+}
+
+/// A bucket: the hash tag that groups accounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Bucket(u16);
+
+impl Bucket {
+    /// The bucket of an account.
+    #[must_use]
+    pub fn of(account: &str) -> Self {
+        let digest = Sha256::digest(account.as_bytes());
+        Self(u16::from_be_bytes([digest[0], digest[1]]) % BUCKETS)
+    }
+
+    /// All buckets, for the workers.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..BUCKETS).map(Self)
+    }
+
+    /// A hold that is open, or the tombstone of a voided one.
+    #[must_use]
+    pub fn hold(self, allow_id: &str) -> String {
+        format!("{{b{:04}}}/hold/{allow_id}", self.0)
+    }
+
+    /// Open holds of the bucket by deadline (sorted set of allow ids).
+    #[must_use]
+    pub fn due(self) -> String {
+        format!("{{b{:04}}}/due", self.0)
+    }
+
+    /// Holds that passed their deadline and stay charged, by the time they were kept (sorted set of allow ids).
+    #[must_use]
+    pub fn kept(self) -> String {
+        format!("{{b{:04}}}/kept", self.0)
+    }
+
+    /// One such hold.
+    #[must_use]
+    pub fn kept_hold(self, allow_id: &str) -> String {
+        format!("{{b{:04}}}/kept/{allow_id}", self.0)
+    }
+}
+
+/// The keys of one account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountKeys {
+    bucket: Bucket,
+    base: String,
+}
+
+impl AccountKeys {
+    /// The keys of `account`.
+    #[must_use]
+    pub fn of(account: &str) -> Self {
+        let bucket = Bucket::of(account);
+        Self {
+            bucket,
+            base: format!("{{b{:04}}}/{account}", bucket.0),
+        }
+    }
+
+    /// The account's bucket.
+    #[must_use]
+    pub const fn bucket(&self) -> Bucket {
+        self.bucket
+    }
+
+    /// The account's record (hash): plan, version, generation, account-wide policy, counters of the month.
+    #[must_use]
+    pub fn record(&self) -> String {
+        self.base.clone()
+    }
+
+    /// Active virtual keys, oldest first (sorted set of key ids).
+    #[must_use]
+    pub fn active_keys(&self) -> String {
+        format!("{}/active-keys", self.base)
+    }
+
+    /// A virtual key's record (hash).
+    #[must_use]
+    pub fn virtual_key(&self, key_id: &str) -> String {
+        format!("{}/vk/{key_id}", self.base)
+    }
+
+    /// All virtual keys of an agent, revoked ones included (sorted set of key ids by creation).
+    #[must_use]
+    pub fn agent_keys(&self, agent: &str) -> String {
+        format!("{}/agent-keys/{agent}", self.base)
+    }
+
+    /// Requests of a virtual key in its current minute.
+    #[must_use]
+    pub fn rate(&self, key_id: &str) -> String {
+        format!("{}/rate/{key_id}", self.base)
+    }
+
+    /// A run (hash): what it spent, its calls, when it was seen.
+    #[must_use]
+    pub fn run(&self, agent: &str, run: &str) -> String {
+        format!("{}/run/{agent}/{run}", self.base)
+    }
+
+    /// An agent (hash): its record, freeze, policy, provider key and counters.
+    #[must_use]
+    pub fn agent(&self, mode: Mode, agent: &str) -> String {
+        format!("{}/{mode}/agent/{agent}", self.base)
+    }
+
+    /// The account's agents that have a wallet row (sorted set by creation).
+    #[must_use]
+    pub fn agents(&self, mode: Mode) -> String {
+        format!("{}/{mode}/agents", self.base)
+    }
+
+    /// The account's policies (hash of policy id to record).
+    #[must_use]
+    pub fn policies(&self, mode: Mode) -> String {
+        format!("{}/{mode}/policies", self.base)
+    }
+
+    /// An API key's record (hash).
+    #[must_use]
+    pub fn api_key(&self, key_id: &str) -> String {
+        format!("{}/ak/{key_id}", self.base)
+    }
+
+    /// The account's API keys (sorted set by creation).
+    #[must_use]
+    pub fn api_keys(&self) -> String {
+        format!("{}/api-keys", self.base)
+    }
+
+    /// The account's users (hash of e-mail to record).
+    #[must_use]
+    pub fn users(&self) -> String {
+        format!("{}/users", self.base)
+    }
+
+    /// The audit log (list of entries that are not yet sealed).
+    #[must_use]
+    pub fn audit(&self, mode: Mode) -> String {
+        format!("{}/{mode}/audit", self.base)
+    }
+}
+
+/// The field of an agent that holds the id of its key for `provider`.
+#[must_use]
+pub fn provider_key_id_field(provider: &str) -> String {
+    format!("pk_id:{provider}")
+}
+
+/// The field of an agent that holds its sealed key for `provider`.
+#[must_use]
+pub fn provider_key_sealed_field(provider: &str) -> String {
+    format!("pk_sealed:{provider}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The part of a key that Redis Cluster hashes.
+    fn tag(key: &str) -> &str {
+        key.split_once('{')
+            .and_then(|(_, rest)| rest.split_once('}'))
+            .map_or(key, |(tag, _)| tag)
+    }
+
+    #[test]
+    fn all_keys_of_an_account_share_one_slot() {
+        let keys = AccountKeys::of("acct_1");
+        let all = [
+            keys.record(),
+            keys.active_keys(),
+            keys.virtual_key("vk_1"),
+            keys.agent_keys("bot"),
+            keys.rate("vk_1"),
+            keys.run("bot", "r"),
+            keys.agent(Mode::Live, "bot"),
+            keys.agents(Mode::Test),
+            keys.policies(Mode::Live),
+            keys.api_key("key_1"),
+            keys.api_keys(),
+            keys.users(),
+            keys.audit(Mode::Live),
+            keys.bucket().hold("allow_1"),
+            keys.bucket().due(),
+            keys.bucket().kept(),
+            keys.bucket().kept_hold("allow_1"),
+        ];
+        for key in &all {
+            assert_eq!(tag(key), tag(&all[0]), "{key}");
+        }
+        assert_eq!(tag(&all[0]).len(), 5);
+    }
+
+    #[test]
+    fn names_cannot_run_into_each_other() {
+        let keys = AccountKeys::of("acct_1");
+        assert_ne!(keys.run("a:b", "c"), keys.run("a", "b:c"));
+        assert_ne!(keys.agent(Mode::Live, "x"), keys.agent(Mode::Test, "x"));
+    }
+
+    #[test]
+    fn buckets_are_used_evenly() {
+        let mut seen = std::collections::HashSet::new();
+        for n in 0..20_000 {
+            seen.insert(Bucket::of(&format!("acct_{n}")));
+        }
+        assert_eq!(seen.len(), usize::from(BUCKETS));
+        assert_eq!(Bucket::all().count(), usize::from(BUCKETS));
+    }
+}

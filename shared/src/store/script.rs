@@ -1,0 +1,76 @@
+//! The scripts: one file of Lua and one typed twin for each business action.
+//!
+//! A script runs by the hash of its source, so a binary always runs the scripts it was built with, also while an older
+//! and a newer binary share a store. House rules, checked by `lint` in the tests: `redis.call` on declared keys only; no
+//! number becomes text except small ones through `string.format('%d')`; no clock but the store's `TIME`.
+
+pub mod authorize;
+pub mod hold;
+pub mod reap;
+pub mod settle;
+pub mod void;
+
+use redis::Cmd;
+
+/// Whether a script may run on a store that is out of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Refused before it starts.
+    Refuse,
+    /// Runs: it frees memory, or moves money that was already charged.
+    Run,
+}
+
+/// A script, ready to be called.
+#[derive(Debug)]
+pub struct Script {
+    name: &'static str,
+    source: String,
+    sha1: String,
+}
+
+impl Script {
+    /// A script made of shared fragments and its own file, in this order.
+    #[must_use]
+    pub fn new(name: &'static str, when_full: WhenFull, parts: &[&str]) -> Self {
+        let shebang = match when_full {
+            WhenFull::Refuse => "#!lua\n",
+            WhenFull::Run => "#!lua flags=allow-oom\n",
+        };
+        let source = [&[shebang], parts].concat().concat();
+        let sha1 = redis::Script::new(&source).get_hash().to_owned();
+        Self { name, source, sha1 }
+    }
+
+    /// The script's name, for logs and metrics.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What the server runs.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    pub(super) fn by_hash(&self, keys: &[&str], args: &[&str]) -> Cmd {
+        Self::call("EVALSHA", &self.sha1, keys, args)
+    }
+
+    pub(super) fn by_source(&self, keys: &[&str], args: &[&str]) -> Cmd {
+        Self::call("EVAL", &self.source, keys, args)
+    }
+
+    fn call(verb: &str, what: &str, keys: &[&str], args: &[&str]) -> Cmd {
+        let mut cmd = redis::cmd(verb);
+        cmd.arg(what).arg(keys.len());
+        for word in keys.iter().chain(args) {
+            cmd.arg(*word);
+        }
+        cmd
+    }
+}
+
+#[cfg(test)]
+mod lint;

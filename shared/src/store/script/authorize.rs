@@ -1,0 +1,182 @@
+//! Twin of `authorize.lua`: decide on a call and charge its estimate, in one step.
+
+use super::hold::{HoldName, memo};
+use super::{Script, WhenFull};
+use crate::domain::denial::Denial;
+use crate::domain::money::Nanos;
+use crate::domain::plan::Plan;
+use crate::store::keys::{self, AccountKeys};
+use crate::store::{Store, StoreError};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// The script.
+pub static AUTHORIZE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "authorize",
+        WhenFull::Refuse,
+        &[include_str!("period.lua"), include_str!("authorize.lua")],
+    )
+});
+
+/// Run records live this long after their last call (decision D38): 35 days.
+pub const RUN_LIFE: Duration = Duration::from_secs(35 * 24 * 3600);
+
+/// What an edge last heard of an account. A reply that is older than this means that the store lost writes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AccountView {
+    /// Raised when an operator accepts a store that lost writes.
+    pub generation: u64,
+    /// Raised by every change; never falls within a generation.
+    pub version: u64,
+    /// The account's plan.
+    pub plan: String,
+}
+
+/// One request to decide.
+#[derive(Debug)]
+pub struct Authorize<'a> {
+    /// Whose call it is and how it will be named.
+    pub name: &'a HoldName,
+    /// The virtual key used.
+    pub key_id: &'a str,
+    /// What is known of the account.
+    pub view: &'a AccountView,
+    /// The limits of the plan in `view`.
+    pub plan: &'a Plan,
+    /// The charge; `None` only counts the request against the rate and checks the key.
+    pub charge: Option<Charge<'a>>,
+}
+
+/// What to charge.
+#[derive(Debug)]
+pub struct Charge<'a> {
+    /// The estimate.
+    pub estimate: Nanos,
+    /// Whether the caller named the run.
+    pub run_named: bool,
+    /// How long the hold may stay open.
+    pub hold_life: Duration,
+    /// Version of the price table behind the estimate.
+    pub price_version: &'a str,
+    /// The model asked for.
+    pub model: &'a str,
+    /// The upstream's provider, whose key of the agent is to be used.
+    pub provider: &'a str,
+}
+
+/// What the store decided.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The estimate is charged and a hold is open.
+    Charged {
+        /// The provider key to use.
+        provider_key_id: String,
+        /// Its sealed form.
+        sealed: String,
+    },
+    /// A request without a charge passed key and rate.
+    Counted,
+    /// Denied; nothing but the rate count changed.
+    Denied(Denial),
+    /// The key is revoked or was never one of this account's.
+    Revoked,
+    /// The limits sent belong to another plan than the account's; nothing changed. Ask again with those of the plan in
+    /// the answer's view.
+    OtherPlan,
+    /// The store holds an older state than was seen before, or does not know the account: it lost writes.
+    Stale,
+    /// The id was used before, or voided; nothing changed.
+    KnownId,
+    /// The counters cannot hold the sum; nothing changed.
+    TooMuch,
+}
+
+/// The outcome and the account as the store sees it now.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// What was decided.
+    pub outcome: Outcome,
+    /// To be remembered for the next call.
+    pub view: AccountView,
+}
+
+impl Authorize<'_> {
+    /// Asks the store.
+    ///
+    /// # Errors
+    /// [`StoreError`]. When it [may have run](StoreError::may_have_run), the id must be voided.
+    pub async fn run(&self, store: &Store) -> Result<Answer, StoreError> {
+        let account = AccountKeys::of(&self.name.account);
+        let (active, rate) = (account.active_keys(), account.rate(self.key_id));
+        let hold = self.name.keys();
+        let keys = [
+            &hold.account,
+            &active,
+            &rate,
+            &hold.agent,
+            &hold.hold,
+            &hold.due,
+            &hold.run,
+        ]
+        .map(String::as_str);
+        let limit = |limit: Option<u64>| limit.map(|limit| limit.to_string()).unwrap_or_default();
+        let mut args = vec![
+            self.key_id.to_owned(),
+            self.view.plan.clone(),
+            self.view.generation.to_string(),
+            self.view.version.to_string(),
+            limit(self.plan.active_virtual_keys),
+            limit(self.plan.proxy_requests_per_minute),
+            limit(self.plan.cap_agents_per_month),
+            limit(self.plan.tracked_usd_per_month.map(Nanos::get)),
+        ];
+        match &self.charge {
+            None => args.push("probe".to_owned()),
+            Some(charge) => args.extend([
+                "call".to_owned(),
+                charge.estimate.get().to_string(),
+                u8::from(charge.run_named).to_string(),
+                charge.hold_life.as_millis().to_string(),
+                RUN_LIFE.as_millis().to_string(),
+                self.name.allow_id.clone(),
+                memo(self.name, self.key_id, charge.price_version, charge.model),
+                keys::provider_key_id_field(charge.provider),
+                keys::provider_key_sealed_field(charge.provider),
+            ]),
+        }
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        parse(store.script(&AUTHORIZE, &keys, &args).await?)
+    }
+}
+
+/// Reads `{word, generation, version, plan[, provider key id, sealed]}`. A word that is not known is an error, so that a
+/// store that answers anything unexpected never approves.
+fn parse(reply: Vec<String>) -> Result<Answer, StoreError> {
+    let nonsense = || StoreError::Nonsense("authorize".to_owned());
+    let mut words = reply.into_iter();
+    let mut next = || words.next().ok_or_else(nonsense);
+    let word = next()?;
+    let generation = next()?.parse().map_err(|_| nonsense())?;
+    let version = next()?.parse().map_err(|_| nonsense())?;
+    let view = AccountView {
+        generation,
+        version,
+        plan: next()?,
+    };
+    let outcome = match (word.as_str(), words.next(), words.next()) {
+        ("ok", Some(provider_key_id), Some(sealed)) => Outcome::Charged {
+            provider_key_id,
+            sealed,
+        },
+        ("ok", None, None) => Outcome::Counted,
+        ("revoked", None, None) => Outcome::Revoked,
+        ("other_plan", None, None) => Outcome::OtherPlan,
+        ("stale" | "no_account", None, None) => Outcome::Stale,
+        ("known", None, None) => Outcome::KnownId,
+        ("too_much", None, None) => Outcome::TooMuch,
+        (reason, None, None) => Outcome::Denied(Denial::from_reason(reason).ok_or_else(nonsense)?),
+        _ => return Err(nonsense()),
+    };
+    Ok(Answer { outcome, view })
+}

@@ -1,0 +1,170 @@
+//! A hold: the charge of an approved call that is not settled yet, and the keys that belong to it.
+
+use crate::domain::mode::Mode;
+use crate::domain::money::Nanos;
+use crate::domain::period::Period;
+use crate::store::keys::AccountKeys;
+
+/// What names a call in the ledger. Everything that resolves its hold starts from here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldName {
+    /// The account.
+    pub account: String,
+    /// The agent that called.
+    pub agent: String,
+    /// The run, the caller's or a generated one.
+    pub run: String,
+    /// The decision id, `allow_…`; the edge chooses it.
+    pub allow_id: String,
+}
+
+/// The keys of a hold, all in the account's bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldKeys {
+    pub(super) account: String,
+    pub(super) agent: String,
+    pub(super) run: String,
+    pub(super) hold: String,
+    pub(super) due: String,
+    pub(super) kept: String,
+    pub(super) kept_hold: String,
+}
+
+impl HoldName {
+    /// The keys of this hold.
+    #[must_use]
+    pub fn keys(&self) -> HoldKeys {
+        let keys = AccountKeys::of(&self.account);
+        let bucket = keys.bucket();
+        HoldKeys {
+            account: keys.record(),
+            agent: keys.agent(Mode::Live, &self.agent),
+            run: keys.run(&self.agent, &self.run),
+            hold: bucket.hold(&self.allow_id),
+            due: bucket.due(),
+            kept: bucket.kept(),
+            kept_hold: bucket.kept_hold(&self.allow_id),
+        }
+    }
+}
+
+impl HoldKeys {
+    /// In the order that `settle` and `void` declare.
+    pub(super) fn to_resolve(&self) -> [&str; 7] {
+        [
+            &self.account,
+            &self.agent,
+            &self.run,
+            &self.hold,
+            &self.due,
+            &self.kept,
+            &self.kept_hold,
+        ]
+    }
+}
+
+/// An open or kept hold, as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    /// Whose it is.
+    pub name: HoldName,
+    /// What was charged.
+    pub estimate: Nanos,
+    /// The periods it was charged to.
+    pub period: Period,
+    /// Whether the caller named the run (then the run has a record of its own).
+    pub run_named: bool,
+    /// The virtual key used.
+    pub key_id: String,
+    /// Version of the price table behind the estimate (decision D48).
+    pub price_version: String,
+    /// The model asked for, cut to [`MODEL_MAX`] bytes.
+    pub model: String,
+}
+
+/// Longest model name kept in a hold, in bytes.
+pub const MODEL_MAX: usize = 128;
+
+/// The caller's part of the stored text: everything that `authorize` only passes through. The model comes last, since
+/// it alone may contain spaces.
+#[must_use]
+pub fn memo(name: &HoldName, key_id: &str, price_version: &str, model: &str) -> String {
+    let end = (0..=MODEL_MAX.min(model.len()))
+        .rev()
+        .find(|end| model.is_char_boundary(*end))
+        .unwrap_or(0);
+    let HoldName {
+        account,
+        agent,
+        run,
+        allow_id: _,
+    } = name;
+    format!(
+        "{account} {agent} {run} {key_id} {price_version} {}",
+        &model[..end]
+    )
+}
+
+impl Hold {
+    /// Reads the stored text of the hold `allow_id`; `None` for a tombstone or a text that is none.
+    #[must_use]
+    pub fn parse(allow_id: &str, text: &str) -> Option<Self> {
+        let mut words = text.splitn(11, ' ');
+        let mut next = || words.next();
+        if next()? != "H" {
+            return None;
+        }
+        let estimate = Nanos::new(next()?.parse().ok()?)?;
+        let period = Period {
+            day: next()?.parse().ok()?,
+            month: next()?.parse().ok()?,
+        };
+        let run_named = next()? == "1";
+        let [account, agent, run] = [next()?, next()?, next()?].map(str::to_owned);
+        let [key_id, price_version, model] = [next()?, next()?, next()?].map(str::to_owned);
+        let name = HoldName {
+            account,
+            agent,
+            run,
+            allow_id: allow_id.to_owned(),
+        };
+        Some(Self {
+            name,
+            estimate,
+            period,
+            run_named,
+            key_id,
+            price_version,
+            model,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_memo_is_read_back() {
+        let name = HoldName {
+            account: "acct_1".into(),
+            agent: "bot".into(),
+            run: "r:1".into(),
+            allow_id: "allow_1".into(),
+        };
+        let text = format!(
+            "H 120 20777 202611 1 {}",
+            memo(&name, "vk_1", "abc", "a model with spaces")
+        );
+        let hold = Hold::parse("allow_1", &text).unwrap();
+        assert_eq!(hold.name, name);
+        assert_eq!(hold.model, "a model with spaces");
+        assert_eq!(
+            (hold.estimate.get(), hold.period.day, hold.run_named),
+            (120, 20_777, true)
+        );
+        assert_eq!(Hold::parse("allow_1", "V"), None);
+        let long = "é".repeat(100);
+        assert!(memo(&name, "vk_1", "abc", &long).ends_with(&"é".repeat(64)));
+    }
+}

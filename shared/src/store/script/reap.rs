@@ -1,0 +1,94 @@
+//! Twin of `reap.lua`, and the sweep over a bucket that calls it: holds past their deadline become kept holds.
+
+use super::hold::Hold;
+use super::{Script, WhenFull};
+use crate::domain::mode::Mode;
+use crate::store::keys::{AccountKeys, Bucket};
+use crate::store::{Store, StoreError};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// The script.
+pub static REAP: LazyLock<Script> =
+    LazyLock::new(|| Script::new("reap", WhenFull::Run, &[include_str!("reap.lua")]));
+
+/// Kept holds can be listed and corrected this long: 35 days, within the life of the counters they were charged to.
+pub const KEPT_LIFE: Duration = Duration::from_secs(35 * 24 * 3600);
+
+/// Holds looked at in one sweep of a bucket.
+pub const SWEEP_LIMIT: usize = 100;
+
+/// What the reaper did with a hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reaped {
+    /// It is kept: its estimate stays charged.
+    Kept,
+    /// Its deadline has not come.
+    Early,
+    /// It was settled or voided meanwhile.
+    Gone,
+}
+
+/// Turns one overdue hold into a kept one.
+///
+/// # Errors
+/// [`StoreError`]; the next sweep meets the hold again.
+pub async fn reap(store: &Store, hold: &Hold) -> Result<Reaped, StoreError> {
+    let name = &hold.name;
+    let keys = name.keys();
+    let audit = AccountKeys::of(&name.account).audit(Mode::Live);
+    let keys = [
+        &keys.account,
+        &keys.hold,
+        &keys.due,
+        &keys.kept,
+        &keys.kept_hold,
+        &audit,
+    ]
+    .map(String::as_str);
+    let entry = serde_json::json!({
+        "id": name.allow_id, "type": "hold.kept", "agentId": name.agent, "actor": "reaper",
+        "data": { "runId": name.run, "keyId": hold.key_id, "model": hold.model,
+            "estimateNanos": hold.estimate.get().to_string(), "priceVersion": hold.price_version },
+    })
+    .to_string();
+    let life = KEPT_LIFE.as_millis().to_string();
+    let reply: Vec<String> = store
+        .script(&REAP, &keys, &[&name.allow_id, &life, &entry])
+        .await?;
+    match reply.first().map(String::as_str) {
+        Some("kept") => Ok(Reaped::Kept),
+        Some("early") => Ok(Reaped::Early),
+        Some("gone") => Ok(Reaped::Gone),
+        _ => Err(StoreError::Nonsense("reap".to_owned())),
+    }
+}
+
+/// Reaps what is overdue at `now_ms` in a bucket; returns the holds that were kept.
+///
+/// # Errors
+/// [`StoreError`]; holds already reaped stay so.
+pub async fn sweep(store: &Store, bucket: Bucket, now_ms: u64) -> Result<Vec<Hold>, StoreError> {
+    let mut due = redis::cmd("ZRANGEBYSCORE");
+    due.arg(bucket.due())
+        .arg("-inf")
+        .arg(now_ms)
+        .arg("LIMIT")
+        .arg(0)
+        .arg(SWEEP_LIMIT);
+    let ids: Vec<String> = store.command(&due).await?;
+    let mut kept = Vec::new();
+    for id in ids {
+        let text: Option<String> = store.command(redis::cmd("GET").arg(bucket.hold(&id))).await?;
+        match text.and_then(|text| Hold::parse(&id, &text)) {
+            Some(hold) if reap(store, &hold).await? == Reaped::Kept => kept.push(hold),
+            Some(_) => {}
+            None => {
+                let _: i64 = store
+                    .command(redis::cmd("ZREM").arg(bucket.due()).arg(&id))
+                    .await?;
+            }
+        }
+    }
+    Ok(kept)
+}

@@ -1,0 +1,61 @@
+//! Twin of `settle.lua`: resolve a hold to what the call really cost.
+
+use super::hold::HoldName;
+use super::{Script, WhenFull};
+use crate::domain::money::Nanos;
+use crate::store::{Store, StoreError};
+use std::sync::LazyLock;
+
+/// The script.
+pub static SETTLE: LazyLock<Script> =
+    LazyLock::new(|| Script::new("settle", WhenFull::Run, &[include_str!("settle.lua")]));
+
+/// Resolves the hold of `name` from `estimate` to `cost`: the real cost, the estimate itself when it stays charged, or
+/// zero when it is released. Safe to repeat: a hold that is gone moves nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settle {
+    /// The hold.
+    pub name: HoldName,
+    /// What was charged.
+    pub estimate: Nanos,
+    /// What shall be charged.
+    pub cost: Nanos,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// The difference was moved and the hold is gone; the account's new version.
+    Done {
+        /// The account's version after it.
+        version: u64,
+    },
+    /// There is no such hold: settled before, voided, or lost with the store.
+    Missing,
+    /// There is one, with another estimate. Nothing was moved.
+    Mismatch,
+}
+
+impl Settle {
+    /// Tells the store.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the settlement may be repeated.
+    pub async fn run(&self, store: &Store) -> Result<Settled, StoreError> {
+        let keys = self.name.keys();
+        let estimate = self.estimate.get().to_string();
+        let difference = (i128::from(self.cost.get()) - i128::from(self.estimate.get())).to_string();
+        let args = [self.name.allow_id.as_str(), &estimate, &difference];
+        let reply: Vec<String> = store.script(&SETTLE, &keys.to_resolve(), &args).await?;
+        let words: Vec<&str> = reply.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            ["settled", version] => match version.parse() {
+                Ok(version) => Ok(Settled::Done { version }),
+                Err(_) => Err(StoreError::Nonsense("settle".to_owned())),
+            },
+            ["missing"] => Ok(Settled::Missing),
+            ["mismatch"] => Ok(Settled::Mismatch),
+            _ => Err(StoreError::Nonsense("settle".to_owned())),
+        }
+    }
+}
