@@ -1,3 +1,160 @@
-//! One call through the gate, from its body to its settlement.
+//! The life of one call, in the order of specification §4.4. Each step is a file:
+//!
+//! 1. [`credential`]: the virtual key's form (401), then [`resolve`]: whose key it is (503, 401)
+//! 2. [`receive`]: the body, within size and time (413, 408)
+//! 3. [`request`]: what the body and headers ask for (400), and the estimate
+//! 4. [`decide`]: key status, plan keys, rate, provider key and Cap in one store step; the only maker of an `Approval`
+//! 5. [`forward`]: the one request to the provider; the only taker of an `Approval`
+//! 6. [`settle`]: the ledger moves to the real cost before the answer ends
 
 pub mod body;
+pub mod credential;
+pub mod decide;
+pub mod forward;
+pub mod receive;
+pub mod request;
+pub mod resolve;
+pub mod settle;
+
+use crate::gate::Gate;
+use crate::reply::Reply;
+use crate::reply::denied::Denied;
+use crate::reply::refusal::Refusal;
+use pingora_core::protocols::http::ServerSession;
+use shared::clock;
+use shared::domain::denial::Denial;
+use shared::domain::id::Kind;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Where a call ended before it was approved.
+#[derive(Debug)]
+pub enum Stop {
+    /// The request itself is at fault.
+    Refused(Refusal),
+    /// The gate said no.
+    Denied(Box<Denied>),
+}
+
+/// A finished call: the answer, and the time that was not Tollgate's.
+#[derive(Debug)]
+pub struct Done {
+    /// The answer.
+    pub reply: Reply,
+    /// Time spent waiting for others: the caller sending its body, the provider answering.
+    pub outside: Duration,
+}
+
+impl Stop {
+    /// A denial for which nothing but its reason is known.
+    #[must_use]
+    pub fn denied(denial: Denial) -> Self {
+        let kind = if Denied::by_cap(denial) {
+            Kind::Allow
+        } else {
+            Kind::Deny
+        };
+        let id = kind
+            .mint(clock::now_ms())
+            .unwrap_or_else(|_| kind.prefix().to_owned());
+        Self::Denied(Box::new(Denied {
+            denial,
+            id,
+            run_id: None,
+            estimate: None,
+            plan: None,
+        }))
+    }
+
+    /// The answer; the reason goes to metrics and log on the way.
+    #[must_use]
+    pub fn answer(&self, gate: &Gate) -> Reply {
+        self.record(gate);
+        match self {
+            Self::Refused(refusal) => refusal.reply(),
+            Self::Denied(denied) => denied.reply(),
+        }
+    }
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// Takes a chat-completions request to its end. Whatever happens, there is an answer.
+pub async fn chat(gate: &Arc<Gate>, session: &mut ServerSession) -> Done {
+    match through_the_gate(gate, session).await {
+        Ok(done) => done,
+        Err(stop) => Done {
+            reply: stop.answer(gate),
+            outside: Duration::ZERO,
+        },
+    }
+}
+
+async fn through_the_gate(gate: &Arc<Gate>, session: &mut ServerSession) -> Result<Done, Stop> {
+    let key = credential::from_headers(&session.req_header().headers)?;
+    receive::check_declared_length(gate, session)?;
+    let owner = resolve::owner(gate, &key).await?;
+    let asked = Instant::now();
+    let body = receive::body(gate, session).await?;
+    let received = asked.elapsed();
+    let headers = session.req_header().headers.clone();
+    // From here on the call runs in a task of its own: a caller who hangs up stops neither decision nor settlement.
+    let task = tokio::spawn(decide_and_forward(Arc::clone(gate), owner, headers, body));
+    match task.await {
+        Ok(done) => done.map(|done| Done {
+            outside: done.outside + received,
+            ..done
+        }),
+        Err(panicked) => {
+            tracing::error!(error = %panicked, "a call's task failed");
+            Err(Stop::denied(Denial::ServiceUnavailable))
+        }
+    }
+}
+
+/// Lets a request through that is no call, such as the list of models: key and rate are checked, nothing is charged.
+///
+/// # Errors
+/// 401, or the denial.
+pub async fn admit(gate: &Gate, session: &ServerSession) -> Result<(), Stop> {
+    let key = credential::from_headers(&session.req_header().headers)?;
+    let owner = resolve::owner(gate, &key).await?;
+    decide::admit(gate, &owner).await
+}
+
+async fn decide_and_forward(
+    gate: Arc<Gate>,
+    owner: Arc<shared::store::lookup::VirtualKeyOwner>,
+    headers: http::HeaderMap,
+    body: receive::Body,
+) -> Result<Done, Stop> {
+    let wanted = match request::understand(&gate, &headers, body.bytes()) {
+        Ok(wanted) => wanted,
+        Err(refusal) => return Err(decide::count_only(&gate, &owner, refusal).await),
+    };
+    let approval = decide::decide(&gate, &owner, &wanted).await?;
+    let forwarded = forward::forward(&gate, approval, &headers, body).await?;
+    Ok(settle::settle(&gate, &wanted, forwarded).await)
+}
+
+impl Stop {
+    fn record(&self, gate: &Gate) {
+        match self {
+            Self::Refused(refusal) => gate.metrics.refused(refusal.kind),
+            Self::Denied(denied) => {
+                gate.metrics.denied(denied.denial);
+                tracing::info!(
+                    decision = "denied",
+                    reason = denied.denial.reason(),
+                    decision.id = denied.id,
+                    run.id = denied.run_id.as_deref().unwrap_or_default(),
+                    "call denied"
+                );
+            }
+        }
+    }
+}

@@ -8,5 +8,6 @@ pub mod mode;
 pub mod money;
 pub mod names;
 pub mod period;
+pub mod permission;
 pub mod plan;
-// pub mod price;
+pub mod price;

@@ -1,10 +1,10 @@
 //! What the edge and the admin server have in common.
 //!
-//! * [`domain`]: nouns and rules without I/O (money, ids, prices, plans, Cap, denials)
-//! * [`store`]: everything that says Redis (connection, key names, scripts)
-//! * [`crypto`]: secrets (key hashes, sealed provider keys)
-//! * [`settings`]: the configuration file and its environment overrides
-//! * [`telemetry`]: logs
+//! * [`domain`][]: nouns and rules without I/O (money, ids, prices, plans, Cap, denials)
+//! * [`store`][]: everything that says Redis (connection, key names, scripts)
+//! * [`crypto`][]: secrets (key hashes, sealed provider keys)
+//! * [`settings`][]: the configuration file and its environment overrides
+//! * [`telemetry`][]: logs
 
 pub mod clock;
 pub mod crypto;

@@ -3,6 +3,7 @@
 //! `config/tollgate.toml` is compiled in: it documents every key and holds every default.
 
 mod load;
+mod tables;
 
 use crate::crypto::seal::Sealer;
 use ipnet::IpNet;

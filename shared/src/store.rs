@@ -1,11 +1,20 @@
 //! Everything that says Redis: connection, key names, scripts and their typed twins, health.
 
+pub mod account;
+pub mod agent;
+pub mod api_key;
+pub mod audit;
 pub mod connection;
 pub mod error;
 pub mod keys;
 pub mod lookup;
+pub mod policy;
+pub mod open_holds;
 pub mod sanity;
 pub mod script;
+pub mod sealed;
+pub mod user;
+pub mod virtual_key;
 
 pub use connection::Store;
 pub use error::StoreError;

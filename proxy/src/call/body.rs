@@ -83,9 +83,8 @@ pub fn parse(bytes: &[u8]) -> Result<ChatBody<'_>, BodyError> {
         None => return Err(BodyError::Empty),
     }
     let mut fields = Fields::default();
-    scanner.object(|scanner, key| fields.read(scanner, key))?;
-    scanner.finish()?;
-    fields.judge()
+    let read = scanner.object(|scanner, key| fields.read(scanner, key));
+    read.and_then(|()| scanner.finish()).and_then(|()| fields.judge())
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ impl Kind {
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::Account => "acct_",
-            Self::User => "user_",
+            Self::User => "usr_",
             Self::ApiKey => "key_",
             Self::Agent => "agent_",
             Self::Wallet => "wal_",

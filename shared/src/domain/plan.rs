@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub const DEFAULT_PLANS: &str = include_str!("../../../config/plans.toml");
 
 /// One plan.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Active virtual keys of the whole account.

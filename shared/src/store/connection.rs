@@ -55,6 +55,17 @@ impl Store {
         Ok(Self { link, timeout })
     }
 
+    /// Checks an address without connecting, and without a runtime.
+    ///
+    /// # Errors
+    /// [`StoreError::BadUrl`] when it is none.
+    pub fn check_url(url: &str) -> Result<(), StoreError> {
+        match url.strip_prefix("redis-cluster://") {
+            Some(nodes) => cluster(nodes, CONNECT_TIMEOUT).map(drop),
+            None => redis::Client::open(url).map(drop).map_err(|error| StoreError::BadUrl(error.to_string())),
+        }
+    }
+
     /// Whether commands go to a cluster.
     #[must_use]
     pub const fn is_cluster(&self) -> bool {

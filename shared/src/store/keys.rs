@@ -31,7 +31,14 @@ pub fn api_key_lookup(sha256_hex: &str) -> String {
     format!("tollgate/ak/{sha256_hex}")
 }
 
-/// Immutable: which account, mode and agent a wallet number belongs to.
+/// Which account a user's e-mail (in lower case) belongs to: a login names nothing else.
+#[must_use]
+pub fn user_lookup(email: &str) -> String {
+    format!("tollgate/user/{}", hex::encode(Sha256::digest(email.as_bytes())))
+}
+
+/// Immutable: which account, mode and agent a wallet number belongs to. It is written before the wallet, so it holds only
+/// when the agent's record names the same number.
 #[must_use]
 pub fn wallet_lookup(number: u64) -> String {
     format!("tollgate/wallet/{number}")
@@ -151,10 +158,28 @@ impl AccountKeys {
         format!("{}/{mode}/agents", self.base)
     }
 
-    /// The account's policies (hash of policy id to record).
+    /// Agents that have stored a provider key (set), for the rotation of the master key.
+    #[must_use]
+    pub fn sealed_agents(&self) -> String {
+        format!("{}/sealed-agents", self.base)
+    }
+
+    /// The account's policies (sorted set of policy ids by creation).
     #[must_use]
     pub fn policies(&self, mode: Mode) -> String {
         format!("{}/{mode}/policies", self.base)
+    }
+
+    /// A policy's record (hash).
+    #[must_use]
+    pub fn policy(&self, mode: Mode, policy_id: &str) -> String {
+        format!("{}/{mode}/policy/{policy_id}", self.base)
+    }
+
+    /// What the account-wide policies limit (hash of policy id to `<cap> <run> <day> <month>`).
+    #[must_use]
+    pub fn account_policies(&self, mode: Mode) -> String {
+        format!("{}/{mode}/account-policies", self.base)
     }
 
     /// An API key's record (hash).
@@ -185,7 +210,22 @@ impl AccountKeys {
 /// The field of an agent that holds the id of its key for `provider`.
 #[must_use]
 pub fn provider_key_id_field(provider: &str) -> String {
-    format!("pk_id:{provider}")
+    format!("{PROVIDER_KEY_ID_PREFIX}{provider}")
+}
+
+/// What the names of [`provider_key_id_field`] start with; the rest is the provider.
+pub const PROVIDER_KEY_ID_PREFIX: &str = "pk_id:";
+
+/// The field of an agent that holds the last four characters of its key for `provider`.
+#[must_use]
+pub fn provider_key_last4_field(provider: &str) -> String {
+    format!("pk_last4:{provider}")
+}
+
+/// The field of an agent that holds when its key for `provider` was stored.
+#[must_use]
+pub fn provider_key_created_field(provider: &str) -> String {
+    format!("pk_created:{provider}")
 }
 
 /// The field of an agent that holds its sealed key for `provider`.
@@ -218,9 +258,12 @@ mod tests {
             keys.agent(Mode::Live, "bot"),
             keys.agents(Mode::Test),
             keys.policies(Mode::Live),
+            keys.policy(Mode::Live, "pol_1"),
+            keys.account_policies(Mode::Live),
             keys.api_key("key_1"),
             keys.api_keys(),
             keys.users(),
+            keys.sealed_agents(),
             keys.audit(Mode::Live),
             keys.bucket().hold("allow_1"),
             keys.bucket().due(),

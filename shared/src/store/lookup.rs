@@ -3,6 +3,67 @@
 
 use super::keys;
 use super::{Store, StoreError};
+use std::time::Duration;
+
+/// How long a look-up lives that was announced and never confirmed.
+const UNCONFIRMED_LIFE: Duration = Duration::from_secs(3600);
+
+/// Writes a look-up for the time being, before the record that it leads to. False when there is one already.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn announce(store: &Store, lookup: &str, owner: &str) -> Result<bool, StoreError> {
+    let mut set = redis::cmd("SET");
+    set.arg(lookup).arg(owner).arg("NX").arg("PX").arg(UNCONFIRMED_LIFE.as_millis().to_string());
+    let done: Option<String> = store.command(&set).await?;
+    Ok(done.is_some())
+}
+
+/// Makes an announced look-up last, after its record was written.
+///
+/// # Errors
+/// [`StoreError`], also when the look-up is gone.
+pub async fn confirm(store: &Store, lookup: &str) -> Result<(), StoreError> {
+    let done: i64 = store.command(redis::cmd("PERSIST").arg(lookup)).await?;
+    match done {
+        1 => Ok(()),
+        _ => Err(StoreError::Nonsense("a look-up that was announced and is gone".to_owned())),
+    }
+}
+
+/// What an API key's hash belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiKeyOwner {
+    /// The account.
+    pub account: String,
+    /// The key's id.
+    pub key_id: String,
+}
+
+impl ApiKeyOwner {
+    /// The stored text. No part can contain a space.
+    #[must_use]
+    pub fn to_stored(&self) -> String {
+        format!("{} {}", self.account, self.key_id)
+    }
+
+    /// Reads the stored text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (account, key_id) = text.split_once(' ')?;
+        Some(Self { account: account.to_owned(), key_id: key_id.to_owned() })
+    }
+
+    /// The owner of the key with this hash, or `None` when there is no such key.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn find(store: &Store, sha256_hex: &str) -> Result<Option<Self>, StoreError> {
+        let text: Option<String> = store.command(redis::cmd("GET").arg(keys::api_key_lookup(sha256_hex))).await?;
+        let nonsense = || StoreError::Nonsense("API key look-up".to_owned());
+        text.map(|text| Self::parse(&text).ok_or_else(nonsense)).transpose()
+    }
+}
 
 /// What a virtual key's hash belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]

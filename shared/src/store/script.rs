@@ -4,10 +4,20 @@
 //! and a newer binary share a store. House rules, checked by `lint` in the tests: `redis.call` on declared keys only; no
 //! number becomes text except small ones through `string.format('%d')`; no clock but the store's `TIME`.
 
+pub mod account;
+pub mod agent;
+pub mod agent_freeze;
+pub mod api_key;
 pub mod authorize;
+pub mod change;
 pub mod hold;
+pub mod policy;
+pub mod provider_key;
 pub mod reap;
+pub mod replace_prices;
+pub mod reseal;
 pub mod settle;
+pub mod virtual_key;
 pub mod void;
 
 use redis::Cmd;

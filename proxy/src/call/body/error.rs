@@ -2,6 +2,9 @@
 
 use super::{MODEL_BYTES_MAX, SERVICE_TIER_BYTES_MAX, fields, scan};
 
+/// What a reading step returns.
+pub(super) type Scan<T = ()> = Result<T, BodyError>;
+
 /// Why a body is refused; always answered with 400 (specification, Other proxy responses). The sentences hold no
 /// text of the caller but at most one key, shortened and without control characters (`key::quotable`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

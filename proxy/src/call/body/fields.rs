@@ -1,9 +1,9 @@
 //! The top level of the body: which keys the gate reads, and what it makes of them.
 
-use super::error::BodyError;
+use super::error::{BodyError, Scan};
 use super::key::{folded, quotable};
 use super::prompt::Prompt;
-use super::scan::{Scan, Scanner, Value};
+use super::scan::{Scanner, Value};
 use super::text::Text;
 use super::{
     COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MAX, ChatBody, MODEL_BYTES_MAX, N_MAX,
@@ -83,7 +83,7 @@ impl<'a> Fields<'a> {
     }
 
     /// What the gate needs to know, or the first refusal in the documented order.
-    pub(super) fn judge(self) -> Result<ChatBody<'a>, BodyError> {
+    pub(super) fn judge(self) -> Scan<ChatBody<'a>> {
         if let Some(error) = self.ambiguous {
             return Err(error);
         }
@@ -219,7 +219,7 @@ fn near(name: &str) -> Option<&'static str> {
 }
 
 /// The unescaped text, unless it is longer than `bytes_max` or has a control character.
-fn text_of(text: Text<'_>, bytes_max: usize) -> Result<Option<Cow<'_, str>>, BodyError> {
+fn text_of(text: Text<'_>, bytes_max: usize) -> Scan<Option<Cow<'_, str>>> {
     if text.bytes > bytes_max {
         return Ok(None);
     }
@@ -232,12 +232,10 @@ fn text_of(text: Text<'_>, bytes_max: usize) -> Result<Option<Cow<'_, str>>, Bod
 }
 
 /// An integer from 1 to `max`; `null` is none. Only digits are an integer: parsers disagree about `1.0`, `1e0` and `-0`.
-fn count(key: &'static str, value: Option<Value<'_>>, max: u64) -> Result<Option<u64>, BodyError> {
+fn count(key: &'static str, value: Option<Value<'_>>, max: u64) -> Scan<Option<u64>> {
     let number = match value {
         None | Some(Value::Null) => return Ok(None),
-        Some(Value::Number(number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
-            number.parse().ok()
-        }
+        Some(Value::Number(number)) => number.parse::<u64>().ok(),
         Some(_) => None,
     };
     let in_range = number.filter(|number| (1..=max).contains(number));

@@ -5,19 +5,30 @@ use std::borrow::Cow;
 /// Most characters of a caller's key in an error message.
 const QUOTED_CHARS_MAX: usize = 64;
 
+/// Longest spelling that is folded, in bytes: more than three times the longest key that the gate reads, and no
+/// character folds to less than a third of its bytes.
+const FOLDED_BYTES_MAX: usize = 128;
+
 /// The key that a parser blind to case, or one that ends strings at a NUL, would see: `Stream`, `ſtream` and
 /// `stream\0x` all become `stream`. Go's `encoding/json`, for one, matches keys that way, `ſ` and `K` (the Kelvin
 /// sign) included.
 pub(super) fn folded(key: Cow<'_, str>) -> Cow<'_, str> {
     let plain = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase() && byte != 0;
-    if key.bytes().all(plain) {
+    if key.len() <= FOLDED_BYTES_MAX && key.bytes().all(plain) {
         return key;
     }
     let seen = key.split('\0').next().unwrap_or_default();
-    seen.chars()
-        .flat_map(char::to_uppercase)
-        .flat_map(char::to_lowercase)
-        .collect()
+    if seen.len() > FOLDED_BYTES_MAX {
+        return key;
+    }
+    let mut folded = String::with_capacity(seen.len());
+    for c in seen.chars() {
+        match c {
+            '\0'..='\x7f' => folded.push(c.to_ascii_lowercase()),
+            _ => folded.extend(c.to_uppercase().flat_map(char::to_lowercase)),
+        }
+    }
+    Cow::Owned(folded)
 }
 
 /// The key for an error message: shortened, control characters replaced.
@@ -59,7 +70,8 @@ mod tests {
             "max_tokens",
             "the Kelvin sign is a K"
         );
-        for key in ["", "stream ", "_stream", "streams", "ström"] {
+        let long = "S".repeat(FOLDED_BYTES_MAX + 1);
+        for key in ["", "stream ", "_stream", "streams", "ström", &long] {
             assert_eq!(folded(key.into()), key, "{key:?} is another key");
         }
     }

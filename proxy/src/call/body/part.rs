@@ -1,8 +1,9 @@
 //! One part of a message's content: text, or an image, audio or file, which counts as one part and not by its bytes.
 
+use super::error::Scan;
 use super::key::folded;
 use super::prompt::Prompt;
-use super::scan::{Scan, Scanner, Value};
+use super::scan::{Scanner, Value};
 
 /// Members of a media object that hold its payload or say how to read it.
 const PAYLOADS: &[&str] = &["url", "data", "file_data", "file_id", "detail", "format"];
@@ -42,7 +43,7 @@ pub(super) struct Part {
 
 impl Part {
     /// Reads the object that starts here.
-    pub(super) fn read(scanner: &mut Scanner<'_>) -> Result<Self, super::BodyError> {
+    pub(super) fn read(scanner: &mut Scanner<'_>) -> Scan<Self> {
         let mut part = Self::default();
         scanner.object(|scanner, key| match &*folded(key.decode()?) {
             "type" => part.read_kind(scanner),

@@ -8,9 +8,10 @@
 //! All of several equal keys count, and keys count like those that they fold to (`key::folded`): whichever of them
 //! another parser reads, it is in the sum. So an odd body can only become dearer.
 
+use super::error::Scan;
 use super::key::folded;
 use super::part::Part;
-use super::scan::{Scan, Scanner, Value};
+use super::scan::{Scanner, Value};
 use super::text::Text;
 
 /// Values of `role`; they are not billed as text.
@@ -132,19 +133,22 @@ impl Prompt {
         Ok(())
     }
 
-    /// Reads an array whose objects are read by `object`; strings in it, or in its place, are text.
+    /// Reads an array whose objects are read by `object`. One that stands alone is an array of one to some parsers,
+    /// and strings, alone or among the elements, are text.
     fn each(
         &mut self,
         scanner: &mut Scanner<'_>,
         object: impl Fn(&mut Self, &mut Scanner<'_>) -> Scan,
     ) -> Scan {
-        if scanner.peek() != Some(b'[') {
-            return self.text(scanner);
-        }
-        scanner.array(|scanner| match scanner.peek() {
+        let mut element = |scanner: &mut Scanner<'_>| match scanner.peek() {
             Some(b'{') => object(self, scanner),
             _ => self.text(scanner),
-        })
+        };
+        if scanner.peek() == Some(b'[') {
+            scanner.array(element)
+        } else {
+            element(scanner)
+        }
     }
 
     /// Reads an object whose members are read by `member`, which gets their key as it stands and folded. Anything else counts.

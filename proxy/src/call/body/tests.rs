@@ -1,1 +1,34 @@
-//! t
+//! Tests of the body parser: what it refuses, what it counts, and that it agrees with `serde_json`.
+
+mod generated;
+mod grammar;
+mod properties;
+mod reference;
+mod refusals;
+mod sizes;
+
+use super::parse;
+
+/// A body with one message of two characters, and `members` before the closing brace.
+fn with(members: &str) -> String {
+    format!(r#"{{"model":"m","messages":[{{"role":"user","content":"hi"}}]{members}}}"#)
+}
+
+/// Checks that `body` is refused with `code`, a sentence that contains `fragment`, and `param`.
+#[track_caller]
+fn refused(body: impl AsRef<[u8]>, code: &str, fragment: &str, param: Option<&str>) {
+    let shown = String::from_utf8_lossy(&body.as_ref()[..body.as_ref().len().min(80)]).into_owned();
+    let error = parse(body.as_ref()).expect_err(&shown);
+    assert_eq!(error.code(), code, "code of {shown}: {error}");
+    assert!(
+        error.to_string().contains(fragment),
+        "{shown} should say {fragment:?}, says {error}"
+    );
+    assert_eq!(error.param(), param, "param of {shown}");
+}
+
+/// `refused` with `invalid_json` and no parameter.
+#[track_caller]
+fn malformed(body: impl AsRef<[u8]>, fragment: &str) {
+    refused(body, "invalid_json", fragment, None);
+}

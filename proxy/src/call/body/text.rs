@@ -1,6 +1,6 @@
 //! JSON strings: where their plain runs end, what their escapes stand for, how long they are once unescaped.
 
-use super::error::BodyError;
+use super::error::{BodyError, Scan};
 use std::borrow::Cow;
 
 /// A string of the body, checked, not yet unescaped.
@@ -19,7 +19,7 @@ impl<'a> Text<'a> {
     ///
     /// # Errors
     /// None in practice: the scanner has checked the same escapes.
-    pub(super) fn decode(self) -> Result<Cow<'a, str>, BodyError> {
+    pub(super) fn decode(self) -> Scan<Cow<'a, str>> {
         if self.bytes == self.raw.len() {
             return Ok(Cow::Borrowed(self.raw));
         }
@@ -65,8 +65,8 @@ const fn stops(word: u64) -> u64 {
 }
 
 /// The character that the escape at `at` stands for, and the bytes that the escape takes.
-pub(super) fn escape(bytes: &[u8], at: usize) -> Result<(char, usize), BodyError> {
-    let simple = match bytes.get(at + 1) {
+pub(super) fn escape(bytes: &[u8], at: usize) -> Scan<(char, usize)> {
+    let short = match bytes.get(at + 1) {
         Some(b'"') => '"',
         Some(b'\\') => '\\',
         Some(b'/') => '/',
@@ -79,11 +79,11 @@ pub(super) fn escape(bytes: &[u8], at: usize) -> Result<(char, usize), BodyError
         Some(_) => return Err(BodyError::BadEscape { at }),
         None => return Err(BodyError::Truncated),
     };
-    Ok((simple, 2))
+    Ok((short, 2))
 }
 
 /// The character of a `\uXXXX` escape, or of the two that make a surrogate pair.
-fn unicode(bytes: &[u8], at: usize) -> Result<(char, usize), BodyError> {
+fn unicode(bytes: &[u8], at: usize) -> Scan<(char, usize)> {
     let unit = hex(bytes, at)?;
     if let Some(c) = char::from_u32(unit) {
         return Ok((c, 6));
@@ -101,7 +101,7 @@ fn unicode(bytes: &[u8], at: usize) -> Result<(char, usize), BodyError> {
 }
 
 /// The four hexadecimal digits of the `\u` escape at `at`.
-fn hex(bytes: &[u8], at: usize) -> Result<u32, BodyError> {
+fn hex(bytes: &[u8], at: usize) -> Scan<u32> {
     let digits = bytes.get(at + 2..at + 6).ok_or(BodyError::Truncated)?;
     digits.iter().try_fold(0, |value, digit| {
         let digit = char::from(*digit)

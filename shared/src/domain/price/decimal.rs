@@ -43,8 +43,12 @@ pub(super) fn parse_scaled(text: &str, digits: u32) -> Result<u64, DecimalError>
     let shift = length(zeros)? - length(fraction.len())? + i64::from(digits) + exponent;
     let power = u32::try_from(shift).map_err(|_| DecimalError::TooFine)?;
     let value: u64 = significant.parse().map_err(|_| DecimalError::TooLarge)?;
-    let scaled = 10_u64.checked_pow(power).and_then(|power| value.checked_mul(power));
-    scaled.filter(|scaled| *scaled <= MAX_PICOS).ok_or(DecimalError::TooLarge)
+    let scaled = 10_u64
+        .checked_pow(power)
+        .and_then(|power| value.checked_mul(power));
+    scaled
+        .filter(|scaled| *scaled <= MAX_PICOS)
+        .ok_or(DecimalError::TooLarge)
 }
 
 /// `scaled` ÷ 10^`digits` without trailing zeros, the inverse of [`parse_scaled`].
@@ -53,7 +57,11 @@ pub(super) fn print_scaled(scaled: u64, digits: u32) -> String {
     let padded = format!("{scaled:0>min$}", min = width + 1);
     let (whole, fraction) = padded.split_at(padded.len() - width);
     let fraction = fraction.trim_end_matches('0');
-    if fraction.is_empty() { whole.to_owned() } else { format!("{whole}.{fraction}") }
+    if fraction.is_empty() {
+        whole.to_owned()
+    } else {
+        format!("{whole}.{fraction}")
+    }
 }
 
 fn is_digits(text: &str) -> bool {

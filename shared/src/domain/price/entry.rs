@@ -48,7 +48,9 @@ impl ModelEntry {
             return wrong("the name must be 1 to 256 printable characters without spaces");
         }
         if self.aliases.len() > MAX_ALIASES || !self.aliases.iter().all(|alias| is_model_name(alias)) {
-            return wrong("`aliases` must be at most 64 names of 1 to 256 printable characters without spaces");
+            return wrong(
+                "`aliases` must be at most 64 names of 1 to 256 printable characters without spaces",
+            );
         }
         if self.rates.len() > MAX_TIERS || !self.rates.contains_key(STANDARD) {
             return wrong("`rates` must have `standard` and at most 16 tiers");
@@ -59,7 +61,11 @@ impl ModelEntry {
         if self.long_context_above.is_some() != self.long_context.contains_key(STANDARD) {
             return wrong("`long_context_above` and `long_context.standard` need each other");
         }
-        match self.long_context.keys().find(|tier| !self.rates.contains_key(*tier)) {
+        match self
+            .long_context
+            .keys()
+            .find(|tier| !self.rates.contains_key(*tier))
+        {
             Some(tier) => wrong(&format!("`long_context.{tier}` has no `rates.{tier}`")),
             None => Ok(()),
         }

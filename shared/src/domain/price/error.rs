@@ -46,6 +46,9 @@ pub enum PriceError {
 impl PriceError {
     /// A complaint about one model's entry.
     pub(super) fn model(model: &str, reason: impl Into<String>) -> Self {
-        Self::Model { model: model.to_owned(), reason: reason.into() }
+        Self::Model {
+            model: model.to_owned(),
+            reason: reason.into(),
+        }
     }
 }

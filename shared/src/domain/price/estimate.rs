@@ -57,11 +57,16 @@ impl PriceTable {
         PicoSum::ZERO
             .plus(other_tokens, rates.input_picos)
             .plus(audio_tokens, rates.input_picos.max(rates.audio_input_picos))
-            .plus(u128::from(call.completion_tokens) * u128::from(call.n), output_picos)
+            .plus(
+                u128::from(call.completion_tokens) * u128::from(call.n),
+                output_picos,
+            )
             .plus(searches, price.web_search_picos)
             .round_up()
     }
 }
 
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;

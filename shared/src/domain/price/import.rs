@@ -52,11 +52,17 @@ type Fields<'a> = BTreeMap<String, &'a RawValue>;
 pub fn import_litellm(json: &str, provider: &str) -> Result<Imported, PriceError> {
     check_size("import", json)?;
     let entries: BTreeMap<String, &RawValue> =
-        serde_json::from_str(json).map_err(|source| PriceError::Json { what: "import", source })?;
+        serde_json::from_str(json).map_err(|source| PriceError::Json {
+            what: "import",
+            source,
+        })?;
     check_count("import", entries.len())?;
     let (mut models, mut skipped) = (BTreeMap::new(), Vec::new());
     for (key, value) in entries {
-        let name = key.strip_prefix(provider).and_then(|rest| rest.strip_prefix('/')).unwrap_or(&key);
+        let name = key
+            .strip_prefix(provider)
+            .and_then(|rest| rest.strip_prefix('/'))
+            .unwrap_or(&key);
         let mut tiers_left_out = Vec::new();
         let entry = read_entry(name, value, provider, &mut tiers_left_out);
         let reasons = match entry {
@@ -66,9 +72,15 @@ pub fn import_litellm(json: &str, provider: &str) -> Result<Imported, PriceError
             }
             Err(reason) => vec![reason],
         };
-        skipped.extend(reasons.into_iter().map(|reason| Skipped { model: key.clone(), reason }));
+        skipped.extend(reasons.into_iter().map(|reason| Skipped {
+            model: key.clone(),
+            reason,
+        }));
     }
-    Ok(Imported { overlay: PriceOverlay::new(models)?, skipped })
+    Ok(Imported {
+        overlay: PriceOverlay::new(models)?,
+        skipped,
+    })
 }
 
 /// The entry of one model, or why there is none. Tiers that cannot be used are added to `left_out`.
@@ -112,15 +124,24 @@ fn check_usable(name: &str, fields: &Fields<'_>, provider: &str) -> Result<(), S
     if !is_model_name(name) {
         return Err("the name cannot name a model".to_owned());
     }
-    let text = |field: &str| fields.get(field).and_then(|value| serde_json::from_str::<String>(value.get()).ok());
+    let text = |field: &str| {
+        fields
+            .get(field)
+            .and_then(|value| serde_json::from_str::<String>(value.get()).ok())
+    };
     match text("litellm_provider") {
         Some(other) if other != provider => return Err(format!("the provider is `{other}`")),
         _ => {}
     }
     let endpoints = fields.get("supported_endpoints").map(|value| value.get());
     let endpoints = endpoints.map(serde_json::from_str::<Option<Vec<String>>>);
-    let endpoints = endpoints.transpose().map_err(|_| "`supported_endpoints` is no list of strings")?.flatten();
-    let listed = endpoints.as_ref().map(|list| list.iter().any(|endpoint| endpoint == CHAT_COMPLETIONS));
+    let endpoints = endpoints
+        .transpose()
+        .map_err(|_| "`supported_endpoints` is no list of strings")?
+        .flatten();
+    let listed = endpoints
+        .as_ref()
+        .map(|list| list.iter().any(|endpoint| endpoint == CHAT_COMPLETIONS));
     match (text("mode").as_deref(), listed) {
         (Some("chat"), None | Some(true)) | (Some("responses"), Some(true)) => Ok(()),
         (Some("chat" | "responses"), _) => Err("it is not served by chat completions".to_owned()),
@@ -132,10 +153,15 @@ fn check_usable(name: &str, fields: &Fields<'_>, provider: &str) -> Result<(), S
 /// The search fee: the dearest context size, because the request need not say which it takes.
 fn search_fee(fields: &Fields<'_>) -> Result<Option<CallPrice>, String> {
     const FIELD: &str = "search_context_cost_per_query";
-    let Some(sizes) = fields.get(FIELD).filter(|value| value.get() != "null") else { return Ok(None) };
-    let sizes: Fields = serde_json::from_str(sizes.get()).map_err(|_| format!("`{FIELD}` is no JSON object"))?;
+    let Some(sizes) = fields.get(FIELD).filter(|value| value.get() != "null") else {
+        return Ok(None);
+    };
+    let sizes: Fields =
+        serde_json::from_str(sizes.get()).map_err(|_| format!("`{FIELD}` is no JSON object"))?;
     let fees = sizes.values().map(|fee| CallPrice::parse_usd_per_unit(fee.get()));
-    let fees = fees.collect::<Result<Vec<_>, _>>().map_err(|error| format!("`{FIELD}` {error}"))?;
+    let fees = fees
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| format!("`{FIELD}` {error}"))?;
     Ok(fees.into_iter().max().filter(|fee| fee.picos() > 0))
 }
 
@@ -156,7 +182,9 @@ impl Figures {
     fn read(fields: &Fields<'_>) -> Result<Self, String> {
         let mut figures = Self::default();
         for (name, value) in fields {
-            let Some(field) = Field::parse(name).filter(|_| value.get() != "null") else { continue };
+            let Some(field) = Field::parse(name).filter(|_| value.get() != "null") else {
+                continue;
+            };
             let tier = field.tier.unwrap_or(STANDARD);
             if OTHER_TIERS.contains(&tier) {
                 continue;
@@ -164,7 +192,8 @@ impl Figures {
             if is_reserved(tier) || field.tier == Some(STANDARD) {
                 return Err(format!("`{name}` names a tier that is the standard one"));
             }
-            let price = TokenPrice::parse_usd_per_unit(value.get()).map_err(|error| format!("`{name}` {error}"))?;
+            let price =
+                TokenPrice::parse_usd_per_unit(value.get()).map_err(|error| format!("`{name}` {error}"))?;
             let of_tier = figures.tiers.entry(tier.to_owned()).or_default();
             let partial = match field.above_tokens {
                 None => &mut of_tier.short,

@@ -34,24 +34,38 @@ impl ModelPrice {
         entry.check(name)?;
         let missing = || PriceError::model(name, "`rates.standard` is missing");
         let base = Rates::new(entry.rates.get(STANDARD).ok_or_else(missing)?);
-        let base_long = entry.long_context.get(STANDARD).map(|long| Rates::derived(long, &base));
+        let base_long = entry
+            .long_context
+            .get(STANDARD)
+            .map(|long| Rates::derived(long, &base));
         let standard = TierRates::new(base, entry.long_context_above.zip(base_long));
-        let tiers = entry.rates.iter().filter(|(tier, _)| *tier != STANDARD).map(|(tier, published)| {
-            let short = Rates::derived(published, &base);
-            // A tier without long-context figures is charged the dearer of its own and the standard ones.
-            let long = match entry.long_context.get(tier) {
-                Some(long) => Some(Rates::derived(long, &short)),
-                None => base_long.map(|long| long.dearer(&short)),
-            };
-            (tier.clone(), TierRates::new(short, entry.long_context_above.zip(long)))
-        });
+        let tiers = entry
+            .rates
+            .iter()
+            .filter(|(tier, _)| *tier != STANDARD)
+            .map(|(tier, published)| {
+                let short = Rates::derived(published, &base);
+                // A tier without long-context figures is charged the dearer of its own and the standard ones.
+                let long = match entry.long_context.get(tier) {
+                    Some(long) => Some(Rates::derived(long, &short)),
+                    None => base_long.map(|long| long.dearer(&short)),
+                };
+                (
+                    tier.clone(),
+                    TierRates::new(short, entry.long_context_above.zip(long)),
+                )
+            });
         let tiers: Vec<_> = tiers.collect();
         Ok(Self {
             name: name.to_owned(),
-            dearest: tiers.iter().fold(standard, |dearest, (_, tier)| dearest.dearer(tier)),
+            dearest: tiers
+                .iter()
+                .fold(standard, |dearest, (_, tier)| dearest.dearer(tier)),
             standard,
             tiers,
-            web_search_picos: entry.web_search.map_or(fallback.web_search_picos, CallPrice::picos),
+            web_search_picos: entry
+                .web_search
+                .map_or(fallback.web_search_picos, CallPrice::picos),
             always_searches: entry.always_searches,
             image_tokens: entry.image_tokens.unwrap_or(fallback.image_tokens),
         })
@@ -59,7 +73,10 @@ impl ModelPrice {
 
     /// The price of a model that nobody knows: in every respect the dearest of all; `None` of none.
     pub(super) fn dearest_of(models: &[Self]) -> Option<Self> {
-        let rates = models.iter().map(|model| model.dearest).reduce(|a, b| a.dearer(&b))?;
+        let rates = models
+            .iter()
+            .map(|model| model.dearest)
+            .reduce(|a, b| a.dearer(&b))?;
         let most = |count: fn(&Self) -> u64| models.iter().map(count).max().unwrap_or(0);
         Some(Self {
             name: String::new(),

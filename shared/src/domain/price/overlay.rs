@@ -27,8 +27,10 @@ impl PriceOverlay {
     /// [`PriceError`] when the text is not such a text, or an entry is not sound.
     pub fn from_store_text(text: &str) -> Result<Self, PriceError> {
         check_size("price overlay", text)?;
-        let read: Self =
-            serde_json::from_str(text).map_err(|source| PriceError::Json { what: "price overlay", source })?;
+        let read: Self = serde_json::from_str(text).map_err(|source| PriceError::Json {
+            what: "price overlay",
+            source,
+        })?;
         Self::new(read.models)
     }
 
@@ -37,7 +39,10 @@ impl PriceOverlay {
     /// # Errors
     /// [`PriceError::Json`] when it cannot be written, which no entry causes.
     pub fn to_store_text(&self) -> Result<String, PriceError> {
-        serde_json::to_string(self).map_err(|source| PriceError::Json { what: "price overlay", source })
+        serde_json::to_string(self).map_err(|source| PriceError::Json {
+            what: "price overlay",
+            source,
+        })
     }
 
     /// This overlay with the entries of a newer import in place of its own.
@@ -46,7 +51,12 @@ impl PriceOverlay {
     /// [`PriceError::TooLarge`] when both together are more models than there can be.
     pub fn merged_with(&self, newer: &Self) -> Result<Self, PriceError> {
         let mut models = self.models.clone();
-        models.extend(newer.models.iter().map(|(name, entry)| (name.clone(), entry.clone())));
+        models.extend(
+            newer
+                .models
+                .iter()
+                .map(|(name, entry)| (name.clone(), entry.clone())),
+        );
         Self::new(models)
     }
 

@@ -46,7 +46,9 @@ impl<const DIGITS: u32> Serialize for Price<DIGITS> {
 impl<'de, const DIGITS: u32> Deserialize<'de> for Price<DIGITS> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        parse_scaled(&text, DIGITS).map(Self).map_err(|error| D::Error::custom(format!("price \"{text}\" {error}")))
+        parse_scaled(&text, DIGITS)
+            .map(Self)
+            .map_err(|error| D::Error::custom(format!("price \"{text}\" {error}")))
     }
 }
 
@@ -60,7 +62,11 @@ impl PicoSum {
     /// This sum and `count` units at `picos` each.
     pub(super) fn plus(self, count: u128, picos: u64) -> Self {
         let product = count.checked_mul(u128::from(picos));
-        Self(self.0.zip(product).and_then(|(sum, product)| sum.checked_add(product)))
+        Self(
+            self.0
+                .zip(product)
+                .and_then(|(sum, product)| sum.checked_add(product)),
+        )
     }
 
     /// The amount, rounded up to the nano (D4); `None` above [`Nanos::MAX`].
@@ -82,19 +88,31 @@ mod tests {
         let fee: CallPrice = serde_json::from_str("\"0.025\"").unwrap();
         assert_eq!(fee.picos(), 25_000_000_000);
         assert_eq!(fee.to_string(), "0.025");
-        let error = serde_json::from_str::<TokenPrice>("\"a\"").unwrap_err().to_string();
+        let error = serde_json::from_str::<TokenPrice>("\"a\"")
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("price \"a\" is no decimal number"), "{error}");
-        assert!(serde_json::from_str::<TokenPrice>("0.125").is_err(), "a number may have been a float");
+        assert!(
+            serde_json::from_str::<TokenPrice>("0.125").is_err(),
+            "a number may have been a float"
+        );
     }
 
     #[test]
     fn rounds_up_once() {
         let sum = |parts: &[(u128, u64)]| {
-            parts.iter().fold(PicoSum::ZERO, |sum, (count, picos)| sum.plus(*count, *picos)).round_up()
+            parts
+                .iter()
+                .fold(PicoSum::ZERO, |sum, (count, picos)| sum.plus(*count, *picos))
+                .round_up()
         };
         assert_eq!(sum(&[]), Some(Nanos::ZERO));
         assert_eq!(sum(&[(1, 1)]).map(Nanos::get), Some(1));
-        assert_eq!(sum(&[(1, 1), (1, 1), (1, 998)]).map(Nanos::get), Some(1), "not once for each part");
+        assert_eq!(
+            sum(&[(1, 1), (1, 1), (1, 998)]).map(Nanos::get),
+            Some(1),
+            "not once for each part"
+        );
         assert_eq!(sum(&[(1, 1_000), (1, 1)]).map(Nanos::get), Some(2));
     }
 
@@ -103,8 +121,20 @@ mod tests {
         let most = u128::from(Nanos::MAX.get()) * PICOS_PER_NANO;
         assert_eq!(PicoSum::ZERO.plus(most, 1).round_up(), Some(Nanos::MAX));
         assert_eq!(PicoSum::ZERO.plus(most + 1, 1).round_up(), None);
-        assert_eq!(PicoSum::ZERO.plus(u128::MAX, 2).round_up(), None, "the product overflows");
-        assert_eq!(PicoSum::ZERO.plus(u128::MAX, 1).plus(1, 1).round_up(), None, "the sum overflows");
-        assert_eq!(PicoSum::ZERO.plus(u128::MAX, 2).plus(0, 0).round_up(), None, "and stays overflowed");
+        assert_eq!(
+            PicoSum::ZERO.plus(u128::MAX, 2).round_up(),
+            None,
+            "the product overflows"
+        );
+        assert_eq!(
+            PicoSum::ZERO.plus(u128::MAX, 1).plus(1, 1).round_up(),
+            None,
+            "the sum overflows"
+        );
+        assert_eq!(
+            PicoSum::ZERO.plus(u128::MAX, 2).plus(0, 0).round_up(),
+            None,
+            "and stays overflowed"
+        );
     }
 }

@@ -95,8 +95,14 @@ mod tests {
     #[test]
     fn gaps_are_never_discounts() {
         let rates = Rates::new(&published(r#"{"input": "2", "output": "8"}"#));
-        assert_eq!((rates.cached_input_picos, rates.cache_write_picos), (2_000_000, 2_000_000));
-        assert_eq!((rates.audio_input_picos, rates.audio_output_picos), (2_000_000, 8_000_000));
+        assert_eq!(
+            (rates.cached_input_picos, rates.cache_write_picos),
+            (2_000_000, 2_000_000)
+        );
+        assert_eq!(
+            (rates.audio_input_picos, rates.audio_output_picos),
+            (2_000_000, 8_000_000)
+        );
         let slip = Rates::new(&published(r#"{"input": "2", "cache_write": "1", "output": "8"}"#));
         assert_eq!(slip.cache_write_picos, 2_000_000);
     }
@@ -107,9 +113,18 @@ mod tests {
             r#"{"input": "2", "output": "8", "audio_input": "30", "audio_output": "60"}"#,
         ));
         let flex = Rates::derived(&published(r#"{"input": "1", "output": "4"}"#), &base);
-        assert_eq!((flex.audio_input_picos, flex.audio_output_picos), (30_000_000, 60_000_000));
+        assert_eq!(
+            (flex.audio_input_picos, flex.audio_output_picos),
+            (30_000_000, 60_000_000)
+        );
         assert_eq!((flex.input_picos, flex.output_picos), (1_000_000, 4_000_000));
-        let own = Rates::derived(&published(r#"{"input": "1", "output": "4", "audio_input": "15"}"#), &base);
-        assert_eq!((own.audio_input_picos, own.audio_output_picos), (15_000_000, 60_000_000));
+        let own = Rates::derived(
+            &published(r#"{"input": "1", "output": "4", "audio_input": "15"}"#),
+            &base,
+        );
+        assert_eq!(
+            (own.audio_input_picos, own.audio_output_picos),
+            (15_000_000, 60_000_000)
+        );
     }
 }

@@ -21,10 +21,14 @@ impl PriceTable {
         if model.len() > MAX_NAME_BYTES {
             return None;
         }
-        let Some(tuned) = model.strip_prefix(FINE_TUNED) else { return self.dated(model) };
+        let Some(tuned) = model.strip_prefix(FINE_TUNED) else {
+            return self.dated(model);
+        };
         let base = tuned.split(':').next().unwrap_or(tuned);
         let tuned_base = &model[..FINE_TUNED.len() + base.len()];
-        self.exact(model).or_else(|| self.dated(tuned_base)).or_else(|| self.dated(base))
+        self.exact(model)
+            .or_else(|| self.dated(tuned_base))
+            .or_else(|| self.dated(base))
     }
 
     /// By the name as it stands, else by the name without its date.
@@ -57,7 +61,9 @@ fn is_day(text: &str) -> bool {
 
 /// The value of digits only; `parse` alone would take a sign.
 fn number(text: &str) -> Option<u16> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+    text.bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| text.parse().ok())?
 }
 
 #[cfg(test)]
@@ -95,7 +101,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_name_panics(name in "(ft:)?[a-zé0-9:-]{0,20}(-[0-9é]{2,4}){0,3}") {
-            let table = PriceTable::builtin().unwrap();
+            let table = crate::domain::price::tests::builtin();
             let _ = table.resolve(&name);
         }
     }

@@ -73,9 +73,15 @@ impl PriceTable {
             web_search_picos: fees.map(CallPrice::picos).max().unwrap_or(0),
             image_tokens: content.allowances.image_tokens,
         };
-        let prices = content.models.iter().map(|(name, entry)| ModelPrice::new(name, entry, fallback));
+        let prices = content
+            .models
+            .iter()
+            .map(|(name, entry)| ModelPrice::new(name, entry, fallback));
         let prices = prices.collect::<Result<Vec<_>, _>>()?;
-        let empty = PriceError::Setting { field: "models", reason: "must have at least one model" };
+        let empty = PriceError::Setting {
+            field: "models",
+            reason: "must have at least one model",
+        };
         let unknown = ModelPrice::dearest_of(&prices).ok_or(empty)?;
         let mut index: HashMap<String, usize> = content.models.keys().cloned().zip(0..).collect();
         for (position, entry) in content.models.values().enumerate() {
@@ -87,10 +93,21 @@ impl PriceTable {
         let mut names: Vec<String> = index.keys().cloned().collect();
         names.sort_unstable();
         let version = content.version()?;
-        let tier_names =
-            TierNames { auto_tier: content.auto_tier.clone(), aliases: content.tier_aliases.clone() };
+        let tier_names = TierNames {
+            auto_tier: content.auto_tier.clone(),
+            aliases: content.tier_aliases.clone(),
+        };
         let allowances = content.allowances;
-        Ok(Self { content, version, tier_names, allowances, prices, index, names, unknown })
+        Ok(Self {
+            content,
+            version,
+            tier_names,
+            allowances,
+            prices,
+            index,
+            names,
+            unknown,
+        })
     }
 
     /// 16 hex digits that differ between tables with different content (D48).
@@ -106,7 +123,9 @@ impl PriceTable {
 
     /// The price under exactly this name or alias.
     pub(super) fn exact(&self, name: &str) -> Option<&ModelPrice> {
-        self.index.get(name).and_then(|position| self.prices.get(*position))
+        self.index
+            .get(name)
+            .and_then(|position| self.prices.get(*position))
     }
 
     /// The published figures that price this model; `None` for one that takes the dearest.

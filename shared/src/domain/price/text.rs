@@ -70,22 +70,39 @@ impl Content {
     /// Checks what concerns more than one model.
     fn check(&self) -> Result<(), PriceError> {
         if self.models.is_empty() {
-            return Err(PriceError::Setting { field: "models", reason: "must have at least one model" });
+            return Err(PriceError::Setting {
+                field: "models",
+                reason: "must have at least one model",
+            });
         }
         check_count("price table", self.models.len())?;
         let aliases = &self.tier_aliases;
-        if aliases.len() > MAX_TIER_ALIASES || !aliases.iter().flat_map(|(a, b)| [a, b]).all(|word| is_model_name(word)) {
+        if aliases.len() > MAX_TIER_ALIASES
+            || !aliases
+                .iter()
+                .flat_map(|(a, b)| [a, b])
+                .all(|word| is_model_name(word))
+        {
             let reason = "must be at most 64 pairs of words without spaces";
-            return Err(PriceError::Setting { field: "tier_aliases", reason });
+            return Err(PriceError::Setting {
+                field: "tier_aliases",
+                reason,
+            });
         }
         if !is_model_name(&self.auto_tier) || self.auto_tier == "auto" {
             let reason = "must name the tier that serves calls without `service_tier`, such as \"default\"";
-            return Err(PriceError::Setting { field: "auto_tier", reason });
+            return Err(PriceError::Setting {
+                field: "auto_tier",
+                reason,
+            });
         }
         let mut taken: HashSet<&str> = self.models.keys().map(String::as_str).collect();
         for (name, entry) in &self.models {
             if let Some(alias) = entry.aliases.iter().find(|alias| !taken.insert(alias)) {
-                return Err(PriceError::model(name, format!("`aliases` has `{alias}`, which is already a name")));
+                return Err(PriceError::model(
+                    name,
+                    format!("`aliases` has `{alias}`, which is already a name"),
+                ));
             }
         }
         Ok(())
@@ -93,7 +110,10 @@ impl Content {
 
     /// A short hash of the content (D48): equal for equal tables on every machine.
     pub(super) fn version(&self) -> Result<String, PriceError> {
-        let canonical = serde_json::to_vec(self).map_err(|source| PriceError::Json { what: "price table", source })?;
+        let canonical = serde_json::to_vec(self).map_err(|source| PriceError::Json {
+            what: "price table",
+            source,
+        })?;
         let mut version = hex::encode(Sha256::digest(&canonical));
         version.truncate(VERSION_DIGITS);
         Ok(version)
@@ -104,7 +124,11 @@ impl Content {
 pub(super) fn check_size(what: &'static str, text: &str) -> Result<(), PriceError> {
     match text.len() {
         0..=MAX_TEXT_BYTES => Ok(()),
-        _ => Err(PriceError::TooLarge { what, limit: MAX_TEXT_BYTES, unit: "bytes" }),
+        _ => Err(PriceError::TooLarge {
+            what,
+            limit: MAX_TEXT_BYTES,
+            unit: "bytes",
+        }),
     }
 }
 
@@ -112,6 +136,13 @@ pub(super) fn check_size(what: &'static str, text: &str) -> Result<(), PriceErro
 pub(super) fn check_count(what: &'static str, models: usize) -> Result<(), PriceError> {
     match models {
         0..=MAX_MODELS => Ok(()),
-        _ => Err(PriceError::TooLarge { what, limit: MAX_MODELS, unit: "models" }),
+        _ => Err(PriceError::TooLarge {
+            what,
+            limit: MAX_MODELS,
+            unit: "models",
+        }),
     }
 }
+
+#[cfg(test)]
+mod tests;

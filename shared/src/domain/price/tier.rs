@@ -53,7 +53,10 @@ struct LongContext {
 
 impl TierRates {
     pub(super) fn new(short: Rates, long: Option<(u64, Rates)>) -> Self {
-        Self { short, long: long.map(|(above_tokens, rates)| LongContext { above_tokens, rates }) }
+        Self {
+            short,
+            long: long.map(|(above_tokens, rates)| LongContext { above_tokens, rates }),
+        }
     }
 
     /// The rates of a call with so many prompt tokens.
@@ -72,7 +75,10 @@ impl TierRates {
             above_tokens: a.above_tokens.min(b.above_tokens),
             rates: a.rates.dearer(&b.rates),
         });
-        let long = long.map(|long| LongContext { rates: long.rates.dearer(&short), ..long });
+        let long = long.map(|long| LongContext {
+            rates: long.rates.dearer(&short),
+            ..long
+        });
         Self { short, long }
     }
 }
@@ -85,7 +91,10 @@ mod tests {
     #[test]
     fn words_become_tiers() {
         let aliases = BTreeMap::from([("fast".to_owned(), "priority".to_owned())]);
-        let names = TierNames { auto_tier: DEFAULT.to_owned(), aliases };
+        let names = TierNames {
+            auto_tier: DEFAULT.to_owned(),
+            aliases,
+        };
         for (asked, tier) in [
             (None, "standard"),
             (Some("auto"), "standard"),
@@ -97,8 +106,14 @@ mod tests {
         ] {
             assert_eq!(names.canonical(asked), tier, "{asked:?}");
         }
-        let names = TierNames { auto_tier: "fast".to_owned(), ..names };
-        assert_eq!((names.canonical(None), names.canonical(Some("default"))), ("priority", "standard"));
+        let names = TierNames {
+            auto_tier: "fast".to_owned(),
+            ..names
+        };
+        assert_eq!(
+            (names.canonical(None), names.canonical(Some("default"))),
+            ("priority", "standard")
+        );
     }
 
     fn rates() -> impl Strategy<Value = Rates> {
@@ -113,7 +128,8 @@ mod tests {
     }
 
     fn tier() -> impl Strategy<Value = TierRates> {
-        (rates(), prop::option::of((0_u64..10, rates()))).prop_map(|(short, long)| TierRates::new(short, long))
+        (rates(), prop::option::of((0_u64..10, rates())))
+            .prop_map(|(short, long)| TierRates::new(short, long))
     }
 
     proptest! {

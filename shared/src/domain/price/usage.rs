@@ -79,7 +79,10 @@ impl Usage {
     fn is_plausible(&self) -> bool {
         let totals = [self.prompt_tokens, self.completion_tokens];
         let details = [
-            (self.cached_tokens.saturating_add(self.cache_write_tokens), self.prompt_tokens),
+            (
+                self.cached_tokens.saturating_add(self.cache_write_tokens),
+                self.prompt_tokens,
+            ),
             (self.prompt_audio_tokens, self.prompt_tokens),
             (self.completion_audio_tokens, self.completion_tokens),
             (self.reasoning_tokens, self.completion_tokens),
@@ -118,7 +121,10 @@ mod tests {
     #[test]
     fn nulls_and_gaps_are_zero() {
         let plain = Usage::parse(r#"{"prompt_tokens": 9, "completion_tokens": 12}"#).unwrap();
-        assert_eq!((plain.prompt_tokens, plain.completion_tokens, plain.cached_tokens), (9, 12, 0));
+        assert_eq!(
+            (plain.prompt_tokens, plain.completion_tokens, plain.cached_tokens),
+            (9, 12, 0)
+        );
         for json in [
             r#"{"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": null, "prompt_tokens_details": null}"#,
             r#"{"prompt_tokens": 9, "completion_tokens": 12, "prompt_tokens_details": {"cached_tokens": null}}"#,

@@ -1,13 +1,14 @@
 -- Purpose: decide on one proxied call and, if nothing speaks against it, charge its estimate and open a hold:
---   specification §4.4 steps 1, 2, 3 and 5 in one atomic step. A denial writes nothing but the rate count.
--- KEYS: 1 account record  2 active keys  3 rate  4 agent  5 hold  6 due  7 run
+--   specification §4.4 steps 1, 2, 3 and 5 in one atomic step. A denial writes nothing but the rate count
+--   and, when it opens a rate window, the time of the key's last use.
+-- KEYS: 1 account record  2 active keys  3 rate  4 agent  5 hold  6 due  7 run  8 virtual key
 -- ARGV: 1 key id  2 plan that the limits below belong to  3 generation known  4 lowest version acceptable
 --   5 active keys  6 requests a minute  7 agents a month  8 tracked nanos a month (each '' = unlimited)
 --   9 'call', or 'probe' to stop after the rate  10 estimate nanos  11 '1' when the caller named the run
 --   12 life of the hold ms  13 life of a run ms  14 allow id  15 memo kept in the hold
 --   16, 17 fields of the agent that hold the id and the sealed form of its provider key
 -- Returns: {word, generation, version, plan[, provider key id, sealed provider key]}; the words are those of authorize.rs
--- Cost: O(log keys of the account); 9 calls for a denial, up to 20 for an approval
+-- Cost: O(log keys of the account); 9 calls for a denial, up to 20 for an approval, one more once a minute and key
 local DAYS_KEPT, MONTHS_KEPT = 40, 200 -- in days, and in the distance of month numbers (two years)
 local CEILING = 9e18                   -- counters are int64
 
@@ -31,7 +32,10 @@ if not rank then return answer('revoked') end
 if plan ~= ARGV[2] then return answer('other_plan') end
 
 local requests = redis.call('INCR', KEYS[3])
-if requests == 1 then redis.call('PEXPIRE', KEYS[3], 60000) end
+if requests == 1 then
+  redis.call('PEXPIRE', KEYS[3], 60000)
+  redis.call('HSET', KEYS[8], 'last_used', string.format('%d', now_ms))
+end
 local function at_least(value, limit) return limit ~= '' and value >= tonumber(limit) end
 if at_least(rank, ARGV[5]) then return answer('plan_key_limit') end
 if at_least(requests - 1, ARGV[6]) then return answer('rate_limited') end

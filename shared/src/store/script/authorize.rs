@@ -45,7 +45,7 @@ pub struct Authorize<'a> {
     /// The limits of the plan in `view`.
     pub plan: &'a Plan,
     /// The charge; `None` only counts the request against the rate and checks the key.
-    pub charge: Option<Charge<'a>>,
+    pub charge: Option<&'a Charge<'a>>,
 }
 
 /// What to charge.
@@ -107,8 +107,17 @@ impl Authorize<'_> {
     /// # Errors
     /// [`StoreError`]. When it [may have run](StoreError::may_have_run), the id must be voided.
     pub async fn run(&self, store: &Store) -> Result<Answer, StoreError> {
+        self.run_as(&AUTHORIZE, store).await
+    }
+
+    /// Like [`run`](Self::run) with another script: the tests check that a changed one is noticed.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn run_as(&self, script: &Script, store: &Store) -> Result<Answer, StoreError> {
         let account = AccountKeys::of(&self.name.account);
         let (active, rate) = (account.active_keys(), account.rate(self.key_id));
+        let virtual_key = account.virtual_key(self.key_id);
         let hold = self.name.keys();
         let keys = [
             &hold.account,
@@ -118,6 +127,7 @@ impl Authorize<'_> {
             &hold.hold,
             &hold.due,
             &hold.run,
+            &virtual_key,
         ]
         .map(String::as_str);
         let limit = |limit: Option<u64>| limit.map(|limit| limit.to_string()).unwrap_or_default();
@@ -131,7 +141,7 @@ impl Authorize<'_> {
             limit(self.plan.cap_agents_per_month),
             limit(self.plan.tracked_usd_per_month.map(Nanos::get)),
         ];
-        match &self.charge {
+        match self.charge {
             None => args.push("probe".to_owned()),
             Some(charge) => args.extend([
                 "call".to_owned(),
@@ -146,7 +156,7 @@ impl Authorize<'_> {
             ]),
         }
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        parse(store.script(&AUTHORIZE, &keys, &args).await?)
+        parse(store.script(script, &keys, &args).await?)
     }
 }
 

@@ -1,9 +1,35 @@
 //! The house rules for Lua, checked on the sources: amounts must never lose digits, keys must be declared.
 
-use super::{Script, authorize::AUTHORIZE, reap::REAP, settle::SETTLE, void::VOID};
+use super::{
+    Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, authorize::AUTHORIZE, policy, provider_key, reap::REAP,
+    replace_prices::REPLACE_PRICES, reseal::RESEAL, settle::SETTLE, virtual_key, void::VOID,
+};
 
-fn all() -> [&'static Script; 4] {
-    [&AUTHORIZE, &SETTLE, &VOID, &REAP]
+/// Every script, one line for each file.
+fn all() -> Vec<&'static Script> {
+    vec![
+        &*AUTHORIZE,
+        &*SETTLE,
+        &*VOID,
+        &*REAP,
+        &*account::CREATE,
+        &*account::SET_PLAN,
+        &*account::ACCEPT,
+        &*account::ADD_USER,
+        &*api_key::CREATE,
+        &*api_key::REVOKE,
+        &*AGENT_FREEZE,
+        &*agent::CREATE,
+        &*agent::UPDATE,
+        &*agent::DELETE,
+        &*policy::SET,
+        &*policy::DELETE,
+        &*provider_key::STORE,
+        &*virtual_key::CREATE,
+        &*virtual_key::REVOKE,
+        &*RESEAL,
+        &*REPLACE_PRICES,
+    ]
 }
 
 /// The source without comments.

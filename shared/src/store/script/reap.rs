@@ -34,6 +34,14 @@ pub enum Reaped {
 /// # Errors
 /// [`StoreError`]; the next sweep meets the hold again.
 pub async fn reap(store: &Store, hold: &Hold) -> Result<Reaped, StoreError> {
+    reap_as(&REAP, store, hold).await
+}
+
+/// Like [`reap`] with another script: the tests check that a changed one is noticed.
+///
+/// # Errors
+/// As [`reap`].
+pub async fn reap_as(script: &Script, store: &Store, hold: &Hold) -> Result<Reaped, StoreError> {
     let name = &hold.name;
     let keys = name.keys();
     let audit = AccountKeys::of(&name.account).audit(Mode::Live);
@@ -54,7 +62,7 @@ pub async fn reap(store: &Store, hold: &Hold) -> Result<Reaped, StoreError> {
     .to_string();
     let life = KEPT_LIFE.as_millis().to_string();
     let reply: Vec<String> = store
-        .script(&REAP, &keys, &[&name.allow_id, &life, &entry])
+        .script(script, &keys, &[&name.allow_id, &life, &entry])
         .await?;
     match reply.first().map(String::as_str) {
         Some("kept") => Ok(Reaped::Kept),

@@ -42,11 +42,19 @@ impl Settle {
     /// # Errors
     /// [`StoreError`]; the settlement may be repeated.
     pub async fn run(&self, store: &Store) -> Result<Settled, StoreError> {
+        self.run_as(&SETTLE, store).await
+    }
+
+    /// Like [`run`](Self::run) with another script: the tests check that a changed one is noticed.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn run_as(&self, script: &Script, store: &Store) -> Result<Settled, StoreError> {
         let keys = self.name.keys();
         let estimate = self.estimate.get().to_string();
         let difference = (i128::from(self.cost.get()) - i128::from(self.estimate.get())).to_string();
         let args = [self.name.allow_id.as_str(), &estimate, &difference];
-        let reply: Vec<String> = store.script(&SETTLE, &keys.to_resolve(), &args).await?;
+        let reply: Vec<String> = store.script(script, &keys.to_resolve(), &args).await?;
         let words: Vec<&str> = reply.iter().map(String::as_str).collect();
         match words.as_slice() {
             ["settled", version] => match version.parse() {

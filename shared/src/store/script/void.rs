@@ -28,10 +28,18 @@ pub enum Voided {
 /// # Errors
 /// [`StoreError`]; repeat it until it succeeds.
 pub async fn void(store: &Store, name: &HoldName) -> Result<Voided, StoreError> {
+    void_as(&VOID, store, name).await
+}
+
+/// Like [`void`] with another script: the tests check that a changed one is noticed.
+///
+/// # Errors
+/// As [`void`].
+pub async fn void_as(script: &Script, store: &Store, name: &HoldName) -> Result<Voided, StoreError> {
     let keys = name.keys();
     let life = TOMBSTONE_LIFE.as_millis().to_string();
     let reply: Vec<String> = store
-        .script(&VOID, &keys.to_resolve(), &[&name.allow_id, &life])
+        .script(script, &keys.to_resolve(), &[&name.allow_id, &life])
         .await?;
     match reply.first().map(String::as_str) {
         Some("refunded") => Ok(Voided::Refunded),

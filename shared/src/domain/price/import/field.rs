@@ -13,8 +13,14 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 6] =
-        [Self::Input, Self::CachedInput, Self::CacheWrite, Self::Output, Self::AudioInput, Self::AudioOutput];
+    const ALL: [Self; 6] = [
+        Self::Input,
+        Self::CachedInput,
+        Self::CacheWrite,
+        Self::Output,
+        Self::AudioInput,
+        Self::AudioOutput,
+    ];
 
     /// What the names of its fields start with.
     pub(super) const fn stem(self) -> &'static str {
@@ -43,7 +49,9 @@ impl<'a> Field<'a> {
     /// Prices for cache entries with a longer life (`…_above_12hr`, `…_above_1hr`) are none of ours: `usage` counts
     /// written tokens without their lifetime, and chat completions offer only the basic one.
     pub(super) fn parse(name: &'a str) -> Option<Self> {
-        let (kind, rest) = Kind::ALL.iter().find_map(|kind| Some((*kind, name.strip_prefix(kind.stem())?)))?;
+        let (kind, rest) = Kind::ALL
+            .iter()
+            .find_map(|kind| Some((*kind, name.strip_prefix(kind.stem())?)))?;
         let (above_tokens, rest) = match rest.strip_prefix("_above_") {
             Some(rest) => {
                 let (thousands, rest) = rest.split_once("k_tokens")?;
@@ -57,7 +65,11 @@ impl<'a> Field<'a> {
             "" => None,
             rest => Some(rest.strip_prefix('_').filter(|tier| !tier.is_empty())?),
         };
-        Some(Self { kind, above_tokens, tier })
+        Some(Self {
+            kind,
+            above_tokens,
+            tier,
+        })
     }
 }
 
@@ -70,7 +82,12 @@ mod tests {
         for (name, kind, above_tokens, tier) in [
             ("input_cost_per_token", Kind::Input, None, None),
             ("output_cost_per_token_flex", Kind::Output, None, Some("flex")),
-            ("cache_read_input_token_cost_above_272k_tokens", Kind::CachedInput, Some(272_000), None),
+            (
+                "cache_read_input_token_cost_above_272k_tokens",
+                Kind::CachedInput,
+                Some(272_000),
+                None,
+            ),
             (
                 "cache_creation_input_token_cost_above_200k_tokens_priority",
                 Kind::CacheWrite,
@@ -81,7 +98,15 @@ mod tests {
             ("output_cost_per_audio_token", Kind::AudioOutput, None, None),
             ("input_cost_per_token_batches", Kind::Input, None, Some("batches")),
         ] {
-            assert_eq!(Field::parse(name), Some(Field { kind, above_tokens, tier }), "{name}");
+            assert_eq!(
+                Field::parse(name),
+                Some(Field {
+                    kind,
+                    above_tokens,
+                    tier
+                }),
+                "{name}"
+            );
         }
     }
 

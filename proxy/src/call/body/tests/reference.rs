@@ -1,0 +1,180 @@
+//! The same reading done slowly, on a tree of `serde_json` values: the rules of `prompt.rs` and `part.rs` once more,
+//! written without the scanner. It knows valid bodies only.
+
+use super::generated::Spelling;
+use serde_json::{Map, Value};
+
+/// Prompt bytes, images, audios and files.
+pub(super) type Counts = [u64; 4];
+
+/// What stands in a tree that is written with a spelling.
+pub(super) struct Reference<'a> {
+    pub(super) spelling: &'a Spelling,
+    pub(super) counts: Counts,
+}
+
+impl Reference<'_> {
+    /// Counts the prompt of a whole body.
+    pub(super) fn body(&mut self, body: &Map<String, Value>) {
+        for (key, value) in body {
+            match key.as_str() {
+                "messages" => value
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .for_each(|message| self.message(message)),
+                "tools" | "functions" | "response_format" | "web_search_options" => self.word(value, &[]),
+                "tool_choice" | "function_call" => self.word(value, &["auto", "none", "required"]),
+                "prediction" => self.fields(value, |this, name, key, value| match name {
+                    "type" => this.word(value, &["content"]),
+                    "content" => this.content(value),
+                    _ => this.member(key, value),
+                }),
+                "model"
+                | "stream"
+                | "n"
+                | "max_tokens"
+                | "max_completion_tokens"
+                | "service_tier"
+                | "modalities"
+                | "audio"
+                | "temperature"
+                | "metadata"
+                | "user" => {}
+                _ => self.member(key, value),
+            }
+        }
+    }
+
+    fn message(&mut self, message: &Value) {
+        let roles = ["user", "assistant", "system", "developer", "tool", "function"];
+        self.fields(message, |this, name, key, value| match name {
+            "role" => this.word(value, &roles),
+            "content" => this.content(value),
+            "name" | "refusal" | "tool_call_id" => this.text(value),
+            "tool_calls" => this.each(value, |this, call| {
+                this.fields(call, |this, name, key, value| match name {
+                    "id" => this.text(value),
+                    "type" => this.word(value, &["function", "custom"]),
+                    "function" | "custom" => this.function(value),
+                    _ => this.member(key, value),
+                });
+            }),
+            "function_call" => this.function(value),
+            "audio" if value.is_null() => {}
+            "audio" => {
+                this.counts[2] += 1;
+                this.counts[0] += this.spelling.size(value);
+            }
+            "annotations" => this.word(value, &[]),
+            _ => this.member(key, value),
+        });
+    }
+
+    fn content(&mut self, content: &Value) {
+        self.each(content, |this, part| {
+            let members = part.as_object().unwrap();
+            let named = |wanted: &str| -> Vec<&Value> {
+                let named = members.iter().filter(|(key, _)| fold(key) == wanted);
+                named.map(|(_, value)| value).collect()
+            };
+            let kind = match named("type")[..] {
+                [Value::String(kind)] => kind.as_str(),
+                _ => "",
+            };
+            for (place, name) in [(1, "image_url"), (2, "input_audio"), (3, "file")] {
+                let there = named(name).into_iter().filter(|value| !value.is_null()).count() as u64;
+                this.counts[place] += there.max(u64::from(kind == name));
+            }
+            if ![
+                "text",
+                "refusal",
+                "input_text",
+                "image_url",
+                "input_audio",
+                "file",
+            ]
+            .contains(&kind)
+            {
+                this.counts[0] += this.spelling.size(part);
+                return;
+            }
+            this.fields(part, |this, name, key, value| match name {
+                "type" => {}
+                "text" | "refusal" => this.text(value),
+                "image_url" | "input_audio" | "file" if name == kind => this.media(value),
+                "image_url" | "input_audio" | "file" => this.word(value, &[]),
+                _ => this.member(key, value),
+            });
+        });
+    }
+
+    fn media(&mut self, media: &Value) {
+        if media.is_string() {
+            return;
+        }
+        self.fields(media, |this, name, key, value| match name {
+            "url" | "data" | "file_data" | "file_id" | "detail" | "format" if value.is_string() => {}
+            "url" | "data" | "file_data" | "file_id" | "detail" | "format" => this.word(value, &[]),
+            "filename" => this.text(value),
+            _ => this.member(key, value),
+        });
+    }
+
+    fn function(&mut self, function: &Value) {
+        self.fields(function, |this, name, key, value| match name {
+            "name" | "arguments" | "input" => this.text(value),
+            _ => this.member(key, value),
+        });
+    }
+
+    fn each(&mut self, value: &Value, object: impl Fn(&mut Self, &Value)) {
+        let alone = std::slice::from_ref(value);
+        for element in value.as_array().map_or(alone, Vec::as_slice) {
+            if element.is_object() {
+                object(self, element)
+            } else {
+                self.text(element)
+            }
+        }
+    }
+
+    fn fields(&mut self, value: &Value, member: impl Fn(&mut Self, &str, &str, &Value)) {
+        match value.as_object() {
+            Some(members) => members
+                .iter()
+                .for_each(|(key, value)| member(self, &fold(key), key, value)),
+            None => self.text(value),
+        }
+    }
+
+    fn member(&mut self, key: &str, value: &Value) {
+        self.counts[0] += self.spelling.member_size(key, value);
+    }
+
+    fn text(&mut self, value: &Value) {
+        self.counts[0] += match value {
+            Value::Null => 0,
+            Value::String(text) => text.len() as u64,
+            _ => self.spelling.size(value),
+        };
+    }
+
+    fn word(&mut self, value: &Value, free: &[&str]) {
+        let plain = value
+            .as_str()
+            .is_some_and(|word| self.spelling.size(value) == word.len() as u64 + 2);
+        let is_free = plain && value.as_str().is_some_and(|word| free.contains(&word));
+        if !value.is_null() && !is_free {
+            self.counts[0] += self.spelling.size(value);
+        }
+    }
+}
+
+/// A key as a careless parser reads it.
+fn fold(key: &str) -> String {
+    let seen = key.split('\0').next().unwrap();
+    seen.to_lowercase()
+        .replace('\u{17f}', "s")
+        .replace('\u{fb01}', "fi")
+}

@@ -1,0 +1,302 @@
+//! What is read from good bodies, with sizes counted by hand.
+
+use super::super::{COMPLETION_TOKENS_DEFAULT, ChatBody, parse};
+use super::with;
+use std::borrow::Cow;
+
+#[track_caller]
+fn read(body: &str) -> ChatBody<'_> {
+    parse(body.as_bytes()).expect(body)
+}
+
+/// Bytes, images, audios and files of a message with these members.
+#[track_caller]
+fn message(members: &str) -> [u64; 4] {
+    let body = format!(r#"{{"model":"m","messages":[{{{members}}}]}}"#);
+    let read = read(&body);
+    [
+        read.prompt_bytes,
+        read.image_parts,
+        read.audio_parts,
+        read.file_parts,
+    ]
+}
+
+#[test]
+fn the_plain_call() {
+    let body = with("");
+    let expected = ChatBody {
+        model: "m".into(),
+        service_tier: None,
+        prompt_bytes: 2,
+        image_parts: 0,
+        audio_parts: 0,
+        file_parts: 0,
+        completion_tokens: COMPLETION_TOKENS_DEFAULT,
+        n: 1,
+        audio_output: false,
+        web_search: false,
+    };
+    assert_eq!(read(&body), expected);
+    let nulls = [
+        "n",
+        "stream",
+        "max_tokens",
+        "max_completion_tokens",
+        "service_tier",
+        "modalities",
+        "audio",
+    ];
+    let more = [
+        "web_search_options",
+        "tools",
+        "functions",
+        "function_call",
+        "tool_choice",
+        "response_format",
+        "prediction",
+    ];
+    let nulls: String = nulls
+        .iter()
+        .chain(&more)
+        .map(|key| format!(",\"{key}\":null"))
+        .collect();
+    assert_eq!(read(&with(&nulls)), expected, "null means absent (D62)");
+    let spaced =
+        "\n{ \"model\" :\t\"m\" , \"messages\" : [ { \"role\":\"user\" , \"content\" : \"hi\" } ] }\r\n";
+    assert_eq!(read(spaced), expected);
+}
+
+#[test]
+fn what_is_borrowed_and_what_is_unescaped() {
+    let body = with(",\"service_tier\":\"flex\"");
+    assert!(matches!(read(&body).model, Cow::Borrowed("m")));
+    assert!(matches!(read(&body).service_tier, Some(Cow::Borrowed("flex"))));
+    let body = r#"{"\u006dodel":"gpt\u002d4\u006f","messages":[{}],"service_tier":"pri\u006frity"}"#;
+    assert_eq!(read(body).model, "gpt-4o");
+    assert_eq!(read(body).service_tier.as_deref(), Some("priority"));
+    let body = r#"{"model":"\ud83d\ude00\/\"\\é","messages":[{}]}"#;
+    assert_eq!(read(body).model, "😀/\"\\é");
+}
+
+#[test]
+fn limits_and_switches() {
+    for (members, tokens) in [
+        (",\"max_tokens\":1", 1),
+        (",\"max_tokens\":10000000", 10_000_000),
+        (",\"max_completion_tokens\":7", 7),
+        (",\"max_completion_tokens\":7,\"max_tokens\":9000", 7),
+        (",\"max_tokens\":9000,\"max_completion_tokens\":7", 7),
+        (",\"max_tokens\":9000,\"max_completion_tokens\":null", 9000),
+    ] {
+        assert_eq!(read(&with(members)).completion_tokens, tokens, "{members}");
+    }
+    assert_eq!(read(&with(",\"n\":128")).n, 128);
+    assert_eq!(read(&with(",\"stream\":false,\"n\":2")).n, 2);
+    for (members, audio) in [
+        (",\"modalities\":[\"text\"]", false),
+        (",\"modalities\":[\"text\",\"audio\"]", true),
+        (",\"modalities\":[\"\\u0061udio\"]", true),
+        (",\"modalities\":\"audio\"", true),
+        (",\"modalities\":[]", false),
+        (",\"modalities\":[[\"audio\"]]", false),
+        (",\"audio\":{\"voice\":\"alloy\",\"format\":\"wav\"}", true),
+        (",\"modalities\":[\"text\"],\"audio\":{}", true),
+        (",\"audio\":false", true),
+    ] {
+        assert_eq!(read(&with(members)).audio_output, audio, "{members}");
+    }
+    assert!(read(&with(",\"web_search_options\":{}")).web_search);
+    assert!(read(&with(",\"web_search_options\":false")).web_search);
+}
+
+#[test]
+fn text_of_messages() {
+    for (members, bytes) in [
+        ("", 0),
+        (r#""role":"user""#, 0),
+        (r#""role":"developer","content":null"#, 0),
+        (r#""role":"wizard""#, 8),
+        (r#""content":"""#, 0),
+        (r#""content":"hello""#, 5),
+        (r#""content":"Grüße 😀""#, 12),
+        (r#""content":"\u0047r\u00fc\u00dfe \ud83d\ude00""#, 12),
+        (r#""content":"a\n\t\"\\\/b""#, 7),
+        (r#""content":"\u0000\u20ac""#, 4),
+        (r#""content":"x","name":"bob""#, 4),
+        (r#""content":null,"refusal":"no!""#, 3),
+        (r#""role":"tool","tool_call_id":"call_1","content":"42""#, 8),
+        (r#""content":["ab",{"type":"text","text":"cd"},"é"]"#, 6),
+        (
+            r#""content":[{"type":"text","text":"one"},{"type":"text","text":"three"}]"#,
+            8,
+        ),
+        (
+            r#""content":[{"type":"refusal","refusal":"no"},{"type":"input_text","text":"yes"}]"#,
+            5,
+        ),
+        (r#""content":{"type":"text","text":"cd"}"#, 2),
+        (r#""content":[]"#, 0),
+        (r#""content":[null,17,true]"#, 6),
+        (r#""content":12.5"#, 4),
+        (
+            r#""annotations":null,"audio":null,"tool_calls":null,"function_call":null,"refusal":null"#,
+            0,
+        ),
+        (r#""content":"a","content":"bc""#, 3),
+        (r#""content":"a","CONTENT":"bc""#, 3),
+        (r#""content":"a","con\u0074ent":"bc""#, 3),
+        (r#""note":"hidden""#, 15),
+        (r#""note" : [1, 2]"#, 15),
+        (r#""note":null"#, 11),
+    ] {
+        assert_eq!(message(members), [bytes, 0, 0, 0], "{members}");
+    }
+}
+
+#[test]
+fn tool_calls_and_functions() {
+    for (members, bytes) in [
+        // name 11, arguments {"city":"Oslo"} 15, id 6
+        (
+            r#""tool_calls":[{"id":"call_1","type":"function","function":{"name":"get_weather","arguments":"{\"city\":\"Oslo\"}"}}]"#,
+            32,
+        ),
+        (
+            r#""tool_calls":[{"type":"custom","custom":{"name":"run","input":"ls\n"}}]"#,
+            6,
+        ),
+        (
+            r#""tool_calls":[{"type":"function","function":{"name":"f","arguments":{"a":1}}}]"#,
+            8,
+        ),
+        (r#""tool_calls":[{"type":"novel","index":0}]"#, 16),
+        (r#""tool_calls":["ab",3]"#, 3),
+        (r#""function_call":{"name":"f","arguments":"{}"}"#, 3),
+        (r#""function_call":{"name":"f","more":"x"}"#, 11),
+    ] {
+        assert_eq!(message(members), [bytes, 0, 0, 0], "{members}");
+    }
+}
+
+#[test]
+fn media_parts() {
+    for (part, counts) in [
+        (
+            r#"{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA","detail":"high"}}"#,
+            [0, 1, 0, 0],
+        ),
+        (
+            r#"{"type":"image_url","image_url":"https://example.com/a.png"}"#,
+            [0, 1, 0, 0],
+        ),
+        (r#"{"image_url":{"url":"x"},"type":"image_url"}"#, [0, 1, 0, 0]),
+        (r#"{"type":"image_url"}"#, [0, 1, 0, 0]),
+        (
+            r#"{"type":"input_audio","input_audio":{"data":"AAAA","format":"wav"}}"#,
+            [0, 0, 1, 0],
+        ),
+        (r#"{"type":"file","file":{"file_id":"file-1"}}"#, [0, 0, 0, 1]),
+        (
+            r#"{"type":"file","file":{"file_data":"AAAA","filename":"a\"b.pdf"}}"#,
+            [7, 0, 0, 1],
+        ),
+        // Text beside the payload counts, keys included: "note":"abc" has 12 bytes, "url":[1] counts its value.
+        (
+            r#"{"type":"image_url","image_url":{"url":"x","note":"abc"}}"#,
+            [12, 1, 0, 0],
+        ),
+        (
+            r#"{"type":"image_url","image_url":{"url":["long text"]}}"#,
+            [13, 1, 0, 0],
+        ),
+        (
+            r#"{"type":"image_url","image_url":{"url":"x"},"text":"abcd"}"#,
+            [4, 1, 0, 0],
+        ),
+        // Payloads are free only where the type says so.
+        (r#"{"type":"text","text":"ab","image_url":"abc"}"#, [7, 1, 0, 0]),
+        (
+            r#"{"type":"image_url","image_url":"x","input_audio":{"data":"x"}}"#,
+            [12, 1, 1, 0],
+        ),
+        (
+            r#"{"type":"image_url","image_url":"x","image_url":"y"}"#,
+            [0, 2, 0, 0],
+        ),
+        (r#"{"type":"image_url","Image_URL":{"URL":"x"}}"#, [0, 1, 0, 0]),
+        // Unknown types count as they stand: these have 32, 49, 43, 2 and 12 bytes.
+        (r#"{"type":"novel","words":"hello"}"#, [32, 0, 0, 0]),
+        (
+            r#"{"type":"input_image","image_url":{"url":"abcd"}}"#,
+            [49, 1, 0, 0],
+        ),
+        (r#"{"type":"image_url","type":"text","text":1}"#, [43, 0, 0, 0]),
+        (r#"{}"#, [2, 0, 0, 0]),
+        (r#"{"text":"a"}"#, [12, 0, 0, 0]),
+        (r#"{"type":"text","text":"a","image_url":null}"#, [1, 0, 0, 0]),
+    ] {
+        assert_eq!(message(&format!("\"content\":[{part}]")), counts, "{part}");
+    }
+    let parts = r#""content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"a"}},{"type":"image_url","image_url":{"url":"b"}}]"#;
+    assert_eq!(message(parts), [3, 2, 0, 0]);
+    assert_eq!(
+        message(r#""role":"assistant","audio":{"id":"audio_1"}"#),
+        [16, 0, 1, 0],
+        "it is heard again"
+    );
+}
+
+#[test]
+fn text_outside_the_messages() {
+    for (members, bytes) in [
+        (r#","tools":[{"type":"function","function":{"name":"f"}}]"#, 45),
+        (r#","tools":[]"#, 2),
+        (r#","functions":[{"name":"f"}]"#, 14),
+        (r#","response_format":{"type":"json_object"}"#, 22),
+        (r#","function_call":{"name":"f"}"#, 12),
+        (r#","function_call":"auto""#, 0),
+        (r#","tool_choice":"required""#, 0),
+        (r#","tool_choice":"something""#, 11),
+        (r#","tool_choice":{"type":"function"}"#, 19),
+        (r#","prediction":{"type":"content","content":"ab\nc"}"#, 4),
+        (
+            r#","prediction":{"type":"content","content":[{"type":"text","text":"abc"}]}"#,
+            3,
+        ),
+        (r#","web_search_options":{"a":1}"#, 7),
+        (r#","future_prompt":"abc""#, 21),
+        (r#","Tools":[1]"#, 11),
+        (
+            r#","temperature":0.7,"top_p":1,"user":"abc","metadata":{"k":"v"},"stop":["x"],"seed":5,"store":true"#,
+            0,
+        ),
+        (
+            r#","logit_bias":{"1":2},"stream_options":null,"parallel_tool_calls":false,"reasoning_effort":"low""#,
+            0,
+        ),
+    ] {
+        assert_eq!(read(&with(members)).prompt_bytes, 2 + bytes, "{members}");
+    }
+}
+
+#[test]
+fn large_bodies() {
+    for megabytes in [1, 32] {
+        let text = "The quick brown fox says \\\"hi\\\". ".repeat(megabytes * 32_000);
+        let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{text}"}}]}}"#);
+        assert_eq!(
+            read(&body).prompt_bytes,
+            megabytes as u64 * 32_000 * 31,
+            "{megabytes} MB"
+        );
+        let parts =
+            vec![r#"{"role":"user","content":[{"type":"text","text":"x"}]}"#; megabytes * 18_000].join(",");
+        let body = format!(r#"{{"model":"m","messages":[{parts}]}}"#);
+        assert_eq!(
+            read(&body).prompt_bytes,
+            megabytes as u64 * 18_000,
+            "{megabytes} MB in small messages"
+        );
+    }
+}

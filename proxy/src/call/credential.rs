@@ -1,0 +1,103 @@
+//! Step 1a: the virtual key in the request's headers. Its form is checked without asking anyone (decisions D29, D63).
+
+use crate::reply::refusal::{Refusal, RefusalKind};
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use secrecy::SecretString;
+use shared::crypto::virtual_key::WellFormed;
+
+/// What the credential looked like; only its hash goes further.
+#[derive(Debug)]
+pub struct PresentedKey {
+    /// The whole key; zeroized after use.
+    pub secret: SecretString,
+}
+
+fn refused(message: &str) -> Refusal {
+    Refusal::new(RefusalKind::InvalidApiKey, message)
+}
+
+/// The key of `Authorization: Bearer` or `x-api-key`; sent in both, it must be the same.
+///
+/// # Errors
+/// 401 when there is none, it has not the form of a virtual key, or the two differ.
+pub fn from_headers(headers: &HeaderMap) -> Result<PresentedKey, Refusal> {
+    let bearer = one(headers, AUTHORIZATION.as_str())?
+        .map(after_bearer)
+        .transpose()?;
+    let plain = one(headers, "x-api-key")?;
+    let key = match (bearer, plain) {
+        (None, None) => {
+            return Err(refused(
+                "No virtual key: send `Authorization: Bearer vk_live_…` or `x-api-key: vk_live_…`.",
+            ));
+        }
+        (Some(bearer), Some(plain)) if bearer != plain => {
+            return Err(refused("`Authorization` and `x-api-key` hold different keys."));
+        }
+        (Some(key), _) | (None, Some(key)) => key,
+    };
+    let Some(_) = WellFormed::parse(key) else {
+        return Err(refused(
+            "This is not a virtual key: one is `vk_live_` and 64 lower-case hex digits.",
+        ));
+    };
+    let text = std::str::from_utf8(key).map_err(|_| refused("The virtual key is not text."))?;
+    Ok(PresentedKey {
+        secret: text.to_owned().into(),
+    })
+}
+
+/// The single value of a header.
+fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a [u8]>, Refusal> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next();
+    if values.next().is_some() {
+        return Err(refused(&format!("`{name}` is sent more than once.")));
+    }
+    Ok(first.map(|value| value.as_bytes().trim_ascii()))
+}
+
+fn after_bearer(value: &[u8]) -> Result<&[u8], Refusal> {
+    match value.split_at_checked(7) {
+        Some((scheme, key)) if scheme.eq_ignore_ascii_case(b"bearer ") => Ok(key.trim_ascii()),
+        _ => Err(refused("`Authorization` must be `Bearer` and a virtual key.")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(headers: &[(&'static str, &str)]) -> Result<(), RefusalKind> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().unwrap());
+        }
+        from_headers(&map).map(drop).map_err(|refusal| refusal.kind)
+    }
+
+    #[test]
+    fn both_headers_are_read_and_must_agree() {
+        let key = format!("vk_live_{}", "0a".repeat(32));
+        let other = format!("vk_live_{}", "0b".repeat(32));
+        let bearer = format!("Bearer {key}");
+        assert_eq!(check(&[("authorization", &bearer)]), Ok(()));
+        assert_eq!(check(&[("authorization", &format!("bearer  {key} "))]), Ok(()));
+        assert_eq!(check(&[("x-api-key", &key)]), Ok(()));
+        assert_eq!(check(&[("authorization", &bearer), ("x-api-key", &key)]), Ok(()));
+        let bad: [&[(&'static str, &str)]; 8] = [
+            &[],
+            &[("authorization", &bearer), ("x-api-key", &other)],
+            &[("x-api-key", &key), ("x-api-key", &key)],
+            &[("authorization", &key)],
+            &[("authorization", "Bearer")],
+            &[("authorization", "Basic abc")],
+            &[("x-api-key", "sk-abc")],
+            &[("x-api-key", "")],
+        ];
+        for headers in bad {
+            assert_eq!(check(headers), Err(RefusalKind::InvalidApiKey), "{headers:?}");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Step 4: the decision. One step in the store checks key status, plan keys, rate, provider key and Cap, and charges the
+//! estimate. Only this file can make an [`Approval`]; whatever is not an explicit yes is a no.
+
+use super::Stop;
+use super::request::Wanted;
+use super::resolve::unknown_key;
+use crate::gate::{Gate, PlanLimits};
+use crate::reply::denied::Denied;
+use crate::reply::refusal::Refusal;
+use secrecy::SecretString;
+use shared::clock;
+use shared::crypto::seal::SealedFor;
+use shared::domain::denial::Denial;
+use shared::domain::id::Kind;
+use shared::domain::money::Nanos;
+use shared::store::lookup::VirtualKeyOwner;
+use shared::store::script::authorize::{Answer, Authorize, Charge, Outcome};
+use shared::store::script::hold::HoldName;
+use shared::store::script::settle::Settle;
+use std::error::Error;
+use std::sync::Arc;
+
+/// How often the account's plan may turn out to be another one than was thought, within one call.
+const PLAN_CHANGES_MAX: usize = 3;
+
+/// Leave to forward one call: the estimate is charged, a hold is open, the provider key is at hand. It cannot be made
+/// outside this file, and [`forward`](super::forward) takes it by value, so one approval sends one request.
+#[must_use = "an approval that is not forwarded leaves a hold open"]
+#[derive(Debug)]
+pub struct Approval {
+    name: HoldName,
+    estimate: Nanos,
+    provider_key: Arc<SecretString>,
+}
+
+impl Approval {
+    /// Gives up the approval for its parts.
+    pub(super) fn into_parts(self) -> (Settle, Arc<SecretString>) {
+        let Self {
+            name,
+            estimate,
+            provider_key,
+        } = self;
+        (
+            Settle {
+                name,
+                estimate,
+                cost: estimate,
+            },
+            provider_key,
+        )
+    }
+}
+
+/// Decides on a well-formed call.
+///
+/// # Errors
+/// 401, or the denial.
+pub async fn decide(gate: &Gate, owner: &VirtualKeyOwner, wanted: &Wanted) -> Result<Approval, Stop> {
+    let name = hold_name(owner, &wanted.run.id)?;
+    let denied = |denial, plan| denied(denial, &name, Some(wanted), plan);
+    let Some(estimate) = wanted.estimate else {
+        return Err(denied(Denial::ServiceUnavailable, None));
+    };
+    let charge = Charge {
+        estimate,
+        run_named: wanted.run.named,
+        hold_life: gate.settings.hold_life(),
+        price_version: wanted.prices.version(),
+        model: &wanted.model,
+        provider: &gate.settings.upstream.provider,
+    };
+    let (outcome, plan) = ask(gate, owner, &name, Some(&charge))
+        .await
+        .map_err(|()| denied(Denial::ServiceUnavailable, None))?;
+    let (provider_key_id, sealed) = match outcome {
+        Outcome::Charged {
+            provider_key_id,
+            sealed,
+        } => (provider_key_id, sealed),
+        Outcome::Denied(denial) => return Err(denied(denial, Some(plan))),
+        Outcome::Revoked => return Err(unknown_key()),
+        _ => return Err(denied(Denial::ServiceUnavailable, None)),
+    };
+    let sealed_for = SealedFor {
+        account: &owner.account,
+        agent: &owner.agent,
+        provider: &gate.settings.upstream.provider,
+        key_id: &provider_key_id,
+    };
+    match gate.open_key(&sealed_for, &sealed) {
+        Ok(provider_key) => Ok(Approval {
+            name,
+            estimate,
+            provider_key,
+        }),
+        Err(error) => {
+            tracing::error!(provider_key.id = provider_key_id, %error, "a call is denied for its provider key");
+            gate.resolve_hold(Settle {
+                name: name.clone(),
+                estimate,
+                cost: Nanos::ZERO,
+            })
+            .await;
+            Err(denied(Denial::ServiceUnavailable, None))
+        }
+    }
+}
+
+/// Counts a malformed request against its key's rate, as every request with a known key is (decision D30); a denial of
+/// the key comes before what is wrong with the body.
+pub async fn count_only(gate: &Gate, owner: &VirtualKeyOwner, refusal: Refusal) -> Stop {
+    admit(gate, owner).await.err().unwrap_or_else(|| refusal.into())
+}
+
+/// Counts a request that is no call, such as the list of models.
+///
+/// # Errors
+/// 401, or the denial.
+pub async fn admit(gate: &Gate, owner: &VirtualKeyOwner) -> Result<(), Stop> {
+    let name = hold_name(owner, "")?;
+    match ask(gate, owner, &name, None).await {
+        Ok((Outcome::Counted, _)) => Ok(()),
+        Ok((Outcome::Denied(denial), plan)) => Err(denied(denial, &name, None, Some(plan))),
+        Ok((Outcome::Revoked, _)) => Err(unknown_key()),
+        _ => Err(denied(Denial::ServiceUnavailable, &name, None, None)),
+    }
+}
+
+fn hold_name(owner: &VirtualKeyOwner, run: &str) -> Result<HoldName, Stop> {
+    let allow_id = Kind::Allow
+        .mint(clock::now_ms())
+        .map_err(|_| Stop::denied(Denial::ServiceUnavailable))?;
+    let (account, agent) = (owner.account.clone(), owner.agent.clone());
+    Ok(HoldName {
+        account,
+        agent,
+        run: run.to_owned(),
+        allow_id,
+    })
+}
+
+/// Asks the store, with the limits of the plan that the account has. An answer that was lost is voided: the store may
+/// have charged. `Err` means that there is no decision.
+async fn ask(
+    gate: &Gate,
+    owner: &VirtualKeyOwner,
+    name: &HoldName,
+    charge: Option<&Charge<'_>>,
+) -> Result<(Outcome, PlanLimits), ()> {
+    let mut view = gate.view(&owner.account);
+    for _ in 0..PLAN_CHANGES_MAX {
+        let limits = match view.plan.as_str() {
+            "" => PlanLimits::unknown(),
+            plan => gate.plan(plan).ok_or(())?,
+        };
+        let request = Authorize {
+            name,
+            key_id: &owner.key_id,
+            view: &view,
+            plan: &limits.plan,
+            charge,
+        };
+        let answer = request.run(&gate.store).await;
+        match answer {
+            Ok(Answer {
+                outcome: Outcome::OtherPlan,
+                view: news,
+            }) => {
+                gate.heard(&owner.account, &news);
+                view = news;
+            }
+            Ok(Answer {
+                outcome: Outcome::Stale,
+                view: news,
+            }) => {
+                tracing::error!(
+                    account = owner.account,
+                    ?view,
+                    ?news,
+                    "the store lost writes of this account"
+                );
+                return Err(());
+            }
+            Ok(Answer { outcome, view: news }) => {
+                gate.heard(&owner.account, &news);
+                if outcome == Outcome::KnownId {
+                    gate.pending.void(name.clone());
+                }
+                return Ok((outcome, limits));
+            }
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn Error, "the store gave no decision");
+                if charge.is_some() && error.may_have_run() {
+                    gate.pending.void(name.clone());
+                }
+                return Err(());
+            }
+        }
+    }
+    Err(())
+}
+
+fn denied(denial: Denial, name: &HoldName, wanted: Option<&Wanted>, plan: Option<PlanLimits>) -> Stop {
+    let kind = if Denied::by_cap(denial) {
+        Kind::Allow
+    } else {
+        Kind::Deny
+    };
+    let id = name.allow_id.replacen(Kind::Allow.prefix(), kind.prefix(), 1);
+    Stop::Denied(Box::new(Denied {
+        denial,
+        id,
+        run_id: wanted.map(|wanted| wanted.run.id.clone()),
+        estimate: wanted.and_then(|wanted| wanted.estimate),
+        plan,
+    }))
+}

@@ -1,0 +1,126 @@
+//! Step 2: the request body, read whole within its limits of size, time and memory.
+
+use super::Stop;
+use crate::gate::{BUDGET_UNIT, Gate};
+use crate::reply::refusal::{Refusal, RefusalKind};
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_LENGTH, EXPECT};
+use pingora_core::protocols::http::ServerSession;
+use shared::domain::denial::Denial;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout_at};
+
+/// First guess at the size of a body that does not declare its length.
+const FIRST_GUESS: usize = 4096;
+
+/// A body, and its share of the memory that bodies may take.
+#[derive(Debug)]
+pub struct Body {
+    bytes: Bytes,
+    _budget: OwnedSemaphorePermit,
+}
+
+impl Body {
+    /// The caller's exact bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+}
+
+fn too_large(gate: &Gate) -> Stop {
+    let limit = gate.settings.proxy.max_body_bytes;
+    Refusal::new(
+        RefusalKind::PayloadTooLarge,
+        format!("The body is longer than {limit} bytes."),
+    )
+    .into()
+}
+
+fn declared_length(session: &ServerSession) -> Option<usize> {
+    session.get_header(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Refuses a body that declares itself too long, before a byte of it is read.
+///
+/// # Errors
+/// 413.
+pub fn check_declared_length(gate: &Gate, session: &ServerSession) -> Result<(), Stop> {
+    match declared_length(session) {
+        Some(length) if length > gate.settings.proxy.max_body_bytes => Err(too_large(gate)),
+        _ => Ok(()),
+    }
+}
+
+/// Reads the body. The deadline covers the whole of it, and the wait for memory.
+///
+/// # Errors
+/// 413 when it grows too long, 408 when it is not there in time or breaks off.
+pub async fn body(gate: &Arc<Gate>, session: &mut ServerSession) -> Result<Body, Stop> {
+    let deadline = Instant::now() + Duration::from_millis(gate.settings.proxy.client_timeout_ms);
+    if session
+        .get_header(EXPECT)
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+    {
+        drop(session.write_continue_response().await);
+    }
+    match timeout_at(deadline, read(gate, session)).await {
+        Ok(body) => body,
+        Err(_elapsed) => Err(incomplete("The request was not sent within the time allowed.")),
+    }
+}
+
+fn incomplete(message: &str) -> Stop {
+    Refusal::new(RefusalKind::RequestTimeout, message).into()
+}
+
+async fn read(gate: &Arc<Gate>, session: &mut ServerSession) -> Result<Body, Stop> {
+    let limit = gate.settings.proxy.max_body_bytes;
+    let declared = declared_length(session);
+    let mut budget = reserve(gate, declared.unwrap_or(FIRST_GUESS)).await?;
+    let mut first = Bytes::new();
+    let mut whole = BytesMut::new();
+    let mut length = 0_usize;
+    loop {
+        let piece = session
+            .read_request_body()
+            .await
+            .map_err(|_| incomplete("The request broke off."))?;
+        let Some(piece) = piece else { break };
+        length += piece.len();
+        if length > limit {
+            return Err(too_large(gate));
+        }
+        if first.is_empty() && declared.is_none_or(|declared| length >= declared) {
+            first = piece;
+            continue;
+        }
+        if declared.is_none() {
+            let held = budget.num_permits() * BUDGET_UNIT;
+            if length > held {
+                budget.merge(reserve(gate, length - held + FIRST_GUESS).await?);
+            }
+        }
+        if whole.is_empty() {
+            whole.reserve(declared.unwrap_or(length).min(limit));
+            whole.extend_from_slice(&first);
+        }
+        whole.extend_from_slice(&piece);
+    }
+    if declared.is_some_and(|declared| length < declared) {
+        return Err(incomplete("The request broke off."));
+    }
+    let bytes = if whole.is_empty() { first } else { whole.freeze() };
+    Ok(Body {
+        bytes,
+        _budget: budget,
+    })
+}
+
+async fn reserve(gate: &Arc<Gate>, bytes: usize) -> Result<OwnedSemaphorePermit, Stop> {
+    let units = u32::try_from(bytes.div_ceil(BUDGET_UNIT)).unwrap_or(u32::MAX);
+    let permits = Arc::clone(&gate.body_budget).acquire_many_owned(units).await;
+    permits.map_err(|_closed| Stop::denied(Denial::ServiceUnavailable))
+}

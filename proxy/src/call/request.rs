@@ -1,0 +1,181 @@
+//! Step 3: what the request asks for, checked in full, and what it is expected to cost (specification §4.4 step 4).
+
+use super::body::{self, BodyError, ChatBody};
+use crate::gate::Gate;
+use crate::reply::refusal::{Refusal, RefusalKind};
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use shared::clock;
+use shared::domain::id::Kind;
+use shared::domain::money::Nanos;
+use shared::domain::names;
+use shared::domain::price::{CallShape, PriceTable};
+use std::sync::Arc;
+
+/// The header that names a run.
+pub const RUN_ID_HEADER: &str = "x-service-run-id";
+
+/// A well-formed request and its estimate.
+#[derive(Debug)]
+pub struct Wanted {
+    /// The run.
+    pub run: Run,
+    /// The model asked for.
+    pub model: String,
+    /// The tier asked for.
+    pub service_tier: Option<String>,
+    /// Whether a web search may be billed.
+    pub web_search: bool,
+    /// The price table behind the estimate; the settlement uses the same one.
+    pub prices: Arc<PriceTable>,
+    /// The estimate; `None` when it is beyond any amount, which is then denied.
+    pub estimate: Option<Nanos>,
+}
+
+/// The run that a call belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Its id.
+    pub id: String,
+    /// Whether the caller named it; a call without a run id is its own run.
+    pub named: bool,
+}
+
+/// Reads body and headers.
+///
+/// # Errors
+/// The first 400 that applies.
+pub fn understand(gate: &Gate, headers: &HeaderMap, bytes: &[u8]) -> Result<Wanted, Refusal> {
+    check_encoding(headers)?;
+    let chat = body::parse(bytes).map_err(|error| refusal_of(&error))?;
+    let run = run_of(headers)?;
+    let prices = gate.prices.load_full();
+    let estimate = prices.estimate(&shape(&chat));
+    Ok(Wanted {
+        run,
+        estimate,
+        prices,
+        service_tier: chat.service_tier.as_deref().map(str::to_owned),
+        web_search: chat.web_search,
+        model: chat.model.into_owned(),
+    })
+}
+
+fn shape<'a>(chat: &'a ChatBody<'_>) -> CallShape<'a> {
+    CallShape {
+        model: &chat.model,
+        service_tier: chat.service_tier.as_deref(),
+        prompt_bytes: chat.prompt_bytes,
+        image_parts: chat.image_parts,
+        audio_parts: chat.audio_parts,
+        file_parts: chat.file_parts,
+        completion_tokens: chat.completion_tokens,
+        n: chat.n,
+        audio_output: chat.audio_output,
+        web_search: chat.web_search,
+    }
+}
+
+fn refusal_of(error: &BodyError) -> Refusal {
+    let kinds = RefusalKind::ALL.iter().copied();
+    let kind = kinds
+        .into_iter()
+        .find(|kind| kind.code() == error.code())
+        .unwrap_or(RefusalKind::InvalidJson);
+    Refusal {
+        kind,
+        message: error.to_string(),
+        param: error.param().map(str::to_owned),
+    }
+}
+
+/// A body in an encoding, or of another type, could be read differently behind the gate.
+fn check_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
+    let refused = |message: &str| Err(Refusal::new(RefusalKind::InvalidJson, message));
+    if headers.contains_key(CONTENT_ENCODING) {
+        return refused("`Content-Encoding` is not supported: send the body as plain JSON.");
+    }
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(content_type), None) = (types.next(), types.next()) else {
+        return refused("Send exactly one `Content-Type`, with the value `application/json`.");
+    };
+    let essence = content_type
+        .as_bytes()
+        .split(|byte| *byte == b';')
+        .next()
+        .unwrap_or_default();
+    if !essence.trim_ascii().eq_ignore_ascii_case(b"application/json") {
+        return refused("`Content-Type` must be `application/json`.");
+    }
+    Ok(())
+}
+
+fn run_of(headers: &HeaderMap) -> Result<Run, Refusal> {
+    let refused = || {
+        let message = "`X-Service-Run-Id` must be 1 to 200 characters of A-Z a-z 0-9 . _ : -";
+        Refusal::new(RefusalKind::InvalidRunId, message)
+    };
+    let mut values = headers.get_all(RUN_ID_HEADER).iter();
+    let Some(value) = values.next() else {
+        let id = Kind::Request.mint(clock::now_ms()).map_err(|_| refused())?;
+        return Ok(Run { id, named: false });
+    };
+    let id = std::str::from_utf8(value.as_bytes())
+        .ok()
+        .filter(|id| names::is_run_id(id.as_bytes()));
+    match (id, values.next()) {
+        (Some(id), None) => Ok(Run {
+            id: id.to_owned(),
+            named: true,
+        }),
+        _ => Err(refused()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(list: &[(&'static str, &str)]) -> HeaderMap {
+        list.iter()
+            .map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn only_plain_json_is_read() {
+        assert!(check_encoding(&headers(&[("content-type", "application/json")])).is_ok());
+        assert!(check_encoding(&headers(&[("content-type", "Application/JSON; charset=utf-8")])).is_ok());
+        for bad in [
+            &[][..],
+            &[("content-type", "text/plain")],
+            &[("content-type", "application/json+x")],
+            &[("content-type", "application/json"), ("content-encoding", "gzip")],
+        ] {
+            assert_eq!(
+                check_encoding(&headers(bad)).unwrap_err().kind,
+                RefusalKind::InvalidJson,
+                "{bad:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_run_id_is_taken_as_sent_or_made() {
+        assert_eq!(
+            run_of(&headers(&[("x-service-run-id", "r:1")])),
+            Ok(Run {
+                id: "r:1".into(),
+                named: true
+            })
+        );
+        let made = run_of(&headers(&[])).unwrap();
+        assert!(made.id.starts_with("req_") && !made.named);
+        for bad in ["", "a b", "a/b"] {
+            assert_eq!(
+                run_of(&headers(&[("x-service-run-id", bad)])).unwrap_err().kind,
+                RefusalKind::InvalidRunId
+            );
+        }
+    }
+}

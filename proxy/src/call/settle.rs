@@ -1,0 +1,136 @@
+//! Step 6: the ledger moves to what the call really cost, before the answer ends (specification "Proxy spend ledger",
+//! decisions D33 to D37).
+
+use super::Done;
+use super::forward::Forwarded;
+use super::request::Wanted;
+use crate::gate::Gate;
+use crate::reply::approved::{self, Stamp};
+use crate::reply::refusal::{Refusal, RefusalKind};
+use crate::upstream::{Answer, Failure, usage};
+use http::header::CONTENT_ENCODING;
+use shared::domain::money::Nanos;
+use shared::domain::price::ServedCall;
+use shared::store::script::settle::Settle;
+
+/// What is charged in the end, and what the caller is told of it.
+#[derive(Debug, PartialEq, Eq)]
+struct Bill {
+    cost: Nanos,
+    /// The real cost, when the provider reported it.
+    actual: Option<Nanos>,
+    /// The call failed and is charged all the same.
+    charged_failure: bool,
+}
+
+/// Settles a call that was sent, and builds its answer.
+pub async fn settle(gate: &Gate, wanted: &Wanted, forwarded: Forwarded) -> Done {
+    let Forwarded { hold, answer, took } = forwarded;
+    let estimate = hold.estimate;
+    let bill = bill(wanted, estimate, &answer);
+    let stamp_id = hold.name.allow_id.clone();
+    gate.resolve_hold(Settle {
+        cost: bill.cost,
+        ..hold
+    })
+    .await;
+    gate.metrics.approved(estimate, status_class(&answer));
+    tracing::info!(
+        decision = "approved",
+        decision.id = stamp_id,
+        run.id = wanted.run.id,
+        model = wanted.model,
+        estimate.usd = %estimate,
+        charged.usd = %bill.cost,
+        upstream.status = answer.as_ref().map(|answer| answer.head.status.as_u16()).unwrap_or_default(),
+        upstream.ms = took.as_millis() as u64,
+        "call settled"
+    );
+    let mut reply = match answer {
+        Ok(Answer { head, body }) => approved::reply(head, body),
+        Err(failure) => refusal_of(&failure).reply(),
+    };
+    let Bill {
+        actual,
+        charged_failure,
+        ..
+    } = bill;
+    Stamp {
+        allow_id: &stamp_id,
+        run_id: &wanted.run.id,
+        estimate,
+        actual,
+        charged_failure,
+    }
+    .on(&mut reply);
+    Done { reply, outside: took }
+}
+
+/// The ledger table of the specification.
+fn bill(wanted: &Wanted, estimate: Nanos, answer: &Result<Answer, Failure>) -> Bill {
+    let kept = |charged_failure| Bill {
+        cost: estimate,
+        actual: None,
+        charged_failure,
+    };
+    let Ok(answer) = answer else {
+        return kept(true);
+    };
+    match answer.head.status {
+        status if status.is_success() => match actual_cost(wanted, answer) {
+            Some(cost) => Bill {
+                cost,
+                actual: Some(cost),
+                charged_failure: false,
+            },
+            None => kept(false),
+        },
+        status if status.is_client_error() => Bill {
+            cost: Nanos::ZERO,
+            actual: None,
+            charged_failure: false,
+        },
+        _ => kept(true),
+    }
+}
+
+fn actual_cost(wanted: &Wanted, answer: &Answer) -> Option<Nanos> {
+    let encoding = answer
+        .head
+        .headers
+        .get(CONTENT_ENCODING)
+        .map(http::HeaderValue::as_bytes);
+    let reported = usage::read(&answer.body, encoding)?;
+    wanted.prices.actual_cost(&ServedCall {
+        model: &wanted.model,
+        tier_asked: wanted.service_tier.as_deref(),
+        tier_reported: reported.service_tier.as_deref(),
+        usage: &reported.usage,
+        web_search: wanted.web_search,
+    })
+}
+
+/// The status class for the metrics.
+fn status_class(answer: &Result<Answer, Failure>) -> &'static str {
+    match answer.as_ref().map(|answer| answer.head.status) {
+        Ok(status) if status.is_success() => "2xx",
+        Ok(status) if status.is_redirection() => "3xx",
+        Ok(status) if status.is_client_error() => "4xx",
+        Ok(_) => "5xx",
+        Err(Failure::Timeout) => "timeout",
+        Err(Failure::Unreachable(_)) => "unreachable",
+    }
+}
+
+fn refusal_of(failure: &Failure) -> Refusal {
+    match failure {
+        Failure::Timeout => Refusal::new(
+            RefusalKind::UpstreamTimeout,
+            "The provider gave no whole answer in time. The estimate stays charged.",
+        ),
+        Failure::Unreachable(_) => Refusal::new(
+            RefusalKind::UpstreamUnreachable,
+            "The provider could not be reached or broke off. The estimate stays charged.",
+        ),
+    }
+}

@@ -1,0 +1,122 @@
+//! The edge speaks HTTP here: one request in, one answer out, for HTTP/1.1 and HTTP/2 alike.
+
+pub mod route;
+pub mod wire;
+
+use crate::call::{self, Done};
+use crate::gate::Gate;
+use crate::reply::refusal::{Refusal, RefusalKind};
+use crate::reply::{Reply, health, models, names};
+use async_trait::async_trait;
+use pingora_core::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream};
+use pingora_core::protocols::http::ServerSession;
+use pingora_core::server::ShutdownWatch;
+use route::Route;
+use shared::clock;
+use shared::domain::id::Kind;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// The application behind the edge's listener.
+pub struct Edge {
+    gate: Arc<OnceLock<Arc<Gate>>>,
+    options: HttpServerOptions,
+}
+
+impl std::fmt::Debug for Edge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Edge").finish_non_exhaustive()
+    }
+}
+
+impl Edge {
+    /// The edge of a gate that is set before the first connection is taken.
+    #[must_use]
+    pub fn new(gate: Arc<OnceLock<Arc<Gate>>>) -> Self {
+        let mut options = HttpServerOptions::default();
+        options.h2c = true;
+        options.h2_idle_timeout = Some(wire::KEEP_ALIVE);
+        Self { gate, options }
+    }
+}
+
+#[async_trait]
+impl HttpServerApp for Edge {
+    async fn process_new_http(
+        self: &Arc<Self>,
+        mut session: ServerSession,
+        shutdown: &ShutdownWatch,
+    ) -> Option<ReusedHttpStream> {
+        let gate = self.gate.get()?;
+        if !wire::read_head(gate, &mut session).await {
+            return None;
+        }
+        let in_flight = gate.enter();
+        let reply = answer(gate, &mut session).await;
+        let stopping = *shutdown.borrow();
+        let stream = wire::write(session, reply, stopping).await;
+        drop(in_flight);
+        stream
+    }
+
+    fn server_options(&self) -> Option<&HttpServerOptions> {
+        Some(&self.options)
+    }
+}
+
+/// The answer to any request, with the headers that every answer has.
+async fn answer(gate: &Arc<Gate>, session: &mut ServerSession) -> Reply {
+    let started = Instant::now();
+    let request_id = request_id(session);
+    let Done { mut reply, outside } = dispatch(gate, session).await;
+    let own = started.elapsed().saturating_sub(outside);
+    gate.metrics.own_time(own.as_secs_f64());
+    reply.set(names::OVERHEAD_MS, &format!("{:.3}", own.as_secs_f64() * 1000.0));
+    if !reply.head.headers.contains_key(names::REQUEST_ID) {
+        reply.set(names::REQUEST_ID, &request_id);
+    }
+    reply
+}
+
+async fn dispatch(gate: &Arc<Gate>, session: &mut ServerSession) -> Done {
+    let head = session.req_header();
+    if head
+        .headers
+        .get("x-stainless-retry-count")
+        .is_some_and(|count| count != "0")
+    {
+        gate.metrics.announced_retry();
+    }
+    let own = |reply| Done {
+        reply,
+        outside: Duration::ZERO,
+    };
+    match route::of(&head.method, head.uri.path()) {
+        Ok(Route::Chat) => call::chat(gate, session).await,
+        Ok(Route::Health) => own(health::reply(gate).await),
+        Ok(Route::Models) => match call::admit(gate, session).await {
+            Ok(()) => own(models::reply(
+                &gate.prices.load(),
+                &gate.settings.upstream.provider,
+            )),
+            Err(stop) => own(stop.answer(gate)),
+        },
+        Err(wrong) => own(wrong.reply()),
+    }
+}
+
+/// The caller's `X-Request-Id` when it is well-formed, else a new one (decision D5).
+fn request_id(session: &ServerSession) -> String {
+    let sent = session
+        .get_header(names::REQUEST_ID)
+        .and_then(|value| value.to_str().ok());
+    match sent.filter(|id| shared::domain::names::is_run_id(id.as_bytes())) {
+        Some(id) => id.to_owned(),
+        None => Kind::Request.mint(clock::now_ms()).unwrap_or_default(),
+    }
+}
+
+/// The answer to a request that is not HTTP.
+fn malformed() -> Reply {
+    Refusal::new(RefusalKind::BadRequest, "The request is not well-formed HTTP.").reply()
+}

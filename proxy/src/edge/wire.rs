@@ -1,0 +1,71 @@
+//! Reading a request's head and writing an answer, so that the caller gets it whatever state its own sending is in.
+
+use super::malformed;
+use crate::gate::Gate;
+use crate::reply::Reply;
+use http::header::{CONNECTION, CONTENT_LENGTH};
+use pingora_core::apps::{HttpPersistentSettings, ReusedHttpStream};
+use pingora_core::protocols::http::ServerSession;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long an unused connection of a caller is kept.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(60);
+/// How much of a refused body is read and thrown away, so that the caller can finish sending and read the answer.
+const LINGER_BYTES: usize = 64 << 20;
+/// How long that may take.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// Reads the head. `false` when there is none to answer: the caller left, or sent no HTTP (which is answered here).
+pub async fn read_head(gate: &Gate, session: &mut ServerSession) -> bool {
+    let within = KEEP_ALIVE + Duration::from_millis(gate.settings.proxy.client_timeout_ms);
+    match timeout(within, session.read_request()).await {
+        Ok(Ok(read)) => read,
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a request that is not HTTP");
+            let Reply { head, body } = with_length(malformed());
+            session.set_keepalive(None);
+            if session.write_response_header(head).await.is_ok() {
+                drop(session.write_response_body(body, true).await);
+            }
+            false
+        }
+        Err(_elapsed) => false,
+    }
+}
+
+fn with_length(mut reply: Reply) -> Reply {
+    let length = reply.body.len().to_string();
+    reply.set(CONTENT_LENGTH, &length);
+    reply
+}
+
+/// Writes the answer. The connection is kept when the request was read to its end and the server stays up.
+pub async fn write(mut session: ServerSession, reply: Reply, stopping: bool) -> Option<ReusedHttpStream> {
+    let unread = !session.is_body_done();
+    let keep = !unread && !stopping;
+    session.set_keepalive(keep.then_some(KEEP_ALIVE.as_secs()));
+    let mut reply = with_length(reply);
+    if !keep && !session.is_http2() {
+        reply.set(CONNECTION, "close");
+    }
+    let Reply { head, body } = reply;
+    session.write_response_header(head).await.ok()?;
+    session.write_response_body(body, true).await.ok()?;
+    if unread {
+        drop(timeout(LINGER, linger(&mut session)).await);
+    }
+    let settings = HttpPersistentSettings::for_session(&session);
+    let stream = session.finish().await.ok()??;
+    Some(ReusedHttpStream::from_reusable_stream(stream, settings))
+}
+
+async fn linger(session: &mut ServerSession) {
+    let mut read = 0;
+    while let Ok(Some(piece)) = session.read_request_body().await {
+        read += piece.len();
+        if read > LINGER_BYTES {
+            return;
+        }
+    }
+}

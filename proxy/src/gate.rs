@@ -1,0 +1,222 @@
+//! What all calls share: settings, store, tables, caches and counters. Every cache here is bounded, and none holds
+//! anything that a decision depends on: status, limits and spend are read inside the store's script each time.
+
+use crate::metrics::Metrics;
+use crate::pending::Pending;
+use crate::upstream::Upstream;
+use crate::watch::Watch;
+use arc_swap::ArcSwap;
+use quick_cache::sync::Cache;
+use secrecy::SecretString;
+use shared::crypto::seal::{SealError, SealedFor, Sealer};
+use shared::domain::plan::{Plan, Plans};
+use shared::domain::price::PriceTable;
+use shared::settings::Settings;
+use shared::store::Store;
+use shared::store::lookup::VirtualKeyOwner;
+use shared::store::script::authorize::AccountView;
+use shared::store::script::settle::Settle;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
+
+/// Virtual keys whose owner is remembered.
+const OWNERS_MAX: usize = 100_000;
+/// Hashes that no key has; remembered so that a repeated one costs the store nothing.
+const UNKNOWN_MAX: usize = 10_000;
+/// Accounts whose last version is remembered.
+const VIEWS_MAX: usize = 100_000;
+/// Opened provider keys; zeroized when they leave.
+const OPENED_MAX: usize = 10_000;
+/// Bytes that one permit of the body budget stands for.
+pub const BUDGET_UNIT: usize = 1024;
+
+/// A plan as an answer names it.
+#[derive(Debug, Clone)]
+pub struct PlanLimits {
+    /// Its name.
+    pub name: String,
+    /// Its limits.
+    pub plan: Plan,
+    /// The absolute address of the way up.
+    pub upgrade_url: Option<String>,
+}
+
+impl PlanLimits {
+    /// For an account that was not heard of yet: the store answers with the plan it has, and checks nothing.
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self {
+            name: String::new(),
+            plan: Plan::default(),
+            upgrade_url: None,
+        }
+    }
+}
+
+/// The gate.
+pub struct Gate {
+    /// The configuration.
+    pub settings: Settings,
+    /// The store.
+    pub store: Store,
+    /// Opens provider keys.
+    pub sealer: Sealer,
+    /// The prices in force.
+    pub prices: ArcSwap<PriceTable>,
+    /// The plans in force.
+    pub plans: ArcSwap<Plans>,
+    /// The way to the provider.
+    pub upstream: Upstream,
+    /// What is known of the store's health.
+    pub watch: Watch,
+    /// What the store could not take yet.
+    pub pending: Pending,
+    /// Counters for operators.
+    pub metrics: Metrics,
+    /// Whose key it is, by SHA-256. Immutable in the store, so never stale.
+    pub owners: Cache<String, Arc<VirtualKeyOwner>>,
+    /// Hashes that the store does not know. Random, so none of them can become a key later.
+    pub unknown: Cache<String, ()>,
+    /// Room for request bodies, in units of [`BUDGET_UNIT`].
+    pub body_budget: Arc<Semaphore>,
+    views: Cache<String, Arc<Mutex<AccountView>>>,
+    opened: Cache<String, Arc<SecretString>>,
+    in_flight: AtomicUsize,
+}
+
+impl std::fmt::Debug for Gate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gate").finish_non_exhaustive()
+    }
+}
+
+/// Counts a request as in flight until it is dropped, also when its task panics.
+#[derive(Debug)]
+pub struct InFlight(Arc<Gate>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// What is read and checked before a port is bound.
+pub struct Parts {
+    /// The configuration.
+    pub settings: Settings,
+    /// Opens provider keys.
+    pub sealer: Sealer,
+    /// The price file, before the store's overlay.
+    pub prices: PriceTable,
+    /// The plans.
+    pub plans: Plans,
+    /// The way to the provider.
+    pub upstream: Upstream,
+    /// The queue for what the store cannot take.
+    pub pending: Pending,
+}
+
+impl Gate {
+    /// Puts the parts together.
+    #[must_use]
+    pub fn new(parts: Parts, store: Store, metrics: Metrics) -> Self {
+        let Parts {
+            settings,
+            sealer,
+            prices,
+            plans,
+            upstream,
+            pending,
+        } = parts;
+        let permits = (settings.proxy.max_buffered_bytes / BUDGET_UNIT).clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            body_budget: Arc::new(Semaphore::new(permits)),
+            settings,
+            store,
+            sealer,
+            prices: ArcSwap::from_pointee(prices),
+            plans: ArcSwap::from_pointee(plans),
+            upstream,
+            watch: Watch::default(),
+            pending,
+            metrics,
+            owners: Cache::new(OWNERS_MAX),
+            unknown: Cache::new(UNKNOWN_MAX),
+            views: Cache::new(VIEWS_MAX),
+            opened: Cache::new(OPENED_MAX),
+            in_flight: AtomicUsize::new(0),
+        }
+    }
+
+    /// Counts one more request.
+    pub fn enter(self: &Arc<Self>) -> InFlight {
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
+        InFlight(Arc::clone(self))
+    }
+
+    /// Requests in flight.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Acquire)
+    }
+
+    /// What was last heard of an account.
+    pub fn view(&self, account: &str) -> AccountView {
+        match self.views.get(account) {
+            Some(view) => view.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            None => AccountView::default(),
+        }
+    }
+
+    /// Remembers what was just heard of an account, unless something newer was heard meanwhile.
+    pub fn heard(&self, account: &str, news: &AccountView) {
+        let fresh = || Ok::<_, std::convert::Infallible>(Arc::new(Mutex::new(news.clone())));
+        let Ok(view) = self.views.get_or_insert_with(account, fresh);
+        let mut view = view.lock().unwrap_or_else(PoisonError::into_inner);
+        if (news.generation, news.version) > (view.generation, view.version) {
+            view.clone_from(news);
+        }
+    }
+
+    /// The limits of a plan, or `None` when the table has no such plan: then the call is denied (decision D7).
+    pub fn plan(&self, name: &str) -> Option<PlanLimits> {
+        let plan = self.plans.load().get(name)?.clone();
+        let upgrade_url = plan.upgrade_url.as_ref().map(|url| match url.strip_prefix('/') {
+            Some(path) => format!("{}/{path}", self.settings.public_url()),
+            None => url.clone(),
+        });
+        Some(PlanLimits {
+            name: name.to_owned(),
+            plan,
+            upgrade_url,
+        })
+    }
+
+    /// Moves the ledger, now or, when the store cannot take it, later.
+    pub async fn resolve_hold(&self, settle: Settle) {
+        match settle.run(&self.store).await {
+            Ok(settled) => self.metrics.settled(settled, &settle),
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "a settlement has to wait"
+                );
+                self.pending.settle(settle);
+            }
+        }
+    }
+
+    /// Opens a provider key; the result is remembered by its sealed form, so a replaced key is never used again.
+    ///
+    /// # Errors
+    /// [`SealError`] when it does not open.
+    pub fn open_key(&self, owner: &SealedFor<'_>, sealed: &str) -> Result<Arc<SecretString>, SealError> {
+        let name = format!("{} {} {} {sealed}", owner.account, owner.agent, owner.key_id);
+        if let Some(key) = self.opened.get(&name) {
+            return Ok(key);
+        }
+        let key = Arc::new(self.sealer.open(owner, sealed)?);
+        self.opened.insert(name, Arc::clone(&key));
+        Ok(key)
+    }
+}

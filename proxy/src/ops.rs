@@ -1,0 +1,62 @@
+//! The ops listener (decision D57): `/metrics`, `/livez`, `/readyz`. It never touches the store itself.
+
+use crate::gate::Gate;
+use async_trait::async_trait;
+use http::Response;
+use pingora_core::apps::http_app::ServeHttp;
+use pingora_core::protocols::http::ServerSession;
+use std::sync::{Arc, OnceLock};
+
+/// The application behind the ops listener.
+#[derive(Debug, Clone)]
+pub struct Ops {
+    /// Set when the edge has started.
+    pub gate: Arc<OnceLock<Arc<Gate>>>,
+}
+
+#[async_trait]
+impl ServeHttp for Ops {
+    async fn response(&self, session: &mut ServerSession) -> Response<Vec<u8>> {
+        let (status, content_type, body) = self.answer(session.req_header().uri.path());
+        let mut response = Response::new(body);
+        *response.status_mut() = http::StatusCode::from_u16(status).unwrap_or_default();
+        let headers = response.headers_mut();
+        headers.insert(
+            http::header::CONTENT_TYPE,
+            http::HeaderValue::from_static(content_type),
+        );
+        let length = response.body().len();
+        response
+            .headers_mut()
+            .insert(http::header::CONTENT_LENGTH, length.into());
+        response
+    }
+}
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+impl Ops {
+    fn answer(&self, path: &str) -> (u16, &'static str, Vec<u8>) {
+        let gate = self.gate.get();
+        match (path, gate) {
+            ("/livez", _) => (200, TEXT, b"ok\n".to_vec()),
+            ("/readyz", Some(gate)) if gate.watch.is_ready() => (200, TEXT, b"ok\n".to_vec()),
+            ("/readyz", _) => (
+                503,
+                TEXT,
+                b"calls cannot be decided: every call is denied\n".to_vec(),
+            ),
+            ("/metrics", Some(gate)) => {
+                let ready = gate.watch.is_ready();
+                (
+                    200,
+                    METRICS,
+                    gate.metrics.text(gate.in_flight(), gate.pending.len(), ready),
+                )
+            }
+            ("/metrics", None) => (503, TEXT, b"starting\n".to_vec()),
+            _ => (404, TEXT, b"not found\n".to_vec()),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What the store could not take yet: settlements and voids, retried in the background until it does (decision D36).
+//!
+//! The queue is bounded and survives a restart: each item is appended to a [`journal`] before it waits. What does not fit
+//! is dropped, which leaves the estimate charged: never less than was spent.
+
+pub mod journal;
+
+use crate::gate::Gate;
+use futures::StreamExt;
+use journal::Journal;
+use serde::{Deserialize, Serialize};
+use shared::domain::money::Nanos;
+use shared::store::script::hold::HoldName;
+use shared::store::script::settle::Settle;
+use shared::store::script::void::{Voided, void};
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// Pause after a round in which the store took nothing.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Items in flight to the store at once.
+const CONCURRENT: usize = 32;
+/// Items taken from the queue in one round.
+const ROUND: usize = 1024;
+
+/// Something that has to reach the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum Item {
+    /// Resolve a hold.
+    Settle {
+        /// Account, agent, run and decision id.
+        name: [String; 4],
+        /// Nano-USD charged.
+        estimate_nanos: u64,
+        /// Nano-USD to be charged.
+        cost_nanos: u64,
+    },
+    /// Make sure that a lost authorize never charges.
+    Void {
+        /// Account, agent, run and decision id.
+        name: [String; 4],
+    },
+}
+
+fn to_words(name: HoldName) -> [String; 4] {
+    [name.account, name.agent, name.run, name.allow_id]
+}
+
+fn to_name(words: &[String; 4]) -> HoldName {
+    let [account, agent, run, allow_id] = words.clone();
+    HoldName {
+        account,
+        agent,
+        run,
+        allow_id,
+    }
+}
+
+/// The queue.
+#[derive(Debug)]
+pub struct Pending {
+    queue: Mutex<VecDeque<Item>>,
+    journal: Mutex<Journal>,
+    limit: usize,
+    wake: Notify,
+}
+
+impl Pending {
+    /// A queue that starts with what earlier processes left behind.
+    #[must_use]
+    pub fn new(journal: Journal, left_behind: Vec<Item>, limit: usize) -> Self {
+        let queue = Mutex::new(left_behind.into());
+        Self {
+            queue,
+            journal: Mutex::new(journal),
+            limit,
+            wake: Notify::new(),
+        }
+    }
+
+    /// Lets a settlement wait.
+    pub fn settle(&self, settle: Settle) {
+        let Settle { name, estimate, cost } = settle;
+        self.push(Item::Settle {
+            name: to_words(name),
+            estimate_nanos: estimate.get(),
+            cost_nanos: cost.get(),
+        });
+    }
+
+    /// Lets a void wait.
+    pub fn void(&self, name: HoldName) {
+        self.push(Item::Void { name: to_words(name) });
+    }
+
+    /// Items that wait.
+    pub fn len(&self) -> usize {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn push(&self, item: Item) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        if queue.len() >= self.limit {
+            tracing::error!(?item, "the retry queue is full; the estimate stays charged");
+            return;
+        }
+        self.journal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .append(&item);
+        queue.push_back(item);
+        self.wake.notify_one();
+    }
+
+    /// Brings what waits to the store, for ever.
+    pub async fn run(&self, gate: &Gate) {
+        loop {
+            if self.is_empty() {
+                self.wake.notified().await;
+            }
+            if self.round(gate).await == 0 {
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+
+    /// One round; returns how many items the store took.
+    async fn round(&self, gate: &Gate) -> usize {
+        let batch: Vec<Item> = {
+            let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            queue.iter().take(ROUND).cloned().collect()
+        };
+        let taken = batch.len();
+        let left: Vec<Item> = futures::stream::iter(batch)
+            .map(|item| async move {
+                if deliver(gate, &item).await {
+                    None
+                } else {
+                    Some(item)
+                }
+            })
+            .buffer_unordered(CONCURRENT)
+            .filter_map(std::future::ready)
+            .collect()
+            .await;
+        let delivered = taken - left.len();
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.drain(..taken);
+        queue.extend(left);
+        if queue.is_empty() {
+            self.journal
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clear();
+        }
+        delivered
+    }
+}
+
+/// Whether the store took the item. Both actions may be repeated, so an item that is delivered twice does no harm.
+async fn deliver(gate: &Gate, item: &Item) -> bool {
+    match item {
+        Item::Settle {
+            name,
+            estimate_nanos,
+            cost_nanos,
+        } => {
+            let (estimate, cost) = (
+                Nanos::from_stored(*estimate_nanos),
+                Nanos::from_stored(*cost_nanos),
+            );
+            let settle = Settle {
+                name: to_name(name),
+                estimate,
+                cost,
+            };
+            match settle.run(&gate.store).await {
+                Ok(settled) => gate.metrics.settled(settled, &settle),
+                Err(_) => return false,
+            }
+        }
+        Item::Void { name } => match void(&gate.store, &to_name(name)).await {
+            Ok(Voided::Refunded) => tracing::warn!(decision.id = name[3], "a lost approval was given back"),
+            Ok(Voided::Barred) => {}
+            Err(_) => return false,
+        },
+    }
+    true
+}

@@ -1,0 +1,117 @@
+//! The answer to a denied call: the same body for every reason (specification "Proxy denial body").
+
+use super::{Reply, names};
+use crate::gate::PlanLimits;
+use http::header::RETRY_AFTER;
+use serde::Serialize;
+use shared::domain::denial::{Denial, RATE_RETRY_AFTER_S, Stage};
+use shared::domain::money::Nanos;
+use shared::domain::plan::Plan;
+
+/// A denial, with what its answer tells.
+#[derive(Debug)]
+pub struct Denied {
+    /// Why.
+    pub denial: Denial,
+    /// The decision id: `allow_…` when Cap decided, `deny_…` before.
+    pub id: String,
+    /// The run, once it is known.
+    pub run_id: Option<String>,
+    /// The estimate, once it is known.
+    pub estimate: Option<Nanos>,
+    /// The account's plan, for the denials that name it.
+    pub plan: Option<PlanLimits>,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    approved: bool,
+    reason: &'static str,
+    id: &'a str,
+    message: &'static str,
+    error: ErrorBody,
+    #[serde(flatten)]
+    plan: Option<PlanBody<'a>>,
+}
+
+#[derive(Serialize)]
+struct ErrorBody {
+    message: &'static str,
+    r#type: &'static str,
+    code: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PlanBody<'a> {
+    plan: &'a str,
+    limit: String,
+    upgrade_to: Option<&'a str>,
+    upgrade_url: Option<&'a str>,
+}
+
+impl Denied {
+    /// Whether `id` must be a Cap decision id.
+    #[must_use]
+    pub const fn by_cap(denial: Denial) -> bool {
+        !matches!(denial.stage(), Stage::BeforeCap)
+    }
+
+    /// The answer.
+    #[must_use]
+    pub fn reply(&self) -> Reply {
+        let Self { denial, id, .. } = self;
+        let (reason, message) = (denial.reason(), denial.message());
+        let plan = self
+            .plan
+            .as_ref()
+            .filter(|_| denial.names_plan())
+            .map(|plan| PlanBody {
+                plan: &plan.name,
+                limit: limit_text(*denial, &plan.plan),
+                upgrade_to: plan.plan.upgrade_to.as_deref(),
+                upgrade_url: plan.upgrade_url.as_deref(),
+            });
+        let error = ErrorBody {
+            message,
+            r#type: "service_denied",
+            code: reason,
+        };
+        let mut reply = Reply::json(
+            denial.status(),
+            &Body {
+                approved: false,
+                reason,
+                id,
+                message,
+                error,
+                plan,
+            },
+        );
+        reply.set(names::DECISION, "denied");
+        reply.set(names::REASON, reason);
+        if let Some(run_id) = &self.run_id {
+            reply.set(names::RUN_ID, run_id);
+        }
+        if let Some(estimate) = self.estimate {
+            reply.set(names::ESTIMATED_USD, &estimate.to_string());
+        }
+        if *denial == Denial::RateLimited {
+            reply.set(RETRY_AFTER, &RATE_RETRY_AFTER_S.to_string());
+        }
+        if !denial.may_retry() {
+            reply.set(names::SHOULD_RETRY, "false");
+        }
+        reply
+    }
+}
+
+/// The limit that was met, as a plain number: keys, agents or USD.
+fn limit_text(denial: Denial, plan: &Plan) -> String {
+    let limit = match denial {
+        Denial::PlanKeyLimit => plan.active_virtual_keys.map(|keys| keys.to_string()),
+        Denial::PlanAgentLimit => plan.cap_agents_per_month.map(|agents| agents.to_string()),
+        _ => plan.tracked_usd_per_month.map(|usd| usd.to_string()),
+    };
+    limit.unwrap_or_default()
+}

@@ -1,0 +1,44 @@
+//! `GET /v1/health` (specification §4.4): whether the edge can decide, asked of the store at this moment.
+
+use super::Reply;
+use crate::gate::Gate;
+use serde::Serialize;
+use std::time::Instant;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    status: &'static str,
+    fail_closed: bool,
+    decisions: &'static str,
+    endpoints: [&'static str; 3],
+    streaming: bool,
+    upstream: &'a str,
+    latency_ms: f64,
+}
+
+/// The paths that the edge serves.
+pub const ENDPOINTS: [&str; 3] = ["/v1/chat/completions", "/v1/models", "/v1/health"];
+
+/// 200 when every call can be decided, 503 when every call is denied.
+pub async fn reply(gate: &Gate) -> Reply {
+    let started = Instant::now();
+    let sane = gate.watch.ask_now(&gate.store).await;
+    let latency_ms = started.elapsed().as_micros() as f64 / 1000.0;
+    let (code, status, decisions) = if sane {
+        (200, "ok", "available")
+    } else {
+        (503, "degraded", "unavailable")
+    };
+    let upstream = gate.upstream.host();
+    let body = Body {
+        status,
+        fail_closed: true,
+        decisions,
+        endpoints: ENDPOINTS,
+        streaming: false,
+        upstream,
+        latency_ms,
+    };
+    Reply::json(code, &body)
+}

@@ -1,0 +1,114 @@
+//! Every answer that is neither an approval nor a denial, declared once: what is wrong with the request itself, and what
+//! went wrong behind an approval (specification "Other proxy responses", decisions D34, D39, D62 to D64).
+
+use super::{Reply, names};
+use serde::Serialize;
+
+macro_rules! refusals {
+    ($($(#[$doc:meta])+ $name:ident = $code:literal, $status:literal, $kind:literal;)+) => {
+        /// What kind of refusal it is.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum RefusalKind { $($(#[$doc])+ $name,)+ }
+
+        impl RefusalKind {
+            /// Every kind.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// `error.code`.
+            #[must_use]
+            pub const fn code(self) -> &'static str { match self { $(Self::$name => $code,)+ } }
+
+            /// The HTTP status.
+            #[must_use]
+            pub const fn status(self) -> u16 { match self { $(Self::$name => $status,)+ } }
+
+            /// `error.type`, in OpenAI's words.
+            #[must_use]
+            pub const fn kind(self) -> &'static str { match self { $(Self::$name => $kind,)+ } }
+        }
+    };
+}
+
+refusals! {
+    /// The request is not HTTP that can be answered otherwise.
+    BadRequest = "bad_request", 400, "invalid_request_error";
+    /// No such path.
+    NotFound = "not_found", 404, "invalid_request_error";
+    /// The path has other methods.
+    MethodNotAllowed = "method_not_allowed", 405, "invalid_request_error";
+    /// Missing, wrong or revoked virtual key.
+    InvalidApiKey = "invalid_api_key", 401, "invalid_request_error";
+    /// The body is longer than allowed.
+    PayloadTooLarge = "payload_too_large", 413, "invalid_request_error";
+    /// The caller took too long to send its request.
+    RequestTimeout = "request_timeout", 408, "invalid_request_error";
+    /// The body is not one JSON object that can be read in one way only.
+    InvalidJson = "invalid_json", 400, "invalid_request_error";
+    /// No `model`.
+    MissingModel = "missing_model", 400, "invalid_request_error";
+    /// No `messages`.
+    MissingMessages = "missing_messages", 400, "invalid_request_error";
+    /// `stream: true`.
+    StreamNotSupported = "stream_not_supported", 400, "invalid_request_error";
+    /// The run id header is malformed.
+    InvalidRunId = "invalid_run_id", 400, "invalid_request_error";
+    /// Approved, but the provider could not be reached or broke off; the estimate stays charged.
+    UpstreamUnreachable = "upstream_unreachable", 502, "upstream_error";
+    /// Approved, but the provider gave no whole answer in time; the estimate stays charged.
+    UpstreamTimeout = "upstream_timeout", 504, "upstream_error";
+}
+
+/// A refusal: its kind, a sentence, and the field that it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// What kind it is.
+    pub kind: RefusalKind,
+    /// The sentence for people; it names the field or key.
+    pub message: String,
+    /// The field, as in OpenAI's `error.param`.
+    pub param: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    error: ErrorBody<'a>,
+}
+
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    message: &'a str,
+    r#type: &'a str,
+    param: Option<&'a str>,
+    code: &'a str,
+}
+
+impl Refusal {
+    /// A refusal that is about no particular field.
+    pub fn new(kind: RefusalKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            param: None,
+        }
+    }
+
+    /// The answer.
+    #[must_use]
+    pub fn reply(&self) -> Reply {
+        let Self { kind, message, param } = self;
+        let error = ErrorBody {
+            message,
+            r#type: kind.kind(),
+            param: param.as_deref(),
+            code: kind.code(),
+        };
+        let mut reply = Reply::json(kind.status(), &Body { error });
+        if matches!(
+            kind,
+            RefusalKind::UpstreamUnreachable | RefusalKind::UpstreamTimeout
+        ) {
+            reply.set(names::SHOULD_RETRY, "false");
+        }
+        reply
+    }
+}

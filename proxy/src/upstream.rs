@@ -1,0 +1,10 @@
+//! The one request to the provider: where it goes, how it is sent, and what is read from the answer.
+
+pub mod encoding;
+pub mod exchange;
+pub mod headers;
+pub mod redact;
+pub mod target;
+pub mod usage;
+
+pub use exchange::{Answer, Failure, Upstream};

@@ -1,0 +1,61 @@
+//! Decoding a bounded copy of an answer that is compressed although nobody asked for it.
+
+use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use std::borrow::Cow;
+use std::io::Read;
+
+/// Longest decoded copy.
+const DECODED_MAX: u64 = 64 << 20;
+
+/// The plain text of a body, or `None` when its encoding is unknown, broken or decodes to too much.
+pub fn decode<'a>(body: &'a [u8], encoding: Option<&[u8]>) -> Option<Cow<'a, [u8]>> {
+    match encoding {
+        None | Some(b"" | b"identity") => Some(Cow::Borrowed(body)),
+        Some(b"gzip" | b"x-gzip") => inflate(MultiGzDecoder::new(body)).map(Cow::Owned),
+        Some(b"deflate") => inflate(ZlibDecoder::new(body)).map(Cow::Owned),
+        Some(_) => None,
+    }
+}
+
+fn inflate(decoder: impl Read) -> Option<Vec<u8>> {
+    let mut plain = Vec::new();
+    let read = decoder.take(DECODED_MAX + 1).read_to_end(&mut plain).ok()?;
+    (read as u64 <= DECODED_MAX).then_some(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::{GzEncoder, ZlibEncoder};
+    use std::io::Write;
+
+    #[test]
+    fn the_usual_encodings_are_read_and_others_are_not() {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(b"hello").unwrap();
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());
+        zlib.write_all(b"hello").unwrap();
+        assert_eq!(
+            decode(&gzip.finish().unwrap(), Some(b"gzip")).as_deref(),
+            Some(&b"hello"[..])
+        );
+        assert_eq!(
+            decode(&zlib.finish().unwrap(), Some(b"deflate")).as_deref(),
+            Some(&b"hello"[..])
+        );
+        assert_eq!(decode(b"hello", None).as_deref(), Some(&b"hello"[..]));
+        assert_eq!(decode(b"hello", Some(b"gzip")), None);
+        assert_eq!(decode(b"hello", Some(b"br")), None);
+    }
+
+    #[test]
+    fn a_bomb_is_not_decoded() {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        let zeros = vec![0_u8; 1 << 20];
+        for _ in 0..65 {
+            gzip.write_all(&zeros).unwrap();
+        }
+        assert_eq!(decode(&gzip.finish().unwrap(), Some(b"gzip")), None);
+    }
+}

@@ -1,0 +1,197 @@
+//! Sending the one request and reading the whole answer, under one deadline, without retries.
+
+use super::target::Target;
+use bytes::{Bytes, BytesMut};
+use pingora_core::connectors::ConnectorOptions;
+use pingora_core::connectors::http::Connector;
+use pingora_core::protocols::http::client::HttpSession;
+use pingora_core::upstreams::peer::HttpPeer;
+use pingora_http::{RequestHeader, ResponseHeader};
+use shared::settings::UpstreamSettings;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// Interim (1xx) answers that are skipped before the real one.
+const INTERIM_MAX: usize = 8;
+/// How long an unused connection is kept; below what providers keep theirs, so that a call rarely meets a dead one.
+const IDLE: Duration = Duration::from_secs(10);
+/// Unused connections that are kept.
+const IDLE_CONNECTIONS: usize = 1024;
+
+/// The way to the provider.
+pub struct Upstream {
+    connector: Connector,
+    target: Target,
+    timeout: Duration,
+    max_response_bytes: usize,
+}
+
+impl std::fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Upstream")
+            .field("target", &self.target)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The provider's whole answer.
+#[derive(Debug)]
+pub struct Answer {
+    /// Status and headers.
+    pub head: Box<ResponseHeader>,
+    /// The body, as sent.
+    pub body: Bytes,
+}
+
+/// Why there is no answer. In each case the provider may have done the work.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Not reached, broken off, truncated, or not HTTP.
+    #[error("the provider could not be reached or broke off: {0}")]
+    Unreachable(&'static str),
+    /// No whole answer in time.
+    #[error("the provider gave no whole answer in time")]
+    Timeout,
+}
+
+impl Upstream {
+    /// The way to the provider in `settings`.
+    ///
+    /// # Errors
+    /// One line that names the key.
+    pub fn new(settings: &UpstreamSettings) -> Result<Self, String> {
+        let target = Target::parse(&settings.base_url)?;
+        let mut options = ConnectorOptions::new(IDLE_CONNECTIONS);
+        if !settings.ca_file.as_os_str().is_empty() {
+            let path = settings.ca_file.display().to_string();
+            std::fs::metadata(&settings.ca_file)
+                .map_err(|error| format!("upstream.ca_file {path}: {error}"))?;
+            options.ca_file = Some(path);
+        }
+        Ok(Self {
+            connector: Connector::new(Some(options)),
+            target,
+            timeout: Duration::from_millis(settings.timeout_ms),
+            max_response_bytes: settings.max_response_bytes,
+        })
+    }
+
+    /// The provider's host name.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.target.host
+    }
+
+    /// Where requests go.
+    #[must_use]
+    pub const fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Sends the request once and reads the answer.
+    ///
+    /// # Errors
+    /// [`Failure`], after at most one request.
+    pub async fn exchange(&self, head: Box<RequestHeader>, body: Bytes) -> Result<Answer, Failure> {
+        let deadline = Instant::now() + self.timeout;
+        timeout_at(deadline, self.attempt(head, body))
+            .await
+            .unwrap_or(Err(Failure::Timeout))
+    }
+
+    async fn attempt(&self, head: Box<RequestHeader>, body: Bytes) -> Result<Answer, Failure> {
+        let failed = Failure::Unreachable;
+        let address = self.target.address().ok_or(failed("its name does not resolve"))?;
+        let peer = HttpPeer::new(address, self.target.tls, self.target.host.clone());
+        let (session, _reused) = self
+            .connector
+            .get_http_session(&peer)
+            .await
+            .map_err(|error| lost("connect", &error))?;
+        let HttpSession::H1(_) = session else {
+            return Err(failed("it does not speak HTTP/1.1"));
+        };
+        let mut session = session;
+        session
+            .write_request_header(head)
+            .await
+            .map_err(|error| lost("write", &error))?;
+        session
+            .write_request_body(body, true)
+            .await
+            .map_err(|error| lost("write", &error))?;
+        session
+            .finish_request_body()
+            .await
+            .map_err(|error| lost("write", &error))?;
+        let head = read_head(&mut session).await?;
+        let body = self.read_body(&mut session, &head).await?;
+        self.connector
+            .release_http_session(session, &peer, Some(IDLE))
+            .await;
+        Ok(Answer { head, body })
+    }
+
+    /// The whole body. An answer in one piece is passed on without a copy.
+    async fn read_body(&self, session: &mut HttpSession, head: &ResponseHeader) -> Result<Bytes, Failure> {
+        let mut first = Bytes::new();
+        let mut whole = BytesMut::new();
+        let mut length = 0_usize;
+        while let Some(piece) = session
+            .read_response_body()
+            .await
+            .map_err(|error| lost("body", &error))?
+        {
+            length += piece.len();
+            if length > self.max_response_bytes {
+                return Err(Failure::Unreachable("its answer is too long"));
+            }
+            if first.is_empty() {
+                first = piece;
+            } else {
+                if whole.is_empty() {
+                    let declared = content_length(head).unwrap_or(0).min(self.max_response_bytes);
+                    whole.reserve(declared.max(length));
+                    whole.extend_from_slice(&first);
+                }
+                whole.extend_from_slice(&piece);
+            }
+        }
+        Ok(if whole.is_empty() { first } else { whole.freeze() })
+    }
+}
+
+/// The final head; interim ones are skipped.
+async fn read_head(session: &mut HttpSession) -> Result<Box<ResponseHeader>, Failure> {
+    for _ in 0..=INTERIM_MAX {
+        session
+            .read_response_header()
+            .await
+            .map_err(|error| lost("head", &error))?;
+        let head = session
+            .response_header()
+            .ok_or(Failure::Unreachable("it sent no head"))?;
+        if !head.status.is_informational() {
+            return Ok(Box::new(head.clone()));
+        }
+        if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
+            return Err(Failure::Unreachable("it switched protocols"));
+        }
+    }
+    Err(Failure::Unreachable("it sent too many interim answers"))
+}
+
+fn content_length(head: &ResponseHeader) -> Option<usize> {
+    head.headers
+        .get(http::header::CONTENT_LENGTH)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()
+}
+
+/// The cause goes to the log only; it may quote the provider.
+fn lost(stage: &'static str, error: &pingora_core::Error) -> Failure {
+    tracing::warn!(upstream.stage = stage, upstream.error = ?error.etype(), "the provider could not be reached");
+    Failure::Unreachable(stage)
+}

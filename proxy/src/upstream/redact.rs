@@ -1,0 +1,140 @@
+//! Removing key fragments that a provider echoes in its errors (specification §4.4: "echoed key fragments starting `sk-`
+//! are removed first").
+
+use super::encoding;
+use bytes::Bytes;
+use http::HeaderValue;
+use memchr::memmem;
+use pingora_http::ResponseHeader;
+
+const MARK: &[u8] = b"sk-";
+const INSTEAD: &[u8] = b"[redacted]";
+
+/// What became of an error body.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Redacted {
+    /// It held no fragment.
+    Unchanged,
+    /// The plain text without the fragments.
+    Changed(Bytes),
+    /// It could not be searched.
+    Unreadable,
+}
+
+/// Searches a body, decoding it first.
+pub fn body(body: &Bytes, encoding: Option<&[u8]>) -> Redacted {
+    let Some(plain) = encoding::decode(body, encoding) else {
+        return Redacted::Unreadable;
+    };
+    match without_fragments(&plain) {
+        Some(changed) => Redacted::Changed(changed.into()),
+        None => Redacted::Unchanged,
+    }
+}
+
+/// Searches header values.
+pub fn headers(head: &mut ResponseHeader) {
+    let found = head.headers.iter().filter_map(|(name, value)| {
+        let changed = without_fragments(value.as_bytes())?;
+        Some((name.clone(), HeaderValue::from_bytes(&changed).ok()?))
+    });
+    for (name, value) in found.collect::<Vec<_>>() {
+        drop(head.insert_header(name, value));
+    }
+}
+
+/// The text with every run of key characters that starts `sk-` replaced, or `None` when there is none. Masked keys
+/// (`sk-ab****yz`) and escaped ones in JSON (`sk\u002d…`) count as well.
+fn without_fragments(text: &[u8]) -> Option<Vec<u8>> {
+    let escaped = memmem::find(text, br"\u").is_some().then(|| unescape_ascii(text));
+    let text = escaped.as_deref().unwrap_or(text);
+    let mut rest = text;
+    let mut clean = Vec::new();
+    let mut found = false;
+    while let Some(at) = memmem::find(rest, MARK) {
+        found = true;
+        clean.extend_from_slice(&rest[..at]);
+        clean.extend_from_slice(INSTEAD);
+        let tail = &rest[at + MARK.len()..];
+        let end = tail
+            .iter()
+            .position(|byte| !is_key_character(*byte))
+            .unwrap_or(tail.len());
+        rest = &tail[end..];
+    }
+    clean.extend_from_slice(rest);
+    found.then_some(clean)
+}
+
+fn is_key_character(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_*.\xE2\x80\xA6".contains(&byte)
+}
+
+/// Replaces `\u002d`-like escapes of the characters that keys consist of, so that none hides a fragment.
+fn unescape_ascii(text: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        let code = text[at..].strip_prefix(br"\u00").and_then(|rest| rest.get(..2));
+        let byte = code
+            .and_then(|code| std::str::from_utf8(code).ok())
+            .and_then(|code| u8::from_str_radix(code, 16).ok());
+        let escaped_backslash = at > 0 && text[at - 1] == b'\\' && !plain.ends_with(b"\\\\");
+        match byte.filter(|byte| is_key_character(*byte) && byte.is_ascii() && !escaped_backslash) {
+            Some(byte) => {
+                plain.push(byte);
+                at += 6;
+            }
+            None => {
+                plain.push(text[at]);
+                at += 1;
+            }
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redacted(text: &str) -> String {
+        match body(&Bytes::copy_from_slice(text.as_bytes()), None) {
+            Redacted::Changed(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+            Redacted::Unchanged => text.to_owned(),
+            Redacted::Unreadable => "unreadable".to_owned(),
+        }
+    }
+
+    #[test]
+    fn fragments_are_removed_and_the_rest_stays() {
+        for (text, clean) in [
+            ("no key here", "no key here"),
+            ("key: sk-abc123.", "key: [redacted]"),
+            (
+                r#"{"m":"Incorrect API key provided: sk-proj-ab****yz. See"}"#,
+                r#"{"m":"Incorrect API key provided: [redacted] See"}"#,
+            ),
+            ("sk-a sk-b", "[redacted] [redacted]"),
+            (r#""sk\u002dabc""#, r#""[redacted]""#),
+            (r#""\u0073k-abc""#, r#""[redacted]""#),
+            ("sk-", "[redacted]"),
+        ] {
+            assert_eq!(redacted(text), clean);
+        }
+        assert_eq!(
+            body(&Bytes::from_static(b"sk-abc"), Some(b"br")),
+            Redacted::Unreadable
+        );
+    }
+
+    #[test]
+    fn headers_are_searched_too() {
+        let mut head = ResponseHeader::build(401, None).unwrap();
+        head.insert_header("x-debug", "key sk-abc").unwrap();
+        head.insert_header("x-other", "fine").unwrap();
+        headers(&mut head);
+        assert_eq!(head.headers["x-debug"], "key [redacted]");
+        assert_eq!(head.headers["x-other"], "fine");
+    }
+}

@@ -1,0 +1,62 @@
+//! Reading what a call used from the provider's answer (decisions D33, D64).
+
+use super::encoding;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use shared::domain::price::Usage;
+use std::borrow::Cow;
+
+/// What the settlement needs of an answer.
+#[derive(Debug)]
+pub struct Reported {
+    /// What was used; never empty, negative or absurd.
+    pub usage: Usage,
+    /// The tier that served the call.
+    pub service_tier: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow)]
+    usage: Option<&'a RawValue>,
+    #[serde(borrow)]
+    service_tier: Option<Cow<'a, str>>,
+}
+
+/// Reads `usage` and `service_tier`; `None` when the answer has no usage that can be believed.
+#[must_use]
+pub fn read(body: &[u8], content_encoding: Option<&[u8]>) -> Option<Reported> {
+    let plain = encoding::decode(body, content_encoding)?;
+    let answer: Answer<'_> = serde_json::from_slice(&plain).ok()?;
+    let usage = Usage::parse(answer.usage?.get())?;
+    Some(Reported {
+        usage,
+        service_tier: answer.service_tier.map(Cow::into_owned),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_is_read_or_the_estimate_stays() {
+        let whole = br#"{"id":"x","service_tier":"flex","usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}"#;
+        let reported = read(whole, None).unwrap();
+        assert_eq!(reported.usage.prompt_tokens, 9);
+        assert_eq!(reported.service_tier.as_deref(), Some("flex"));
+        for bad in [
+            &b"{}"[..],
+            b"[]",
+            b"",
+            br#"{"usage":null}"#,
+            br#"{"usage":{}}"#,
+            br#"{"usage":{"prompt_tokens":-1,"completion_tokens":2}}"#,
+            br#"{"usage":{"prompt_tokens":1e12,"completion_tokens":2}}"#,
+            br#"{"usage":{"prompt_tokens":9,"completion_tokens":2},"usage":{"prompt_tokens":1,"completion_tokens":1}}"#,
+            br#"{"usage":{"prompt_tokens":9,"completion_tokens":2"#,
+        ] {
+            assert!(read(bad, None).is_none(), "{}", String::from_utf8_lossy(bad));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! API key records, as the store keeps them: read here, written by the scripts in `script/api_key`.
+
+use super::keys::AccountKeys;
+use super::{Store, StoreError};
+use crate::domain::mode::Mode;
+use crate::domain::permission::Permission;
+use ipnet::IpNet;
+use std::collections::HashMap;
+
+/// API keys that an account can have, revoked ones included.
+pub const API_KEYS_MAX: usize = 1000;
+
+/// One API key; the secret itself is nowhere, only its hash as the name of a look-up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiKey {
+    /// `key_…`
+    pub id: String,
+    /// The mode it works in.
+    pub mode: Mode,
+    /// What it may do.
+    pub permissions: Vec<Permission>,
+    /// Where it may be used from; empty means from anywhere.
+    pub allow_ips: Vec<IpNet>,
+    /// The leading characters of the secret, for lists.
+    pub shown: String,
+    /// When it was made.
+    pub created_at_ms: u64,
+    /// When it ends, if ever.
+    pub expires_at_ms: Option<u64>,
+    /// When it was revoked, if it was.
+    pub revoked_at_ms: Option<u64>,
+}
+
+impl ApiKey {
+    /// Reads the fields of a record; `None` when they are none.
+    #[must_use]
+    pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
+        let get = |name: &str| fields.get(name).map(String::as_str);
+        let ms = |name: &str| get(name).filter(|text| !text.is_empty()).map(str::parse).transpose();
+        let ips = get("allow_ips")?.split(',').filter(|text| !text.is_empty());
+        Some(Self {
+            id: get("id")?.to_owned(),
+            mode: Mode::parse(get("mode")?)?,
+            permissions: Permission::parse_list(get("permissions")?)?,
+            allow_ips: ips.map(|text| text.parse().ok()).collect::<Option<_>>()?,
+            shown: get("shown")?.to_owned(),
+            created_at_ms: ms("created_at").ok()??,
+            expires_at_ms: ms("expires_at").ok()?,
+            revoked_at_ms: ms("revoked_at").ok()?,
+        })
+    }
+
+    /// `active`, `expired` or `revoked` at `now_ms`.
+    #[must_use]
+    pub fn status(&self, now_ms: u64) -> &'static str {
+        match (self.revoked_at_ms, self.expires_at_ms) {
+            (Some(_), _) => "revoked",
+            (None, Some(end)) if end <= now_ms => "expired",
+            (None, _) => "active",
+        }
+    }
+
+    /// The key `id` of `account`, or `None` when there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn read(store: &Store, account: &AccountKeys, id: &str) -> Result<Option<Self>, StoreError> {
+        let fields: HashMap<String, String> =
+            store.command(redis::cmd("HGETALL").arg(account.api_key(id))).await?;
+        match Self::from_fields(&fields) {
+            None if !fields.is_empty() => Err(StoreError::Nonsense("API key record".to_owned())),
+            key => Ok(key),
+        }
+    }
+
+    /// All keys of `account`, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn list(store: &Store, account: &AccountKeys) -> Result<Vec<Self>, StoreError> {
+        let mut range = redis::cmd("ZREVRANGE");
+        range.arg(account.api_keys()).arg(0).arg(API_KEYS_MAX - 1);
+        let ids: Vec<String> = store.command(&range).await?;
+        let mut keys = Vec::with_capacity(ids.len());
+        for id in ids {
+            keys.extend(Self::read(store, account, &id).await?);
+        }
+        Ok(keys)
+    }
+}

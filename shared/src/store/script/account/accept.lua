@@ -1,0 +1,10 @@
+-- Purpose: accept an account whose version fell because the store lost writes (decision D52): a higher generation makes
+--   every edge forget the version it remembers. The clock is in it, since the raise of an earlier accept may be lost too.
+-- KEYS: 1 account record  2 live audit log
+-- ARGV: 1 mode ('live')  2 audit entry
+-- Returns: {'accepted'} | {'no_account'}
+-- Cost: O(1); 7 calls
+local known = tonumber(redis.call('HGET', KEYS[1], 'generation'))
+redis.call('HSET', KEYS[1], 'generation', string.format('%d', math.max(known + 1, now_ms)))
+recorded()
+return {'accepted'}

@@ -1,0 +1,181 @@
+//! Twins of `agent/*.lua`: create, change and delete an agent with its wallet row.
+
+use super::change::{ATTEMPTS, CHANGE, Event, FIELDS, FieldChange, Scope, field_args, nonsense};
+use super::{Script, WhenFull};
+use crate::domain::mode::Mode;
+use crate::store::keys;
+use crate::store::{Store, StoreError};
+use serde_json::json;
+use std::sync::LazyLock;
+
+/// Creates an agent.
+pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new("agent_create", WhenFull::Refuse, &[CHANGE, include_str!("agent/create.lua")])
+});
+
+/// Changes its wallet row.
+pub static UPDATE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new("agent_update", WhenFull::Refuse, &[CHANGE, FIELDS, include_str!("agent/update.lua")])
+});
+
+/// Deletes it.
+pub static DELETE: LazyLock<Script> =
+    LazyLock::new(|| Script::new("agent_delete", WhenFull::Run, &[CHANGE, include_str!("agent/delete.lua")]));
+
+/// An agent to be created.
+#[derive(Debug)]
+pub struct NewAgent<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Its wallet's id, `wal_…`.
+    pub wallet: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Its type.
+    pub kind: &'a str,
+    /// What its owner says about it.
+    pub description: Option<&'a str>,
+    /// The plan and the number of agents that it allows; `None` where no plan counts.
+    pub limit: Option<PlanLimit<'a>>,
+}
+
+/// A limit, and the plan that it belongs to: the script refuses a limit of another plan than the account's.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanLimit<'a> {
+    /// The plan's name.
+    pub plan: &'a str,
+    /// The limit; `None` means unlimited.
+    pub most: Option<u64>,
+}
+
+/// What became of a new agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Created {
+    /// It exists from now on.
+    Done,
+    /// The plan allows no more agents.
+    TierLimit,
+    /// An agent of this id has a wallet already.
+    Exists,
+    /// The limit sent belongs to another plan than this one of the account; nothing changed.
+    OtherPlan(String),
+}
+
+/// What became of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Updated {
+    /// The fields are changed.
+    Done,
+    /// There is no such agent with a wallet row.
+    Missing,
+}
+
+/// What became of a deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deleted {
+    /// It is gone, and its virtual keys with it.
+    Done,
+    /// There is no such agent with a wallet row.
+    Missing,
+    /// Its wallet holds money; nothing changed.
+    HoldsMoney,
+}
+
+impl NewAgent<'_> {
+    /// Creates the agent. Its wallet number comes from outside the bucket: number and look-up are written first, so a
+    /// crash in between leaves a number that nobody has and a look-up that no record confirms.
+    ///
+    /// # Errors
+    /// [`StoreError`]; when it may have run, the agent may exist.
+    pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<Created, StoreError> {
+        let account = scope.keys();
+        let number: u64 = store.command(redis::cmd("INCR").arg(keys::WALLET_NUMBER)).await?;
+        let lookup = keys::wallet_lookup(number);
+        let owner = format!("{} {} {}", scope.account, scope.mode, self.id);
+        let () = store.command(redis::cmd("SET").arg(&lookup).arg(owner)).await?;
+        let keys = [account.agent(scope.mode, self.id), account.agents(scope.mode)];
+        let number = number.to_string();
+        let most = self.limit.and_then(|limit| limit.most);
+        let most = most.map(|most| most.to_string()).unwrap_or_default();
+        let mut args = vec![self.id, self.limit.map_or("", |limit| limit.plan), &most];
+        args.extend(["wallet_number", &number, "wallet", self.wallet, "name", self.name, "type", self.kind]);
+        args.extend(self.description.map(|text| ["description", text]).into_iter().flatten());
+        let event = Event {
+            kind: "agent.created",
+            agent: Some(self.id),
+            data: json!({ "name": self.name, "type": self.kind, "wallet": self.wallet, "walletId": number }),
+        };
+        let reply = scope.run(store, &CREATE, event, &keys, &args).await?;
+        let refused = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["created"] => return Ok(Created::Done),
+            ["tier_limit"] => Created::TierLimit,
+            ["exists"] => Created::Exists,
+            ["other_plan", plan] => Created::OtherPlan((*plan).to_owned()),
+            _ => return nonsense(&CREATE),
+        };
+        let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
+        Ok(refused)
+    }
+}
+
+/// Changes fields of the wallet row.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated.
+pub async fn update(
+    store: &Store,
+    scope: &Scope<'_>,
+    agent: &str,
+    changes: &[FieldChange],
+) -> Result<Updated, StoreError> {
+    let fields: serde_json::Map<_, _> =
+        changes.iter().map(|(field, value)| ((*field).to_owned(), json!(value))).collect();
+    let event = Event { kind: "agent.updated", agent: Some(agent), data: fields.into() };
+    let keys = [scope.keys().agent(scope.mode, agent)];
+    let reply = scope.run(store, &UPDATE, event, &keys, &field_args(changes)).await?;
+    match reply.first().map(String::as_str) {
+        Some("updated") => Ok(Updated::Done),
+        Some("missing") => Ok(Updated::Missing),
+        _ => nonsense(&UPDATE),
+    }
+}
+
+/// Deletes the agent with everything that can act or spend for it.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated. Also when others keep changing the agent's keys meanwhile.
+pub async fn delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Deleted, StoreError> {
+    for _ in 0..ATTEMPTS {
+        if let Some(deleted) = try_delete(store, scope, agent).await? {
+            return Ok(deleted);
+        }
+    }
+    Err(StoreError::Nonsense("an agent that changes all the time".to_owned()))
+}
+
+/// One attempt; `None` when policy or virtual keys changed between the look and the script.
+async fn try_delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Option<Deleted>, StoreError> {
+    let account = scope.keys();
+    let record = account.agent(scope.mode, agent);
+    let mut look = redis::pipe();
+    look.cmd("HGET").arg(&record).arg("policy_id");
+    look.cmd("ZRANGE").arg(account.agent_keys(agent)).arg(0).arg(-1);
+    let (policy, virtual_keys): (Option<String>, Vec<String>) = store.pipeline(&look).await?;
+    let virtual_keys = if scope.mode == Mode::Live { virtual_keys } else { Vec::new() };
+    let policies = account.policies(scope.mode);
+    let policy_key = policy.as_ref().map_or_else(|| policies.clone(), |id| account.policy(scope.mode, id));
+    let mut keys = vec![record, account.agents(scope.mode), policies, policy_key, account.active_keys()];
+    keys.extend([account.agent_keys(agent), account.sealed_agents()]);
+    keys.extend(virtual_keys.iter().map(|id| account.virtual_key(id)));
+    let data = json!({ "policyId": policy, "virtualKeys": virtual_keys });
+    let event = Event { kind: "agent.deleted", agent: Some(agent), data };
+    let args = [agent, policy.as_deref().unwrap_or_default()];
+    let reply = scope.run(store, &DELETE, event, &keys, &args).await?;
+    match reply.first().map(String::as_str) {
+        Some("deleted") => Ok(Some(Deleted::Done)),
+        Some("missing") => Ok(Some(Deleted::Missing)),
+        Some("holds_money") => Ok(Some(Deleted::HoldsMoney)),
+        Some("changed") => Ok(None),
+        _ => nonsense(&DELETE),
+    }
+}

@@ -1,0 +1,119 @@
+//! Twins of `api_key/*.lua`: issue and revoke API keys.
+
+use super::change::{CHANGE, Event, Scope, nonsense};
+use super::{Script, WhenFull};
+use crate::crypto::sha256_hex;
+use crate::domain::mode::Mode;
+use crate::domain::permission::Permission;
+use crate::store::api_key::API_KEYS_MAX;
+use crate::store::keys;
+use crate::store::lookup::{self, ApiKeyOwner};
+use crate::store::{Store, StoreError};
+use ipnet::IpNet;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
+use std::sync::LazyLock;
+
+/// Creates a key.
+pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new("api_key_create", WhenFull::Refuse, &[CHANGE, include_str!("api_key/create.lua")])
+});
+
+/// Revokes a key.
+pub static REVOKE: LazyLock<Script> =
+    LazyLock::new(|| Script::new("api_key_revoke", WhenFull::Run, &[CHANGE, include_str!("api_key/revoke.lua")]));
+
+/// Characters of the random part that lists show.
+const SHOWN_DIGITS: usize = 4;
+/// Hex digits after the prefix of a key.
+const SECRET_DIGITS: usize = 64;
+
+/// A key to be issued.
+#[derive(Debug)]
+pub struct NewApiKey<'a> {
+    /// Whose it is.
+    pub account: &'a str,
+    /// Its id, `key_…`.
+    pub key_id: &'a str,
+    /// Its mode; the secret's prefix says the same.
+    pub mode: Mode,
+    /// The secret; only its hash is stored.
+    pub secret: &'a SecretString,
+    /// What it may do.
+    pub permissions: &'a [Permission],
+    /// Where it may be used from; empty means from anywhere.
+    pub allow_ips: &'a [IpNet],
+    /// When it ends.
+    pub expires_at_ms: Option<u64>,
+    /// Who issues it, for the audit log.
+    pub actor: &'a str,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Created {
+    /// It works from now on.
+    Done,
+    /// There is no such account.
+    NoAccount,
+    /// The account has as many keys as it can have.
+    TooMany,
+}
+
+/// What became of a revocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Revoked {
+    /// The key no longer works.
+    Done,
+    /// There is no such key in this mode, or it was revoked before.
+    Missing,
+}
+
+impl NewApiKey<'_> {
+    /// Issues the key. The look-up is written first and made to last at the end: a crash in between leaves a key whose
+    /// secret nobody was shown, and whose look-up expires.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the secret must then not be shown.
+    pub async fn create(&self, store: &Store) -> Result<Created, StoreError> {
+        let secret = self.secret.expose_secret();
+        let lookup = keys::api_key_lookup(&sha256_hex(secret.as_bytes()));
+        let owner = ApiKeyOwner { account: self.account.to_owned(), key_id: self.key_id.to_owned() };
+        if !lookup::announce(store, &lookup, &owner.to_stored()).await? {
+            return Err(StoreError::Nonsense("a new API key that is known already".to_owned()));
+        }
+        let shown = secret.get(..secret.len().saturating_sub(SECRET_DIGITS - SHOWN_DIGITS)).unwrap_or_default();
+        let permissions = Permission::list_text(self.permissions);
+        let allow_ips = self.allow_ips.iter().map(IpNet::to_string).collect::<Vec<_>>().join(",");
+        let expires = self.expires_at_ms.map(|ms| ms.to_string()).unwrap_or_default();
+        let data = json!({ "keyId": self.key_id, "mode": self.mode.as_str(), "permissions": permissions });
+        let event = Event { kind: "api_key.created", agent: None, data };
+        let most = API_KEYS_MAX.to_string();
+        let mut args = vec![self.key_id, &most, "shown", shown, "permissions", &permissions];
+        args.extend(["allow_ips", &allow_ips, "expires_at", &expires]);
+        let scope = Scope { account: self.account, mode: self.mode, actor: self.actor };
+        let account = scope.keys();
+        let keys = [account.api_key(self.key_id), account.api_keys()];
+        let reply = scope.run(store, &CREATE, event, &keys, &args).await?;
+        match reply.first().map(String::as_str) {
+            Some("created") => lookup::confirm(store, &lookup).await.map(|()| Created::Done),
+            Some("no_account") => Ok(Created::NoAccount),
+            Some("too_many") => Ok(Created::TooMany),
+            _ => nonsense(&CREATE),
+        }
+    }
+}
+
+/// Revokes the key `key_id` of the account and mode in `scope`.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated.
+pub async fn revoke(store: &Store, scope: &Scope<'_>, key_id: &str) -> Result<Revoked, StoreError> {
+    let event = Event { kind: "api_key.revoked", agent: None, data: json!({ "keyId": key_id }) };
+    let reply = scope.run(store, &REVOKE, event, &[scope.keys().api_key(key_id)], &[]).await?;
+    match reply.first().map(String::as_str) {
+        Some("revoked") => Ok(Revoked::Done),
+        Some("missing" | "no_account") => Ok(Revoked::Missing),
+        _ => nonsense(&REVOKE),
+    }
+}

@@ -1,0 +1,73 @@
+//! What all changes of an account's records have in common: the fragments, and the first keys and arguments they take.
+
+use super::Script;
+use crate::domain::mode::Mode;
+use crate::store::keys::AccountKeys;
+use crate::store::{Store, StoreError, audit};
+use serde_json::Value;
+
+pub(super) const CHANGE: &str = include_str!("change.lua");
+pub(super) const FIELDS: &str = include_str!("fields.lua");
+
+/// Attempts at a change that first looks and then acts, when others change the same record in between.
+pub(super) const ATTEMPTS: usize = 16;
+
+/// Whose records a change is about, and who makes it.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope<'a> {
+    /// The account.
+    pub account: &'a str,
+    /// The mode.
+    pub mode: Mode,
+    /// Who the audit log names.
+    pub actor: &'a str,
+}
+
+/// What happened, for the audit log.
+pub(super) struct Event<'a> {
+    pub(super) kind: &'a str,
+    pub(super) agent: Option<&'a str>,
+    pub(super) data: Value,
+}
+
+/// A field and its new value; `None` clears it.
+pub type FieldChange = (&'static str, Option<String>);
+
+impl Scope<'_> {
+    pub(super) fn keys(&self) -> AccountKeys {
+        AccountKeys::of(self.account)
+    }
+
+    /// Runs a script whose first keys are the account record and the audit log, and whose first arguments are the mode
+    /// and the audit entry. Returns the words of its answer; an account that is not there is an error, since the caller
+    /// has seen it.
+    pub(super) async fn run(
+        &self,
+        store: &Store,
+        script: &Script,
+        event: Event<'_>,
+        keys: &[String],
+        args: &[&str],
+    ) -> Result<Vec<String>, StoreError> {
+        let account = self.keys();
+        let first = [account.record(), account.audit(self.mode)];
+        let keys: Vec<&str> = first.iter().chain(keys).map(String::as_str).collect();
+        let entry = audit::entry(event.kind, event.agent, self.actor, &event.data);
+        let args = [&[self.mode.as_str(), &entry], args].concat();
+        store.script(script, &keys, &args).await
+    }
+}
+
+/// The arguments that `fields.lua` reads.
+pub(super) fn field_args(changes: &[FieldChange]) -> Vec<&str> {
+    let words = changes.iter().flat_map(|(field, value)| match value {
+        Some(value) => ["set", field, value.as_str()],
+        None => ["clear", field, ""],
+    });
+    words.collect()
+}
+
+/// An answer that the twin does not know.
+pub(super) fn nonsense<T>(script: &Script) -> Result<T, StoreError> {
+    Err(StoreError::Nonsense(script.name().to_owned()))
+}

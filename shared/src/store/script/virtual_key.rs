@@ -1,0 +1,122 @@
+//! Twins of `virtual_key/*.lua`: issue and revoke virtual keys.
+
+use super::agent::PlanLimit;
+use super::change::{CHANGE, Event, Scope, nonsense};
+use super::{Script, WhenFull};
+use crate::crypto::virtual_key::WellFormed;
+use crate::store::keys;
+use crate::store::lookup::{self, VirtualKeyOwner};
+use crate::store::{Store, StoreError};
+use serde_json::json;
+use std::sync::LazyLock;
+
+/// Creates a key.
+pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new("virtual_key_create", WhenFull::Refuse, &[CHANGE, include_str!("virtual_key/create.lua")])
+});
+
+/// Revokes a key.
+pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new("virtual_key_revoke", WhenFull::Run, &[CHANGE, include_str!("virtual_key/revoke.lua")])
+});
+
+/// A virtual key to be issued.
+pub struct NewVirtualKey<'a> {
+    /// The agent that will hold it.
+    pub agent: &'a str,
+    /// Its id, `vk_…`.
+    pub key_id: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// The secret; only its hash is stored.
+    pub secret: WellFormed<'a>,
+    /// The plan's number of active keys.
+    pub limit: PlanLimit<'a>,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Created {
+    /// It works from now on.
+    Done {
+        /// When it was made.
+        created_at_ms: u64,
+    },
+    /// The account has as many active keys as the plan allows, or more.
+    PlanLimit,
+    /// The limit sent belongs to another plan than this one of the account; nothing changed.
+    OtherPlan(String),
+}
+
+/// What became of a revocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Revoked {
+    /// The next call with it is refused.
+    Done,
+    /// The agent has no such active key.
+    Missing,
+}
+
+impl NewVirtualKey<'_> {
+    /// Issues the key. The look-up is written first and made to last at the end: a crash in between leaves a key whose
+    /// secret nobody was shown, and whose look-up expires.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the secret must then not be shown.
+    pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<Created, StoreError> {
+        let lookup = keys::virtual_key_lookup(&self.secret.hash());
+        let owner = VirtualKeyOwner {
+            account: scope.account.to_owned(),
+            agent: self.agent.to_owned(),
+            key_id: self.key_id.to_owned(),
+        };
+        if !lookup::announce(store, &lookup, &owner.to_stored()).await? {
+            return Err(StoreError::Nonsense("a new virtual key that is known already".to_owned()));
+        }
+        let account = scope.keys();
+        let keys = [account.active_keys(), account.agent_keys(self.agent), account.virtual_key(self.key_id)];
+        let most = self.limit.most.map(|most| most.to_string()).unwrap_or_default();
+        let mut args = vec![self.key_id, self.limit.plan, &most];
+        args.extend(["agent", self.agent, "name", self.name, "prefix", self.secret.shown()]);
+        let event = Event {
+            kind: "virtual_key.created",
+            agent: Some(self.agent),
+            data: json!({ "keyId": self.key_id, "name": self.name }),
+        };
+        let reply = scope.run(store, &CREATE, event, &keys, &args).await?;
+        let refused = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["created", at] => {
+                let Ok(created_at_ms) = at.parse() else { return nonsense(&CREATE) };
+                lookup::confirm(store, &lookup).await?;
+                return Ok(Created::Done { created_at_ms });
+            }
+            ["plan_limit"] => Created::PlanLimit,
+            ["other_plan", plan] => Created::OtherPlan((*plan).to_owned()),
+            _ => return nonsense(&CREATE),
+        };
+        let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
+        Ok(refused)
+    }
+}
+
+/// Revokes the key `key_id` of `agent`.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated.
+pub async fn revoke(
+    store: &Store,
+    scope: &Scope<'_>,
+    agent: &str,
+    key_id: &str,
+) -> Result<Revoked, StoreError> {
+    let account = scope.keys();
+    let keys = [account.active_keys(), account.agent_keys(agent), account.virtual_key(key_id)];
+    let event =
+        Event { kind: "virtual_key.revoked", agent: Some(agent), data: json!({ "keyId": key_id }) };
+    let reply = scope.run(store, &REVOKE, event, &keys, &[key_id]).await?;
+    match reply.first().map(String::as_str) {
+        Some("revoked") => Ok(Revoked::Done),
+        Some("missing") => Ok(Revoked::Missing),
+        _ => nonsense(&REVOKE),
+    }
+}

@@ -1,0 +1,105 @@
+//! Virtual key records, as the store keeps them: read here, written by the scripts in `script/virtual_key`.
+
+use super::agent::Page;
+use super::keys::AccountKeys;
+use super::{Store, StoreError};
+use std::collections::HashMap;
+
+/// Active keys that [`active_agents`] looks at, at most.
+const ACTIVE_SHOWN: usize = 1000;
+
+/// What is shown of a virtual key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VirtualKeyRecord {
+    /// `vk_…`
+    pub key_id: String,
+    /// The agent that holds it.
+    pub agent: String,
+    /// Its name.
+    pub name: String,
+    /// The leading characters of the secret.
+    pub prefix: String,
+    /// Whether calls with it are let in.
+    pub active: bool,
+    /// When it was made.
+    pub created_at_ms: u64,
+    /// When it was last used, to the minute: the edge notes it when the key's rate window opens.
+    pub last_used_ms: Option<u64>,
+}
+
+impl VirtualKeyRecord {
+    fn from_fields(key_id: &str, active: bool, fields: &HashMap<String, String>) -> Option<Self> {
+        let get = |name: &str| fields.get(name);
+        Some(Self {
+            key_id: key_id.to_owned(),
+            agent: get("agent")?.clone(),
+            name: get("name")?.clone(),
+            prefix: get("prefix")?.clone(),
+            active,
+            created_at_ms: get("created_at")?.parse().ok()?,
+            last_used_ms: match get("last_used") {
+                Some(text) => Some(text.parse().ok()?),
+                None => None,
+            },
+        })
+    }
+
+    /// The keys of `agent`, newest first, revoked ones included, and how many there are in all.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn list(
+        store: &Store,
+        account: &AccountKeys,
+        agent: &str,
+        page: Page,
+    ) -> Result<(Vec<Self>, u64), StoreError> {
+        let (ids, total) = page.read(store, &account.agent_keys(agent)).await?;
+        let mut keys = Vec::with_capacity(ids.len());
+        if ids.is_empty() {
+            return Ok((keys, total));
+        }
+        let mut look = redis::pipe();
+        for id in &ids {
+            look.cmd("HGETALL").arg(account.virtual_key(id));
+        }
+        let records: Vec<HashMap<String, String>> = store.pipeline(&look).await?;
+        let mut look = redis::cmd("ZMSCORE");
+        look.arg(account.active_keys()).arg(&ids);
+        let scores: Vec<Option<f64>> = store.command(&look).await?;
+        for ((id, fields), score) in ids.iter().zip(&records).zip(scores) {
+            // One whose agent was deleted between the reads is left out.
+            if fields.is_empty() {
+                continue;
+            }
+            let key = Self::from_fields(id, score.is_some(), fields);
+            keys.push(key.ok_or_else(|| StoreError::Nonsense("virtual key record".to_owned()))?);
+        }
+        Ok((keys, total))
+    }
+}
+
+/// The agents that hold the account's active keys, oldest key first, each once.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn active_agents(store: &Store, account: &AccountKeys) -> Result<Vec<String>, StoreError> {
+    let mut range = redis::cmd("ZRANGE");
+    range.arg(account.active_keys()).arg(0).arg(ACTIVE_SHOWN - 1);
+    let ids: Vec<String> = store.command(&range).await?;
+    let mut look = redis::pipe();
+    for id in &ids {
+        look.cmd("HGET").arg(account.virtual_key(id)).arg("agent");
+    }
+    let holders: Vec<Option<String>> = match ids.is_empty() {
+        true => Vec::new(),
+        false => store.pipeline(&look).await?,
+    };
+    let mut agents: Vec<String> = Vec::new();
+    for agent in holders.into_iter().flatten() {
+        if !agents.contains(&agent) {
+            agents.push(agent);
+        }
+    }
+    Ok(agents)
+}
