@@ -106,6 +106,16 @@ impl Pending {
         self.len() == 0
     }
 
+    /// Leaves nothing behind when nothing waits; otherwise the journal stays for the next process.
+    pub fn close(&self) {
+        if self.is_empty() {
+            self.journal
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove();
+        }
+    }
+
     fn push(&self, item: Item) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         if queue.len() >= self.limit {

@@ -19,6 +19,7 @@ use pingora_core::services::{ServiceReadyNotifier, ServiceWithDependents};
 use secrecy::ExposeSecret;
 use shared::settings::{self, BadSettings, Settings};
 use shared::store::Store;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -54,7 +55,7 @@ pub fn run() -> ExitCode {
             server.run_forever();
         }
         Err(error) => {
-            tracing::error!("tollgate-proxy: {error}");
+            eprintln!("tollgate-proxy: {error}");
             ExitCode::from(BAD_CONFIGURATION)
         }
     }
@@ -83,6 +84,10 @@ fn prepare(options: &Options) -> Result<Server, BadSettings> {
 
     let mut server = Server::new_with_opt_and_conf(pingora_options(options), pingora_conf(&settings));
     let parts = Mutex::new(Some(parts(settings)?));
+    if !options.upgrade {
+        check_free("proxy.listen", proxy.listen)?;
+        check_free("proxy.ops_listen", proxy.ops_listen)?;
+    }
     server.add_service(EdgeService {
         listener,
         gate,
@@ -111,6 +116,13 @@ fn parts(settings: Settings) -> Result<Parts, BadSettings> {
         upstream,
         pending,
     })
+}
+
+/// Says at once what Pingora would find out after many retries.
+fn check_free(key: &str, address: SocketAddr) -> Result<(), BadSettings> {
+    TcpListener::bind(address)
+        .map(drop)
+        .map_err(|error| BadSettings(format!("{key} {address}: {error}")))
 }
 
 fn tls(settings: &Settings) -> Result<TlsSettings, BadSettings> {
@@ -204,5 +216,6 @@ async fn exit_when_drained(gate: Arc<Gate>, mut shutdown: ShutdownWatch) {
         tokio::time::sleep(DRAIN_LOOK).await;
     }
     tracing::info!(pending = gate.pending.len(), "drained");
+    gate.pending.close();
     std::process::exit(0);
 }

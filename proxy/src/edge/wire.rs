@@ -3,7 +3,8 @@
 use super::malformed;
 use crate::gate::Gate;
 use crate::reply::Reply;
-use http::header::{CONNECTION, CONTENT_LENGTH};
+use http::StatusCode;
+use http::header::CONTENT_LENGTH;
 use pingora_core::apps::{HttpPersistentSettings, ReusedHttpStream};
 use pingora_core::protocols::http::ServerSession;
 use std::time::Duration;
@@ -35,20 +36,26 @@ pub async fn read_head(gate: &Gate, session: &mut ServerSession) -> bool {
 }
 
 fn with_length(mut reply: Reply) -> Reply {
-    let length = reply.body.len().to_string();
-    reply.set(CONTENT_LENGTH, &length);
+    if !matches!(
+        reply.head.status,
+        StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+    ) {
+        let length = reply.body.len().to_string();
+        reply.set(CONTENT_LENGTH, &length);
+    }
     reply
 }
 
 /// Writes the answer. The connection is kept when the request was read to its end and the server stays up.
 pub async fn write(mut session: ServerSession, reply: Reply, stopping: bool) -> Option<ReusedHttpStream> {
     let unread = !session.is_body_done();
-    let keep = !unread && !stopping;
-    session.set_keepalive(keep.then_some(KEEP_ALIVE.as_secs()));
-    let mut reply = with_length(reply);
-    if !keep && !session.is_http2() {
-        reply.set(CONNECTION, "close");
-    }
+    // What the caller asked for (`Connection: close`, HTTP/1.0) is already in the session; it is only ever tightened here.
+    let keep = session
+        .get_keepalive()
+        .filter(|_| !unread && !stopping)
+        .map(|_| KEEP_ALIVE.as_secs());
+    session.set_keepalive(keep);
+    let reply = with_length(reply);
     let Reply { head, body } = reply;
     session.write_response_header(head).await.ok()?;
     session.write_response_body(body, true).await.ok()?;

@@ -27,11 +27,11 @@ impl Journal {
         let mut taken_over = Vec::new();
         for entry in std::fs::read_dir(dir)? {
             let path = entry?.path();
-            if path.to_string_lossy().ends_with(ENDING) {
-                if let Some(file) = unheld(&path)? {
-                    read_into(&file, limit, &mut left_behind)?;
-                    taken_over.push((file, path));
-                }
+            if path.to_string_lossy().ends_with(ENDING)
+                && let Some(file) = unheld(&path)?
+            {
+                read_into(&file, limit, &mut left_behind)?;
+                taken_over.push((file, path));
             }
         }
         let path = dir.join(format!(
@@ -66,6 +66,11 @@ impl Journal {
         if let Err(error) = written {
             tracing::error!(path = %self.path.display(), %error, "the retry journal cannot be written");
         }
+    }
+
+    /// Removes the file at the end of the process.
+    pub fn remove(&mut self) {
+        drop(std::fs::remove_file(&self.path));
     }
 
     /// Forgets everything: nothing waits any more.

@@ -14,7 +14,7 @@ fn bodies_that_are_no_json_object() {
         malformed(body, "must be a JSON object");
     }
     malformed(format!("\u{feff}{}", with("")), "byte order mark");
-    malformed(format!("\u{feff}"), "byte order mark");
+    malformed("\u{feff}", "byte order mark");
     let utf16: Vec<u8> = with("").encode_utf16().flat_map(u16::to_le_bytes).collect();
     malformed(utf16, "unexpected character at byte 1");
 }

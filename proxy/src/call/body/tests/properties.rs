@@ -180,3 +180,24 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn large_bodies() {
+    for megabytes in [1, 32] {
+        let text = "The quick brown fox says \\\"hi\\\". ".repeat(megabytes * 32_000);
+        let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{text}"}}]}}"#);
+        assert_eq!(
+            parse(body.as_bytes()).unwrap().prompt_bytes,
+            megabytes as u64 * 32_000 * 31,
+            "{megabytes} MB"
+        );
+        let parts =
+            vec![r#"{"role":"user","content":[{"type":"text","text":"x"}]}"#; megabytes * 18_000].join(",");
+        let body = format!(r#"{{"model":"m","messages":[{parts}]}}"#);
+        assert_eq!(
+            parse(body.as_bytes()).unwrap().prompt_bytes,
+            megabytes as u64 * 18_000,
+            "{megabytes} MB in small messages"
+        );
+    }
+}
