@@ -15,7 +15,7 @@ use shared::settings::Settings;
 use shared::store::Store;
 use shared::store::lookup::VirtualKeyOwner;
 use shared::store::script::authorize::AccountView;
-use shared::store::script::settle::Settle;
+use shared::store::script::settle::{Settle, Settled};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
@@ -178,6 +178,14 @@ impl Gate {
         }
     }
 
+    /// Remembers the version that a settlement left behind.
+    fn heard_version(&self, account: &str, version: u64) {
+        if let Some(view) = self.views.get(account) {
+            let mut view = view.lock().unwrap_or_else(PoisonError::into_inner);
+            view.version = view.version.max(version);
+        }
+    }
+
     /// The limits of a plan, or `None` when the table has no such plan: then the call is denied (decision D7).
     pub fn plan(&self, name: &str) -> Option<PlanLimits> {
         let plan = self.plans.load().get(name)?.clone();
@@ -195,7 +203,12 @@ impl Gate {
     /// Moves the ledger, now or, when the store cannot take it, later.
     pub async fn resolve_hold(&self, settle: Settle) {
         match settle.run(&self.store).await {
-            Ok(settled) => self.metrics.settled(settled, &settle),
+            Ok(settled) => {
+                if let Settled::Done { version } = settled {
+                    self.heard_version(&settle.name.account, version);
+                }
+                self.metrics.settled(settled, &settle);
+            }
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,

@@ -25,6 +25,9 @@ const CONCURRENT: usize = 32;
 /// Items taken from the queue in one round.
 const ROUND: usize = 1024;
 
+/// The journal is rewritten when it has this many lines for each item that may wait.
+const JOURNAL_LINES_PER_ITEM: usize = 2;
+
 /// Something that has to reach the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
@@ -122,10 +125,12 @@ impl Pending {
             tracing::error!(?item, "the retry queue is full; the estimate stays charged");
             return;
         }
-        self.journal
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .append(&item);
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        if journal.lines() >= JOURNAL_LINES_PER_ITEM * self.limit {
+            journal.clear();
+            queue.iter().for_each(|item| journal.append(item));
+        }
+        journal.append(&item);
         queue.push_back(item);
         self.wake.notify_one();
     }

@@ -13,6 +13,7 @@ pub mod open_holds;
 pub mod sanity;
 pub mod script;
 pub mod sealed;
+pub mod server_clock;
 pub mod user;
 pub mod virtual_key;
 

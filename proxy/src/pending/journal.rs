@@ -3,6 +3,8 @@
 //! A process that starts takes over the files that nobody holds any more. The file is emptied whenever the queue is.
 
 use super::Item;
+use shared::clock;
+use shared::domain::id::Kind;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -14,6 +16,7 @@ const ENDING: &str = "pending.jsonl";
 pub struct Journal {
     file: File,
     path: PathBuf,
+    lines: usize,
 }
 
 impl Journal {
@@ -34,18 +37,17 @@ impl Journal {
                 taken_over.push((file, path));
             }
         }
-        let path = dir.join(format!(
-            "{}-{}.{ENDING}",
-            shared::clock::now_ms(),
-            std::process::id()
-        ));
+        let name = Kind::Request
+            .mint(clock::now_ms())
+            .map_err(std::io::Error::other)?;
+        let path = dir.join(format!("{name}.{ENDING}"));
         let file = OpenOptions::new()
             .create_new(true)
             .read(true)
             .append(true)
             .open(&path)?;
         file.lock()?;
-        let mut journal = Self { file, path };
+        let mut journal = Self { file, path, lines: 0 };
         for item in &left_behind {
             journal.append(item);
         }
@@ -53,6 +55,11 @@ impl Journal {
             std::fs::remove_file(path)?;
         }
         Ok((journal, left_behind))
+    }
+
+    /// Lines in the file; more than wait, since an item that was delivered leaves its line.
+    pub fn lines(&self) -> usize {
+        self.lines
     }
 
     /// Adds an item. A disk that does not take it is reported; the item still waits in memory.
@@ -75,6 +82,7 @@ impl Journal {
 
     /// Forgets everything: nothing waits any more.
     pub fn clear(&mut self) {
+        self.lines = 0;
         if let Err(error) = self.file.set_len(0).and_then(|()| self.file.rewind()) {
             tracing::error!(path = %self.path.display(), %error, "the retry journal cannot be emptied");
         }
