@@ -1,2 +1,7 @@
-//! placeholder
-fn main() {}
+//! `tollgate-admin`: the management API, the operator's command line and the sandbox upstream.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    admin::cli::run()
+}

@@ -1,1 +1,16 @@
-//! placeholder
+//! Everything that administers Tollgate.
+//!
+//! * [`cli`][]: the command line of `tollgate-admin`, the operator's commands included
+//! * [`serve`]: the management API as a process; [`routes`], [`caller`], [`api`] and [`problem`] are the life of one
+//!   request, [`workers`] what runs beside them, [`ops`] what is measured
+//! * [`sandbox`][]: an upstream that needs no provider account
+
+pub mod api;
+pub mod caller;
+pub mod cli;
+pub mod ops;
+pub mod problem;
+pub mod routes;
+pub mod sandbox;
+pub mod serve;
+pub mod workers;

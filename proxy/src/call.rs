@@ -99,7 +99,11 @@ async fn through_the_gate(gate: &Arc<Gate>, session: &mut ServerSession) -> Resu
     receive::check_declared_length(gate, session)?;
     let owner = resolve::owner(gate, &key).await?;
     let asked = Instant::now();
-    let body = receive::body(gate, session).await?;
+    let body = match receive::body(gate, session).await {
+        Ok(body) => body,
+        Err(Stop::Refused(refusal)) => return Err(decide::count_only(gate, &owner, refusal).await),
+        Err(denied) => return Err(denied),
+    };
     let received = asked.elapsed();
     let headers = session.req_header().headers.clone();
     // From here on the call runs in a task of its own: a caller who hangs up stops neither decision nor settlement.

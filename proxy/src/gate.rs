@@ -43,12 +43,17 @@ pub struct PlanLimits {
 }
 
 impl PlanLimits {
-    /// For an account that was not heard of yet: the store answers with the plan it has, and checks nothing.
+    /// For an account that was not heard of yet: the store answers with the plan it has, and checks nothing. Should its
+    /// record name no plan at all, these limits let nothing through.
     #[must_use]
     pub fn unknown() -> Self {
+        let plan = Plan {
+            active_virtual_keys: Some(0),
+            ..Plan::default()
+        };
         Self {
             name: String::new(),
-            plan: Plan::default(),
+            plan,
             upgrade_url: None,
         }
     }

@@ -182,6 +182,13 @@ async fn ask(
                 );
                 return Err(());
             }
+            Ok(Answer {
+                outcome: Outcome::Denied(_),
+                ..
+            }) if limits.name.is_empty() => {
+                tracing::error!(account = owner.account, "the account's record names no plan");
+                return Err(());
+            }
             Ok(Answer { outcome, view: news }) => {
                 gate.heard(&owner.account, &news);
                 if outcome == Outcome::KnownId {

@@ -12,14 +12,15 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
-/// First guess at the size of a body that does not declare its length.
-const FIRST_GUESS: usize = 4096;
+/// A body up to this size takes no share of the memory for bodies: a small call never waits for large ones. Beyond it the
+/// share grows with what has arrived, not with what was announced, so that callers who send nothing hold nothing.
+const FREE_BYTES: usize = 64 << 10;
 
 /// A body, and its share of the memory that bodies may take.
 #[derive(Debug)]
 pub struct Body {
     bytes: Bytes,
-    _budget: OwnedSemaphorePermit,
+    _share: Option<OwnedSemaphorePermit>,
 }
 
 impl Body {
@@ -79,7 +80,8 @@ fn incomplete(message: &str) -> Stop {
 async fn read(gate: &Arc<Gate>, session: &mut ServerSession) -> Result<Body, Stop> {
     let limit = gate.settings.proxy.max_body_bytes;
     let declared = declared_length(session);
-    let mut budget = reserve(gate, declared.unwrap_or(FIRST_GUESS)).await?;
+    let mut share: Option<OwnedSemaphorePermit> = None;
+    let mut room = FREE_BYTES;
     let mut first = Bytes::new();
     let mut whole = BytesMut::new();
     let mut length = 0_usize;
@@ -93,30 +95,29 @@ async fn read(gate: &Arc<Gate>, session: &mut ServerSession) -> Result<Body, Sto
         if length > limit {
             return Err(too_large(gate));
         }
-        if first.is_empty() && declared.is_none_or(|declared| length >= declared) {
+        if length > room {
+            let wanted = (2 * length).min(declared.unwrap_or(limit)).max(length);
+            let more = reserve(gate, wanted - room).await?;
+            match &mut share {
+                Some(share) => share.merge(more),
+                None => share = Some(more),
+            }
+            room = wanted;
+        }
+        let is_first = first.is_empty() && whole.is_empty();
+        if is_first && declared.is_none_or(|declared| length >= declared) {
             first = piece;
             continue;
         }
-        if declared.is_none() {
-            let held = budget.num_permits() * BUDGET_UNIT;
-            if length > held {
-                budget.merge(reserve(gate, length - held + FIRST_GUESS).await?);
-            }
-        }
-        if whole.is_empty() {
-            whole.reserve(declared.unwrap_or(length).min(limit));
-            whole.extend_from_slice(&first);
-        }
+        whole.reserve(declared.unwrap_or(length).min(room).saturating_sub(whole.len()));
+        whole.extend_from_slice(&std::mem::take(&mut first));
         whole.extend_from_slice(&piece);
     }
     if declared.is_some_and(|declared| length < declared) {
         return Err(incomplete("The request broke off."));
     }
     let bytes = if whole.is_empty() { first } else { whole.freeze() };
-    Ok(Body {
-        bytes,
-        _budget: budget,
-    })
+    Ok(Body { bytes, _share: share })
 }
 
 async fn reserve(gate: &Arc<Gate>, bytes: usize) -> Result<OwnedSemaphorePermit, Stop> {

@@ -3,6 +3,7 @@
 use super::malformed;
 use crate::gate::Gate;
 use crate::reply::Reply;
+use crate::reply::refusal::RefusalKind;
 use http::StatusCode;
 use http::header::CONTENT_LENGTH;
 use pingora_core::apps::{HttpPersistentSettings, ReusedHttpStream};

@@ -64,6 +64,7 @@ impl Journal {
 
     /// Adds an item. A disk that does not take it is reported; the item still waits in memory.
     pub fn append(&mut self, item: &Item) {
+        self.lines += 1;
         let written = serde_json::to_vec(item)
             .map_err(std::io::Error::from)
             .and_then(|mut line| {
@@ -124,6 +125,7 @@ mod tests {
         assert!(left.is_empty());
         first.append(&item("allow_1"));
         first.append(&item("allow_2"));
+        assert_eq!(first.lines(), 2);
 
         let (second, left) = Journal::open(&dir, 10).unwrap();
         assert!(left.is_empty(), "the first journal is still held");
@@ -132,6 +134,7 @@ mod tests {
         let (mut third, left) = Journal::open(&dir, 1).unwrap();
         assert_eq!(left, [item("allow_1")], "bounded");
         third.clear();
+        assert_eq!(third.lines(), 0);
         drop(third);
         let (_fourth, left) = Journal::open(&dir, 10).unwrap();
         assert!(left.is_empty(), "an empty queue leaves nothing");

@@ -30,7 +30,9 @@ impl Permission {
     /// The permission of a word, if it is one.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|permission| permission.as_str() == word)
+        Self::ALL
+            .into_iter()
+            .find(|permission| permission.as_str() == word)
     }
 
     /// Reads `read,write`; `None` when any word is no permission.
@@ -46,7 +48,10 @@ impl Permission {
     /// Writes what [`Permission::parse_list`] reads.
     #[must_use]
     pub fn list_text(list: &[Self]) -> String {
-        list.iter().map(|permission| permission.as_str()).collect::<Vec<_>>().join(",")
+        list.iter()
+            .map(|permission| permission.as_str())
+            .collect::<Vec<_>>()
+            .join(",")
     }
 }
 

@@ -38,7 +38,8 @@ fn read<'a>(settings: &FileSettings, default: &str, builtin: &'a str) -> Result<
         return Ok(builtin.into());
     }
     let text = std::fs::read_to_string(file);
-    text.map(Cow::Owned).map_err(|error| BadSettings(format!("{}: {error}", file.display())))
+    text.map(Cow::Owned)
+        .map_err(|error| BadSettings(format!("{}: {error}", file.display())))
 }
 
 /// One line that names the file and the whole chain of causes.
@@ -71,7 +72,10 @@ mod tests {
         let settings = load_from(Some(&text), std::iter::empty()).unwrap();
         for error in [settings.plans().unwrap_err(), settings.prices().unwrap_err()] {
             let error = error.to_string();
-            assert!(error.starts_with(&dir.display().to_string()) && !error.contains('\n'), "{error}");
+            assert!(
+                error.starts_with(&dir.display().to_string()) && !error.contains('\n'),
+                "{error}"
+            );
         }
         std::fs::remove_file(&dir).unwrap();
         assert!(settings.plans().unwrap_err().to_string().contains("No such file"));

@@ -65,7 +65,9 @@ impl AgentRecord {
             true => Some(WalletRow::from_fields(fields)?),
             false => None,
         };
-        let providers = fields.keys().filter_map(|field| field.strip_prefix(PROVIDER_KEY_ID_PREFIX));
+        let providers = fields
+            .keys()
+            .filter_map(|field| field.strip_prefix(PROVIDER_KEY_ID_PREFIX));
         let keys = providers.map(|provider| ProviderKeyRecord::from_fields(provider, fields));
         let mut provider_keys: Vec<_> = keys.collect::<Option<_>>()?;
         provider_keys.sort_by(|a, b| (a.created_at_ms, &a.key_id).cmp(&(b.created_at_ms, &b.key_id)));
@@ -118,10 +120,16 @@ impl AgentRecord {
             true => Vec::new(),
             false => store.pipeline(&look).await?,
         };
-        let agents = ids.iter().zip(&records).map(|(id, fields)| Self::from_fields(id, fields));
+        let agents = ids
+            .iter()
+            .zip(&records)
+            .map(|(id, fields)| Self::from_fields(id, fields));
         let agents: Vec<Self> = agents.collect::<Option<_>>().ok_or_else(nonsense)?;
         // One that was deleted between the two reads is left out.
-        Ok((agents.into_iter().filter(|agent| agent.row.is_some()).collect(), total))
+        Ok((
+            agents.into_iter().filter(|agent| agent.row.is_some()).collect(),
+            total,
+        ))
     }
 }
 
@@ -186,7 +194,10 @@ mod tests {
     use super::*;
 
     fn fields(pairs: &[(&str, &str)]) -> HashMap<String, String> {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
     }
 
     #[test]
@@ -203,13 +214,17 @@ mod tests {
         ];
         let agent = AgentRecord::from_fields("bot", &fields(&all)).unwrap();
         let row = agent.row.unwrap();
-        assert_eq!((row.number, row.name.as_str(), row.spend_limit), (7, "Böt", Nanos::new(5)));
+        assert_eq!(
+            (row.number, row.name.as_str(), row.spend_limit),
+            (7, "Böt", Nanos::new(5))
+        );
         assert_eq!(row.description, None);
         for missing in ["wallet_number", "name", "created_at"] {
             let rest: Vec<_> = all.iter().copied().filter(|(name, _)| *name != missing).collect();
             assert_eq!(AgentRecord::from_fields("bot", &fields(&rest)), None, "{missing}");
         }
-        let counters = AgentRecord::from_fields("bot", &fields(&[("d20777", "12"), ("frozen", "user")])).unwrap();
+        let counters =
+            AgentRecord::from_fields("bot", &fields(&[("d20777", "12"), ("frozen", "user")])).unwrap();
         assert!(counters.row.is_none() && counters.frozen);
     }
 
@@ -226,8 +241,15 @@ mod tests {
             ("pk_sealed:azure", "v1.x.y"),
         ];
         let agent = AgentRecord::from_fields("bot", &fields(&all)).unwrap();
-        let providers: Vec<&str> = agent.provider_keys.iter().map(|key| key.provider.as_str()).collect();
+        let providers: Vec<&str> = agent
+            .provider_keys
+            .iter()
+            .map(|key| key.provider.as_str())
+            .collect();
         assert_eq!(providers, ["azure", "openai"]);
-        assert!(!format!("{agent:?}").contains("v1.x.y"), "the sealed text stays in the store");
+        assert!(
+            !format!("{agent:?}").contains("v1.x.y"),
+            "the sealed text stays in the store"
+        );
     }
 }

@@ -36,7 +36,12 @@ impl ApiKey {
     #[must_use]
     pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
         let get = |name: &str| fields.get(name).map(String::as_str);
-        let ms = |name: &str| get(name).filter(|text| !text.is_empty()).map(str::parse).transpose();
+        let ms = |name: &str| {
+            get(name)
+                .filter(|text| !text.is_empty())
+                .map(str::parse)
+                .transpose()
+        };
         let ips = get("allow_ips")?.split(',').filter(|text| !text.is_empty());
         Some(Self {
             id: get("id")?.to_owned(),
@@ -65,8 +70,9 @@ impl ApiKey {
     /// # Errors
     /// [`StoreError`], also for a record that makes no sense.
     pub async fn read(store: &Store, account: &AccountKeys, id: &str) -> Result<Option<Self>, StoreError> {
-        let fields: HashMap<String, String> =
-            store.command(redis::cmd("HGETALL").arg(account.api_key(id))).await?;
+        let fields: HashMap<String, String> = store
+            .command(redis::cmd("HGETALL").arg(account.api_key(id)))
+            .await?;
         match Self::from_fields(&fields) {
             None if !fields.is_empty() => Err(StoreError::Nonsense("API key record".to_owned())),
             key => Ok(key),

@@ -14,7 +14,11 @@ const UNCONFIRMED_LIFE: Duration = Duration::from_secs(3600);
 /// [`StoreError`].
 pub async fn announce(store: &Store, lookup: &str, owner: &str) -> Result<bool, StoreError> {
     let mut set = redis::cmd("SET");
-    set.arg(lookup).arg(owner).arg("NX").arg("PX").arg(UNCONFIRMED_LIFE.as_millis().to_string());
+    set.arg(lookup)
+        .arg(owner)
+        .arg("NX")
+        .arg("PX")
+        .arg(UNCONFIRMED_LIFE.as_millis().to_string());
     let done: Option<String> = store.command(&set).await?;
     Ok(done.is_some())
 }
@@ -27,7 +31,9 @@ pub async fn confirm(store: &Store, lookup: &str) -> Result<(), StoreError> {
     let done: i64 = store.command(redis::cmd("PERSIST").arg(lookup)).await?;
     match done {
         1 => Ok(()),
-        _ => Err(StoreError::Nonsense("a look-up that was announced and is gone".to_owned())),
+        _ => Err(StoreError::Nonsense(
+            "a look-up that was announced and is gone".to_owned(),
+        )),
     }
 }
 
@@ -51,7 +57,10 @@ impl ApiKeyOwner {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (account, key_id) = text.split_once(' ')?;
-        Some(Self { account: account.to_owned(), key_id: key_id.to_owned() })
+        Some(Self {
+            account: account.to_owned(),
+            key_id: key_id.to_owned(),
+        })
     }
 
     /// The owner of the key with this hash, or `None` when there is no such key.
@@ -59,9 +68,12 @@ impl ApiKeyOwner {
     /// # Errors
     /// [`StoreError`].
     pub async fn find(store: &Store, sha256_hex: &str) -> Result<Option<Self>, StoreError> {
-        let text: Option<String> = store.command(redis::cmd("GET").arg(keys::api_key_lookup(sha256_hex))).await?;
+        let text: Option<String> = store
+            .command(redis::cmd("GET").arg(keys::api_key_lookup(sha256_hex)))
+            .await?;
         let nonsense = || StoreError::Nonsense("API key look-up".to_owned());
-        text.map(|text| Self::parse(&text).ok_or_else(nonsense)).transpose()
+        text.map(|text| Self::parse(&text).ok_or_else(nonsense))
+            .transpose()
     }
 }
 

@@ -74,7 +74,9 @@ pub async fn list(store: &Store, account: Option<&str>, limit: usize) -> Result<
             let entries: Vec<(String, u64)> = store.command(&range).await?;
             for (id, at_ms) in entries {
                 let found = read(store, bucket, state, &id, at_ms).await?;
-                all.extend(found.filter(|found| account.is_none_or(|account| found.hold.name.account == account)));
+                all.extend(
+                    found.filter(|found| account.is_none_or(|account| found.hold.name.account == account)),
+                );
                 if all.len() == limit {
                     return Ok(all);
                 }
@@ -110,7 +112,9 @@ async fn read(
     id: &str,
     at_ms: u64,
 ) -> Result<Option<Found>, StoreError> {
-    let text: Option<String> = store.command(redis::cmd("GET").arg(state.record(bucket, id))).await?;
+    let text: Option<String> = store
+        .command(redis::cmd("GET").arg(state.record(bucket, id)))
+        .await?;
     let hold = text.and_then(|text| Hold::parse(id, &text));
     Ok(hold.map(|hold| Found { hold, state, at_ms }))
 }

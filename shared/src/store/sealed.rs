@@ -31,7 +31,8 @@ impl SealedKey {
                 continue;
             };
             let sealed = fields.get(&keys::provider_key_sealed_field(provider));
-            let sealed = sealed.ok_or_else(|| StoreError::Nonsense("provider key without its text".to_owned()))?;
+            let sealed =
+                sealed.ok_or_else(|| StoreError::Nonsense("provider key without its text".to_owned()))?;
             found.push(Self {
                 provider: provider.to_owned(),
                 key_id: key_id.clone(),

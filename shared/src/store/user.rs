@@ -49,7 +49,10 @@ pub struct User {
 
 impl std::fmt::Debug for User {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("User").field("id", &self.id).field("role", &self.role).finish_non_exhaustive()
+        f.debug_struct("User")
+            .field("id", &self.id)
+            .field("role", &self.role)
+            .finish_non_exhaustive()
     }
 }
 
@@ -68,7 +71,9 @@ impl User {
         let records: HashMap<String, String> =
             store.command(redis::cmd("HGETALL").arg(account.users())).await?;
         let nonsense = |_| StoreError::Nonsense("user record".to_owned());
-        let users = records.values().map(|text| serde_json::from_str(text).map_err(nonsense));
+        let users = records
+            .values()
+            .map(|text| serde_json::from_str(text).map_err(nonsense));
         let mut users: Vec<Self> = users.collect::<Result<_, _>>()?;
         users.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(users)

@@ -12,22 +12,38 @@ use std::sync::LazyLock;
 
 /// Creates an account.
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new("account_create", WhenFull::Refuse, &[include_str!("account/create.lua")])
+    Script::new(
+        "account_create",
+        WhenFull::Refuse,
+        &[include_str!("account/create.lua")],
+    )
 });
 
 /// Changes the plan.
 pub static SET_PLAN: LazyLock<Script> = LazyLock::new(|| {
-    Script::new("account_set_plan", WhenFull::Refuse, &[CHANGE, include_str!("account/set_plan.lua")])
+    Script::new(
+        "account_set_plan",
+        WhenFull::Refuse,
+        &[CHANGE, include_str!("account/set_plan.lua")],
+    )
 });
 
 /// Accepts an account after a failover.
 pub static ACCEPT: LazyLock<Script> = LazyLock::new(|| {
-    Script::new("account_accept", WhenFull::Refuse, &[CHANGE, include_str!("account/accept.lua")])
+    Script::new(
+        "account_accept",
+        WhenFull::Refuse,
+        &[CHANGE, include_str!("account/accept.lua")],
+    )
 });
 
 /// Adds a user.
 pub static ADD_USER: LazyLock<Script> = LazyLock::new(|| {
-    Script::new("account_add_user", WhenFull::Refuse, &[CHANGE, include_str!("account/add_user.lua")])
+    Script::new(
+        "account_add_user",
+        WhenFull::Refuse,
+        &[CHANGE, include_str!("account/add_user.lua")],
+    )
 });
 
 /// Users that an account can have.
@@ -89,14 +105,20 @@ pub async fn create(
         },
         None => None,
     };
-    let _: i64 = store.command(redis::cmd("SADD").arg(keys::ACCOUNTS).arg(id)).await?;
+    let _: i64 = store
+        .command(redis::cmd("SADD").arg(keys::ACCOUNTS).arg(id))
+        .await?;
     let account = AccountKeys::of(id);
     let keys = [account.record(), account.audit(Mode::Live), account.users()];
     let data = json!({ "name": name, "plan": plan, "ownerUserId": owner.map(|owner| &owner.id) });
     let entry = audit::entry("account.created", None, actor, &data);
-    let (email, record) = owner.map(|owner| (owner.email.as_str(), owner.to_stored())).unwrap_or_default();
+    let (email, record) = owner
+        .map(|owner| (owner.email.as_str(), owner.to_stored()))
+        .unwrap_or_default();
     let args = [id, &entry, name, plan, email, &record];
-    let reply: Vec<String> = store.script(&CREATE, &keys.each_ref().map(String::as_str), &args).await?;
+    let reply: Vec<String> = store
+        .script(&CREATE, &keys.each_ref().map(String::as_str), &args)
+        .await?;
     match reply.first().map(String::as_str) {
         Some("created") => {}
         _ => return nonsense(&CREATE),
@@ -112,7 +134,11 @@ pub async fn create(
 /// # Errors
 /// [`StoreError`]; it may be repeated.
 pub async fn set_plan(store: &Store, id: &str, plan: &str, actor: &str) -> Result<PlanSet, StoreError> {
-    let event = Event { kind: "account.plan_set", agent: None, data: json!({ "plan": plan }) };
+    let event = Event {
+        kind: "account.plan_set",
+        agent: None,
+        data: json!({ "plan": plan }),
+    };
     let reply = live(id, actor).run(store, &SET_PLAN, event, &[], &[plan]).await?;
     match reply.first().map(String::as_str) {
         Some("set") => Ok(PlanSet::Done),
@@ -127,7 +153,11 @@ pub async fn set_plan(store: &Store, id: &str, plan: &str, actor: &str) -> Resul
 /// # Errors
 /// [`StoreError`]; it may be repeated.
 pub async fn accept(store: &Store, id: &str, actor: &str) -> Result<bool, StoreError> {
-    let event = Event { kind: "store.accepted", agent: None, data: json!({}) };
+    let event = Event {
+        kind: "store.accepted",
+        agent: None,
+        data: json!({}),
+    };
     let reply = live(id, actor).run(store, &ACCEPT, event, &[], &[]).await?;
     match reply.first().map(String::as_str) {
         Some("accepted") => Ok(true),
@@ -145,14 +175,24 @@ pub async fn add_user(store: &Store, id: &str, user: &User, actor: &str) -> Resu
         return Ok(UserAdded::EmailTaken);
     };
     let data = json!({ "userId": user.id, "role": user.role.as_str() });
-    let event = Event { kind: "user.created", agent: None, data };
+    let event = Event {
+        kind: "user.created",
+        agent: None,
+        data,
+    };
     let args = [user.email.as_str(), &user.to_stored(), &USERS_MAX.to_string()];
     let scope = live(id, actor);
-    let reply = scope.run(store, &ADD_USER, event, &[scope.keys().users()], &args).await?;
+    let reply = scope
+        .run(store, &ADD_USER, event, &[scope.keys().users()], &args)
+        .await?;
     let refused = match reply.first().map(String::as_str) {
         Some("added") => return lookup::confirm(store, &lookup).await.map(|()| UserAdded::Done),
         // A crash had cut off the confirmation of this user's look-up; it is back now, and stays.
-        Some("exists") => return lookup::confirm(store, &lookup).await.map(|()| UserAdded::EmailTaken),
+        Some("exists") => {
+            return lookup::confirm(store, &lookup)
+                .await
+                .map(|()| UserAdded::EmailTaken);
+        }
         Some("no_account") => UserAdded::NoAccount,
         Some("too_many") => UserAdded::TooMany,
         _ => return nonsense(&ADD_USER),
@@ -164,7 +204,11 @@ pub async fn add_user(store: &Store, id: &str, user: &User, actor: &str) -> Resu
 
 /// What concerns the account as a whole stands in its live audit log.
 const fn live<'a>(account: &'a str, actor: &'a str) -> Scope<'a> {
-    Scope { account, mode: Mode::Live, actor }
+    Scope {
+        account,
+        mode: Mode::Live,
+        actor,
+    }
 }
 
 /// Reserves a user's e-mail; the look-up's name, or `None` when it is taken.

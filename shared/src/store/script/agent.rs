@@ -10,17 +10,30 @@ use std::sync::LazyLock;
 
 /// Creates an agent.
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new("agent_create", WhenFull::Refuse, &[CHANGE, include_str!("agent/create.lua")])
+    Script::new(
+        "agent_create",
+        WhenFull::Refuse,
+        &[CHANGE, include_str!("agent/create.lua")],
+    )
 });
 
 /// Changes its wallet row.
 pub static UPDATE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new("agent_update", WhenFull::Refuse, &[CHANGE, FIELDS, include_str!("agent/update.lua")])
+    Script::new(
+        "agent_update",
+        WhenFull::Refuse,
+        &[CHANGE, FIELDS, include_str!("agent/update.lua")],
+    )
 });
 
 /// Deletes it.
-pub static DELETE: LazyLock<Script> =
-    LazyLock::new(|| Script::new("agent_delete", WhenFull::Run, &[CHANGE, include_str!("agent/delete.lua")]));
+pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "agent_delete",
+        WhenFull::Run,
+        &[CHANGE, include_str!("agent/delete.lua")],
+    )
+});
 
 /// An agent to be created.
 #[derive(Debug)]
@@ -98,8 +111,22 @@ impl NewAgent<'_> {
         let most = self.limit.and_then(|limit| limit.most);
         let most = most.map(|most| most.to_string()).unwrap_or_default();
         let mut args = vec![self.id, self.limit.map_or("", |limit| limit.plan), &most];
-        args.extend(["wallet_number", &number, "wallet", self.wallet, "name", self.name, "type", self.kind]);
-        args.extend(self.description.map(|text| ["description", text]).into_iter().flatten());
+        args.extend([
+            "wallet_number",
+            &number,
+            "wallet",
+            self.wallet,
+            "name",
+            self.name,
+            "type",
+            self.kind,
+        ]);
+        args.extend(
+            self.description
+                .map(|text| ["description", text])
+                .into_iter()
+                .flatten(),
+        );
         let event = Event {
             kind: "agent.created",
             agent: Some(self.id),
@@ -128,11 +155,19 @@ pub async fn update(
     agent: &str,
     changes: &[FieldChange],
 ) -> Result<Updated, StoreError> {
-    let fields: serde_json::Map<_, _> =
-        changes.iter().map(|(field, value)| ((*field).to_owned(), json!(value))).collect();
-    let event = Event { kind: "agent.updated", agent: Some(agent), data: fields.into() };
+    let fields: serde_json::Map<_, _> = changes
+        .iter()
+        .map(|(field, value)| ((*field).to_owned(), json!(value)))
+        .collect();
+    let event = Event {
+        kind: "agent.updated",
+        agent: Some(agent),
+        data: fields.into(),
+    };
     let keys = [scope.keys().agent(scope.mode, agent)];
-    let reply = scope.run(store, &UPDATE, event, &keys, &field_args(changes)).await?;
+    let reply = scope
+        .run(store, &UPDATE, event, &keys, &field_args(changes))
+        .await?;
     match reply.first().map(String::as_str) {
         Some("updated") => Ok(Updated::Done),
         Some("missing") => Ok(Updated::Missing),
@@ -150,7 +185,9 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Del
             return Ok(deleted);
         }
     }
-    Err(StoreError::Nonsense("an agent that changes all the time".to_owned()))
+    Err(StoreError::Nonsense(
+        "an agent that changes all the time".to_owned(),
+    ))
 }
 
 /// One attempt; `None` when policy or virtual keys changed between the look and the script.
@@ -161,14 +198,30 @@ async fn try_delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Opt
     look.cmd("HGET").arg(&record).arg("policy_id");
     look.cmd("ZRANGE").arg(account.agent_keys(agent)).arg(0).arg(-1);
     let (policy, virtual_keys): (Option<String>, Vec<String>) = store.pipeline(&look).await?;
-    let virtual_keys = if scope.mode == Mode::Live { virtual_keys } else { Vec::new() };
+    let virtual_keys = if scope.mode == Mode::Live {
+        virtual_keys
+    } else {
+        Vec::new()
+    };
     let policies = account.policies(scope.mode);
-    let policy_key = policy.as_ref().map_or_else(|| policies.clone(), |id| account.policy(scope.mode, id));
-    let mut keys = vec![record, account.agents(scope.mode), policies, policy_key, account.active_keys()];
+    let policy_key = policy
+        .as_ref()
+        .map_or_else(|| policies.clone(), |id| account.policy(scope.mode, id));
+    let mut keys = vec![
+        record,
+        account.agents(scope.mode),
+        policies,
+        policy_key,
+        account.active_keys(),
+    ];
     keys.extend([account.agent_keys(agent), account.sealed_agents()]);
     keys.extend(virtual_keys.iter().map(|id| account.virtual_key(id)));
     let data = json!({ "policyId": policy, "virtualKeys": virtual_keys });
-    let event = Event { kind: "agent.deleted", agent: Some(agent), data };
+    let event = Event {
+        kind: "agent.deleted",
+        agent: Some(agent),
+        data,
+    };
     let args = [agent, policy.as_deref().unwrap_or_default()];
     let reply = scope.run(store, &DELETE, event, &keys, &args).await?;
     match reply.first().map(String::as_str) {

@@ -7,8 +7,13 @@ use serde_json::json;
 use std::sync::LazyLock;
 
 /// The script.
-pub static AGENT_FREEZE: LazyLock<Script> =
-    LazyLock::new(|| Script::new("agent_freeze", WhenFull::Run, &[CHANGE, include_str!("agent_freeze.lua")]));
+pub static AGENT_FREEZE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "agent_freeze",
+        WhenFull::Run,
+        &[CHANGE, include_str!("agent_freeze.lua")],
+    )
+});
 
 /// On whose authority: a freeze by the operator can be lifted by the operator only (decision D22).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,10 +69,16 @@ pub async fn set_frozen(
         Freeze::By(authority) => ("freeze", authority.as_str(), "agent.frozen"),
         Freeze::Lift(authority) => ("lift", authority.as_str(), "agent.unfrozen"),
     };
-    let event = Event { kind, agent: Some(agent), data: json!({ "authority": authority }) };
+    let event = Event {
+        kind,
+        agent: Some(agent),
+        data: json!({ "authority": authority }),
+    };
     let account = scope.keys();
     let keys = [account.agent(scope.mode, agent), account.agent_keys(agent)];
-    let reply = scope.run(store, &AGENT_FREEZE, event, &keys, &[word, authority]).await?;
+    let reply = scope
+        .run(store, &AGENT_FREEZE, event, &keys, &[word, authority])
+        .await?;
     match reply.first().map(String::as_str) {
         Some("done") => Ok(Frozen::Done),
         Some("already") => Ok(Frozen::AlreadySo),

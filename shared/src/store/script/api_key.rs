@@ -16,12 +16,21 @@ use std::sync::LazyLock;
 
 /// Creates a key.
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new("api_key_create", WhenFull::Refuse, &[CHANGE, include_str!("api_key/create.lua")])
+    Script::new(
+        "api_key_create",
+        WhenFull::Refuse,
+        &[CHANGE, include_str!("api_key/create.lua")],
+    )
 });
 
 /// Revokes a key.
-pub static REVOKE: LazyLock<Script> =
-    LazyLock::new(|| Script::new("api_key_revoke", WhenFull::Run, &[CHANGE, include_str!("api_key/revoke.lua")]));
+pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "api_key_revoke",
+        WhenFull::Run,
+        &[CHANGE, include_str!("api_key/revoke.lua")],
+    )
+});
 
 /// Characters of the random part that lists show.
 const SHOWN_DIGITS: usize = 4;
@@ -78,20 +87,40 @@ impl NewApiKey<'_> {
     pub async fn create(&self, store: &Store) -> Result<Created, StoreError> {
         let secret = self.secret.expose_secret();
         let lookup = keys::api_key_lookup(&sha256_hex(secret.as_bytes()));
-        let owner = ApiKeyOwner { account: self.account.to_owned(), key_id: self.key_id.to_owned() };
+        let owner = ApiKeyOwner {
+            account: self.account.to_owned(),
+            key_id: self.key_id.to_owned(),
+        };
         if !lookup::announce(store, &lookup, &owner.to_stored()).await? {
-            return Err(StoreError::Nonsense("a new API key that is known already".to_owned()));
+            return Err(StoreError::Nonsense(
+                "a new API key that is known already".to_owned(),
+            ));
         }
-        let shown = secret.get(..secret.len().saturating_sub(SECRET_DIGITS - SHOWN_DIGITS)).unwrap_or_default();
+        let shown = secret
+            .get(..secret.len().saturating_sub(SECRET_DIGITS - SHOWN_DIGITS))
+            .unwrap_or_default();
         let permissions = Permission::list_text(self.permissions);
-        let allow_ips = self.allow_ips.iter().map(IpNet::to_string).collect::<Vec<_>>().join(",");
+        let allow_ips = self
+            .allow_ips
+            .iter()
+            .map(IpNet::to_string)
+            .collect::<Vec<_>>()
+            .join(",");
         let expires = self.expires_at_ms.map(|ms| ms.to_string()).unwrap_or_default();
         let data = json!({ "keyId": self.key_id, "mode": self.mode.as_str(), "permissions": permissions });
-        let event = Event { kind: "api_key.created", agent: None, data };
+        let event = Event {
+            kind: "api_key.created",
+            agent: None,
+            data,
+        };
         let most = API_KEYS_MAX.to_string();
         let mut args = vec![self.key_id, &most, "shown", shown, "permissions", &permissions];
         args.extend(["allow_ips", &allow_ips, "expires_at", &expires]);
-        let scope = Scope { account: self.account, mode: self.mode, actor: self.actor };
+        let scope = Scope {
+            account: self.account,
+            mode: self.mode,
+            actor: self.actor,
+        };
         let account = scope.keys();
         let keys = [account.api_key(self.key_id), account.api_keys()];
         let reply = scope.run(store, &CREATE, event, &keys, &args).await?;
@@ -109,8 +138,14 @@ impl NewApiKey<'_> {
 /// # Errors
 /// [`StoreError`]; it may be repeated.
 pub async fn revoke(store: &Store, scope: &Scope<'_>, key_id: &str) -> Result<Revoked, StoreError> {
-    let event = Event { kind: "api_key.revoked", agent: None, data: json!({ "keyId": key_id }) };
-    let reply = scope.run(store, &REVOKE, event, &[scope.keys().api_key(key_id)], &[]).await?;
+    let event = Event {
+        kind: "api_key.revoked",
+        agent: None,
+        data: json!({ "keyId": key_id }),
+    };
+    let reply = scope
+        .run(store, &REVOKE, event, &[scope.keys().api_key(key_id)], &[])
+        .await?;
     match reply.first().map(String::as_str) {
         Some("revoked") => Ok(Revoked::Done),
         Some("missing" | "no_account") => Ok(Revoked::Missing),

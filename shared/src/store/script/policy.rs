@@ -18,7 +18,11 @@ pub static SET: LazyLock<Script> = LazyLock::new(|| {
 
 /// Deletes a policy.
 pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new("policy_delete", WhenFull::Run, &[CHANGE, STRICTEST, include_str!("policy/delete.lua")])
+    Script::new(
+        "policy_delete",
+        WhenFull::Run,
+        &[CHANGE, STRICTEST, include_str!("policy/delete.lua")],
+    )
 });
 
 /// Account-wide policies that an account can have in each mode.
@@ -60,18 +64,26 @@ pub async fn set(
         let existing: Option<String> = match agent {
             Some(agent) => {
                 let record = account.agent(scope.mode, agent);
-                store.command(redis::cmd("HGET").arg(record).arg("policy_id")).await?
+                store
+                    .command(redis::cmd("HGET").arg(record).arg("policy_id"))
+                    .await?
             }
             None => None,
         };
         let is_new = existing.is_none();
         let id = existing.as_deref().unwrap_or(new_id);
-        let all = if is_new { [defaults, changes].concat() } else { changes.to_vec() };
+        let all = if is_new {
+            [defaults, changes].concat()
+        } else {
+            changes.to_vec()
+        };
         if let Some(done) = try_set(store, scope, agent, id, is_new, &all).await? {
             return Ok(done);
         }
     }
-    Err(StoreError::Nonsense("a policy that changes all the time".to_owned()))
+    Err(StoreError::Nonsense(
+        "a policy that changes all the time".to_owned(),
+    ))
 }
 
 /// One attempt; `None` when the agent's policy was created or deleted between the look and the script.
@@ -88,14 +100,23 @@ async fn try_set(
         Some(agent) => account.agent(scope.mode, agent),
         None => account.account_policies(scope.mode),
     };
-    let keys = [account.policy(scope.mode, id), account.policies(scope.mode), target];
+    let keys = [
+        account.policy(scope.mode, id),
+        account.policies(scope.mode),
+        target,
+    ];
     let most = ACCOUNT_POLICIES_MAX.to_string();
     let mut args = vec![id, reach(agent), if is_new { "new" } else { "old" }, &most];
     args.extend(field_args(changes));
-    let fields: serde_json::Map<_, _> =
-        changes.iter().map(|(field, value)| ((*field).to_owned(), json!(value))).collect();
-    let event =
-        Event { kind: "policy.set", agent, data: json!({ "policyId": id, "new": is_new, "fields": fields }) };
+    let fields: serde_json::Map<_, _> = changes
+        .iter()
+        .map(|(field, value)| ((*field).to_owned(), json!(value)))
+        .collect();
+    let event = Event {
+        kind: "policy.set",
+        agent,
+        data: json!({ "policyId": id, "new": is_new, "fields": fields }),
+    };
     let mut reply = scope.run(store, &SET, event, &keys, &args).await?.into_iter();
     match reply.next().as_deref() {
         Some("set") => {
@@ -128,9 +149,19 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Delete
         Some(agent) => account.agent(scope.mode, agent),
         None => account.account_policies(scope.mode),
     };
-    let keys = [account.policy(scope.mode, id), account.policies(scope.mode), target];
-    let event = Event { kind: "policy.deleted", agent, data: json!({ "policyId": id }) };
-    let reply = scope.run(store, &DELETE, event, &keys, &[id, reach(agent)]).await?;
+    let keys = [
+        account.policy(scope.mode, id),
+        account.policies(scope.mode),
+        target,
+    ];
+    let event = Event {
+        kind: "policy.deleted",
+        agent,
+        data: json!({ "policyId": id }),
+    };
+    let reply = scope
+        .run(store, &DELETE, event, &keys, &[id, reach(agent)])
+        .await?;
     match reply.first().map(String::as_str) {
         Some("deleted") => Ok(Deleted::Done),
         Some("missing") => Ok(Deleted::Missing),

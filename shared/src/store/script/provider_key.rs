@@ -9,7 +9,11 @@ use std::sync::LazyLock;
 
 /// Stores a provider key.
 pub static STORE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new("provider_key_store", WhenFull::Refuse, &[CHANGE, include_str!("provider_key/store.lua")])
+    Script::new(
+        "provider_key_store",
+        WhenFull::Refuse,
+        &[CHANGE, include_str!("provider_key/store.lua")],
+    )
 });
 
 /// Providers that an agent can have keys for.

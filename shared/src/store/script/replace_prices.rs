@@ -5,8 +5,13 @@ use crate::store::{Store, StoreError, keys};
 use std::sync::LazyLock;
 
 /// The script.
-pub static REPLACE_PRICES: LazyLock<Script> =
-    LazyLock::new(|| Script::new("replace_prices", WhenFull::Refuse, &[include_str!("replace_prices.lua")]));
+pub static REPLACE_PRICES: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "replace_prices",
+        WhenFull::Refuse,
+        &[include_str!("replace_prices.lua")],
+    )
+});
 
 /// What became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

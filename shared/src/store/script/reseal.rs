@@ -46,12 +46,22 @@ impl Reseal<'_> {
     /// # Errors
     /// [`StoreError`]; it may be repeated.
     pub async fn run(&self, store: &Store) -> Result<Resealed, StoreError> {
-        let scope = Scope { account: self.account, mode: Mode::Live, actor: self.actor };
+        let scope = Scope {
+            account: self.account,
+            mode: Mode::Live,
+            actor: self.actor,
+        };
         let data = json!({ "provider": self.provider, "keyId": self.key_id });
-        let event = Event { kind: "keys.rotated", agent: Some(self.agent), data };
+        let event = Event {
+            kind: "keys.rotated",
+            agent: Some(self.agent),
+            data,
+        };
         let keys = [scope.keys().agent(Mode::Live, self.agent)];
         let field = keys::provider_key_sealed_field(self.provider);
-        let reply = scope.run(store, &RESEAL, event, &keys, &[&field, self.old, self.new]).await?;
+        let reply = scope
+            .run(store, &RESEAL, event, &keys, &[&field, self.old, self.new])
+            .await?;
         match reply.first().map(String::as_str) {
             Some("done") => Ok(Resealed::Done),
             Some("changed" | "no_account") => Ok(Resealed::Changed),

@@ -12,12 +12,20 @@ use std::sync::LazyLock;
 
 /// Creates a key.
 pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new("virtual_key_create", WhenFull::Refuse, &[CHANGE, include_str!("virtual_key/create.lua")])
+    Script::new(
+        "virtual_key_create",
+        WhenFull::Refuse,
+        &[CHANGE, include_str!("virtual_key/create.lua")],
+    )
 });
 
 /// Revokes a key.
 pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new("virtual_key_revoke", WhenFull::Run, &[CHANGE, include_str!("virtual_key/revoke.lua")])
+    Script::new(
+        "virtual_key_revoke",
+        WhenFull::Run,
+        &[CHANGE, include_str!("virtual_key/revoke.lua")],
+    )
 });
 
 /// A virtual key to be issued.
@@ -71,13 +79,26 @@ impl NewVirtualKey<'_> {
             key_id: self.key_id.to_owned(),
         };
         if !lookup::announce(store, &lookup, &owner.to_stored()).await? {
-            return Err(StoreError::Nonsense("a new virtual key that is known already".to_owned()));
+            return Err(StoreError::Nonsense(
+                "a new virtual key that is known already".to_owned(),
+            ));
         }
         let account = scope.keys();
-        let keys = [account.active_keys(), account.agent_keys(self.agent), account.virtual_key(self.key_id)];
+        let keys = [
+            account.active_keys(),
+            account.agent_keys(self.agent),
+            account.virtual_key(self.key_id),
+        ];
         let most = self.limit.most.map(|most| most.to_string()).unwrap_or_default();
         let mut args = vec![self.key_id, self.limit.plan, &most];
-        args.extend(["agent", self.agent, "name", self.name, "prefix", self.secret.shown()]);
+        args.extend([
+            "agent",
+            self.agent,
+            "name",
+            self.name,
+            "prefix",
+            self.secret.shown(),
+        ]);
         let event = Event {
             kind: "virtual_key.created",
             agent: Some(self.agent),
@@ -86,7 +107,9 @@ impl NewVirtualKey<'_> {
         let reply = scope.run(store, &CREATE, event, &keys, &args).await?;
         let refused = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["created", at] => {
-                let Ok(created_at_ms) = at.parse() else { return nonsense(&CREATE) };
+                let Ok(created_at_ms) = at.parse() else {
+                    return nonsense(&CREATE);
+                };
                 lookup::confirm(store, &lookup).await?;
                 return Ok(Created::Done { created_at_ms });
             }
@@ -110,9 +133,16 @@ pub async fn revoke(
     key_id: &str,
 ) -> Result<Revoked, StoreError> {
     let account = scope.keys();
-    let keys = [account.active_keys(), account.agent_keys(agent), account.virtual_key(key_id)];
-    let event =
-        Event { kind: "virtual_key.revoked", agent: Some(agent), data: json!({ "keyId": key_id }) };
+    let keys = [
+        account.active_keys(),
+        account.agent_keys(agent),
+        account.virtual_key(key_id),
+    ];
+    let event = Event {
+        kind: "virtual_key.revoked",
+        agent: Some(agent),
+        data: json!({ "keyId": key_id }),
+    };
     let reply = scope.run(store, &REVOKE, event, &keys, &[key_id]).await?;
     match reply.first().map(String::as_str) {
         Some("revoked") => Ok(Revoked::Done),

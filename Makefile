@@ -1,0 +1,28 @@
+# The two commands are `make run` and `make test`; `make help` lists the rest.
+
+SHELL := /bin/bash
+CARGO ?= cargo
+
+.DEFAULT_GOAL := help
+.PHONY: help run test bench lint
+
+help: ## List the commands
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
+
+run: ## Bring up the whole system on loopback, with a sandbox in place of the provider
+	@deploy/local/up.sh
+
+test: ## Run every test on private servers
+	@deploy/local/packages.sh build store node python
+	$(CARGO) test --workspace --locked
+
+bench: ## Measure the edge beside nginx and a bare pass-through
+	@deploy/local/packages.sh build store nginx
+	$(CARGO) build --locked --profile dist -p tollgate -p gate-bench-rig --bin tollgate-proxy \
+	  --bin bench-load --bin bench-upstream --bin bench-pass-through
+	$(CARGO) run --locked -p gate-bench -- --bin-dir "$${CARGO_TARGET_DIR:-target}/dist" $(BENCH_OPTIONS)
+
+lint: ## Check format, lints and, where cargo-deny is installed, the dependencies
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --locked check; else echo "cargo-deny is not installed: dependencies not checked"; fi

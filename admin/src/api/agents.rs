@@ -1,0 +1,271 @@
+//! `/agents`: agents with their wallet rows, freeze and unfreeze (decisions D6, D14, D15, D22, D67).
+
+use super::PLAN_ATTEMPTS;
+use super::listing::Listing;
+use crate::problem::{Code, Problem};
+use crate::routes::{Answer, Call, Fields, Given, Reply, Text, missing, page};
+use serde::Serialize;
+use shared::clock::{iso_from_ms, now_ms};
+use shared::domain::id::Kind;
+use shared::domain::mode::Mode;
+use shared::domain::money::Nanos;
+use shared::store::agent::{AgentRecord, WalletRow};
+use shared::store::script::agent::{self, Created, Deleted, NewAgent, PlanLimit, Updated};
+use shared::store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
+use shared::store::script::change::FieldChange;
+
+/// Longest name.
+const NAME_MAX: usize = 200;
+/// Longest type.
+const TYPE_MAX: usize = 64;
+/// Longest description.
+const DESCRIPTION_MAX: usize = 2000;
+/// The type of an agent whose maker does not say.
+const TYPE_DEFAULT: &str = "custom";
+/// Agents of this type are what the list calls marketplace subscriptions.
+const MARKETPLACE: &str = "marketplace";
+
+/// The record as it is returned (decision D15). Without a wallet row everything that belongs to one is null.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct View<'a> {
+    id: &'a str,
+    name: Option<&'a str>,
+    #[serde(rename = "type")]
+    kind: Option<&'a str>,
+    description: Option<&'a str>,
+    source: Option<&'static str>,
+    status: &'static str,
+    spend_limit: Option<Nanos>,
+    wallet_id: Option<u64>,
+    wallet: Option<&'a str>,
+    created_at: Option<String>,
+    updated_at: Option<String>,
+}
+
+#[derive(Serialize)]
+struct One<'a> {
+    success: bool,
+    agent: View<'a>,
+}
+
+impl<'a> View<'a> {
+    fn of(agent: &'a AgentRecord) -> Self {
+        let row = agent.row.as_ref();
+        Self {
+            id: &agent.id,
+            name: row.map(|row| row.name.as_str()),
+            kind: row.map(|row| row.kind.as_str()),
+            description: row.and_then(|row| row.description.as_deref()),
+            source: row.map(source),
+            status: if agent.frozen { "frozen" } else { "active" },
+            spend_limit: row.and_then(|row| row.spend_limit),
+            wallet_id: row.map(|row| row.number),
+            wallet: row.map(|row| row.wallet.as_str()),
+            created_at: row.map(|row| iso_from_ms(row.created_at_ms)),
+            updated_at: row.map(|row| iso_from_ms(row.updated_at_ms)),
+        }
+    }
+}
+
+fn source(row: &WalletRow) -> &'static str {
+    if row.kind == MARKETPLACE {
+        MARKETPLACE
+    } else {
+        TYPE_DEFAULT
+    }
+}
+
+/// `POST /agents`
+///
+/// # Errors
+/// 400, 403 `TIER_LIMIT`, 503.
+pub async fn create(call: Call) -> Answer {
+    let body = call.body()?.only(&["name", "type", "description"])?;
+    let name = match body.text("name", Text::Line, NAME_MAX)? {
+        Given::Value(name) => name,
+        Given::Absent => return Err(missing("name")),
+        Given::Null => return Err(must_not_be_null("name")),
+    };
+    let kind = body.text("type", Text::Line, TYPE_MAX)?.value();
+    let description = body.text("description", Text::Lines, DESCRIPTION_MAX)?.value();
+    let now = now_ms();
+    let (id, wallet) = (Kind::Agent.mint(now)?, Kind::Wallet.mint(now)?);
+    let mut plan_name = call.caller.plan.clone();
+    for _ in 0..PLAN_ATTEMPTS {
+        let plan = call.plan(&plan_name)?;
+        // Test mode counts against no plan limit (decision D53).
+        let limit = (call.caller.mode == Mode::Live).then_some(PlanLimit {
+            plan: &plan_name,
+            most: plan.custom_agents,
+        });
+        let new = NewAgent {
+            id: &id,
+            wallet: &wallet,
+            name: &name,
+            kind: kind.as_deref().unwrap_or(TYPE_DEFAULT),
+            description: description.as_deref(),
+            limit,
+        };
+        match new.create(&call.app.store, &call.scope()).await? {
+            Created::Done => return show(&call, &id).await,
+            Created::TierLimit => return Err(tier_limit(&plan_name, plan.custom_agents)),
+            Created::Exists => return Err(Problem::new(Code::Conflict, "This agent has a wallet already.")),
+            Created::OtherPlan(other) => plan_name = other,
+        }
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+fn tier_limit(plan: &str, limit: Option<u64>) -> Problem {
+    let limit = limit.unwrap_or_default();
+    let message = format!("The plan `{plan}` allows {limit} agents, and the account has as many.");
+    Problem::new(Code::TierLimit, message)
+}
+
+/// `GET /agents`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let page = page(&call.query(&["limit", "offset"])?)?;
+    let (agents, total) = AgentRecord::list(&call.app.store, &call.keys(), call.caller.mode, page).await?;
+    let records: Vec<View<'_>> = agents.iter().map(View::of).collect();
+    Reply::ok(&Listing {
+        plural: "agents",
+        records: &records,
+        total,
+        page,
+    })
+}
+
+/// `GET /agents/{id}`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn get(call: Call) -> Answer {
+    show(&call, call.agent()?).await
+}
+
+/// `PATCH /agents/{id}`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn update(call: Call) -> Answer {
+    let id = call.agent()?;
+    let changes = changes(&call.body()?)?;
+    if changes.is_empty() {
+        require_row(&call, id).await?;
+        return show(&call, id).await;
+    }
+    match agent::update(&call.app.store, &call.scope(), id, &changes).await? {
+        Updated::Done => show(&call, id).await,
+        Updated::Missing => Err(no_wallet(id)),
+    }
+}
+
+/// What a PATCH changes. `null` clears; a type goes back to the default, a name cannot be cleared.
+fn changes(body: &Fields<'_>) -> Result<Vec<FieldChange>, Problem> {
+    body.require_only(&["name", "type", "description", "spendLimit"])?;
+    let mut changes = Vec::new();
+    match body.text("name", Text::Line, NAME_MAX)? {
+        Given::Value(name) => changes.push(("name", Some(name))),
+        Given::Null => return Err(must_not_be_null("name")),
+        Given::Absent => {}
+    }
+    match body.text("type", Text::Line, TYPE_MAX)? {
+        Given::Value(kind) => changes.push(("type", Some(kind))),
+        Given::Null => changes.push(("type", Some(TYPE_DEFAULT.to_owned()))),
+        Given::Absent => {}
+    }
+    match body.text("description", Text::Lines, DESCRIPTION_MAX)? {
+        Given::Value(description) => changes.push(("description", Some(description))),
+        Given::Null => changes.push(("description", None)),
+        Given::Absent => {}
+    }
+    match body.limit("spendLimit")? {
+        Given::Value(limit) => changes.push(("spend_limit", Some(limit.get().to_string()))),
+        Given::Null => changes.push(("spend_limit", None)),
+        Given::Absent => {}
+    }
+    Ok(changes)
+}
+
+/// `DELETE /agents/{id}`
+///
+/// # Errors
+/// 400, 404, 409, 503.
+pub async fn delete(call: Call) -> Answer {
+    let id = call.agent()?;
+    match agent::delete(&call.app.store, &call.scope(), id).await? {
+        Deleted::Done => Reply::done(),
+        Deleted::Missing => Err(no_wallet(id)),
+        Deleted::HoldsMoney => Err(Problem::new(
+            Code::Conflict,
+            format!("The wallet of agent `{id}` holds money; move it first."),
+        )),
+    }
+}
+
+/// `POST /agents/{id}/freeze`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn freeze(call: Call) -> Answer {
+    change_freeze(&call, Freeze::By(Authority::User)).await
+}
+
+/// `POST /agents/{id}/unfreeze`
+///
+/// # Errors
+/// 400, 403 `OPERATOR_FREEZE`, 404, 503.
+pub async fn unfreeze(call: Call) -> Answer {
+    change_freeze(&call, Freeze::Lift(Authority::User)).await
+}
+
+async fn change_freeze(call: &Call, freeze: Freeze) -> Answer {
+    let id = call.agent()?;
+    match set_frozen(&call.app.store, &call.scope(), id, freeze).await? {
+        Frozen::Done | Frozen::AlreadySo => show(call, id).await,
+        Frozen::NotPermitted => Err(Code::OperatorFreeze.into()),
+        Frozen::NotFound => Err(not_found(id)),
+    }
+}
+
+/// The agent as it now is.
+async fn show(call: &Call, id: &str) -> Answer {
+    let agent = require(call, id).await?;
+    Reply::ok(&One {
+        success: true,
+        agent: View::of(&agent),
+    })
+}
+
+/// The agent `id` of the caller's account and mode.
+///
+/// # Errors
+/// 404 when there is none (decision D22), 503.
+pub(super) async fn require(call: &Call, id: &str) -> Result<AgentRecord, Problem> {
+    let agent = AgentRecord::read(&call.app.store, &call.keys(), call.caller.mode, id).await?;
+    agent.ok_or_else(|| not_found(id))
+}
+
+async fn require_row(call: &Call, id: &str) -> Result<(), Problem> {
+    let agent = AgentRecord::read(&call.app.store, &call.keys(), call.caller.mode, id).await?;
+    match agent {
+        Some(AgentRecord { row: Some(_), .. }) => Ok(()),
+        _ => Err(no_wallet(id)),
+    }
+}
+
+fn not_found(id: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("There is no agent `{id}`."))
+}
+
+fn no_wallet(id: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("There is no agent `{id}` with a wallet."))
+}
+
+fn must_not_be_null(name: &str) -> Problem {
+    Problem::validation(format!("{name} must not be null."))
+}

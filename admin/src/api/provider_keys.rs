@@ -1,0 +1,176 @@
+//! `/agents/{id}/provider-keys`: the upstream keys that agents' calls are sent with (specification "Provider keys").
+
+use super::agents;
+use super::listing::Listing;
+use crate::problem::{Code, Problem};
+use crate::routes::{Answer, Call, Given, Reply, missing, page};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use shared::clock::{iso_from_ms, now_ms};
+use shared::crypto::seal::SealedFor;
+use shared::domain::id::Kind;
+use shared::store::agent::ProviderKeyRecord;
+use shared::store::script::provider_key::{NewProviderKey, PROVIDERS_MAX, Stored};
+
+/// Longest provider name.
+const PROVIDER_MAX: usize = 32;
+/// What every upstream key starts with.
+const KEY_PREFIX: &str = "sk-";
+/// Characters of a key that are ever shown again.
+const LAST: usize = 4;
+/// Longest key.
+const KEY_MAX: usize = 512;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct View<'a> {
+    key_id: &'a str,
+    provider: &'a str,
+    last4: &'a str,
+    created_at: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct One<'a> {
+    success: bool,
+    provider_key: View<'a>,
+}
+
+impl<'a> View<'a> {
+    fn of(key: &'a ProviderKeyRecord) -> Self {
+        Self {
+            key_id: &key.key_id,
+            provider: &key.provider,
+            last4: &key.last4,
+            created_at: iso_from_ms(key.created_at_ms),
+        }
+    }
+}
+
+/// `POST /agents/{id}/provider-keys`
+///
+/// # Errors
+/// 400 `VALIDATION`, 400 `INVALID_PROVIDER_KEY`, 409, 503.
+pub async fn store(call: Call) -> Answer {
+    let agent = call.agent()?;
+    let body = call.body()?.only(&["provider", "apiKey"])?;
+    let provider = provider(match body.string("provider")? {
+        Given::Value(provider) => provider,
+        Given::Absent | Given::Null => return Err(missing("provider")),
+    })?;
+    let key: SecretString = match body.string("apiKey")? {
+        Given::Value(key) => key.into(),
+        Given::Absent | Given::Null => return Err(missing("apiKey")),
+    };
+    if !is_provider_key(key.expose_secret()) {
+        return Err(Code::InvalidProviderKey.into());
+    }
+    let key_id = Kind::ProviderKey.mint(now_ms())?;
+    let owner = SealedFor {
+        account: &call.caller.account,
+        agent,
+        provider: &provider,
+        key_id: &key_id,
+    };
+    let sealed = call.app.sealer.seal(&owner, &key).map_err(|error| {
+        tracing::error!(%error, "a provider key could not be sealed");
+        Code::ServiceUnavailable
+    })?;
+    let text = key.expose_secret();
+    let last4 = &text[text.len() - LAST..];
+    let new = NewProviderKey {
+        agent,
+        provider: &provider,
+        key_id: &key_id,
+        sealed: &sealed,
+        last4,
+    };
+    match new.store(&call.app.store, &call.scope()).await? {
+        Stored::Done { created_at_ms } => Reply::created(&One {
+            success: true,
+            provider_key: View {
+                key_id: &key_id,
+                provider: &provider,
+                last4,
+                created_at: iso_from_ms(created_at_ms),
+            },
+        }),
+        Stored::TooMany => {
+            let message = format!("An agent can have keys for {PROVIDERS_MAX} providers.");
+            Err(Problem::new(Code::Conflict, message))
+        }
+    }
+}
+
+/// `GET /agents/{id}/provider-keys`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn list(call: Call) -> Answer {
+    let page = page(&call.query(&["limit", "offset"])?)?;
+    let agent = agents::require(&call, call.agent()?).await?;
+    let keys = agent.provider_keys.iter().map(View::of);
+    let records: Vec<View<'_>> = keys.skip(page.offset).take(page.limit).collect();
+    Reply::ok(&Listing {
+        plural: "providerKeys",
+        records: &records,
+        total: agent.provider_keys.len() as u64,
+        page,
+    })
+}
+
+/// The provider's name in lower case.
+fn provider(name: String) -> Result<String, Problem> {
+    let name = name.to_ascii_lowercase();
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
+    if (1..=PROVIDER_MAX).contains(&name.len()) && name.bytes().all(plain) {
+        return Ok(name);
+    }
+    let message = format!("provider must be 1 to {PROVIDER_MAX} characters of a-z 0-9 . _ -");
+    Err(Problem::validation(message))
+}
+
+/// Whether this can be an upstream's key. It becomes a header, so it is printable ASCII without spaces; what is shown
+/// of it later is never all that follows the prefix's first characters.
+fn is_provider_key(text: &str) -> bool {
+    let lengths = KEY_PREFIX.len() + LAST..=KEY_MAX;
+    text.starts_with(KEY_PREFIX)
+        && lengths.contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_upstream_keys_are_taken() {
+        assert!(is_provider_key("sk-test") && is_provider_key(&format!("sk-{}", "x".repeat(509))));
+        for bad in [
+            "",
+            "sk-",
+            "sk-abc",
+            "SK-abcdefgh",
+            " sk-abcdefgh",
+            "sk-abc defgh",
+            "sk-abcdefgh\n",
+            "sk-abcdéfgh",
+            "sk_service_live_00",
+            "vk_live_0000",
+            "xsk-abcdefgh",
+            &format!("sk-{}", "x".repeat(510)),
+        ] {
+            assert!(!is_provider_key(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn provider_names_are_plain() {
+        assert_eq!(provider("OpenAI".to_owned()).unwrap(), "openai");
+        for bad in ["", "open ai", "a/b", "é", "a:b", &"x".repeat(33)] {
+            let error = provider(bad.to_owned()).unwrap_err();
+            assert!(error.message().starts_with("provider must"), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! `/agents/{id}/virtual-keys`: the keys that agents call the proxy with (specification "Virtual keys").
+
+use super::PLAN_ATTEMPTS;
+use super::agents;
+use super::listing::Listing;
+use crate::problem::{Code, Problem};
+use crate::routes::{Answer, Call, Given, Reply, Text, page};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use shared::clock::{iso_from_ms, now_ms};
+use shared::crypto::virtual_key::{self as secret, WellFormed};
+use shared::domain::id::Kind;
+use shared::domain::plan::Plan;
+use shared::store::sanity;
+use shared::store::script::agent::PlanLimit;
+use shared::store::script::virtual_key::{self, Created, NewVirtualKey, Revoked};
+use shared::store::virtual_key::{VirtualKeyRecord, active_agents};
+
+/// Longest name.
+const NAME_MAX: usize = 200;
+/// The name of a key whose maker gives none.
+const NAME_DEFAULT: &str = "default";
+/// What the caller has to know about the secret.
+const NOTE: &str = "Store this secret now: it is shown only once and cannot be recovered.";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct View<'a> {
+    key_id: &'a str,
+    agent_id: &'a str,
+    name: &'a str,
+    prefix: &'a str,
+    status: &'static str,
+    created_at: String,
+    last_used_at: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Issued<'a> {
+    success: bool,
+    virtual_key: View<'a>,
+    secret: &'a str,
+    note: &'static str,
+}
+
+impl<'a> View<'a> {
+    fn of(key: &'a VirtualKeyRecord) -> Self {
+        Self {
+            key_id: &key.key_id,
+            agent_id: &key.agent,
+            name: &key.name,
+            prefix: &key.prefix,
+            status: if key.active { "active" } else { "revoked" },
+            created_at: iso_from_ms(key.created_at_ms),
+            last_used_at: key.last_used_ms.map(iso_from_ms),
+        }
+    }
+}
+
+/// `POST /agents/{id}/virtual-keys`
+///
+/// # Errors
+/// 400, 402 `PLAN_VIRTUAL_KEY_LIMIT`, 503.
+pub async fn create(call: Call) -> Answer {
+    let agent = call.agent()?;
+    let body = call.body()?.only(&["name"])?;
+    let name = match body.text("name", Text::Line, NAME_MAX)? {
+        Given::Value(name) => name,
+        Given::Absent | Given::Null => NAME_DEFAULT.to_owned(),
+    };
+    let store = &call.app.store;
+    let secret: SecretString = secret::mint(&sanity::record(store).await?.check_secret)?;
+    let well_formed = WellFormed::parse(secret.expose_secret().as_bytes()).ok_or(Code::Internal)?;
+    let key_id = Kind::VirtualKey.mint(now_ms())?;
+    let mut plan_name = call.caller.plan.clone();
+    for _ in 0..PLAN_ATTEMPTS {
+        let plan = call.plan(&plan_name)?;
+        let limit = PlanLimit {
+            plan: &plan_name,
+            most: plan.active_virtual_keys,
+        };
+        let new = NewVirtualKey {
+            agent,
+            key_id: &key_id,
+            name: &name,
+            secret: well_formed,
+            limit,
+        };
+        match new.create(store, &call.scope()).await? {
+            Created::Done { created_at_ms } => {
+                return Reply::created(&Issued {
+                    success: true,
+                    virtual_key: View {
+                        key_id: &key_id,
+                        agent_id: agent,
+                        name: &name,
+                        prefix: well_formed.shown(),
+                        status: "active",
+                        created_at: iso_from_ms(created_at_ms),
+                        last_used_at: None,
+                    },
+                    secret: secret.expose_secret(),
+                    note: NOTE,
+                });
+            }
+            Created::PlanLimit => return Err(limit_reached(&call, &plan_name, &plan).await),
+            Created::OtherPlan(other) => plan_name = other,
+        }
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+/// 402 with everything that the specification puts into its body.
+async fn limit_reached(call: &Call, plan_name: &str, plan: &Plan) -> Problem {
+    let agents = match active_agents(&call.app.store, &call.keys()).await {
+        Ok(agents) => agents,
+        Err(error) => return error.into(),
+    };
+    let limit = plan.active_virtual_keys.unwrap_or_default();
+    let message = format!(
+        "The plan `{plan_name}` allows {limit} active virtual keys in the account, and all are in use."
+    );
+    let mut problem = Problem::new(Code::PlanVirtualKeyLimit, message)
+        .with("activeKeyAgents", agents)
+        .with("plan", plan_name)
+        .with("limit", limit.to_string());
+    if let Some(upgrade) = &plan.upgrade_to {
+        problem = problem.with("upgradeTo", upgrade.as_str());
+    }
+    if let Some(url) = &plan.upgrade_url {
+        // A path is one of this server's.
+        let base = if url.starts_with('/') {
+            call.app.public_url.as_str()
+        } else {
+            ""
+        };
+        problem = problem.with("upgradeUrl", format!("{base}{url}"));
+    }
+    problem
+}
+
+/// `GET /agents/{id}/virtual-keys`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn list(call: Call) -> Answer {
+    let page = page(&call.query(&["limit", "offset"])?)?;
+    let agent = agents::require(&call, call.agent()?).await?;
+    let (keys, total) = VirtualKeyRecord::list(&call.app.store, &call.keys(), &agent.id, page).await?;
+    let records: Vec<View<'_>> = keys.iter().map(View::of).collect();
+    Reply::ok(&Listing {
+        plural: "virtualKeys",
+        records: &records,
+        total,
+        page,
+    })
+}
+
+/// `DELETE /agents/{id}/virtual-keys/{keyId}`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn revoke(call: Call) -> Answer {
+    let agent = call.agent()?;
+    let key_id = call.record_id("keyId", Kind::VirtualKey)?;
+    match virtual_key::revoke(&call.app.store, &call.scope(), agent, key_id).await? {
+        Revoked::Done => Reply::done(),
+        Revoked::Missing => {
+            let message = format!("Agent `{agent}` has no active virtual key `{key_id}`.");
+            Err(Problem::new(Code::NotFound, message))
+        }
+    }
+}

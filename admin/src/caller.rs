@@ -1,0 +1,121 @@
+//! Who is calling: from the headers of a request to an account, a mode and permissions.
+//!
+//! A key's status, permissions, mode, addresses and expiry are read from the store on every request, so that a
+//! revocation binds the next one. A text that cannot be a key is refused without asking the store.
+
+mod address;
+mod credential;
+mod versions;
+
+pub use address::client_address;
+pub use versions::{Versions, View};
+
+use crate::problem::{Code, Problem};
+use crate::serve::App;
+use axum::http::HeaderMap;
+use shared::clock;
+use shared::domain::mode::Mode;
+use shared::domain::permission::Permission;
+use shared::store::account::Account;
+use shared::store::api_key::ApiKey;
+use shared::store::keys::AccountKeys;
+use shared::store::lookup::ApiKeyOwner;
+use shared::store::sanity;
+use std::net::IpAddr;
+
+/// An authenticated caller.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The account.
+    pub account: String,
+    /// The mode of the key.
+    pub mode: Mode,
+    /// The key's id, which the audit log names.
+    pub key_id: String,
+    /// The account's plan, as of this request.
+    pub plan: String,
+    permissions: Vec<Permission>,
+}
+
+impl Caller {
+    /// Finds out who is calling from `client`, an address that may not be known.
+    ///
+    /// # Errors
+    /// 401 for a key that is missing or not valid, 403 `IP_BLOCKED`, 503 when the store cannot be asked or trusted.
+    pub async fn identify(app: &App, headers: &HeaderMap, client: Option<IpAddr>) -> Result<Self, Problem> {
+        let hash = credential::key_hash(headers)?;
+        app.health.require_trust()?;
+        let (sane, owner) = tokio::join!(sanity::record(&app.store), ApiKeyOwner::find(&app.store, &hash));
+        sane?;
+        let owner = owner?.ok_or(Code::InvalidApiKey)?;
+        // Taken before the read: an answer that is older than this was overtaken by a failover, not by another request.
+        let floor = app.versions.seen(&owner.account);
+        let keys = AccountKeys::of(&owner.account);
+        let (key, account) = tokio::try_join!(
+            ApiKey::read(&app.store, &keys, &owner.key_id),
+            Account::read(&app.store, &owner.account)
+        )?;
+        let key = key.ok_or(Code::InvalidApiKey)?;
+        let account = account.ok_or_else(|| lost(&owner.account))?;
+        let view = View {
+            generation: account.generation,
+            version: account.version,
+        };
+        if view < floor {
+            return Err(lost(&owner.account));
+        }
+        app.versions.saw(&owner.account, view);
+        if key.status(clock::now_ms()) != "active" {
+            return Err(Code::InvalidApiKey.into());
+        }
+        if !may_come_from(&key, client) {
+            return Err(Code::IpBlocked.into());
+        }
+        Ok(Self {
+            account: owner.account,
+            mode: key.mode,
+            key_id: owner.key_id,
+            plan: account.plan,
+            permissions: key.permissions,
+        })
+    }
+
+    /// Refuses a caller without `permission`.
+    ///
+    /// # Errors
+    /// 403 `INSUFFICIENT_API_KEY_PERMISSIONS`.
+    pub fn require(&self, permission: Permission) -> Result<(), Problem> {
+        if self.permissions.contains(&permission) {
+            Ok(())
+        } else {
+            let message = format!("This operation needs an API key with the permission `{permission}`.");
+            Err(Problem::new(Code::InsufficientPermissions, message))
+        }
+    }
+
+    /// Refuses a test-mode caller.
+    ///
+    /// # Errors
+    /// 400 `LIVE_MODE_REQUIRED`.
+    pub fn require_live(&self) -> Result<(), Problem> {
+        match self.mode {
+            Mode::Live => Ok(()),
+            Mode::Test => Err(Code::LiveModeRequired.into()),
+        }
+    }
+}
+
+/// The store knows less of an account than it did before: it lost writes (decision D47).
+fn lost(account: &str) -> Problem {
+    tracing::error!(
+        account,
+        "the store lost writes of this account; see `tollgate-admin store accept`"
+    );
+    Code::ServiceUnavailable.into()
+}
+
+/// Whether the key may be used from this address. One that is not known is on no list.
+fn may_come_from(key: &ApiKey, client: Option<IpAddr>) -> bool {
+    key.allow_ips.is_empty()
+        || client.is_some_and(|client| key.allow_ips.iter().any(|net| net.contains(&client)))
+}

@@ -1,0 +1,138 @@
+//! The command line of `tollgate-admin` (decision D13). Exit codes: 0 done, 1 refused, 2 wrong usage or configuration.
+
+mod account;
+mod agent;
+mod api_key;
+mod context;
+mod failure;
+mod holds;
+mod master_keys;
+mod password;
+mod prices;
+mod report;
+mod sandbox;
+mod store;
+mod user;
+mod value;
+
+use clap::{Parser, Subcommand};
+use context::Context;
+use failure::Failure;
+use report::Report;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Administers Tollgate: runs the management API, and works on the store as its operator.
+///
+/// Every operator command prints for people by default and one JSON document with --json. Secrets are printed once, when
+/// they are made, and kept nowhere in clear.
+///
+/// A new installation: `store init`, `account create`, `api-key create`; the rest goes through the management API.
+#[derive(Debug, Parser)]
+#[command(name = "tollgate-admin", version, max_term_width = 100)]
+struct Cli {
+    /// Configuration file; default config/tollgate.toml, every key also as TOLLGATE_<SECTION>__<KEY>
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print exactly one JSON document on standard output
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the management API and the workers, in the foreground
+    Serve,
+    /// Run a stand-in for the provider, on which every path can be tried without an account
+    SandboxUpstream(sandbox::Args),
+    #[command(flatten)]
+    Operate(Operate),
+}
+
+/// What the operator does to the store.
+#[derive(Debug, Subcommand)]
+enum Operate {
+    /// Create accounts, list them, change their plans
+    #[command(subcommand)]
+    Account(account::Account),
+    /// Create dashboard users
+    #[command(subcommand)]
+    User(user::User),
+    /// Issue, list and revoke API keys of the management API
+    #[command(subcommand)]
+    ApiKey(api_key::ApiKey),
+    /// Freeze and unfreeze agents; an operator's freeze can be lifted by the operator only
+    #[command(subcommand)]
+    Agent(agent::Agent),
+    /// Rotate the master key
+    #[command(subcommand)]
+    Keys(master_keys::Keys),
+    /// Import model prices, look at one
+    #[command(subcommand)]
+    Prices(prices::Prices),
+    /// Initialise the store, check it, accept it after it lost writes
+    #[command(subcommand)]
+    Store(store::Store),
+    /// List and correct charges of calls that were never settled
+    #[command(subcommand)]
+    Holds(holds::Holds),
+}
+
+/// Runs the command that the process was started with.
+#[must_use]
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return report::usage(&error),
+    };
+    shared::telemetry::start();
+    let outcome = shared::settings::load(cli.config.as_deref()).map_err(Failure::from);
+    match outcome.and_then(|settings| execute(cli.command, settings)) {
+        Ok(report) => report.print(cli.json),
+        Err(failure) => failure.print(cli.json),
+    }
+}
+
+fn execute(command: Command, settings: shared::settings::Settings) -> Result<Report, Failure> {
+    match command {
+        Command::Serve => {
+            let served = context::server_runtime()?.block_on(crate::serve::serve(settings));
+            served.map(|()| Report::silent()).map_err(Failure::from)
+        }
+        Command::SandboxUpstream(args) => context::server_runtime()?
+            .block_on(args.run())
+            .map(|()| Report::silent()),
+        Command::Operate(command) => context::command_runtime()?.block_on(operate(command, settings)),
+    }
+}
+
+async fn operate(command: Operate, settings: shared::settings::Settings) -> Result<Report, Failure> {
+    // The only command that works on a store without a ledger.
+    if let Operate::Store(store::Store::Init) = command {
+        return store::init(&settings).await;
+    }
+    let context = Context::open(settings).await?;
+    match command {
+        Operate::Account(command) => command.run(&context).await,
+        Operate::User(command) => command.run(&context).await,
+        Operate::ApiKey(command) => command.run(&context).await,
+        Operate::Agent(command) => command.run(&context).await,
+        Operate::Keys(command) => command.run(&context).await,
+        Operate::Prices(command) => command.run(&context).await,
+        Operate::Store(command) => command.run(&context).await,
+        Operate::Holds(command) => command.run(&context).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

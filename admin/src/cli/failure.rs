@@ -1,0 +1,119 @@
+//! Why a command did not do what it was asked to, as one line and an exit code.
+
+use super::report;
+use crate::serve::ServeError;
+use shared::settings::BadSettings;
+use shared::store::StoreError;
+use shared::store::sanity::Insane;
+use std::process::ExitCode;
+
+/// Exit code of a refusal: the command was understood, and the state of things speaks against it.
+pub(super) const REFUSED: u8 = 1;
+/// Exit code of wrong usage or configuration.
+pub(super) const USAGE: u8 = 2;
+
+/// A command that failed.
+#[derive(Debug)]
+pub(super) struct Failure {
+    exit: u8,
+    code: &'static str,
+    message: String,
+}
+
+impl Failure {
+    /// A value or a configuration that cannot be meant.
+    pub(super) fn usage(message: impl Into<String>) -> Self {
+        Self {
+            exit: USAGE,
+            code: "USAGE",
+            message: message.into(),
+        }
+    }
+
+    /// The state of things speaks against it; `code` as in the management API.
+    pub(super) fn refused(code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            exit: REFUSED,
+            code,
+            message: message.into(),
+        }
+    }
+
+    /// There is no such account.
+    pub(super) fn no_account(id: &str) -> Self {
+        Self::refused("NOT_FOUND", format!("there is no account {id}"))
+    }
+
+    /// Says so on standard error, and with `--json` also as a document on standard output.
+    pub(super) fn print(&self, json: bool) -> ExitCode {
+        if json {
+            let document = serde_json::json!({ "ok": false, "error": self.message, "code": self.code });
+            // The line on standard error and the exit code tell the same.
+            let _unwritable = report::write_stdout(&document.to_string());
+        }
+        report::write_stderr(&self.message);
+        ExitCode::from(self.exit)
+    }
+}
+
+impl From<BadSettings> for Failure {
+    fn from(error: BadSettings) -> Self {
+        Self {
+            exit: USAGE,
+            code: "BAD_CONFIGURATION",
+            message: error.to_string(),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let hint = match &error {
+            StoreError::NoAnswer(_) => {
+                "; what was asked may have been done or not: look before you repeat it"
+            }
+            _ => "",
+        };
+        Self::refused("STORE", format!("{}{hint}", with_causes(&error)))
+    }
+}
+
+impl From<Insane> for Failure {
+    fn from(error: Insane) -> Self {
+        match error {
+            Insane::Store(StoreError::BadUrl(_)) => Self::usage(error.to_string()),
+            Insane::Store(_) => Self::refused("STORE", with_causes(&error)),
+            Insane::NoEpoch => Self::refused("STORE_NOT_INITIALISED", error.to_string()),
+            _ => Self::refused("STORE_UNFIT", error.to_string()),
+        }
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        match error {
+            ServeError::Settings(_) | ServeError::Store(_) => Self::usage(error.to_string()),
+            ServeError::Bind { .. } | ServeError::SetUp(_) => Self::refused("SERVE", error.to_string()),
+        }
+    }
+}
+
+impl From<shared::entropy::NoEntropy> for Failure {
+    fn from(error: shared::entropy::NoEntropy) -> Self {
+        Self::refused("NO_ENTROPY", error.to_string())
+    }
+}
+
+/// The error with all its causes, in one line; a cause that repeats what was said is left out.
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let text = cause.to_string();
+        if !line.ends_with(&text) {
+            line = format!("{line}: {text}");
+        }
+        source = cause.source();
+    }
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,122 @@
+//! `tollgate-admin keys rotate`: seals every provider key under the newest master key.
+
+use super::context::Context;
+use super::{Failure, Report};
+use clap::Subcommand;
+use serde_json::{Value, json};
+use shared::crypto::seal::{SealedFor, Sealer};
+use shared::store::account::Account;
+use shared::store::audit::OPERATOR;
+use shared::store::script::reseal::{Reseal, Resealed};
+use shared::store::sealed::SealedKey;
+
+/// How often a key that is replaced at the same moment is looked at again.
+const ATTEMPTS: usize = 3;
+
+/// `keys …`
+#[derive(Debug, Subcommand)]
+pub(super) enum Keys {
+    /// Seal every provider key under the newest master key. Put the new key first in secrets.master_key_file (or
+    /// secrets.master_key) of every process, restart them, rotate, then remove the old key
+    Rotate,
+}
+
+/// What the rotation met.
+#[derive(Default)]
+struct Tally {
+    reencrypted: u64,
+    current: u64,
+    unopenable: Vec<Value>,
+}
+
+impl Keys {
+    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+        let Self::Rotate = self;
+        let sealer = context.settings.sealer()?;
+        let mut tally = Tally::default();
+        for account in Account::ids(&context.store).await? {
+            for agent in Account::sealed_agents(&context.store, &account).await? {
+                rotate_agent(context, &sealer, &account, &agent, &mut tally).await?;
+            }
+        }
+        let Tally {
+            reencrypted,
+            current,
+            unopenable,
+        } = tally;
+        let mut text = format!("Sealed {reencrypted} provider key(s) again; {current} were current.");
+        for key in &unopenable {
+            text = format!("{text}\nDoes not open with the configured master keys: {key}");
+        }
+        let failed = !unopenable.is_empty();
+        let document = json!({ "reencrypted": reencrypted, "current": current, "unopenable": unopenable });
+        let report = Report::new(text, document);
+        Ok(if failed { report.incomplete() } else { report })
+    }
+}
+
+/// Seals the keys of one agent again. A key that is replaced meanwhile is read again.
+async fn rotate_agent(
+    context: &Context,
+    sealer: &Sealer,
+    account: &str,
+    agent: &str,
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    for _ in 0..ATTEMPTS {
+        let mut changed = false;
+        let mut current = 0;
+        let mut unopenable = Vec::new();
+        for key in SealedKey::of_agent(&context.store, account, agent).await? {
+            if sealer.is_current(&key.sealed) {
+                current += 1;
+                continue;
+            }
+            match rotate_key(context, sealer, account, agent, &key).await? {
+                Some(Resealed::Done) => tally.reencrypted += 1,
+                Some(Resealed::Changed) => changed = true,
+                None => unopenable.push(json!({ "accountId": account, "agentId": agent,
+                    "provider": key.provider, "keyId": key.key_id })),
+            }
+        }
+        if !changed {
+            tally.current += current;
+            tally.unopenable.extend(unopenable);
+            return Ok(());
+        }
+    }
+    let message =
+        format!("the provider keys of agent {agent} of {account} change all the time; rotate again");
+    Err(Failure::refused("CONFLICT", message))
+}
+
+/// Seals one key again; `None` when it does not open.
+async fn rotate_key(
+    context: &Context,
+    sealer: &Sealer,
+    account: &str,
+    agent: &str,
+    key: &SealedKey,
+) -> Result<Option<Resealed>, Failure> {
+    let owner = SealedFor {
+        account,
+        agent,
+        provider: &key.provider,
+        key_id: &key.key_id,
+    };
+    let Ok(secret) = sealer.open(&owner, &key.sealed) else {
+        return Ok(None);
+    };
+    let sealed = sealer.seal(&owner, &secret);
+    let new = sealed.map_err(|error| Failure::refused("SEAL", error.to_string()))?;
+    let reseal = Reseal {
+        account,
+        agent,
+        provider: &key.provider,
+        key_id: &key.key_id,
+        old: &key.sealed,
+        new: &new,
+        actor: OPERATOR,
+    };
+    Ok(Some(reseal.run(&context.store).await?))
+}

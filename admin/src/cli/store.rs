@@ -1,0 +1,96 @@
+//! `tollgate-admin store`: the life of the ledger (decisions D47, D52).
+
+use super::context::{Context, open_store};
+use super::{Failure, Report, value};
+use clap::Subcommand;
+use serde_json::json;
+use shared::clock::{iso_from_ms, now_ms};
+use shared::settings::Settings;
+use shared::store::account::Account;
+use shared::store::audit::OPERATOR;
+use shared::store::sanity;
+use shared::store::script::account;
+
+/// `store …`
+#[derive(Debug, Subcommand)]
+pub(super) enum Store {
+    /// Initialise an empty store; on an initialised one nothing happens. Until then every call is answered 503
+    Init,
+    /// Accept accounts whose version fell because a failover lost writes; until then their calls are denied.
+    /// Charges that were lost with the writes are not counted against any limit: look at the provider's bill
+    Accept {
+        /// One account; all when not given
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: Option<String>,
+    },
+    /// Check that the store may be trusted with money: a ledger epoch, no eviction
+    Check,
+}
+
+/// Initialises the store.
+pub(super) async fn init(settings: &Settings) -> Result<Report, Failure> {
+    let store = open_store(settings)?;
+    let before = sanity::record(&store).await.is_ok();
+    sanity::init(&store, &iso_from_ms(now_ms())).await?;
+    let record = sanity::check(&store).await?;
+    let text = match before {
+        true => format!(
+            "The store was initialised before; its ledger epoch is {}.",
+            record.epoch
+        ),
+        false => format!("The store is initialised; its ledger epoch is {}.", record.epoch),
+    };
+    let text = format!("{text}{}", durability(record.append_only));
+    Ok(Report::new(
+        text,
+        json!({ "ok": true, "epoch": record.epoch, "created": !before, "appendOnly": record.append_only }),
+    ))
+}
+
+impl Store {
+    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+        match self {
+            Self::Init => init(&context.settings).await,
+            Self::Accept { account } => accept(context, account).await,
+            Self::Check => Ok(check(context)),
+        }
+    }
+}
+
+async fn accept(context: &Context, account: Option<String>) -> Result<Report, Failure> {
+    let ids = match account {
+        Some(id) => vec![context.account(&id).await?.id],
+        None => Account::ids(&context.store).await?,
+    };
+    let mut accepted = 0_u64;
+    for id in &ids {
+        if account::accept(&context.store, id, OPERATOR).await? {
+            accepted += 1;
+        }
+    }
+    Ok(Report::new(
+        format!("Accepted {accepted} account(s) as the store has them now."),
+        json!({ "ok": true, "epoch": context.record.epoch, "accepted": accepted }),
+    ))
+}
+
+/// The context is open, so everything was checked.
+fn check(context: &Context) -> Report {
+    let record = &context.record;
+    let text = format!(
+        "The store is sound; its ledger epoch is {}.{}",
+        record.epoch,
+        durability(record.append_only)
+    );
+    let json = json!({ "ok": true, "epoch": record.epoch, "appendOnly": record.append_only });
+    Report::new(text, json)
+}
+
+const fn durability(append_only: bool) -> &'static str {
+    match append_only {
+        true => "",
+        false => {
+            "\nIt writes no append-only file: a restart of the store loses what its last snapshot does not have."
+        }
+    }
+}

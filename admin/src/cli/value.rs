@@ -1,0 +1,147 @@
+//! Values on the command line, checked before anything is touched.
+
+use crate::sandbox::DELAY_MAX;
+use ipnet::IpNet;
+use shared::domain::amount;
+use shared::domain::mode::Mode;
+use shared::domain::money::Nanos;
+use shared::domain::names;
+use shared::domain::permission::Permission;
+use std::net::IpAddr;
+
+/// Longest id that is looked up.
+const ID_MAX: usize = 64;
+/// Longest name of an account.
+const NAME_MAX: usize = 200;
+/// Longest e-mail address (RFC 5321).
+const EMAIL_MAX: usize = 254;
+
+/// An id that Tollgate made, such as `acct_…`; it cannot hold what separates the parts of a store key.
+pub(super) fn id(text: &str) -> Result<String, String> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    match (1..=ID_MAX).contains(&text.len()) && text.bytes().all(plain) {
+        true => Ok(text.to_owned()),
+        false => Err("an id has 1 to 64 letters, digits and underscores".to_owned()),
+    }
+}
+
+/// An agent id (decision D6).
+pub(super) fn agent_id(text: &str) -> Result<String, String> {
+    match names::is_agent_id(text) {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("an agent id has 1 to 128 characters of A-Z a-z 0-9 . _ : - and is not `user`".to_owned())
+        }
+    }
+}
+
+/// A name for people: something to see, and no control characters.
+pub(super) fn name(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    match (1..=NAME_MAX).contains(&text.chars().count()) && !text.chars().any(char::is_control) {
+        true => Ok(text.to_owned()),
+        false => Err("a name has 1 to 200 printable characters".to_owned()),
+    }
+}
+
+/// An e-mail address, in the lower case in which it is kept.
+pub(super) fn email(text: &str) -> Result<String, String> {
+    let text = text.trim().to_lowercase();
+    let parts = text.split_once('@').filter(|(local, domain)| {
+        !local.is_empty() && domain.contains('.') && !domain.contains('@') && !domain.starts_with('.')
+    });
+    let odd = |c: char| c.is_whitespace() || c.is_control();
+    match parts {
+        Some(_) if text.len() <= EMAIL_MAX && !text.chars().any(odd) => Ok(text),
+        _ => Err("it must be an e-mail address".to_owned()),
+    }
+}
+
+/// `live` or `test`.
+pub(super) fn mode(text: &str) -> Result<Mode, String> {
+    Mode::parse(text).ok_or_else(|| "a mode is `live` or `test`".to_owned())
+}
+
+/// `read,write`.
+pub(super) fn permission(text: &str) -> Result<Permission, String> {
+    Permission::parse(text).ok_or_else(|| "a permission is `read`, `write` or `approve`".to_owned())
+}
+
+/// A range of addresses, or one address.
+pub(super) fn network(text: &str) -> Result<IpNet, String> {
+    let single = |address: IpAddr| IpNet::from(address);
+    let network = text.parse::<IpNet>().or_else(|_| text.parse().map(single));
+    network
+        .map(|network| network.trunc())
+        .map_err(|_| "it must be an address or a CIDR range such as 10.0.0.0/8".to_owned())
+}
+
+/// A moment in the future, in milliseconds since 1970.
+pub(super) fn future(text: &str) -> Result<u64, String> {
+    match shared::clock::ms_from_iso(text) {
+        Some(ms) if ms > shared::clock::now_ms() => Ok(ms),
+        Some(_) => Err("it must lie in the future".to_owned()),
+        None => Err("it must be an ISO 8601 timestamp such as 2027-01-31T00:00:00Z".to_owned()),
+    }
+}
+
+/// A delay of the sandbox, in milliseconds.
+pub(super) fn delay_ms(text: &str) -> Result<u64, String> {
+    let most = u64::try_from(DELAY_MAX.as_millis()).unwrap_or(u64::MAX);
+    let delay = text.parse().ok().filter(|delay| *delay <= most);
+    delay.ok_or_else(|| format!("it must be a number of milliseconds up to {most}"))
+}
+
+/// An amount of USD; zero is one.
+pub(super) fn usd(text: &str) -> Result<Nanos, String> {
+    amount::parse_limit(text).map_err(|error| format!("the amount {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_leave_its_key_is_refused() {
+        assert!(id("acct_01KAH3V9J8").is_ok());
+        for bad in ["", "a/b", "a b", "{x}", "a\n", &"x".repeat(65)] {
+            assert!(id(bad).is_err(), "{bad:?}");
+        }
+        assert!(agent_id("my-bot:1").is_ok() && agent_id("user").is_err() && agent_id("a/b").is_err());
+    }
+
+    #[test]
+    fn addresses_and_ranges_are_networks() {
+        assert_eq!(network("10.1.2.3/8").unwrap().to_string(), "10.0.0.0/8");
+        assert_eq!(network("::1").unwrap().to_string(), "::1/128");
+        assert!(network("10.0.0.0/33").is_err() && network("host").is_err());
+    }
+
+    #[test]
+    fn e_mails_are_kept_in_lower_case() {
+        assert_eq!(email(" Ann@Example.com "), Ok("ann@example.com".to_owned()));
+        for bad in [
+            "",
+            "ann",
+            "@example.com",
+            "ann@",
+            "ann@host",
+            "a b@example.com",
+            "a@b@example.com",
+        ] {
+            assert!(email(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn an_end_in_the_past_is_refused() {
+        assert!(future("2001-01-01T00:00:00Z").is_err() && future("soon").is_err());
+        assert!(future("2999-01-01T00:00:00Z").is_ok());
+    }
+
+    #[test]
+    fn amounts_are_exact() {
+        assert_eq!(usd("0.000000001").map(Nanos::get), Ok(1));
+        assert!(usd("-1").unwrap_err().contains("negative"));
+    }
+}

@@ -1,0 +1,240 @@
+//! Every error of the management API, declared once: code, status and meaning (specification "Management errors",
+//! decision D5). Bodies are `{ "error": "<sentence>", "code": "<CODE>" }`.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use serde_json::{Map, Value};
+use shared::store::StoreError;
+use shared::store::sanity::Insane;
+use std::borrow::Cow;
+
+macro_rules! codes {
+    ($($(#[$doc:meta])+ $name:ident = $code:literal, $status:ident, $message:literal;)+) => {
+        /// What went wrong.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Code { $($(#[$doc])+ $name,)+ }
+
+        impl Code {
+            /// Every code.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// The value of `code`.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str { match self { $(Self::$name => $code,)+ } }
+
+            /// The HTTP status.
+            #[must_use]
+            pub const fn status(self) -> StatusCode { match self { $(Self::$name => StatusCode::$status,)+ } }
+
+            /// The sentence where nothing more can be said.
+            #[must_use]
+            pub const fn message(self) -> &'static str { match self { $(Self::$name => $message,)+ } }
+        }
+    };
+}
+
+codes! {
+    /// No key was sent.
+    ApiKeyRequired = "API_KEY_REQUIRED", UNAUTHORIZED,
+        "Send an API key as `Authorization: Bearer <API_KEY>` or `x-api-key: <API_KEY>`.";
+    /// The key is malformed, unknown, revoked or expired, or two different keys were sent.
+    InvalidApiKey = "INVALID_API_KEY", UNAUTHORIZED,
+        "The API key is invalid or expired.";
+    /// The key may not do this.
+    InsufficientPermissions = "INSUFFICIENT_API_KEY_PERMISSIONS", FORBIDDEN,
+        "The API key lacks the permission that this operation needs.";
+    /// The client's address may not use this key.
+    IpBlocked = "IP_BLOCKED", FORBIDDEN,
+        "This API key may not be used from your address.";
+    /// The plan allows no more custom agents.
+    TierLimit = "TIER_LIMIT", FORBIDDEN,
+        "The plan allows no more agents.";
+    /// The operator froze the agent; only the operator can lift that (decision D22).
+    OperatorFreeze = "OPERATOR_FREEZE", FORBIDDEN,
+        "This agent was frozen by the operator of this installation, who alone can unfreeze it.";
+    /// Not a key of an upstream provider.
+    InvalidProviderKey = "INVALID_PROVIDER_KEY", BAD_REQUEST,
+        "apiKey must be the upstream provider's key: it starts with sk-, has no spaces, and is not a virtual key.";
+    /// The route works with live keys only.
+    LiveModeRequired = "LIVE_MODE_REQUIRED", BAD_REQUEST,
+        "Provider keys and virtual keys need a live-mode API key.";
+    /// The plan allows no more active virtual keys.
+    PlanVirtualKeyLimit = "PLAN_VIRTUAL_KEY_LIMIT", PAYMENT_REQUIRED,
+        "All active virtual keys that the plan allows are in use.";
+    /// A field or parameter is missing or wrong; the sentence names it.
+    Validation = "VALIDATION", BAD_REQUEST,
+        "The request is not valid.";
+    /// The body is of another type than JSON.
+    UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE", UNSUPPORTED_MEDIA_TYPE,
+        "Send the body as JSON, with `Content-Type: application/json`.";
+    /// The body is too long.
+    PayloadTooLarge = "PAYLOAD_TOO_LARGE", PAYLOAD_TOO_LARGE,
+        "The request body is too large.";
+    /// The body did not arrive in time.
+    RequestTimeout = "REQUEST_TIMEOUT", REQUEST_TIMEOUT,
+        "The request did not arrive in time.";
+    /// No such path, or no such record in this account and mode.
+    NotFound = "NOT_FOUND", NOT_FOUND,
+        "There is nothing here.";
+    /// The path exists and has no such method; `Allow` names those it has.
+    MethodNotAllowed = "METHOD_NOT_ALLOWED", METHOD_NOT_ALLOWED,
+        "This path has no such method.";
+    /// The record's state does not allow it.
+    Conflict = "CONFLICT", CONFLICT,
+        "The present state does not allow this.";
+    /// The store does not answer, or may not be trusted (decisions D47, D52).
+    ServiceUnavailable = "SERVICE_UNAVAILABLE", SERVICE_UNAVAILABLE,
+        "Tollgate cannot reach its store or cannot trust it, so nothing can be done now. Try again shortly.";
+    /// A fault of ours.
+    Internal = "INTERNAL", INTERNAL_SERVER_ERROR,
+        "Something went wrong inside Tollgate. The request id finds it in the log.";
+}
+
+/// An error answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    code: Code,
+    message: Cow<'static, str>,
+    more: Map<String, Value>,
+}
+
+/// A problem with the standard sentence.
+impl From<Code> for Problem {
+    fn from(code: Code) -> Self {
+        Self {
+            code,
+            message: Cow::Borrowed(code.message()),
+            more: Map::new(),
+        }
+    }
+}
+
+impl Problem {
+    /// A problem with a sentence of its own.
+    pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            more: Map::new(),
+        }
+    }
+
+    /// 400 `VALIDATION`; the sentence names the field.
+    pub fn validation(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Code::Validation, message)
+    }
+
+    /// Adds a field to the body.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.more.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The code.
+    #[must_use]
+    pub const fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The sentence.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The whole answer.
+    #[must_use]
+    pub fn into_response(self) -> Response<Body> {
+        let mut body = Map::new();
+        body.insert("error".to_owned(), self.message.into_owned().into());
+        body.insert("code".to_owned(), self.code.as_str().into());
+        body.extend(self.more);
+        let mut response = Response::new(Body::from(Value::Object(body).to_string()));
+        *response.status_mut() = self.code.status();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if self.code.status() == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+/// The store failed: the caller learns that, the log learns why.
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(error = %chain(&error), "store failure");
+        Code::ServiceUnavailable.into()
+    }
+}
+
+impl From<Insane> for Problem {
+    fn from(error: Insane) -> Self {
+        if let Insane::Store(error) = error {
+            return error.into();
+        }
+        tracing::error!(error = %chain(&error), "store not to be trusted");
+        Code::ServiceUnavailable.into()
+    }
+}
+
+impl From<shared::entropy::NoEntropy> for Problem {
+    fn from(error: shared::entropy::NoEntropy) -> Self {
+        tracing::error!(error = %chain(&error), "no randomness");
+        Code::ServiceUnavailable.into()
+    }
+}
+
+/// An error with its causes, on one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        line = format!("{line}: {cause}");
+        source = cause.source();
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn codes_and_statuses_are_those_of_the_specification() {
+        let table = [
+            ("API_KEY_REQUIRED", 401),
+            ("INVALID_API_KEY", 401),
+            ("INSUFFICIENT_API_KEY_PERMISSIONS", 403),
+            ("IP_BLOCKED", 403),
+            ("TIER_LIMIT", 403),
+            ("INVALID_PROVIDER_KEY", 400),
+            ("LIVE_MODE_REQUIRED", 400),
+            ("PLAN_VIRTUAL_KEY_LIMIT", 402),
+        ];
+        for (code, status) in table {
+            let found = Code::ALL.iter().find(|known| known.as_str() == code).unwrap();
+            assert_eq!(found.status().as_u16(), status, "{code}");
+        }
+        let distinct: HashSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(distinct.len(), Code::ALL.len());
+    }
+
+    #[test]
+    fn the_body_is_error_code_and_what_was_added() {
+        let problem = Problem::new(Code::PlanVirtualKeyLimit, "Full.").with("limit", "1");
+        let response = problem.into_response();
+        assert_eq!(response.status(), 402);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let body = runtime
+            .block_on(axum::body::to_bytes(response.into_body(), 1000))
+            .unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        let expected =
+            serde_json::json!({ "error": "Full.", "code": "PLAN_VIRTUAL_KEY_LIMIT", "limit": "1" });
+        assert_eq!(body, expected);
+    }
+}

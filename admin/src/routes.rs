@@ -1,0 +1,170 @@
+//! The route table of the management API: one row for each operation, which drives authentication, routing, logs and the
+//! tests that try every row (specification §4.2 and §4.3).
+
+mod body;
+mod call;
+mod dispatch;
+mod reply;
+mod request_id;
+
+pub use body::{Fields, Given, Text, missing};
+pub use call::{Call, page, require_agent_id};
+pub(crate) use dispatch::method_label;
+pub use dispatch::{BODY_MAX, Seen};
+pub use reply::{Answer, Reply};
+
+use crate::api::{agents, policies, provider_keys, virtual_keys};
+use crate::problem::{Code, Problem};
+use crate::serve::App;
+use axum::Router;
+use axum::extract::RawPathParams;
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::http::{Method, Request};
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodFilter, MethodRouter};
+use futures::future::BoxFuture;
+use shared::domain::permission::Permission;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What every path stands under: both base forms serve the same handlers (decision D12).
+pub const PREFIXES: [&str; 2] = ["/api/v1", "/v1"];
+
+/// Which modes of key a route takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Modes {
+    /// Live and test; each sees its own records only.
+    Both,
+    /// Live only, else 400 `LIVE_MODE_REQUIRED`.
+    LiveOnly,
+}
+
+/// One operation.
+#[derive(Debug)]
+pub struct Route {
+    /// The method.
+    pub method: Method,
+    /// The path behind the prefix, with its parameters in braces.
+    pub path: &'static str,
+    /// What the key must be allowed to do.
+    pub permission: Permission,
+    /// Which modes of key it takes.
+    pub modes: Modes,
+    handler: fn(Call) -> BoxFuture<'static, Answer>,
+}
+
+macro_rules! routes {
+    ($($method:ident $path:literal, $permission:ident, $modes:ident, $handler:path;)+) => {
+        /// Every operation of the management API.
+        pub static ROUTES: &[Route] = &[$(Route {
+            method: Method::$method,
+            path: $path,
+            permission: Permission::$permission,
+            modes: Modes::$modes,
+            handler: |call| Box::pin($handler(call)),
+        },)+];
+    };
+}
+
+routes! {
+    POST   "/agents",                              Write, Both,     agents::create;
+    GET    "/agents",                              Read,  Both,     agents::list;
+    GET    "/agents/{id}",                         Read,  Both,     agents::get;
+    PATCH  "/agents/{id}",                         Write, Both,     agents::update;
+    DELETE "/agents/{id}",                         Write, Both,     agents::delete;
+    POST   "/agents/{id}/freeze",                  Write, Both,     agents::freeze;
+    POST   "/agents/{id}/unfreeze",                Write, Both,     agents::unfreeze;
+    POST   "/agents/{id}/provider-keys",           Write, LiveOnly, provider_keys::store;
+    GET    "/agents/{id}/provider-keys",           Read,  LiveOnly, provider_keys::list;
+    POST   "/agents/{id}/virtual-keys",            Write, LiveOnly, virtual_keys::create;
+    GET    "/agents/{id}/virtual-keys",            Read,  LiveOnly, virtual_keys::list;
+    DELETE "/agents/{id}/virtual-keys/{keyId}",    Write, LiveOnly, virtual_keys::revoke;
+    POST   "/policies",                            Write, Both,     policies::set;
+    GET    "/policies",                            Read,  Both,     policies::list;
+    POST   "/policies/{id}",                       Write, Both,     policies::set_for_agent;
+    DELETE "/policies/{id}",                       Write, Both,     policies::delete;
+}
+
+/// The service of the management listener.
+pub fn router(app: Arc<App>) -> Router {
+    let mut paths: BTreeMap<&str, MethodRouter> = BTreeMap::new();
+    for route in ROUTES {
+        let app = Arc::clone(&app);
+        let handler = move |params: Result<RawPathParams, RawPathParamsRejection>, request: Request<_>| {
+            dispatch::run(Arc::clone(&app), route, params, request)
+        };
+        let router = paths.remove(route.path).unwrap_or_default();
+        paths.insert(route.path, router.on(filter(&route.method), handler));
+    }
+    let mut router = Router::new();
+    for prefix in PREFIXES {
+        for (path, methods) in &paths {
+            router = router.route(&format!("{prefix}{path}"), methods.clone());
+        }
+    }
+    router
+        .method_not_allowed_fallback(async || Problem::from(Code::MethodNotAllowed).into_response())
+        .fallback(async || Problem::from(Code::NotFound).into_response())
+        .layer(from_fn_with_state(app, dispatch::around))
+}
+
+/// The methods of the table; a GET route answers HEAD as well.
+fn filter(method: &Method) -> MethodFilter {
+    match *method {
+        Method::GET => MethodFilter::GET,
+        Method::PATCH => MethodFilter::PATCH,
+        Method::DELETE => MethodFilter::DELETE,
+        _ => MethodFilter::POST,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn permissions_follow_the_method() {
+        for route in ROUTES {
+            let expected = if route.method == Method::GET {
+                Permission::Read
+            } else {
+                Permission::Write
+            };
+            assert_eq!(route.permission, expected, "{} {}", route.method, route.path);
+            let known = [Method::GET, Method::POST, Method::PATCH, Method::DELETE];
+            assert!(
+                known.contains(&route.method),
+                "`filter` does not know {}",
+                route.method
+            );
+        }
+    }
+
+    #[test]
+    fn provider_and_virtual_keys_are_live_only() {
+        for route in ROUTES {
+            let keys = route.path.contains("provider-keys") || route.path.contains("virtual-keys");
+            assert_eq!(
+                keys,
+                route.modes == Modes::LiveOnly,
+                "{} {}",
+                route.method,
+                route.path
+            );
+        }
+    }
+
+    #[test]
+    fn no_operation_is_listed_twice() {
+        let mut seen = HashSet::new();
+        for route in ROUTES {
+            assert!(
+                seen.insert((&route.method, route.path)),
+                "{} {}",
+                route.method,
+                route.path
+            );
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The fields of a JSON body, each read as what it must be, so that every complaint names its field.
+//!
+//! A field is unknown, given twice, absent, `null` or a value; amounts are read from their own text and never pass
+//! through a float (decision D4).
+
+use crate::problem::Problem;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use shared::domain::amount;
+use shared::domain::money::Nanos;
+use std::fmt;
+
+/// A field of a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Given<T> {
+    /// Not there.
+    Absent,
+    /// `null`.
+    Null,
+    /// A value.
+    Value(T),
+}
+
+impl<T> Given<T> {
+    /// The value, if there is one.
+    pub fn value(self) -> Option<T> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Absent | Self::Null => None,
+        }
+    }
+}
+
+/// Most fields that a body can have; more than any operation knows.
+const FIELDS_MAX: usize = 100;
+
+/// What a text field allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Text {
+    /// One line that says something: not blank, no control characters.
+    Line,
+    /// Several lines, possibly none.
+    Lines,
+}
+
+/// The fields of an object, in the order sent, none twice.
+#[derive(Debug, Default)]
+pub struct Fields<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'a> Fields<'a> {
+    /// Reads an object.
+    ///
+    /// # Errors
+    /// 400 when it is none, or names a field that is given twice.
+    pub fn parse(body: &'a [u8]) -> Result<Self, Problem> {
+        let mut reader = serde_json::Deserializer::from_slice(body);
+        let fields = reader.deserialize_map(Collect).and_then(|fields| {
+            reader.end()?;
+            Ok(fields)
+        });
+        let fields = fields
+            .map_err(|error| Problem::validation(format!("The body must be a JSON object: {error}.")))?;
+        for (at, (name, _)) in fields.iter().enumerate() {
+            if fields[..at].iter().any(|(other, _)| other == name) {
+                return Err(Problem::validation(format!("{} is given twice.", shown(name))));
+            }
+        }
+        Ok(Self(fields))
+    }
+
+    /// Refuses fields that are not among `known`.
+    ///
+    /// # Errors
+    /// 400 names the first unknown one.
+    pub fn only(self, known: &[&str]) -> Result<Self, Problem> {
+        self.require_only(known)?;
+        Ok(self)
+    }
+
+    /// The same without giving the fields on.
+    ///
+    /// # Errors
+    /// 400 names the first unknown one.
+    pub fn require_only(&self, known: &[&str]) -> Result<(), Problem> {
+        match self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let known = known.join(", ");
+                let message = format!("{} is not a field here; known: {known}.", shown(name));
+                Err(Problem::validation(message))
+            }
+        }
+    }
+
+    fn get(&self, name: &str) -> Given<&'a str> {
+        match self.0.iter().find(|(other, _)| other == name) {
+            None => Given::Absent,
+            Some((_, value)) if value.get() == "null" => Given::Null,
+            Some((_, value)) => Given::Value(value.get()),
+        }
+    }
+
+    /// A text of at most `longest` characters.
+    ///
+    /// # Errors
+    /// 400 names the field.
+    pub fn text(&self, name: &str, kind: Text, longest: usize) -> Result<Given<String>, Problem> {
+        let text = match self.string(name)? {
+            Given::Value(text) => text,
+            other => return Ok(other),
+        };
+        let bad = |must: &str| Problem::validation(format!("{name} must {must}."));
+        if kind == Text::Line && text.trim().is_empty() {
+            return Err(bad("not be empty"));
+        }
+        if text.chars().count() > longest {
+            return Err(bad(&format!("have at most {longest} characters")));
+        }
+        let breaks = |c: char| kind == Text::Lines && matches!(c, '\n' | '\r' | '\t');
+        if text.chars().any(|c| c.is_control() && !breaks(c)) {
+            return Err(bad("not contain control characters"));
+        }
+        Ok(Given::Value(text))
+    }
+
+    /// Any string, as it was sent: its owner checks it.
+    ///
+    /// # Errors
+    /// 400 names the field.
+    pub fn string(&self, name: &str) -> Result<Given<String>, Problem> {
+        match self.get(name) {
+            Given::Absent => Ok(Given::Absent),
+            Given::Null => Ok(Given::Null),
+            Given::Value(json) => match serde_json::from_str(json) {
+                Ok(text) => Ok(Given::Value(text)),
+                Err(_) => Err(Problem::validation(format!("{name} must be a string."))),
+            },
+        }
+    }
+
+    /// A limit in USD; 0 is one.
+    ///
+    /// # Errors
+    /// 400 names the field.
+    pub fn limit(&self, name: &str) -> Result<Given<Nanos>, Problem> {
+        match self.get(name) {
+            Given::Absent => Ok(Given::Absent),
+            Given::Null => Ok(Given::Null),
+            Given::Value(json) => match amount::parse_limit(json) {
+                Ok(amount) => Ok(Given::Value(amount)),
+                Err(error) => Err(Problem::validation(format!("{name} {error}."))),
+            },
+        }
+    }
+
+    /// `true` or `false`.
+    ///
+    /// # Errors
+    /// 400 names the field.
+    pub fn flag(&self, name: &str) -> Result<Given<bool>, Problem> {
+        match self.get(name) {
+            Given::Absent => Ok(Given::Absent),
+            Given::Null => Ok(Given::Null),
+            Given::Value("true") => Ok(Given::Value(true)),
+            Given::Value("false") => Ok(Given::Value(false)),
+            Given::Value(_) => Err(Problem::validation(format!("{name} must be true or false."))),
+        }
+    }
+}
+
+/// The complaint about a field that is not there.
+pub fn missing(name: &str) -> Problem {
+    Problem::validation(format!("{name} is required."))
+}
+
+/// A field name as it may stand in an answer: quoted, escaped and short.
+fn shown(name: &str) -> String {
+    const LONGEST: usize = 64;
+    let cut: String = name.chars().take(LONGEST).collect();
+    format!("{cut:?}")
+}
+
+struct Collect;
+
+impl<'de> Visitor<'de> for Collect {
+    type Value = Vec<(String, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(field) = map.next_entry()? {
+            if fields.len() == FIELDS_MAX {
+                return Err(serde::de::Error::custom("it has too many fields"));
+            }
+            fields.push(field);
+        }
+        Ok(fields)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! Bodies as callers send them, good and bad.
+
+use super::*;
+
+fn complaint(body: &str) -> String {
+    Fields::parse(body.as_bytes()).unwrap_err().message().to_owned()
+}
+
+#[test]
+fn only_one_object_without_repetition_is_a_body() {
+    assert!(Fields::parse(br#" {"a": 1, "b": [1, {"a": 2, "a": 3}]} "#).is_ok());
+    for bad in [
+        "",
+        "[]",
+        "[1]",
+        "1",
+        "\"x\"",
+        "null",
+        "{",
+        "{}x",
+        "{} {}",
+        "{\"a\":}",
+        "{'a':1}",
+        "{\"a\":NaN}",
+    ] {
+        assert!(
+            complaint(bad).starts_with("The body must be a JSON object"),
+            "{bad}: {}",
+            complaint(bad)
+        );
+    }
+    assert_eq!(
+        complaint(r#"{"name":"a","name":"b"}"#),
+        "\"name\" is given twice."
+    );
+    assert_eq!(
+        complaint(r#"{"name":"a","n\u0061me":"b"}"#),
+        "\"name\" is given twice."
+    );
+    assert!(Fields::parse(b"{\"a\": \"\xff\"}").is_err());
+    let many: Vec<String> = (0..101).map(|n| format!("\"f{n}\":1")).collect();
+    assert!(complaint(&format!("{{{}}}", many.join(","))).contains("too many fields"));
+    let deep = format!("{{\"a\":{}{}}}", "[".repeat(5000), "]".repeat(5000));
+    let deep = Fields::parse(deep.as_bytes()).unwrap();
+    assert!(
+        deep.limit("a").is_err() && deep.string("a").is_err(),
+        "nesting costs no stack and is no value"
+    );
+}
+
+#[test]
+fn an_unknown_field_is_named_without_letting_it_write_the_answer() {
+    let body = format!(r#"{{"{}\n\"":1}}"#, "x".repeat(100));
+    let error = Fields::parse(body.as_bytes())
+        .unwrap()
+        .only(&["name"])
+        .unwrap_err();
+    assert!(
+        error
+            .message()
+            .starts_with(&format!("\"{}\" is not a field", "x".repeat(64))),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn texts_are_bounded_and_plain() {
+    let read = |json: &str, kind| {
+        let body = format!(r#"{{"name":{json}}}"#);
+        let fields = Fields::parse(body.as_bytes()).unwrap();
+        fields
+            .text("name", kind, 5)
+            .map_err(|problem| problem.message().to_owned())
+    };
+    assert_eq!(read("\"日本 é\"", Text::Line), Ok(Given::Value("日本 é".into())));
+    assert_eq!(read("\" a \"", Text::Line), Ok(Given::Value(" a ".into())));
+    assert_eq!(read("null", Text::Line), Ok(Given::Null));
+    assert_eq!(read("\"\"", Text::Lines), Ok(Given::Value(String::new())));
+    assert_eq!(read("\"a\\nb\"", Text::Lines), Ok(Given::Value("a\nb".into())));
+    for (json, kind, must) in [
+        ("\"\"", Text::Line, "not be empty"),
+        ("\" \\u00a0 \"", Text::Line, "not be empty"),
+        ("\"abcdef\"", Text::Line, "have at most 5"),
+        ("\"a\\nb\"", Text::Line, "not contain control"),
+        ("\"a\\u0000\"", Text::Lines, "not contain control"),
+        ("5", Text::Line, "be a string"),
+        ("[\"a\"]", Text::Line, "be a string"),
+        ("\"\\ud800\"", Text::Line, "be a string"),
+    ] {
+        let error = read(json, kind).unwrap_err();
+        assert!(error.starts_with(&format!("name must {must}")), "{json}: {error}");
+    }
+    assert_eq!(Fields::default().text("name", Text::Line, 5), Ok(Given::Absent));
+}
+
+#[test]
+fn amounts_are_exact_and_complaints_name_the_field() {
+    let read = |json: &str| {
+        let body = format!(r#"{{"max":{json}}}"#);
+        let fields = Fields::parse(body.as_bytes()).unwrap();
+        fields
+            .limit("max")
+            .map_err(|problem| problem.message().to_owned())
+    };
+    assert_eq!(
+        read("8999999.999999999"),
+        Ok(Given::Value(Nanos::new(8_999_999_999_999_999).unwrap()))
+    );
+    assert_eq!(
+        read("\"0.1\""),
+        Ok(Given::Value(Nanos::new(100_000_000).unwrap()))
+    );
+    assert_eq!(read("0"), Ok(Given::Value(Nanos::ZERO)));
+    assert_eq!(read("null"), Ok(Given::Null));
+    for (json, complaint) in [
+        ("-1", "max must not be negative."),
+        ("1e400", "max must be at most 9000000 USD."),
+        ("0.0000000001", "max must have at most nine fraction digits."),
+        ("\"ten\"", "max must be a decimal number of USD."),
+        ("true", "max must be a decimal number of USD."),
+        ("[1]", "max must be a decimal number of USD."),
+        ("{}", "max must be a decimal number of USD."),
+    ] {
+        assert_eq!(read(json), Err(complaint.to_owned()), "{json}");
+    }
+}

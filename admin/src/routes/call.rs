@@ -1,0 +1,259 @@
+//! What a handler gets: an authenticated call with its parameters and its body.
+
+use super::body::Fields;
+use crate::caller::Caller;
+use crate::problem::{Code, Problem};
+use crate::serve::App;
+use axum::extract::{Query, RawPathParams};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use bytes::Bytes;
+use shared::domain::id::Kind;
+use shared::domain::names::is_agent_id;
+use shared::domain::plan::Plan;
+use shared::store::agent::Page;
+use shared::store::keys::AccountKeys;
+use shared::store::script::change::Scope;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Records on a page when the caller does not say.
+const PAGE_DEFAULT: usize = 50;
+/// Most records on a page.
+const PAGE_MAX: usize = 200;
+/// Farthest into a list.
+const OFFSET_MAX: usize = 1_000_000_000;
+/// Characters of an id behind its prefix.
+const ID_LENGTH: usize = 26;
+
+/// An authenticated call.
+pub struct Call {
+    /// The server.
+    pub app: Arc<App>,
+    /// Who calls.
+    pub caller: Caller,
+    params: BTreeMap<String, String>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Call {
+    pub(super) fn new(
+        app: Arc<App>,
+        caller: Caller,
+        params: &RawPathParams,
+        head: Parts,
+        body: Bytes,
+    ) -> Self {
+        let params = params
+            .iter()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Self {
+            app,
+            caller,
+            params: params.collect(),
+            uri: head.uri,
+            headers: head.headers,
+            body,
+        }
+    }
+
+    /// The keys of the caller's account.
+    #[must_use]
+    pub fn keys(&self) -> AccountKeys {
+        AccountKeys::of(&self.caller.account)
+    }
+
+    /// Whose records a change of this call is about.
+    #[must_use]
+    pub fn scope(&self) -> Scope<'_> {
+        Scope {
+            account: &self.caller.account,
+            mode: self.caller.mode,
+            actor: &self.caller.key_id,
+        }
+    }
+
+    /// The agent id in the path.
+    ///
+    /// # Errors
+    /// 400 when it is none (decision D6).
+    pub fn agent(&self) -> Result<&str, Problem> {
+        let id = self.param("id");
+        require_agent_id("The agent id", id)?;
+        Ok(id)
+    }
+
+    /// The id of a record of ours in the path.
+    ///
+    /// # Errors
+    /// 404 when it has not the form of one: then there is none.
+    pub fn record_id(&self, param: &str, kind: Kind) -> Result<&str, Problem> {
+        let id = self.param(param);
+        let rest = id.strip_prefix(kind.prefix());
+        let plain =
+            |rest: &str| rest.len() == ID_LENGTH && rest.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        rest.is_some_and(plain)
+            .then_some(id)
+            .ok_or_else(|| Code::NotFound.into())
+    }
+
+    fn param(&self, name: &str) -> &str {
+        self.params.get(name).map_or("", String::as_str)
+    }
+
+    /// The fields of the JSON body; none when there is no body.
+    ///
+    /// # Errors
+    /// 415 for another type than JSON, 400 for anything that is no JSON object.
+    pub fn body(&self) -> Result<Fields<'_>, Problem> {
+        if self.body.is_empty() {
+            return Ok(Fields::default());
+        }
+        if let Some(kind) = self.headers.get(header::CONTENT_TYPE)
+            && !is_json(kind)
+        {
+            return Err(Code::UnsupportedMediaType.into());
+        }
+        Fields::parse(&self.body)
+    }
+
+    /// The query's parameters, all of them among `known`.
+    ///
+    /// # Errors
+    /// 400 names one that is unknown or given twice.
+    pub fn query(&self, known: &[&str]) -> Result<BTreeMap<String, String>, Problem> {
+        let pairs = Query::<Vec<(String, String)>>::try_from_uri(&self.uri);
+        let Query(pairs) = pairs.map_err(|_| Problem::validation("The query string is not valid."))?;
+        let mut found = BTreeMap::new();
+        for (name, value) in pairs {
+            if !known.contains(&name.as_str()) {
+                let known = known.join(", ");
+                return Err(Problem::validation(format!(
+                    "Unknown query parameter; known here: {known}."
+                )));
+            }
+            if found.insert(name.clone(), value).is_some() {
+                return Err(Problem::validation(format!("{name} is given twice.")));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The plan of this name.
+    ///
+    /// # Errors
+    /// 503 when there is none: nothing can be decided then (decision D7).
+    pub fn plan(&self, name: &str) -> Result<Plan, Problem> {
+        self.app.plans.load().get(name).cloned().ok_or_else(|| {
+            tracing::error!(
+                plan = name,
+                account = self.caller.account,
+                "the account's plan is not in plans.file"
+            );
+            Code::ServiceUnavailable.into()
+        })
+    }
+}
+
+/// `limit` and `offset` of a query.
+///
+/// # Errors
+/// 400 when one is out of range (decision D59).
+pub fn page(query: &BTreeMap<String, String>) -> Result<Page, Problem> {
+    let number = |name: &str, default: usize, range: std::ops::RangeInclusive<usize>| match query.get(name) {
+        None => Ok(default),
+        Some(text) => {
+            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            let number = text
+                .parse()
+                .ok()
+                .filter(|number| digits && range.contains(number));
+            let (low, high) = (range.start(), range.end());
+            number.ok_or_else(|| {
+                Problem::validation(format!("{name} must be a whole number from {low} to {high}."))
+            })
+        }
+    };
+    Ok(Page {
+        limit: number("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?,
+        offset: number("offset", 0, 0..=OFFSET_MAX)?,
+    })
+}
+
+/// Refuses what may not name an agent.
+///
+/// # Errors
+/// 400 that begins with `what`.
+pub fn require_agent_id(what: &str, id: &str) -> Result<(), Problem> {
+    if is_agent_id(id) {
+        return Ok(());
+    }
+    let message = format!(
+        "{what} must be 1 to 128 characters of A-Z a-z 0-9 . _ : - and not the reserved word `user`."
+    );
+    Err(Problem::validation(message))
+}
+
+/// `application/json` or another type whose syntax is JSON, with any parameters.
+fn is_json(kind: &HeaderValue) -> bool {
+    let kind = kind.to_str().unwrap_or_default();
+    let kind = kind
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_bounded() {
+        let query = |pairs: &[(&str, &str)]| {
+            let pairs = pairs
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            page(&pairs.collect())
+        };
+        assert_eq!(query(&[]), Ok(Page { limit: 50, offset: 0 }));
+        assert_eq!(
+            query(&[("limit", "200"), ("offset", "3")]),
+            Ok(Page {
+                limit: 200,
+                offset: 3
+            })
+        );
+        for (name, bad) in [
+            ("limit", "0"),
+            ("limit", "201"),
+            ("limit", ""),
+            ("limit", "+5"),
+            ("limit", "5.0"),
+            ("limit", "99999999999999999999999"),
+            ("offset", "-1"),
+            ("offset", "x"),
+        ] {
+            let error = query(&[(name, bad)]).unwrap_err();
+            assert!(error.message().starts_with(name), "{name}={bad}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn json_types_are_recognised() {
+        for good in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/merge-patch+json",
+        ] {
+            assert!(is_json(&HeaderValue::from_static(good)), "{good}");
+        }
+        for bad in ["text/plain", "application/x-www-form-urlencoded", "", "json"] {
+            assert!(!is_json(&HeaderValue::from_static(bad)), "{bad}");
+        }
+    }
+}

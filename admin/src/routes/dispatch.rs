@@ -1,0 +1,160 @@
+//! The life of one management request: request id, caller, permission, mode, body, handler, log line.
+
+use super::call::Call;
+use super::reply::{Answer, Reply};
+use super::{Modes, Route, request_id};
+use crate::caller::{Caller, client_address};
+use crate::problem::{Code, Problem};
+use crate::serve::{App, Peer};
+use axum::body::Body;
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{RawPathParams, State};
+use axum::http::{Method, Request, Response};
+use axum::middleware::Next;
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use shared::domain::mode::Mode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Longest request body.
+pub const BODY_MAX: usize = 1 << 20;
+/// Longest time for a request body to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// How requests that met no route appear in logs and metrics: outside text is not log text.
+const NO_ROUTE: &str = "none";
+
+/// What the log line tells of a request that met a route. Set by [`run`], read by [`around`].
+#[derive(Debug, Clone)]
+pub struct Seen {
+    route: &'static str,
+    caller: Option<(String, Mode)>,
+}
+
+/// Gives every request its id, its log line and its place in the metrics.
+pub(super) async fn around(
+    State(app): State<Arc<App>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response<Body> {
+    let started = Instant::now();
+    let id = request_id::of(request.headers());
+    let method = request.method().clone();
+    let mut response = next.run(request).await;
+    response
+        .headers_mut()
+        .insert(request_id::X_REQUEST_ID, id.clone());
+    let seen = response.extensions().get::<Seen>();
+    let route = seen.map_or(NO_ROUTE, |seen| seen.route);
+    let caller = seen.and_then(|seen| seen.caller.as_ref());
+    let took = started.elapsed();
+    app.metrics.request(&method, route, response.status(), took);
+    tracing::info!(
+        http.method = method_label(&method),
+        http.route = route,
+        http.status = response.status().as_u16(),
+        account = caller.map(|(account, _)| account.as_str()),
+        mode = caller.map(|(_, mode)| mode.as_str()),
+        request_id = id.to_str().unwrap_or_default(),
+        duration_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+        "request"
+    );
+    response
+}
+
+/// The method as a label; a caller can invent any number of others.
+pub(crate) fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::PUT => "PUT",
+        Method::HEAD => "HEAD",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+/// Serves one request of `route`.
+pub(super) async fn run(
+    app: Arc<App>,
+    route: &'static Route,
+    params: Result<RawPathParams, RawPathParamsRejection>,
+    request: Request<Body>,
+) -> Response<Body> {
+    let mut seen = Seen {
+        route: route.path,
+        caller: None,
+    };
+    let outcome = answer(app, route, params, request, &mut seen).await;
+    let mut response = outcome.map_or_else(Problem::into_response, Reply::into_response);
+    response.extensions_mut().insert(seen);
+    response
+}
+
+/// The steps in their order. The management rate limits of decision D10 take their place behind the caller.
+async fn answer(
+    app: Arc<App>,
+    route: &'static Route,
+    params: Result<RawPathParams, RawPathParamsRejection>,
+    request: Request<Body>,
+    seen: &mut Seen,
+) -> Answer {
+    let (head, body) = request.into_parts();
+    let peer = head.extensions.get::<Peer>().map(|peer| peer.0.ip());
+    let client = peer.and_then(|peer| client_address(peer, &head.headers, &app.trusted_proxies));
+    let caller = Caller::identify(&app, &head.headers, client).await?;
+    seen.caller = Some((caller.account.clone(), caller.mode));
+    caller.require(route.permission)?;
+    if route.modes == Modes::LiveOnly {
+        caller.require_live()?;
+    }
+    let params = params.map_err(|_| Problem::validation("The path is not valid UTF-8."))?;
+    let body = match head.method {
+        Method::POST | Method::PATCH => read(&head.headers, body).await?,
+        _ => Bytes::new(),
+    };
+    let call = Call::new(app, caller, &params, head, body);
+    // In a task of its own: a caller who hangs up does not stop a change between its steps, and a panic stays here.
+    match tokio::spawn((route.handler)(call)).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            tracing::error!(http.route = route.path, %error, "a handler failed");
+            Err(Code::Internal.into())
+        }
+    }
+}
+
+/// Reads a body within [`BODY_MAX`] and [`BODY_TIMEOUT`].
+async fn read(headers: &axum::http::HeaderMap, body: Body) -> Result<Bytes, Problem> {
+    let declared = headers.get(axum::http::header::CONTENT_LENGTH);
+    let declared: Option<usize> = declared
+        .and_then(|text| text.to_str().ok())
+        .and_then(|text| text.parse().ok());
+    if declared.is_some_and(|length| length > BODY_MAX) {
+        return Err(too_large());
+    }
+    let collect = async {
+        let mut chunks = body.into_data_stream();
+        let mut all = BytesMut::new();
+        while let Some(chunk) = chunks.next().await {
+            let chunk =
+                chunk.map_err(|_| Problem::validation("The request body could not be read to its end."))?;
+            if all.len() + chunk.len() > BODY_MAX {
+                return Err(too_large());
+            }
+            all.extend_from_slice(&chunk);
+        }
+        Ok(all.freeze())
+    };
+    match tokio::time::timeout(BODY_TIMEOUT, collect).await {
+        Ok(body) => body,
+        Err(_elapsed) => Err(Code::RequestTimeout.into()),
+    }
+}
+
+fn too_large() -> Problem {
+    let message = format!("The request body is longer than {BODY_MAX} bytes.");
+    Problem::new(Code::PayloadTooLarge, message)
+}

@@ -1,0 +1,92 @@
+//! Bodies of completions: whole, compressed, in chunks, broken off, enormous.
+
+use super::reply::Reply;
+use axum::body::Body;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures::stream::{self, StreamExt};
+use http::StatusCode;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue};
+use std::io::{self, Write};
+
+const JSON: &str = "application/json";
+/// Pieces that a chunked answer comes in.
+const CHUNKS: usize = 5;
+/// Bytes of a huge answer that are in memory at once.
+const PIECE: usize = 64 << 10;
+/// What stands in a completion's text before the filler of a huge answer.
+const MARK: &str = "\"content\":\"";
+
+fn ok(body: Body) -> Reply {
+    Reply::new(StatusCode::OK, JSON, body)
+}
+
+/// As it is, with its length.
+pub(super) fn whole(json: String) -> Reply {
+    ok(Body::from(json))
+}
+
+/// Compressed, asked or not.
+pub(super) fn gzip(json: &str) -> Reply {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let compressed = encoder.write_all(json.as_bytes()).and_then(|()| encoder.finish());
+    // Writing to memory does not fail.
+    ok(Body::from(compressed.unwrap_or_default())).with(CONTENT_ENCODING, HeaderValue::from_static("gzip"))
+}
+
+fn pieces(json: &str) -> Vec<io::Result<Bytes>> {
+    let size = json.len().div_ceil(CHUNKS).max(1);
+    let pieces = json.as_bytes().chunks(size);
+    pieces.map(|piece| Ok(Bytes::copy_from_slice(piece))).collect()
+}
+
+/// A body of these pieces. The yield before each lets the ones before it leave: a body that ends with an error would
+/// otherwise be gone before anything of it was sent.
+fn one_by_one(pieces: Vec<io::Result<Bytes>>) -> Body {
+    let stream = stream::iter(pieces).then(|piece| async {
+        tokio::task::yield_now().await;
+        piece
+    });
+    Body::from_stream(stream)
+}
+
+/// The first pieces, then an error: the connection is closed in the middle.
+fn broken_off(json: &str) -> Body {
+    let mut pieces = pieces(json);
+    pieces.truncate(CHUNKS / 2);
+    pieces.push(Err(io::Error::from(io::ErrorKind::ConnectionReset)));
+    one_by_one(pieces)
+}
+
+/// Without a length, in several chunks.
+pub(super) fn chunked(json: &str) -> Reply {
+    ok(one_by_one(pieces(json)))
+}
+
+/// Chunks without an end.
+pub(super) fn broken_chunks(json: &str) -> Reply {
+    ok(broken_off(json))
+}
+
+/// Less than what the Content-Length announces.
+pub(super) fn too_short(json: &str) -> Reply {
+    ok(broken_off(json)).with(CONTENT_LENGTH, json.len())
+}
+
+/// A completion of exactly `bytes` bytes (or its own length, if that is more): filler leads its text.
+pub(super) fn huge(json: &str, bytes: u64) -> Reply {
+    let at = json.find(MARK).map_or(0, |at| at + MARK.len());
+    let (head, tail) = json.split_at(at);
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).max(json.len());
+    let filler = bytes - json.len();
+    let piece = Bytes::from(vec![b'x'; PIECE]);
+    let fill = (0..filler.div_ceil(PIECE)).map(move |nth| {
+        let left = filler - nth * PIECE;
+        Ok::<_, io::Error>(piece.slice(..left.min(PIECE)))
+    });
+    let head = stream::once(std::future::ready(Ok(Bytes::copy_from_slice(head.as_bytes()))));
+    let tail = stream::once(std::future::ready(Ok(Bytes::copy_from_slice(tail.as_bytes()))));
+    let body = head.chain(stream::iter(fill)).chain(tail);
+    ok(Body::from_stream(body)).with(CONTENT_LENGTH, bytes)
+}

@@ -1,0 +1,113 @@
+//! What the sandbox counts, so that tests can ask what reached the upstream. No secret is among it.
+
+use serde_json::{Value, json};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Characters of a key that are remembered.
+const SHOWN: usize = 4;
+
+/// Counters since the start.
+#[derive(Debug, Default)]
+pub(super) struct Stats {
+    requests: AtomicU64,
+    completions: AtomicU64,
+    in_flight: AtomicU64,
+    unauthorized: AtomicU64,
+    virtual_keys: AtomicU64,
+    service_headers: AtomicU64,
+    last_key: Mutex<String>,
+}
+
+impl Stats {
+    /// Counts a request and returns its number.
+    pub(super) fn count_request(&self) -> u64 {
+        self.requests.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The same for a chat completion.
+    pub(super) fn count_completion(&self) -> u64 {
+        self.completions.fetch_add(1, Ordering::Relaxed);
+        self.count_request()
+    }
+
+    pub(super) fn count_unauthorized(&self) {
+        self.unauthorized.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_virtual_key(&self) {
+        self.virtual_keys.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a request with an `X-Service-*` header, which the edge must keep to itself.
+    pub(super) fn count_service_headers(&self) {
+        self.service_headers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Remembers the last characters of the key that came last.
+    pub(super) fn remember_key(&self, key: &str) {
+        let from = key.char_indices().rev().nth(SHOWN - 1).map_or(0, |(at, _)| at);
+        if let Ok(mut last) = self.last_key.lock() {
+            last.clear();
+            last.push_str(key.get(from..).unwrap_or_default());
+        }
+    }
+
+    /// What `GET /sandbox/stats` answers.
+    pub(super) fn document(&self) -> Value {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let last_key = self.last_key.lock().map(|last| last.clone()).unwrap_or_default();
+        json!({
+            "requests": count(&self.requests), "chat_completions": count(&self.completions),
+            "in_flight": count(&self.in_flight), "unauthorized": count(&self.unauthorized),
+            "virtual_keys_seen": count(&self.virtual_keys), "service_headers_seen": count(&self.service_headers),
+            "last_authorization_last4": last_key,
+        })
+    }
+}
+
+/// A chat completion being answered; it counts until it is dropped, which a caller who hangs up causes too.
+pub(super) struct InFlight<'a>(&'a Stats);
+
+impl<'a> InFlight<'a> {
+    /// `None` when there are `most` already.
+    pub(super) fn enter(stats: &'a Stats, most: u64) -> Option<Self> {
+        let before = stats.in_flight.fetch_add(1, Ordering::Relaxed);
+        let entered = Self(stats);
+        (before < most).then_some(entered)
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_end_of_a_key_is_remembered() {
+        let stats = Stats::default();
+        for (key, shown) in [
+            ("sk-sandbox-12345678", "5678"),
+            ("abc", "abc"),
+            ("", ""),
+            ("xé€ä", "xé€ä"),
+        ] {
+            stats.remember_key(key);
+            assert_eq!(stats.document()["last_authorization_last4"], shown);
+        }
+    }
+
+    #[test]
+    fn the_number_in_flight_is_bounded_and_falls_again() {
+        let stats = Stats::default();
+        let first = InFlight::enter(&stats, 1);
+        assert!(first.is_some() && InFlight::enter(&stats, 1).is_none());
+        drop(first);
+        assert_eq!(stats.document()["in_flight"], 0);
+    }
+}

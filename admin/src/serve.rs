@@ -1,0 +1,114 @@
+//! `tollgate-admin serve`: the management API, its ops listener and its workers, from settings to the last answer.
+
+mod app;
+mod listener;
+
+pub use app::App;
+pub use listener::Peer;
+
+use crate::{ops, routes, workers};
+use shared::settings::{BadSettings, Settings};
+use shared::store::StoreError;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+/// Longest time for requests in flight after SIGTERM or SIGINT.
+const DRAIN: Duration = Duration::from_secs(15);
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Settings(#[from] BadSettings),
+    /// The store's address is none.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An address cannot be listened on.
+    #[error("{key} {address}: {source}")]
+    Bind {
+        /// The configuration key.
+        key: &'static str,
+        /// The address.
+        address: SocketAddr,
+        /// What the operating system says.
+        source: std::io::Error,
+    },
+    /// The metrics or the signal handlers could not be set up.
+    #[error("the server could not be set up: {0}")]
+    SetUp(String),
+}
+
+/// Serves until SIGTERM or SIGINT. SIGHUP reads the tables again. The store may be down: then every operation answers
+/// 503 until it is back.
+///
+/// # Errors
+/// [`ServeError`] when it cannot start; everything is checked before a port is bound.
+pub async fn serve(settings: Settings) -> Result<(), ServeError> {
+    let app = Arc::new(App::new(&settings)?);
+    let mut signals = Signals::new().map_err(|error| ServeError::SetUp(error.to_string()))?;
+    let management = bind("admin.listen", settings.admin.listen).await?;
+    let operations = bind("admin.ops_listen", settings.admin.ops_listen).await?;
+    let (stop, stopping) = watch::channel(false);
+    workers::start(&app, &stopping);
+    let router = routes::router(Arc::clone(&app));
+    let serving = tokio::spawn(listener::serve(management, router, stopping.clone()));
+    let operating = tokio::spawn(listener::serve(
+        operations,
+        ops::router(Arc::clone(&app)),
+        stopping,
+    ));
+    tracing::info!(listen = %settings.admin.listen, ops = %settings.admin.ops_listen, "serving");
+
+    while signals.next().await == Asked::Reload {
+        app.reload(&settings);
+    }
+    tracing::info!("stopping");
+    stop.send_replace(true);
+    let drained = tokio::time::timeout(DRAIN, async { tokio::join!(serving, operating) }).await;
+    match drained {
+        Ok(_) => tracing::info!("stopped"),
+        Err(_elapsed) => tracing::warn!("stopped with requests in flight"),
+    }
+    Ok(())
+}
+
+async fn bind(key: &'static str, address: SocketAddr) -> Result<TcpListener, ServeError> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|source| ServeError::Bind { key, address, source })
+}
+
+/// What a signal asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    Reload,
+    Stop,
+}
+
+struct Signals {
+    term: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            term: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.term.recv() => Asked::Stop,
+            _ = self.interrupt.recv() => Asked::Stop,
+            _ = self.hangup.recv() => Asked::Reload,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What all requests and workers share.
+
+use super::ServeError;
+use crate::caller::Versions;
+use crate::ops::Metrics;
+use crate::workers::Health;
+use arc_swap::ArcSwap;
+use ipnet::IpNet;
+use shared::crypto::seal::Sealer;
+use shared::domain::plan::Plans;
+use shared::settings::Settings;
+use shared::store::Store;
+use std::sync::Arc;
+
+/// The server's state.
+pub struct App {
+    /// The store.
+    pub store: Store,
+    /// Seals provider keys.
+    pub sealer: Sealer,
+    /// The plans, replaced as a whole on SIGHUP.
+    pub plans: ArcSwap<Plans>,
+    /// The address of this server in links.
+    pub public_url: String,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Whether the store may be trusted, as last checked.
+    pub health: Health,
+    /// What was last seen of each account.
+    pub versions: Versions,
+    /// Counters and gauges.
+    pub metrics: Metrics,
+}
+
+impl App {
+    /// Reads everything that the settings name.
+    ///
+    /// # Errors
+    /// [`ServeError`] names the key or file.
+    pub fn new(settings: &Settings) -> Result<Self, ServeError> {
+        use secrecy::ExposeSecret;
+        let store = Store::open(settings.store.url.expose_secret(), settings.store_timeout())?;
+        Ok(Self {
+            store,
+            sealer: settings.sealer()?,
+            plans: ArcSwap::from_pointee(settings.plans()?),
+            public_url: settings.public_url(),
+            trusted_proxies: settings.network.trusted_proxies.clone(),
+            health: Health::default(),
+            versions: Versions::default(),
+            metrics: Metrics::new().map_err(|error| ServeError::SetUp(error.to_string()))?,
+        })
+    }
+
+    /// Reads the plans again. Plans with a mistake change nothing.
+    pub fn reload(&self, settings: &Settings) {
+        match settings.plans() {
+            Ok(plans) => {
+                self.plans.store(Arc::new(plans));
+                tracing::info!("plans reloaded");
+            }
+            Err(error) => tracing::error!(%error, "plans not reloaded; the old ones stay"),
+        }
+    }
+}

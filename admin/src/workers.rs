@@ -1,0 +1,24 @@
+//! What runs beside the requests: the watch on the store, and the reaper of overdue holds.
+
+mod health;
+mod reaper;
+
+pub use health::Health;
+
+use crate::serve::App;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Starts all workers; they end when `stopping` turns true.
+pub fn start(app: &Arc<App>, stopping: &watch::Receiver<bool>) {
+    tokio::spawn(health::run(Arc::clone(app), stopping.clone()));
+    tokio::spawn(reaper::run(Arc::clone(app), stopping.clone()));
+}
+
+/// Waits; false when it is time to stop.
+async fn pause(stopping: &mut watch::Receiver<bool>, time: Duration) -> bool {
+    tokio::time::timeout(time, stopping.wait_for(|stop| *stop))
+        .await
+        .is_err()
+}

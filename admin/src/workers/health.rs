@@ -1,0 +1,104 @@
+//! The watch on the store (decision D47): it must answer, have an epoch, and never evict.
+
+use super::pause;
+use crate::problem::{Code, Problem, chain};
+use crate::serve::App;
+use arc_swap::ArcSwap;
+use shared::store::sanity::{self, Insane};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Pause between two checks.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// The store as last checked.
+#[derive(Debug)]
+pub struct Health(ArcSwap<State>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    Sane,
+    /// It does not answer, or was not asked yet. A request may ask for itself.
+    Away(String),
+    /// It answers and may not be trusted.
+    Untrusted(String),
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        let state = State::Away("the store was not checked yet".to_owned());
+        Self(ArcSwap::from_pointee(state))
+    }
+}
+
+impl Health {
+    /// Why the server is not ready; `None` when it is.
+    #[must_use]
+    pub fn reason(&self) -> Option<String> {
+        match &**self.0.load() {
+            State::Sane => None,
+            State::Away(reason) | State::Untrusted(reason) => Some(reason.clone()),
+        }
+    }
+
+    /// Refuses everything while the store is known to be one that may not be trusted.
+    ///
+    /// # Errors
+    /// 503.
+    pub fn require_trust(&self) -> Result<(), Problem> {
+        match &**self.0.load() {
+            State::Untrusted(_) => Err(Code::ServiceUnavailable.into()),
+            State::Sane | State::Away(_) => Ok(()),
+        }
+    }
+
+    /// Takes in the outcome of a check; says so in the log when it is a change.
+    fn update(&self, outcome: Result<(), &Insane>) -> bool {
+        let state = match outcome {
+            Ok(()) => State::Sane,
+            Err(error @ Insane::Store(_)) => State::Away(chain(error)),
+            Err(error) => State::Untrusted(chain(error)),
+        };
+        if **self.0.load() != state {
+            match &state {
+                State::Sane => tracing::info!("the store is sane"),
+                State::Away(reason) => tracing::error!(reason, "the store is away"),
+                State::Untrusted(reason) => tracing::error!(reason, "the store may not be trusted"),
+            }
+        }
+        let sane = state == State::Sane;
+        self.0.store(Arc::new(state));
+        sane
+    }
+}
+
+/// Checks until it is time to stop.
+pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
+    loop {
+        let outcome = sanity::check(&app.store).await;
+        let sane = app.health.update(outcome.as_ref().map(|_| ()));
+        app.metrics.store_sane.set(i64::from(sane));
+        if !pause(&mut stopping, EVERY).await {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shared::store::StoreError;
+
+    #[test]
+    fn a_store_that_may_evict_is_refused_and_one_that_is_away_is_asked_again() {
+        let health = Health::default();
+        assert!(health.reason().is_some() && health.require_trust().is_ok());
+        assert!(health.update(Ok(())));
+        assert_eq!(health.reason(), None);
+        assert!(!health.update(Err(&Insane::Evicts("allkeys-lru".to_owned()))));
+        assert!(health.reason().unwrap().contains("allkeys-lru") && health.require_trust().is_err());
+        assert!(!health.update(Err(&StoreError::NoAnswer(None).into())));
+        assert!(health.reason().is_some() && health.require_trust().is_ok());
+    }
+}

@@ -1,0 +1,55 @@
+//! The reaper: a hold that nobody settled by its deadline becomes a kept one. Its charge stays, and becomes visible in
+//! the log, the metrics, the audit log and `tollgate-admin holds`.
+
+use super::pause;
+use crate::problem::chain;
+use crate::serve::App;
+use futures::{StreamExt, TryStreamExt, stream};
+use shared::store::keys::{BUCKETS, Bucket};
+use shared::store::script::reap::sweep;
+use shared::store::{StoreError, server_clock};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Pause between two sweeps over all buckets.
+const EVERY: Duration = Duration::from_secs(3);
+/// Buckets swept at the same time.
+const AT_ONCE: usize = 16;
+
+/// Sweeps until it is time to stop. Several servers may do so at once: a hold is kept once.
+pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
+    while pause(&mut stopping, EVERY).await {
+        match sweep_all(&app).await {
+            Ok(()) => app.metrics.sweeps_done.inc(),
+            Err(error) => {
+                app.metrics.sweeps_failed.inc();
+                tracing::error!(error = %chain(&error), "sweep cut off");
+            }
+        }
+    }
+}
+
+async fn sweep_all(app: &App) -> Result<(), StoreError> {
+    let now_ms = server_clock::now_ms(&app.store).await?;
+    let sweeps = stream::iter(Bucket::all()).map(|bucket| sweep(&app.store, bucket, now_ms));
+    let mut sweeps = sweeps.buffer_unordered(AT_ONCE);
+    while let Some(kept) = sweeps.try_next().await? {
+        for hold in kept {
+            app.metrics.holds_kept.inc();
+            tracing::warn!(
+                allow_id = hold.name.allow_id,
+                account = hold.name.account,
+                agent = hold.name.agent,
+                estimate_nanos = hold.estimate.get(),
+                "a call was never settled; its estimate stays charged"
+            );
+        }
+    }
+    Ok(())
+}
+
+const _: () = assert!(
+    AT_ONCE <= BUCKETS as usize,
+    "no more sweeps at once than there are buckets"
+);

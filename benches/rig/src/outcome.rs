@@ -1,0 +1,217 @@
+//! What a phase of load found, as `bench-load` prints it and `gate-bench` reads it.
+
+use crate::cpu;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// The name under which the busy time of the whole machine is reported.
+pub const MACHINE: &str = "machine";
+/// The name of the load generator itself.
+pub const LOAD: &str = "load";
+
+/// One phase of load. Times are those of the window: what came before was warming up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Answers as expected within the window.
+    pub answered: u64,
+    /// Answers as expected from the first request on.
+    pub answered_in_all: u64,
+    /// Everything else: other statuses, broken connections.
+    pub errors: u64,
+    /// The first of them.
+    pub first_error: Option<String>,
+    /// Length of the window.
+    pub seconds: f64,
+    /// From the (intended) sending to the last byte of the answer.
+    pub latency: Quantiles,
+    /// From the intended to the real sending; zero in a closed loop. A large value means that the generator, not the
+    /// target, was late.
+    pub lateness: Quantiles,
+    /// Seconds of CPU within the window, by process.
+    pub cpu_seconds: BTreeMap<String, f64>,
+}
+
+/// Quantiles in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// Half of the values are at most this.
+    pub p50_us: f64,
+    /// 99 of 100 are at most this.
+    pub p99_us: f64,
+    /// The largest.
+    pub max_us: f64,
+}
+
+impl Quantiles {
+    /// Of all the values, exactly: the value at rank ⌈q·n⌉. Sorts them.
+    #[must_use]
+    pub fn of(values: &mut [Duration]) -> Self {
+        values.sort_unstable();
+        let at = |permille: usize| {
+            let rank = (values.len() * permille).div_ceil(1000).max(1);
+            values
+                .get(rank - 1)
+                .map_or(0.0, |value| value.as_secs_f64() * 1e6)
+        };
+        Self {
+            p50_us: at(500),
+            p99_us: at(990),
+            max_us: at(1000),
+        }
+    }
+}
+
+/// The window in which requests count.
+#[derive(Debug, Clone, Copy)]
+pub struct Window {
+    /// From here on.
+    pub begin: Instant,
+    /// Until here; no request is sent later.
+    pub end: Instant,
+}
+
+impl Window {
+    /// A window of `length` that starts after `warm_up`.
+    #[must_use]
+    pub fn after(warm_up: Duration, length: Duration) -> Self {
+        let begin = Instant::now() + warm_up;
+        Self {
+            begin,
+            end: begin + length,
+        }
+    }
+
+    /// Whether a moment lies in it.
+    #[must_use]
+    pub fn holds(&self, at: Instant) -> bool {
+        self.begin <= at && at < self.end
+    }
+}
+
+/// A process whose CPU time is watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Watched {
+    /// What the report calls it.
+    pub name: String,
+    /// Its process id.
+    pub pid: u32,
+}
+
+impl std::str::FromStr for Watched {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, pid) = text.split_once('=').ok_or("not NAME=PID")?;
+        let pid = pid.parse().map_err(|_| format!("{pid} is no process id"))?;
+        Ok(Self {
+            name: name.to_owned(),
+            pid,
+        })
+    }
+}
+
+/// CPU time so far: of the watched processes, of this one and of the machine.
+///
+/// # Errors
+/// When one of them is gone.
+pub fn cpu_now(watched: &[Watched]) -> io::Result<BTreeMap<String, f64>> {
+    let mut seconds = BTreeMap::from([
+        (MACHINE.to_owned(), cpu::of_machine()?),
+        (LOAD.to_owned(), cpu::of_process(std::process::id())?),
+    ]);
+    for Watched { name, pid } in watched {
+        *seconds.entry(name.clone()).or_default() += cpu::of_process(*pid)?;
+    }
+    Ok(seconds)
+}
+
+/// What was taken between two readings.
+#[must_use]
+pub fn cpu_between(before: &BTreeMap<String, f64>, after: BTreeMap<String, f64>) -> BTreeMap<String, f64> {
+    let since = |(name, seconds): (String, f64)| {
+        let earlier = before.get(&name).copied().unwrap_or_default();
+        (name, seconds - earlier)
+    };
+    after.into_iter().map(since).collect()
+}
+
+/// What one connection, or all of them together, saw.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Latencies within the window.
+    pub latencies: Vec<Duration>,
+    /// How late the requests of the window were sent.
+    pub lateness: Vec<Duration>,
+    /// Answers as expected, warming up included.
+    pub answered: u64,
+    /// What went wrong; a connection ends with its first error.
+    pub errors: Vec<String>,
+}
+
+impl Seen {
+    /// Adds what another connection saw.
+    pub fn add(&mut self, other: Self) {
+        self.latencies.extend(other.latencies);
+        self.lateness.extend(other.lateness);
+        self.answered += other.answered;
+        self.errors.extend(other.errors);
+    }
+
+    /// The result.
+    #[must_use]
+    pub fn outcome(mut self, window: &Window, cpu_seconds: BTreeMap<String, f64>) -> Outcome {
+        Outcome {
+            answered: self.latencies.len() as u64,
+            answered_in_all: self.answered,
+            errors: self.errors.len() as u64,
+            first_error: self.errors.into_iter().next(),
+            seconds: (window.end - window.begin).as_secs_f64(),
+            latency: Quantiles::of(&mut self.latencies),
+            lateness: Quantiles::of(&mut self.lateness),
+            cpu_seconds,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_values_at_their_rank() {
+        let mut values: Vec<Duration> = (1..=200).rev().map(Duration::from_micros).collect();
+        let found = Quantiles::of(&mut values);
+        let rounded = [found.p50_us, found.p99_us, found.max_us].map(f64::round);
+        assert_eq!(rounded, [100.0, 198.0, 200.0]);
+        assert_eq!(Quantiles::of(&mut []), Quantiles::default());
+        let one = Quantiles::of(&mut [Duration::from_micros(7)]);
+        assert_eq!([one.p50_us, one.p99_us].map(f64::round), [7.0, 7.0]);
+    }
+
+    #[test]
+    fn only_the_window_counts_and_processes_of_one_name_are_summed() {
+        let window = Window::after(Duration::from_secs(1), Duration::from_secs(2));
+        assert!(!window.holds(Instant::now()) && window.holds(window.begin) && !window.holds(window.end));
+        let me = Watched {
+            name: "twice".to_owned(),
+            pid: std::process::id(),
+        };
+        let twice = cpu_now(&[me.clone(), me]).unwrap();
+        assert!(twice["twice"] >= twice[LOAD]);
+        let before = BTreeMap::from([("a".to_owned(), 1.5)]);
+        let after = BTreeMap::from([("a".to_owned(), 4.0)]);
+        assert_eq!(cpu_between(&before, after)["a"], 2.5);
+    }
+
+    #[test]
+    fn watched_processes_are_read() {
+        let edge = Watched {
+            name: "edge".to_owned(),
+            pid: 12,
+        };
+        assert_eq!("edge=12".parse(), Ok(edge));
+        assert!("edge".parse::<Watched>().is_err() && "edge=x".parse::<Watched>().is_err());
+    }
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Installs what is missing from the distribution's packages (Debian, Ubuntu), and nothing else.
+# Usage: packages.sh GROUP…   with the groups build, store, node, python, nginx
+set -euo pipefail
+
+die() {
+  echo "packages: $*" >&2
+  exit 1
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+missing=()
+need() { have "$1" || missing+=("$2"); }
+
+for group in "$@"; do
+  case "$group" in
+    build)
+      have cargo || [ -x "$HOME/.cargo/bin/cargo" ] || die "cargo is not installed; see https://rustup.rs"
+      need cc build-essential
+      need cmake cmake
+      need pkg-config pkg-config
+      need curl curl
+      ;;
+    store) have valkey-server || need redis-server redis-server ;;
+    node)
+      need node nodejs
+      need npm npm
+      ;;
+    nginx) need nginx nginx ;;
+    python) python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv) ;;
+    *) die "there is no group $group" ;;
+  esac
+done
+
+[ "${#missing[@]}" -gt 0 ] || exit 0
+have apt-get || die "these packages are missing, and there is no apt-get to install them: ${missing[*]}"
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  have sudo || die "these packages are missing, and installing them needs root or sudo: ${missing[*]}"
+  as_root=(sudo)
+fi
+echo "Installing ${missing[*]}" >&2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! { "${as_root[@]}" apt-get update &&
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"; } \
+  >"$log" 2>&1 </dev/null; then
+  cat "$log" >&2
+  die "installing ${missing[*]} failed"
+fi

@@ -1,0 +1,67 @@
+# Sourced by up.sh: one demo account, made once. Its secrets are shown once by the product; so that the same lines can be
+# printed after a restart, this development set-up keeps them in .tollgate/demo.env, readable by its owner only.
+
+DEMO=$PWD/.tollgate/demo.env
+
+random_word() { head -c 15 /dev/urandom | base64 | tr '+/' 'ab'; }
+
+# The value of a string field in the JSON on standard input.
+field() { sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p" | head -n 1; }
+
+# admin COMMAND…: an operator command; its JSON document.
+admin() {
+  local answer
+  answer=$("$BIN/tollgate-admin" "$@" --json 2>/dev/null) || die "tollgate-admin $1 $2: $(field error <<<"$answer")"
+  echo "$answer"
+}
+
+# api METHOD PATH BODY: a call of the management API; its answer. The key goes by file, out of sight of `ps`.
+api() {
+  local answer status
+  answer=$(curl --silent --show-error --max-time 20 --request "$1" --config <(printf 'header = "x-api-key: %s"\n' "$DEMO_API_KEY") \
+    --header 'Content-Type: application/json' --data @<(printf '%s' "$3") --write-out '\n%{http_code}' "http://$ADMIN/api/v1$2") ||
+    die "$1 $2: no answer from the admin server"
+  status=${answer##*$'\n'}
+  answer=${answer%$'\n'*}
+  case "$status" in
+    2??) echo "$answer" ;;
+    *) die "$1 $2: $status $(field error <<<"$answer")" ;;
+  esac
+}
+
+seed() {
+  DEMO_EPOCH=
+  if [ -e "$DEMO" ]; then . "$DEMO"; fi
+  # Another epoch is another ledger: the old account is not in it.
+  if [ "$DEMO_EPOCH" != "$EPOCH" ]; then create; fi
+  # Each start: the key of the upstream in use, and limits under which the printed call works.
+  api POST "/agents/$DEMO_AGENT/provider-keys" "{\"provider\":\"openai\",\"apiKey\":\"$PROVIDER_KEY\"}" >/dev/null
+  api POST /policies "{\"name\":\"Demo\",\"agentId\":\"$DEMO_AGENT\",\"capEnabled\":true,\"maxSpendPerRun\":1,\"maxSpendPerDay\":10,\"maxSpendPerMonth\":100}" >/dev/null
+}
+
+create_account() {
+  "$BIN/tollgate-admin" account create --name Demo --plan startup --json \
+    --owner-email "$DEMO_EMAIL" --owner-password-stdin <<<"$DEMO_PASSWORD" 2>/dev/null
+}
+
+create() {
+  local answer name
+  DEMO_PASSWORD=$(random_word)
+  DEMO_EMAIL=owner@tollgate.localhost
+  if ! answer=$(create_account); then
+    # A seeding that was interrupted has left an account with that owner.
+    DEMO_EMAIL=owner-$(random_word | tr -dc 'a-z0-9' | head -c 6)@tollgate.localhost
+    answer=$(create_account) || die "account create: $(field error <<<"$answer")"
+  fi
+  DEMO_ACCOUNT=$(field accountId <<<"$answer")
+  DEMO_API_KEY=$(admin api-key create --account "$DEMO_ACCOUNT" --mode live --permissions read,write | field key)
+  DEMO_AGENT=$(api POST /agents '{"name":"Demo agent","description":"made by make run"}' | grep -o '"agent_[^"]*"' | head -n 1 | tr -d '"')
+  DEMO_VIRTUAL_KEY=$(api POST "/agents/$DEMO_AGENT/virtual-keys" '{"name":"Demo"}' | field secret)
+  DEMO_EPOCH=$EPOCH
+  for name in EPOCH ACCOUNT EMAIL PASSWORD API_KEY AGENT VIRTUAL_KEY; do
+    name=DEMO_$name
+    [ -n "${!name}" ] || die "the demo account could not be made: no $name"
+    printf "%s='%s'\n" "$name" "${!name}"
+  done >"$DEMO.new"
+  mv "$DEMO.new" "$DEMO"
+}

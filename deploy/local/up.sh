@@ -1,0 +1,156 @@
+#!/usr/bin/env bash
+# `make run`: brings up the whole system on loopback, seeds one account once, prints how to call it, and stops
+# everything on Ctrl-C. All state is under .tollgate/; removing that directory starts over.
+#
+# Environment, all optional:
+#   OPENAI_BASE_URL, OPENAI_API_KEY   a real provider in place of the sandbox
+#   TOLLGATE_PROXY__LISTEN …          other addresses, as in config/tollgate.toml
+#   TOLLGATE_SANDBOX_LISTEN           address of the sandbox upstream
+#   TOLLGATE_BIN_DIR                  run the binaries in there instead of building them
+set -euo pipefail
+umask 077
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+. deploy/local/processes.sh
+. deploy/local/seed.sh
+
+STATE=$PWD/.tollgate
+EDGE=${TOLLGATE_PROXY__LISTEN:-127.0.0.1:8080}
+EDGE_OPS=${TOLLGATE_PROXY__OPS_LISTEN:-127.0.0.1:9090}
+ADMIN=${TOLLGATE_ADMIN__LISTEN:-127.0.0.1:8081}
+ADMIN_OPS=${TOLLGATE_ADMIN__OPS_LISTEN:-127.0.0.1:9091}
+SANDBOX=${TOLLGATE_SANDBOX_LISTEN:-127.0.0.1:8090}
+REDIS_PORT=${TOLLGATE_REDIS_PORT:-6390} # used only where a unix socket cannot be
+
+prepare() {
+  deploy/local/packages.sh build store
+  if [ -n "${OPENAI_BASE_URL:-}" ]; then
+    case "${OPENAI_API_KEY:-}" in
+      sk-*) ;;
+      *) die "OPENAI_BASE_URL names a real provider, so OPENAI_API_KEY must hold its key (sk-…)" ;;
+    esac
+  fi
+  mkdir -p "$STATE/redis" "$STATE/proxy" "$STATE/log"
+  exec 9>"$STATE/lock"
+  flock -n 9 || die "make run is already running here ($STATE/lock is held)"
+  free_port "$EDGE" "the edge" TOLLGATE_PROXY__LISTEN
+  free_port "$EDGE_OPS" "the edge's metrics" TOLLGATE_PROXY__OPS_LISTEN
+  free_port "$ADMIN" "the admin server" TOLLGATE_ADMIN__LISTEN
+  free_port "$ADMIN_OPS" "the admin server's metrics" TOLLGATE_ADMIN__OPS_LISTEN
+  [ -n "${OPENAI_BASE_URL:-}" ] || free_port "$SANDBOX" "the sandbox upstream" TOLLGATE_SANDBOX_LISTEN
+}
+
+build() {
+  BIN=${TOLLGATE_BIN_DIR:-}
+  [ -z "$BIN" ] || return 0
+  local cargo
+  cargo=$(command -v cargo || echo "$HOME/.cargo/bin/cargo")
+  say "Building (the first time takes some minutes)"
+  "$cargo" build --release --locked --bins || die "the build failed"
+  BIN=${CARGO_TARGET_DIR:-target}/release
+}
+
+master_key() {
+  export TOLLGATE_SECRETS__MASTER_KEY_FILE=$STATE/master.key
+  unset TOLLGATE_SECRETS__MASTER_KEY
+  [ ! -s "$TOLLGATE_SECRETS__MASTER_KEY_FILE" ] || return 0
+  [ ! -e "$DEMO" ] || die "$TOLLGATE_SECRETS__MASTER_KEY_FILE is gone, and stored keys do not open without it: put it back, or remove $STATE to start over"
+  head -c 32 /dev/urandom | base64 >"$TOLLGATE_SECRETS__MASTER_KEY_FILE.new"
+  mv "$TOLLGATE_SECRETS__MASTER_KEY_FILE.new" "$TOLLGATE_SECRETS__MASTER_KEY_FILE"
+}
+
+# A unix socket, unless its path is too long or has characters that a URL would have to escape.
+start_store() {
+  local server socket=$STATE/redis/redis.sock where
+  server=$(command -v redis-server || command -v valkey-server)
+  if [ "${#socket}" -lt 100 ] && [[ "$socket" != *[!A-Za-z0-9/._-]* ]]; then
+    where=(--port 0 --unixsocket "$socket" --unixsocketperm 700)
+    export TOLLGATE_STORE__URL=redis+unix://$socket
+  else
+    free_port "127.0.0.1:$REDIS_PORT" "the store" TOLLGATE_REDIS_PORT
+    where=(--port "$REDIS_PORT")
+    export TOLLGATE_STORE__URL=redis://127.0.0.1:$REDIS_PORT
+  fi
+  start store "$server" "$PWD/deploy/local/redis.conf" --dir "$STATE/redis" "${where[@]}"
+  EPOCH=$(initialise)
+}
+
+# The store's epoch, once it answers: it may still be reading its file.
+initialise() {
+  local answer tries
+  for tries in $(seq 100); do
+    alive store || die "the store ended: $(last_line store)"
+    if answer=$("$BIN/tollgate-admin" store init --json 2>/dev/null); then
+      field epoch <<<"$answer"
+      return
+    fi
+    case "$answer" in
+      *'"code":"STORE"'*) sleep 0.2 ;;
+      *) die "store init: $(field error <<<"$answer")" ;;
+    esac
+  done
+  die "the store does not answer: $(last_line store)"
+}
+
+start_servers() {
+  export TOLLGATE_PROXY__LISTEN=$EDGE TOLLGATE_PROXY__OPS_LISTEN=$EDGE_OPS
+  export TOLLGATE_ADMIN__LISTEN=$ADMIN TOLLGATE_ADMIN__OPS_LISTEN=$ADMIN_OPS
+  export TOLLGATE_PROXY__DATA_DIR=$STATE/proxy TOLLGATE_PROXY__UPGRADE_SOCKET=$STATE/proxy/upgrade.sock
+  export TOLLGATE_WEBHOOKS__ALLOW_PRIVATE=${TOLLGATE_WEBHOOKS__ALLOW_PRIVATE:-true}
+  if [ -n "${OPENAI_BASE_URL:-}" ]; then
+    export TOLLGATE_UPSTREAM__BASE_URL=$OPENAI_BASE_URL
+    PROVIDER_KEY=$OPENAI_API_KEY
+  else
+    export TOLLGATE_UPSTREAM__BASE_URL=http://$SANDBOX/v1
+    PROVIDER_KEY=sk-sandbox-$(random_word)
+    start sandbox "$BIN/tollgate-admin" sandbox-upstream --listen "$SANDBOX"
+  fi
+  start admin "$BIN/tollgate-admin" serve
+  start edge "$BIN/tollgate-proxy"
+  ready admin "http://$ADMIN_OPS/readyz"
+  ready edge "http://$EDGE_OPS/readyz"
+  [ -n "${OPENAI_BASE_URL:-}" ] || ready sandbox "http://$SANDBOX/sandbox/stats"
+}
+
+announce() {
+  local chat="http://$EDGE/v1/chat/completions" policies="http://$ADMIN/api/v1/policies"
+  local json="-H 'Content-Type: application/json'"
+  cat <<EOT
+
+Tollgate is up. Ctrl-C stops it; data, logs and these credentials stay in $STATE.
+
+  edge         http://$EDGE/v1          (the base URL for any OpenAI client)
+  management   http://$ADMIN/api/v1
+  upstream     $TOLLGATE_UPSTREAM__BASE_URL
+  metrics      http://$EDGE_OPS/metrics   http://$ADMIN_OPS/metrics
+
+  account      $DEMO_ACCOUNT (plan startup)
+  owner        $DEMO_EMAIL, password $DEMO_PASSWORD
+  API key      $DEMO_API_KEY
+  agent        $DEMO_AGENT
+  virtual key  $DEMO_VIRTUAL_KEY
+
+A call:
+
+curl -i $chat -H 'Authorization: Bearer $DEMO_VIRTUAL_KEY' $json -d '{"model":"gpt-4o-mini","messages":[{"role":"user","content":"Hello"}]}'
+
+Cap the agent at a millionth of a dollar a day, and the same call is denied (402 daily_limit):
+
+curl -X POST $policies -H 'x-api-key: $DEMO_API_KEY' $json -d '{"name":"Demo","agentId":"$DEMO_AGENT","maxSpendPerDay":0.000001}'
+
+EOT
+}
+
+main() {
+  trap stop_all EXIT
+  trap 'exit 0' INT TERM HUP
+  prepare
+  build
+  master_key
+  start_store
+  start_servers
+  seed
+  announce
+  watch_all
+}
+
+main "$@"

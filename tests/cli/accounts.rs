@@ -1,0 +1,197 @@
+//! Accounts, their plans and their users.
+
+use crate::{account, document, ready, refused, written};
+use harness::Redis;
+use serde_json::json;
+use shared::store::keys::AccountKeys;
+
+const PASSWORD: &str = "a-canary-password";
+
+#[test]
+fn an_account_is_created_listed_and_shown() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let made = cli.json(&["account", "create", "--name", "Acme \"Ltd\"", "--plan", "builder"]);
+    assert_eq!(made["ownerUserId"], json!(null));
+    let id = made["accountId"].as_str().unwrap();
+    let shown = cli.json(&["account", "show", "--account", id]);
+    assert_eq!(
+        (&shown["name"], &shown["plan"]),
+        (&json!("Acme \"Ltd\""), &json!("builder"))
+    );
+    assert_eq!((&shown["generation"], &shown["users"]), (&json!(1), &json!([])));
+    let list = cli.json(&["account", "list"]);
+    assert_eq!(
+        (&list["total"], &list["accounts"][0]["accountId"]),
+        (&json!(1), &json!(id))
+    );
+    assert_eq!(
+        refused(&cli, &["account", "show", "--account", "acct_none"], 1)["code"],
+        "NOT_FOUND"
+    );
+}
+
+#[test]
+fn a_plan_is_changed_once() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let id = account(&cli);
+    let set = cli.json(&["account", "set-plan", "--account", &id, "--plan", "free"]);
+    assert_eq!((&set["plan"], &set["version"]), (&json!("free"), &json!(2)));
+    let same = cli.json(&["account", "set-plan", "--account", &id, "--plan", "free"]);
+    assert_eq!(same["version"], 2, "nothing changed");
+    assert_eq!(
+        refused(
+            &cli,
+            &["account", "set-plan", "--account", &id, "--plan", "gold"],
+            2
+        )["code"],
+        "USAGE"
+    );
+    let none = refused(
+        &cli,
+        &["account", "set-plan", "--account", "acct_none", "--plan", "free"],
+        1,
+    );
+    assert_eq!(none["code"], "NOT_FOUND");
+    assert_eq!(
+        redis.command::<u64>(&["EXISTS", &AccountKeys::of("acct_none").record()]),
+        0
+    );
+}
+
+#[test]
+fn an_owners_password_is_kept_as_a_hash_only() {
+    let redis = Redis::start_durable();
+    let cli = ready(&redis);
+    let args = [
+        "account",
+        "create",
+        "--name",
+        "x",
+        "--plan",
+        "free",
+        "--owner-email",
+        "Ann@Example.com",
+        "--owner-password-stdin",
+        "--json",
+    ];
+    let made = document(&cli.run_with_stdin(&args, &format!("{PASSWORD}\n")), 0);
+    let id = made["accountId"].as_str().unwrap();
+    let user = &cli.json(&["account", "show", "--account", id])["users"][0];
+    assert_eq!(
+        user,
+        &json!({ "userId": made["ownerUserId"], "email": "ann@example.com", "role": "owner" })
+    );
+    let record: String = redis.command(&["HGET", &AccountKeys::of(id).users(), "ann@example.com"]);
+    assert!(record.contains("$argon2id$v=19$"), "{record}");
+    let written = written(&redis);
+    assert!(
+        written.contains("ann@example.com"),
+        "what is looked through is what the store has"
+    );
+    assert!(!written.contains(PASSWORD), "the password is nowhere in clear");
+
+    let again = document(&cli.run_with_stdin(&args, PASSWORD), 1);
+    assert_eq!(again["code"], "CONFLICT", "the e-mail is taken");
+    assert_eq!(cli.json(&["account", "list"])["total"], 1);
+    for bad in ["", "short", &"x".repeat(1025)] {
+        assert_eq!(
+            document(&cli.run_with_stdin(&args, bad), 2)["code"],
+            "USAGE",
+            "{} bytes",
+            bad.len()
+        );
+    }
+}
+
+#[test]
+fn users_are_added_with_their_roles() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let (id, other) = (account(&cli), account(&cli));
+    let add = |account: &str, email: &str, role: &str| {
+        let args = [
+            "user",
+            "create",
+            "--account",
+            account,
+            "--email",
+            email,
+            "--role",
+            role,
+            "--password-stdin",
+            "--json",
+        ];
+        cli.run_with_stdin(&args, PASSWORD)
+    };
+    for role in ["owner", "admin", "manager", "viewer"] {
+        let made = document(&add(&id, &format!("{role}@example.com"), role), 0);
+        assert!(made["userId"].as_str().unwrap().starts_with("usr_"), "{made}");
+    }
+    assert_eq!(
+        cli.json(&["account", "show", "--account", &id])["users"]
+            .as_array()
+            .unwrap()
+            .len(),
+        4
+    );
+    assert_eq!(
+        document(&add(&other, "OWNER@example.com", "viewer"), 1)["code"],
+        "CONFLICT"
+    );
+    assert_eq!(
+        document(&add("acct_none", "new@example.com", "viewer"), 1)["code"],
+        "NOT_FOUND"
+    );
+    document(&add(&other, "new@example.com", "viewer"), 0);
+}
+
+#[test]
+fn of_two_who_take_an_email_at_once_one_gets_it() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let args = [
+        "account",
+        "create",
+        "--name",
+        "x",
+        "--plan",
+        "free",
+        "--owner-email",
+        "a@example.com",
+        "--owner-password-stdin",
+    ];
+    let codes: Vec<_> = std::thread::scope(|scope| {
+        let racers: Vec<_> = (0..4)
+            .map(|_| scope.spawn(|| cli.run_with_stdin(&args, PASSWORD).code))
+            .collect();
+        racers
+            .into_iter()
+            .map(|racer| racer.join().unwrap().unwrap())
+            .collect()
+    });
+    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
+    assert_eq!(codes.iter().filter(|code| **code == 1).count(), 3, "{codes:?}");
+    assert_eq!(cli.json(&["account", "list"])["total"], 1);
+}
+
+/// What a crash between the list and the record leaves.
+#[test]
+fn an_id_without_a_record_is_skipped() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let id = account(&cli);
+    redis.command::<u64>(&["SADD", "tollgate/accounts", "acct_ghost"]);
+    assert_eq!(
+        cli.json(&["account", "list"])["accounts"][0]["accountId"],
+        json!(id)
+    );
+    assert_eq!(cli.json(&["account", "list"])["total"], 1);
+    assert_eq!(cli.json(&["store", "accept"])["accepted"], 1);
+    assert_eq!(cli.json(&["keys", "rotate"])["reencrypted"], 0);
+    assert_eq!(
+        redis.command::<u64>(&["EXISTS", &AccountKeys::of("acct_ghost").record()]),
+        0
+    );
+}

@@ -1,0 +1,151 @@
+//! The operator's freeze (decision D22).
+
+use crate::{account, document, ready};
+use harness::{CapPolicy, Cli, Redis, Seed, SeedAgent};
+use serde_json::Value;
+use shared::domain::mode::Mode;
+use shared::store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
+use shared::store::script::change::Scope;
+
+fn agent(cli: &Cli, word: &str, account: &str, agent: &str, mode: &str, code: i32) -> Value {
+    let args = [
+        "agent",
+        word,
+        "--account",
+        account,
+        "--agent",
+        agent,
+        "--mode",
+        mode,
+        "--json",
+    ];
+    document(&cli.run(&args), code)
+}
+
+fn stored(redis: &Redis, agent: &SeedAgent, mode: Mode) -> Option<String> {
+    redis.command(&["HGET", &agent.account.keys.agent(mode, &agent.id), "frozen"])
+}
+
+#[tokio::test]
+async fn an_agent_exists_by_any_one_of_four_things() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let account = Seed::new(&redis.store()).await.account("startup").await;
+    account.agent("by-policy").cap(CapPolicy::default()).await;
+    account.agent("by-provider-key").provider_key("sk-test").await;
+    account.agent("by-virtual-key").virtual_key().await;
+    let row = account.keys.agent(Mode::Live, "by-wallet");
+    redis.command::<u64>(&["HSET", &row, "wallet", "wal_1", "wallet_number", "1"]);
+    for id in ["by-policy", "by-provider-key", "by-virtual-key", "by-wallet"] {
+        assert_eq!(
+            agent(&cli, "freeze", &account.id, id, "live", 0)["status"],
+            "frozen",
+            "{id}"
+        );
+        assert_eq!(
+            stored(&redis, &account.agent(id), Mode::Live).as_deref(),
+            Some("operator"),
+            "{id}"
+        );
+        assert_eq!(
+            agent(&cli, "freeze", &account.id, id, "test", 1)["code"],
+            "NOT_FOUND",
+            "{id} is live"
+        );
+        assert_eq!(
+            agent(&cli, "unfreeze", &account.id, id, "live", 0)["status"],
+            "active",
+            "{id}"
+        );
+        assert_eq!(stored(&redis, &account.agent(id), Mode::Live), None, "{id}");
+    }
+    for word in ["freeze", "unfreeze"] {
+        assert_eq!(
+            agent(&cli, word, &account.id, "nobody", "live", 1)["code"],
+            "NOT_FOUND"
+        );
+        assert_eq!(
+            agent(&cli, word, "acct_none", "by-policy", "live", 1)["code"],
+            "NOT_FOUND"
+        );
+    }
+    assert_eq!(stored(&redis, &account.agent("nobody"), Mode::Live), None);
+}
+
+#[tokio::test]
+async fn an_operators_freeze_is_lifted_by_the_operator_only() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let store = redis.store();
+    let account = Seed::new(&store).await.account("startup").await;
+    let bot = account.agent("bot");
+    bot.cap(CapPolicy::default()).await;
+    let scope = Scope {
+        account: &account.id,
+        mode: Mode::Live,
+        actor: "key_1",
+    };
+    let user = async |freeze| set_frozen(&store, &scope, "bot", freeze).await.unwrap();
+    let by_user = Freeze::By(Authority::User);
+    let lift = Freeze::Lift(Authority::User);
+
+    assert_eq!(user(lift).await, Frozen::AlreadySo);
+    assert_eq!(user(by_user).await, Frozen::Done);
+    assert_eq!(user(by_user).await, Frozen::AlreadySo);
+    assert_eq!(user(lift).await, Frozen::Done);
+
+    assert_eq!(user(by_user).await, Frozen::Done);
+    assert_eq!(
+        agent(&cli, "freeze", &account.id, "bot", "live", 0)["changed"],
+        true,
+        "it takes the freeze over"
+    );
+    assert_eq!(user(lift).await, Frozen::NotPermitted);
+    assert_eq!(
+        user(by_user).await,
+        Frozen::AlreadySo,
+        "a user cannot make it a user's freeze again"
+    );
+    assert_eq!(stored(&redis, &bot, Mode::Live).as_deref(), Some("operator"));
+    assert_eq!(
+        agent(&cli, "freeze", &account.id, "bot", "live", 0)["changed"],
+        false
+    );
+
+    assert_eq!(
+        agent(&cli, "unfreeze", &account.id, "bot", "live", 0)["changed"],
+        true
+    );
+    assert_eq!(
+        agent(&cli, "unfreeze", &account.id, "bot", "live", 0)["changed"],
+        false
+    );
+    assert_eq!(user(by_user).await, Frozen::Done);
+    assert_eq!(
+        agent(&cli, "unfreeze", &account.id, "bot", "live", 0)["changed"],
+        true,
+        "whoever froze it"
+    );
+    let entries: Vec<String> = redis.command(&["LRANGE", &account.keys.audit(Mode::Live), "0", "-1"]);
+    assert_eq!(
+        entries.len(),
+        7,
+        "one entry a change, none for a call that changed nothing: {entries:?}"
+    );
+}
+
+#[test]
+fn freezing_makes_no_agent() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let id = account(&cli);
+    assert_eq!(
+        agent(&cli, "freeze", &id, "ghost", "live", 1)["code"],
+        "NOT_FOUND"
+    );
+    assert_eq!(
+        cli.json(&["account", "show", "--account", &id])["version"],
+        1,
+        "nothing changed"
+    );
+}

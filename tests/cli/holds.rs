@@ -1,0 +1,159 @@
+//! Holds that nobody settled: listed, settled and released by the operator.
+
+use crate::{cli, document};
+use harness::{CapPolicy, Redis, Seed, SeedAgent, Store};
+use serde_json::{Value, json};
+use shared::domain::id::Kind;
+use shared::domain::money::Nanos;
+use shared::domain::plan::{DEFAULT_PLANS, Plans};
+use shared::store::script::authorize::{AccountView, Authorize, Charge, Outcome};
+use shared::store::script::hold::HoldName;
+use shared::store::script::reap;
+use std::time::Duration;
+
+const ESTIMATE: u64 = 2_000_000_000;
+
+/// Charges a call of 2 USD; its id.
+async fn hold(store: &Store, agent: &SeedAgent, life: Duration) -> String {
+    let name = HoldName {
+        account: agent.account.id.clone(),
+        agent: agent.id.clone(),
+        run: "run-1".to_owned(),
+        allow_id: Kind::Allow.mint(shared::clock::now_ms()).unwrap(),
+    };
+    let (key_id, _) = agent.virtual_key_with_id().await;
+    let plans = Plans::parse(DEFAULT_PLANS).unwrap();
+    let view = AccountView {
+        plan: "startup".to_owned(),
+        ..AccountView::default()
+    };
+    let charge = Charge {
+        estimate: Nanos::new(ESTIMATE).unwrap(),
+        run_named: true,
+        hold_life: life,
+        price_version: "0123456789abcdef",
+        model: "gpt-4o-mini",
+        provider: "openai",
+    };
+    let authorize = Authorize {
+        name: &name,
+        key_id: &key_id,
+        view: &view,
+        plan: plans.get("startup").unwrap(),
+        charge: Some(&charge),
+    };
+    let answer = authorize.run(store).await.unwrap();
+    assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
+    name.allow_id
+}
+
+async fn agent(store: &Store) -> SeedAgent {
+    let agent = Seed::new(store).await.account("startup").await.agent("bot");
+    agent
+        .cap(CapPolicy {
+            enabled: true,
+            ..CapPolicy::default()
+        })
+        .await;
+    agent.provider_key("sk-test").await;
+    agent
+}
+
+fn run(redis: &Redis, args: &[&str], code: i32) -> Value {
+    let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
+    document(&cli(redis).run(&args), code)
+}
+
+#[tokio::test]
+async fn an_open_hold_is_listed_and_settled_once() {
+    let redis = Redis::start();
+    let store = redis.store();
+    let bot = agent(&store).await;
+    let id = hold(&store, &bot, Duration::from_secs(100)).await;
+    for args in [
+        &["holds", "list"][..],
+        &["holds", "list", "--account", &bot.account.id],
+    ] {
+        let list = run(&redis, args, 0);
+        let found = &list["holds"][0];
+        assert_eq!((&list["total"], &found["id"]), (&json!(1), &json!(id)));
+        assert_eq!(
+            (&found["state"], &found["estimateUsd"]),
+            (&json!("open"), &json!(2))
+        );
+        assert_eq!(
+            (&found["agentId"], &found["model"]),
+            (&json!("bot"), &json!("gpt-4o-mini"))
+        );
+    }
+    assert_eq!(bot.counters().await.day_nanos, ESTIMATE);
+    let settled = run(&redis, &["holds", "settle", "--id", &id, "--actual", "0.5"], 0);
+    assert_eq!(
+        (&settled["actualUsd"], &settled["was"]),
+        (&json!(0.5), &json!("open"))
+    );
+    assert_eq!(bot.counters().await.day_nanos, 500_000_000);
+    assert_eq!(
+        run(&redis, &["holds", "settle", "--id", &id, "--actual", "0"], 1)["code"],
+        "NOT_FOUND"
+    );
+    assert_eq!(run(&redis, &["holds", "list"], 0)["total"], 0);
+}
+
+#[tokio::test]
+async fn a_kept_hold_stays_charged_until_it_is_released() {
+    let redis = Redis::start();
+    let store = redis.store();
+    let bot = agent(&store).await;
+    let id = hold(&store, &bot, Duration::ZERO).await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let now = shared::clock::now_ms();
+    let kept = reap::sweep(&store, bot.account.keys.bucket(), now).await.unwrap();
+    assert_eq!(kept.len(), 1);
+    let list = run(&redis, &["holds", "list"], 0);
+    assert_eq!(
+        (&list["holds"][0]["state"], &list["holds"][0]["id"]),
+        (&json!("kept"), &json!(id))
+    );
+    assert_eq!(
+        bot.counters().await.day_nanos,
+        ESTIMATE,
+        "the estimate stays charged"
+    );
+    let account = bot.account.id.as_str();
+    let released = run(
+        &redis,
+        &["holds", "release", "--id", &id, "--account", account],
+        0,
+    );
+    assert_eq!(
+        (&released["actualUsd"], &released["was"]),
+        (&json!(0), &json!("kept"))
+    );
+    assert_eq!(bot.counters().await.day_nanos, 0);
+    assert_eq!(
+        run(&redis, &["holds", "release", "--id", &id], 1)["code"],
+        "NOT_FOUND"
+    );
+}
+
+#[tokio::test]
+async fn lists_are_of_one_account_and_bounded() {
+    let redis = Redis::start();
+    let store = redis.store();
+    let (one, other) = (agent(&store).await, agent(&store).await);
+    for bot in [&one, &one, &other] {
+        hold(&store, bot, Duration::from_secs(100)).await;
+    }
+    assert_eq!(run(&redis, &["holds", "list"], 0)["total"], 3);
+    assert_eq!(
+        run(&redis, &["holds", "list", "--account", &one.account.id], 0)["total"],
+        2
+    );
+    let two = run(&redis, &["holds", "list", "--limit", "2"], 0);
+    assert_eq!((&two["total"], &two["truncated"]), (&json!(2), &json!(true)));
+    assert_eq!(
+        run(&redis, &["holds", "list", "--account", "acct_none"], 1)["code"],
+        "NOT_FOUND"
+    );
+}

@@ -1,0 +1,56 @@
+//! The operator's command line as a script meets it: what it prints, how it exits, what it leaves in the store.
+#![cfg(test)]
+
+mod accounts;
+mod agents;
+mod api_keys;
+mod holds;
+mod master_keys;
+mod output;
+mod prices;
+mod store;
+
+use harness::{Cli, CliOutput, Redis};
+use serde_json::Value;
+
+/// Commands on the store of `redis`.
+fn cli(redis: &Redis) -> Cli {
+    Cli::new(env!("CARGO_BIN_EXE_tollgate-admin"), redis.url())
+}
+
+/// The same, on a store that is initialised.
+fn ready(redis: &Redis) -> Cli {
+    let cli = cli(redis);
+    assert_eq!(cli.json(&["store", "init"])["ok"], true);
+    cli
+}
+
+/// A new account; its id.
+fn account(cli: &Cli) -> String {
+    let made = cli.json(&["account", "create", "--name", "Test", "--plan", "startup"]);
+    made["accountId"].as_str().expect("an id").to_owned()
+}
+
+/// Runs a command with `--json` that must exit with `code`; its document.
+#[track_caller]
+fn refused(cli: &Cli, args: &[&str], code: i32) -> Value {
+    let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
+    document(&cli.run(&args), code)
+}
+
+/// The only document on standard output.
+#[track_caller]
+fn document(output: &CliOutput, code: i32) -> Value {
+    assert_eq!(output.code, Some(code), "{output:?}");
+    assert!(!output.stderr.trim().is_empty() || code == 0, "{output:?}");
+    serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+/// Everything that a durable server has written down, as text.
+fn written(redis: &Redis) -> String {
+    let files = std::fs::read_dir(redis.dir().join("appendonlydir")).expect("the append-only directory");
+    let texts = files.map(|file| std::fs::read(file.expect("a file").path()).expect("its content"));
+    texts
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .collect()
+}

@@ -1,0 +1,97 @@
+//! Imported prices lie over the file's (decisions D32, D65).
+
+use crate::{ready, refused};
+use harness::{Cli, Redis};
+use serde_json::{Value, json};
+
+/// The entry of one model in LiteLLM's format.
+fn entry(input: &str, output: &str) -> Value {
+    let number = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    json!({
+        "litellm_provider": "openai", "mode": "chat", "input_cost_per_token": number(input),
+        "output_cost_per_token": number(output), "supported_endpoints": ["/v1/chat/completions"],
+    })
+}
+
+fn import(cli: &Cli, models: &Value) -> Value {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, models.to_string()).unwrap();
+    cli.json(&["prices", "import", file.path().to_str().unwrap()])
+}
+
+#[test]
+fn an_import_lies_over_the_file_and_over_earlier_ones() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let show = |model: &str| cli.json(&["prices", "show", model])["models"][0].clone();
+    let before = show("gpt-4o-mini");
+    assert_eq!(
+        (&before["source"], &before["known"]),
+        (&json!("file"), &json!(true))
+    );
+    assert_eq!(show("brand-new")["known"], false);
+
+    let first = import(
+        &cli,
+        &json!({ "gpt-4o-mini": entry("1e-06", "2e-06"), "brand-new": entry("3e-06", "4e-06") }),
+    );
+    assert_eq!(first["models"], json!(["brand-new", "gpt-4o-mini"]));
+    let after = show("gpt-4o-mini");
+    assert_eq!(after["source"], "import");
+    assert_eq!(
+        after["prices"]["rates"]["standard"],
+        json!({ "input": "1", "output": "2" })
+    );
+    assert_eq!(
+        after["prices"]["image_tokens"], before["prices"]["image_tokens"],
+        "what no import knows stays"
+    );
+
+    let second = import(&cli, &json!({ "brand-new": entry("5e-06", "6e-06") }));
+    assert_ne!(second["priceVersion"], first["priceVersion"]);
+    assert_eq!(show("brand-new")["prices"]["rates"]["standard"]["input"], "5");
+    assert_eq!(show("gpt-4o-mini")["source"], "import", "an earlier import stays");
+    assert_eq!(show("gpt-4o-mini-2030-01-31")["entry"], "gpt-4o-mini");
+}
+
+#[test]
+fn entries_that_cannot_be_used_are_named() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let models = json!({ "good": entry("1e-06", "2e-06"), "free": entry("0", "0"), "other": { "litellm_provider": "x" } });
+    let answer = import(&cli, &models);
+    assert_eq!(answer["models"], json!(["good"]));
+    let names: Vec<&str> = answer["skipped"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| s["model"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["free", "other"]);
+}
+
+#[test]
+fn the_published_list_is_read() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/litellm-prices.json");
+    let answer = cli.json(&["prices", "import", file]);
+    assert!(!answer["models"].as_array().unwrap().is_empty(), "{answer}");
+}
+
+#[test]
+fn a_file_that_is_no_price_list_changes_nothing() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    for text in ["", "[]", "{", "{}", "{\"x\": {\"litellm_provider\": \"other\"}}"] {
+        std::fs::write(&file, text).unwrap();
+        let answer = refused(&cli, &["prices", "import", path], 2);
+        assert!(
+            answer["error"].as_str().unwrap().starts_with(path),
+            "{text}: {answer}"
+        );
+    }
+    assert_eq!(redis.command::<u64>(&["EXISTS", "tollgate/prices"]), 0);
+}

@@ -1,0 +1,103 @@
+//! The life of the ledger: init, check, accept (decisions D47, D52).
+
+use crate::{account, cli, ready, refused};
+use harness::Redis;
+use shared::store::keys::AccountKeys;
+
+#[test]
+fn nothing_works_on_a_store_without_a_ledger() {
+    let redis = Redis::start();
+    let cli = cli(&redis);
+    for args in [
+        &["account", "list"][..],
+        &["account", "create", "--name", "x", "--plan", "free"],
+        &["api-key", "create", "--account", "acct_1", "--mode", "live"],
+        &["agent", "freeze", "--account", "acct_1", "--agent", "bot"],
+        &["keys", "rotate"],
+        &["prices", "show", "gpt-4o"],
+        &["store", "check"],
+        &["store", "accept"],
+        &["holds", "list"],
+    ] {
+        let answer = refused(&cli, args, 1);
+        assert_eq!(answer["code"], "STORE_NOT_INITIALISED", "{args:?}");
+    }
+    assert_eq!(redis.command::<u64>(&["DBSIZE"]), 0);
+}
+
+#[test]
+fn init_is_done_once() {
+    let redis = Redis::start();
+    let cli = cli(&redis);
+    let first = cli.json(&["store", "init"]);
+    assert_eq!((&first["ok"], &first["created"]), (&true.into(), &true.into()));
+    assert_eq!(first["epoch"].as_str().map(str::len), Some(32));
+    let second = cli.json(&["store", "init"]);
+    assert_eq!(
+        (&second["created"], &second["epoch"]),
+        (&false.into(), &first["epoch"])
+    );
+    let check = cli.json(&["store", "check"]);
+    assert_eq!((&check["ok"], &check["epoch"]), (&true.into(), &first["epoch"]));
+    assert_eq!(check["appendOnly"], false);
+}
+
+#[test]
+fn init_refuses_a_store_that_holds_something() {
+    let redis = Redis::start();
+    redis.command::<String>(&["SET", "somebody", "else"]);
+    assert_eq!(
+        refused(&cli(&redis), &["store", "init"], 1)["code"],
+        "STORE_UNFIT"
+    );
+    assert_eq!(redis.command::<u64>(&["DBSIZE"]), 1);
+}
+
+#[test]
+fn a_store_that_evicts_is_unfit() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    redis.command::<String>(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    let answer = refused(&cli, &["store", "check"], 1);
+    assert!(
+        answer["error"].as_str().unwrap().contains("allkeys-lru"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn accept_raises_generation_and_version_and_is_audited() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let (one, other) = (account(&cli), account(&cli));
+    let state = |id: &str| {
+        let shown = cli.json(&["account", "show", "--account", id]);
+        (
+            shown["generation"].as_u64().unwrap(),
+            shown["version"].as_u64().unwrap(),
+        )
+    };
+    let before = state(&one);
+    assert_eq!(cli.json(&["store", "accept", "--account", &one])["accepted"], 1);
+    let after = state(&one);
+    assert!(
+        after.0 > before.0 && after.1 == before.1 + 1,
+        "{before:?} {after:?}"
+    );
+    assert!(after.0 > 1_700_000_000_000, "the clock is in it: {after:?}");
+    assert_eq!(state(&other), (1, 1), "the other account is untouched");
+
+    assert_eq!(cli.json(&["store", "accept"])["accepted"], 2);
+    assert!(state(&one).0 > after.0);
+    let audit = AccountKeys::of(&one).audit(shared::domain::mode::Mode::Live);
+    let entries: Vec<String> = redis.command(&["LRANGE", &audit, "0", "-1"]);
+    let accepted = entries
+        .iter()
+        .filter(|entry| entry.contains("\"store.accepted\""))
+        .count();
+    assert_eq!((entries.len(), accepted), (3, 2), "{entries:?}");
+    assert_eq!(
+        refused(&cli, &["store", "accept", "--account", "acct_none"], 1)["code"],
+        "NOT_FOUND"
+    );
+}

@@ -1,0 +1,158 @@
+//! Many calls at once over two edges: exactly as many are approved as the limit has room for, to the nano.
+
+use super::stage::{Actor, Stage, ask, cap, open_cap};
+use harness::{Caller, CapPolicy, Edge};
+use std::collections::HashMap;
+
+/// The estimate of each call; the provider reports no usage, so it stays charged.
+const ESTIMATE: u64 = 1_000_000;
+
+struct Crowd {
+    stage: Stage,
+    other: Edge,
+}
+
+/// How often each reason was given; `approved` is one of them.
+type Tally = HashMap<String, usize>;
+
+impl Crowd {
+    async fn new() -> Self {
+        let stage = Stage::alone().await;
+        stage.estimates_stay();
+        let other = stage.another_edge();
+        Self { stage, other }
+    }
+
+    fn callers(&self, actor: &Actor) -> [Caller; 2] {
+        [actor.caller.clone(), self.other.caller(&actor.key)]
+    }
+
+    /// `count` calls at once, alternating between the edges.
+    async fn rush(&self, callers: &[Caller], count: usize, run: Option<&str>) -> Tally {
+        let calls = (0..count).map(|number| {
+            let (caller, run) = (callers[number % callers.len()].clone(), run.map(str::to_owned));
+            tokio::spawn(async move {
+                let headers: Vec<_> = run.iter().map(|run| ("x-service-run-id", run.as_str())).collect();
+                caller.chat_with(&headers, ask(ESTIMATE)).await
+            })
+        });
+        let calls: Vec<_> = calls.collect();
+        let mut tally = Tally::new();
+        for call in calls {
+            let reply = call.await.expect("an answer");
+            let word = match reply.status {
+                200 => "approved",
+                _ => reply.header("x-service-reason").unwrap_or("no reason"),
+            };
+            *tally.entry(word.to_owned()).or_default() += 1;
+        }
+        tally
+    }
+}
+
+/// Exactly `room` approvals of `count`, the others denied for `reason`; the provider saw the approved ones only.
+async fn exactly(crowd: &Crowd, actor: &Actor, count: usize, room: usize, reason: &str, run: Option<&str>) {
+    let before = crowd.stage.upstream.arrived();
+    let tally = crowd.rush(&crowd.callers(actor), count, run).await;
+    let expected = Tally::from([("approved".to_owned(), room), (reason.to_owned(), count - room)]);
+    assert_eq!(tally, expected, "{reason}");
+    assert_eq!(crowd.stage.upstream.arrived() - before, room, "{reason}");
+    let charged = actor.agent.counters().await.day_nanos;
+    assert_eq!(charged, room as u64 * ESTIMATE, "{reason}: the limit is used up to the nano, and not passed");
+    assert_eq!(actor.agent.open_holds().await, 0, "{reason}");
+}
+
+fn limit_for(room: usize, slack: u64) -> Option<u64> {
+    Some(room as u64 * ESTIMATE + slack)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_hundred_calls_share_a_daily_cap() {
+    let crowd = Crowd::new().await;
+    let actor = crowd.stage.actor("enterprise", cap(None, limit_for(137, 0), None)).await;
+    exactly(&crowd, &actor, 500, 137, "daily_limit", None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_hundred_calls_share_a_monthly_cap() {
+    let crowd = Crowd::new().await;
+    // A rest that is too small for one more call stays unused.
+    let actor = crowd.stage.actor("enterprise", cap(None, None, limit_for(41, ESTIMATE - 1))).await;
+    exactly(&crowd, &actor, 500, 41, "monthly_limit", None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_hundred_calls_share_a_run() {
+    let crowd = Crowd::new().await;
+    let actor = crowd.stage.actor("enterprise", cap(limit_for(73, 0), None, None)).await;
+    exactly(&crowd, &actor, 500, 73, "per_run_limit", Some("the-run")).await;
+    assert_eq!(actor.agent.run_spent("the-run").await, limit_for(73, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_hundred_calls_share_the_plan_s_tracked_usd() {
+    let crowd = Crowd::new().await;
+    let actor = crowd.stage.actor("startup", open_cap()).await;
+    crowd.stage.set_tracked(&actor.agent, 5_000_000_000_000 - 29 * ESTIMATE);
+    exactly(&crowd, &actor, 500, 29, "plan_limit", None).await;
+    assert_eq!(actor.agent.counters().await.tracked_nanos, 5_000_000_000_000);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rate_is_counted_exactly_across_edges() {
+    let crowd = Crowd::new().await;
+    let actor = crowd.stage.actor("builder", open_cap()).await;
+    exactly(&crowd, &actor, 300, 120, "rate_limited", None).await;
+}
+
+/// Ten agents at once, three places left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_agents_race_for_the_plan_s_places() {
+    let crowd = Crowd::new().await;
+    let account = crowd.stage.seed.account("builder").await;
+    let mut callers = Vec::new();
+    for number in 0..10 {
+        let actor = crowd.stage.equip(account.agent(&format!("bot-{number}")), open_cap()).await;
+        callers.extend(crowd.callers(&actor));
+    }
+    let any = account.agent("bot-0");
+    crowd.stage.set_slots(&any, 7);
+    let tally = crowd.rush(&callers, 200, None).await;
+    // Each agent makes 20 calls, all of them approved or none.
+    let expected = Tally::from([("approved".to_owned(), 60), ("plan_agent_limit".to_owned(), 140)]);
+    assert_eq!(tally, expected);
+    assert_eq!(any.counters().await.slots, 10);
+}
+
+/// Estimates of odd sizes against three caps at once: the sum of what was approved never passes any of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mixed_estimates_never_pass_a_cap() {
+    let crowd = Crowd::new().await;
+    let policy: CapPolicy = cap(Some(3_000_017), Some(5_000_011), Some(4_000_037));
+    let actor = crowd.stage.actor("enterprise", policy).await;
+    let callers = crowd.callers(&actor);
+    let calls: Vec<_> = (0..400_u64)
+        .map(|number| {
+            let caller = callers[number as usize % 2].clone();
+            tokio::spawn(async move {
+                let (run, estimate) = (format!("run-{}", number % 2), 7_919 + number * 104_729 % 50_000);
+                let reply = caller.chat_with(&[("x-service-run-id", &run)], ask(estimate)).await;
+                (reply.status == 200).then_some((number % 2, estimate))
+            })
+        })
+        .collect();
+    let mut approved = [0, 0];
+    for call in calls {
+        if let Some((run, estimate)) = call.await.expect("an answer") {
+            approved[run as usize] += estimate;
+        }
+    }
+    let counters = actor.agent.counters().await;
+    let sum = approved[0] + approved[1];
+    assert_eq!([counters.day_nanos, counters.month_nanos, counters.tracked_nanos], [sum; 3]);
+    assert!(sum <= 4_000_037 && sum > 4_000_037 - 58_000, "{sum}: the monthly cap is used as far as calls fit");
+    for (run, spent) in approved.iter().enumerate() {
+        assert_eq!(actor.agent.run_spent(&format!("run-{run}")).await, Some(*spent));
+        assert!(*spent <= 3_000_017, "run {run}: {spent}");
+    }
+}

@@ -1,0 +1,137 @@
+//! Every denial: exact status, headers and body, nothing sent to the provider, nothing charged.
+
+use super::shape::{DENIALS, denied};
+use super::stage::{Actor, Stage, ask, cap, open_cap};
+use harness::{CapPolicy, Reply};
+use serde_json::json;
+
+/// The estimate of the calls here.
+const ESTIMATE: u64 = 1000;
+/// The tracked USD of the free plan, in nanos.
+const FREE_TRACKED: u64 = 50_000_000_000;
+
+/// An agent whose next call is denied for `reason`.
+async fn provoke(stage: &Stage, reason: &str) -> Actor {
+    let below = Some(ESTIMATE - 1);
+    let policy = match reason {
+        "per_run_limit" => cap(below, None, None),
+        "daily_limit" => cap(None, below, None),
+        "monthly_limit" => cap(None, None, below),
+        "cap_disabled" => CapPolicy::default(),
+        _ => open_cap(),
+    };
+    let account = stage.seed.account("free").await;
+    if reason == "plan_key_limit" {
+        account.agent("older").virtual_key().await;
+    }
+    let agent = account.agent("bot");
+    agent.cap(policy).await;
+    if reason != "no_provider_key" {
+        agent.provider_key("sk-test-provider-key").await;
+    }
+    let (key_id, key) = agent.virtual_key_with_id().await;
+    match reason {
+        "plan_limit" => stage.set_tracked(&agent, FREE_TRACKED - ESTIMATE + 1),
+        "plan_agent_limit" => stage.set_slots(&agent, 1),
+        "frozen" => agent.frozen(true).await,
+        "service_unavailable" => agent.provider_key_sealed("pk_broken", "not sealed by anyone").await,
+        "rate_limited" => {
+            let rate = account.keys.rate(&key_id);
+            let _: String = stage.redis.command(&["SET", &rate, "10", "PX", "60000"]);
+        }
+        _ => {}
+    }
+    let caller = stage.edge.caller(&key);
+    Actor { agent, key_id, key, caller }
+}
+
+/// Day, month and tracked USD.
+async fn charged(actor: &Actor) -> (u64, u64, u64) {
+    let counters = actor.agent.counters().await;
+    (counters.day_nanos, counters.month_nanos, counters.tracked_nanos)
+}
+
+#[tokio::test]
+async fn every_denial_has_its_status_headers_and_body() {
+    let stage = Stage::new().await;
+    for (reason, ..) in DENIALS {
+        let actor = provoke(&stage, reason).await;
+        let before = charged(&actor).await;
+        let reply = actor.caller.chat_with(&[("X-Service-Run-Id", "run-1")], ask(ESTIMATE)).await;
+        denied(&reply, reason);
+        let (day, month, tracked) = charged(&actor).await;
+        assert_eq!((day, month, tracked), before, "{reason} charges nothing");
+        assert_eq!(actor.agent.run_spent("run-1").await.unwrap_or(0), 0, "{reason}");
+    }
+    assert_eq!(stage.upstream.arrived(), 0, "nothing is sent on a denial");
+    assert_eq!(stage.upstream.connections(), 0);
+}
+
+#[tokio::test]
+async fn plan_denials_name_the_plan_the_limit_and_the_way_up() {
+    let stage = Stage::with(|options| options.env("TOLLGATE_ADMIN__PUBLIC_URL", "https://console.test")).await;
+    for (reason, limit) in [("plan_key_limit", "1"), ("plan_agent_limit", "1"), ("plan_limit", "50")] {
+        let reply = provoke(&stage, reason).await.caller.chat(ask(ESTIMATE)).await;
+        denied(&reply, reason);
+        let body = reply.json();
+        let shown = json!([body["plan"], body["limit"], body["upgradeTo"], body["upgradeUrl"]]);
+        assert_eq!(shown, json!(["free", limit, "builder", "https://console.test/plan?to=builder"]));
+    }
+}
+
+#[tokio::test]
+async fn every_decision_has_an_id_of_its_own() {
+    let stage = Stage::new().await;
+    let actor = provoke(&stage, "frozen").await;
+    let mut ids = std::collections::HashSet::new();
+    for _ in 0..5 {
+        let reply: Reply = actor.caller.chat(ask(1)).await;
+        assert!(ids.insert(reply.json()["id"].as_str().expect("an id").to_owned()), "{reply:?}");
+    }
+}
+
+/// Specification §4.4 "Fail closed": a failed plan lookup and a stored key that cannot be decrypted are a 503, and what
+/// was charged for the latter is given back.
+#[tokio::test]
+async fn what_cannot_be_decided_is_denied() {
+    let stage = Stage::new().await;
+    for plan in ["no-such-plan", ""] {
+        let actor = stage.actor("free", open_cap()).await;
+        actor.agent.account.set_plan(plan).await;
+        for _ in 0..2 {
+            denied(&actor.caller.chat(ask(ESTIMATE)).await, "service_unavailable");
+        }
+        assert_eq!(actor.agent.counters().await.tracked_nanos, 0, "plan {plan:?}");
+    }
+    let actor = stage.actor("free", open_cap()).await;
+    let stolen = stage.actor("free", open_cap()).await;
+    let record = stolen.agent.account.keys.agent(shared::domain::mode::Mode::Live, "bot");
+    let sealed: Vec<String> = stage.redis.command(&["HMGET", &record, "pk_id:openai", "pk_sealed:openai"]);
+    for (what, id, form) in [
+        ("nonsense", "pk_1", "x"),
+        ("another account's", sealed[0].as_str(), sealed[1].as_str()),
+    ] {
+        actor.agent.provider_key_sealed(id, form).await;
+        denied(&actor.caller.chat(ask(ESTIMATE)).await, "service_unavailable");
+        let counters = actor.agent.counters().await;
+        assert_eq!((counters.day_nanos, counters.tracked_nanos), (0, 0), "{what}");
+    }
+    assert_eq!(stage.upstream.arrived(), 0);
+}
+
+/// The largest call that a body can ask for is computed exactly.
+#[tokio::test]
+async fn the_largest_call_is_estimated_exactly() {
+    let stage = Stage::new().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let body = json!({
+        "model": "sound", "max_tokens": 10_000_000, "n": 128, "modalities": ["text", "audio"],
+        "messages": [{ "role": "user", "content": "x" }],
+    });
+    // 128 × 10,000,000 tokens at 80 USD per million are 102,400 USD, and one token of prompt 2,000 nanos.
+    let reply = actor.caller.chat(body.clone()).await;
+    assert_eq!(super::stage::amounts(&reply).0, 102_400_000_002_000, "{reply:?}");
+    let limited = stage.actor("enterprise", cap(None, Some(102_400_000_001_999), None)).await;
+    denied(&limited.caller.chat(body).await, "daily_limit");
+    assert_eq!(stage.upstream.arrived(), 1);
+}

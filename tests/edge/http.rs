@@ -1,0 +1,204 @@
+//! The edge as an HTTP server: health, models, odd but valid requests, and requests that are none.
+
+use super::shape::{approved, every_answer, refused};
+use super::stage::{SOON, Stage, ask, open_cap};
+use harness::{RawClient, Redis};
+use serde_json::json;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Long enough to see that nothing comes.
+const A_WHILE: Duration = Duration::from_millis(300);
+
+#[tokio::test]
+async fn health_says_whether_calls_can_be_decided() {
+    let redis = Arc::new(Redis::start());
+    let stage = Stage::on(redis, |options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "300")).await;
+    let anyone = stage.edge.caller("");
+    let check = async |status: u16, word: &str| {
+        let reply = anyone.get("/v1/health").await;
+        assert_eq!(reply.status, status, "{reply:?}");
+        every_answer(&reply);
+        let mut body = reply.json();
+        let latency = body["latencyMs"].take();
+        assert!(latency.as_f64().is_some_and(|ms| ms >= 0.0), "{reply:?}");
+        let decisions = if status == 200 { "available" } else { "unavailable" };
+        let expected = json!({
+            "status": word, "failClosed": true, "decisions": decisions, "streaming": false, "upstream": "127.0.0.1",
+            "endpoints": ["/v1/chat/completions", "/v1/models", "/v1/health"], "latencyMs": null,
+        });
+        assert_eq!(body, expected);
+    };
+    check(200, "ok").await;
+    stage.redis.pause();
+    check(503, "degraded").await;
+    stage.redis.resume();
+    harness::eventually("health", SOON, async || {
+        (anyone.get("/v1/health").await.status == 200).then_some(())
+    })
+    .await;
+    check(200, "ok").await;
+    stage.redis.kill9();
+    check(503, "degraded").await;
+    assert_eq!(stage.upstream.arrived(), 0);
+}
+
+#[tokio::test]
+async fn models_lists_what_has_a_price() {
+    let stage = Stage::new().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let reply = actor.caller.get("/v1/models").await;
+    assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/json")), "{reply:?}");
+    every_answer(&reply);
+    let body = reply.json();
+    assert_eq!(body["object"], "list");
+    let models = body["data"].as_array().expect("a list");
+    for model in models {
+        let fields: HashSet<&str> = model.as_object().expect("an object").keys().map(String::as_str).collect();
+        assert_eq!(fields, HashSet::from(["id", "object", "created", "owned_by"]));
+        assert_eq!((&model["object"], &model["owned_by"]), (&json!("model"), &json!("openai")));
+        assert!(model["created"].is_u64());
+    }
+    let ids: HashSet<&str> = models.iter().filter_map(|model| model["id"].as_str()).collect();
+    assert_eq!(ids.len(), models.len(), "no name twice");
+    for name in ["nano", "plain", "sound", "search", "seek", "grain"] {
+        assert!(ids.contains(name), "{name} in {ids:?}");
+    }
+    refused(&stage.edge.caller("").get("/v1/models").await, 401, "invalid_api_key");
+    assert_eq!(actor.agent.counters().await.tracked_nanos, 0, "the list costs nothing");
+}
+
+#[tokio::test]
+async fn a_connection_is_kept_and_pipelining_is_safe() {
+    let stage = Stage::new().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let body = ask(100).to_string();
+    let mut raw = RawClient::connect(stage.edge.addr()).await;
+    for round in 0..5 {
+        assert!(raw.send_chat(&actor.key, "", body.as_bytes()).await, "round {round}");
+        let reply = raw.reply(SOON).await.expect("an answer");
+        assert_eq!((reply.status, reply.header("connection")), (200, Some("keep-alive")));
+        // Also after an answer that is no approval.
+        raw.send("GET /v1/nowhere HTTP/1.1\r\nHost: edge\r\n\r\n").await;
+        assert_eq!(raw.reply(SOON).await.expect("an answer").status, 404);
+    }
+    assert_eq!(stage.upstream.arrived(), 5);
+    assert_eq!(stage.upstream.connections(), 1, "the connection to the provider is kept as well");
+
+    let mut raw = RawClient::connect(stage.edge.addr()).await;
+    raw.send_chat(&actor.key, "Connection: close\r\n", body.as_bytes()).await;
+    assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
+    assert!(raw.closed(SOON).await, "closed when asked to");
+
+    // Three requests in one write: each is answered in order, or the connection ends; none is answered wrongly.
+    let mut raw = RawClient::connect(stage.edge.addr()).await;
+    let head = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: edge\r\n\r\n");
+    raw.send([head("/v1/health"), head("/a"), head("/v1/health")].concat()).await;
+    for expected in [200, 404, 200] {
+        let Some(reply) = raw.reply(SOON).await else { break };
+        assert_eq!(reply.status, expected, "{reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_caller_that_waits_to_be_asked_for_its_body_is_asked() {
+    let stage = Stage::new().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let body = ask(100).to_string();
+    let head = |key: &str, length: usize| {
+        format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {key}\r\nExpect: 100-continue\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        )
+    };
+    let mut raw = RawClient::connect(stage.edge.addr()).await;
+    raw.send(head(&actor.key, body.len())).await;
+    assert_eq!(raw.reply(SOON).await.expect("an interim answer").status, 100);
+    raw.send(&body).await;
+    assert_eq!(raw.reply(SOON).await.expect("the answer").status, 200);
+    let sent = stage.upstream.requests().pop().expect("a request");
+    assert_eq!(sent.header("expect"), None);
+    // A key that is wrong, or a body that is too long, is refused before the body is asked for.
+    for (key, length, status) in [("vk_live_x", body.len(), 401), (actor.key.as_str(), 1 << 30, 413)] {
+        let mut raw = RawClient::connect(stage.edge.addr()).await;
+        raw.send(head(key, length)).await;
+        assert_eq!(raw.reply(SOON).await.expect("an answer").status, status);
+    }
+    assert_eq!(stage.upstream.arrived(), 1);
+}
+
+#[tokio::test]
+async fn odd_but_valid_requests_are_understood() {
+    let stage = Stage::new().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let body = ask(100).to_string();
+    let rest = |target: &str, version: &str, headers: &str| {
+        format!(
+            "POST {target} HTTP/{version}\r\n{headers}aUtHoRiZaTiOn:   bearer {}  \r\nCONTENT-TYPE: APPLICATION/json;charset=UTF-8\r\n\
+             content-length: {}\r\n\r\n{body}",
+            actor.key,
+            body.len()
+        )
+    };
+    for (what, target, version, headers) in [
+        ("a query", "/v1/chat/completions?api-version=1", "1.1", "Host: edge\r\n"),
+        ("the absolute form", "http://edge/v1/chat/completions", "1.1", "Host: edge\r\n"),
+        ("HTTP/1.0", "/v1/chat/completions", "1.0", ""),
+        ("another host", "/v1/chat/completions", "1.1", "Host: whatever.test:99\r\n"),
+    ] {
+        let mut raw = RawClient::connect(stage.edge.addr()).await;
+        raw.send(rest(target, version, headers)).await;
+        let reply = raw.reply(SOON).await.unwrap_or_else(|| panic!("{what}: no answer"));
+        assert_eq!(reply.status, 200, "{what}: {reply:?}");
+        let sent = stage.upstream.requests().pop().expect("a request");
+        assert_eq!((sent.path.as_str(), sent.body == body.as_bytes()), ("/v1/chat/completions", true), "{what}");
+        assert_eq!(sent.header("host"), Some(stage.upstream.addr().to_string().as_str()), "{what}");
+    }
+}
+
+/// What is not HTTP, or could be read in two ways, is refused and never forwarded.
+#[tokio::test]
+async fn ill_formed_requests_are_never_forwarded() {
+    let stage = Stage::new().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let body = ask(100).to_string();
+    let length = body.len();
+    let chat = |headers: &str, body: &str| {
+        format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\n{headers}\r\n{body}",
+            actor.key
+        )
+    };
+    let chunked = format!("{length:x}\r\n{body}\r\n0\r\n\r\n");
+    for (what, request) in [
+        ("no HTTP", "hello\r\n\r\n".to_owned()),
+        ("TLS on a plain port", "\u{16}\u{3}\u{1}\0\u{5}hello\r\n\r\n".to_owned()),
+        ("two lengths", chat(&format!("Content-Length: {length}\r\nContent-Length: 1\r\n"), &body)),
+        ("a length that is no number", chat("Content-Length: +5\r\n", &body)),
+        ("an unknown transfer coding", chat("Transfer-Encoding: gzip, chunked\r\n", &chunked)),
+        ("chunks of nonsense", chat("Transfer-Encoding: chunked\r\n", "zz\r\nx\r\n0\r\n\r\n")),
+        ("a space before the colon", chat(&format!("Content-Length : {length}\r\n"), &body)),
+        ("a folded header", chat(&format!("X-A: b\r\n c\r\nContent-Length: {length}\r\n"), &body)),
+    ] {
+        let mut raw = RawClient::connect(stage.edge.addr()).await;
+        raw.send(&request).await;
+        let t = std::time::Instant::now();
+        let reply = raw.reply(SOON).await;
+        println!("{what}: {:?} {:?}", t.elapsed(), reply.as_ref().map(|r| r.status));
+        let status = reply.as_ref().map(|reply| reply.status);
+        assert!(status.is_none_or(|status| (400..500).contains(&status)), "{what}: {reply:?}");
+        assert_eq!(stage.upstream.arrived(), 0, "{what} was forwarded");
+    }
+    // A body that breaks off, with the caller gone or waiting.
+    let mut raw = RawClient::connect(stage.edge.addr()).await;
+    raw.send(chat(&format!("Content-Length: {length}\r\n"), &body[..length - 1])).await;
+    raw.finish().await;
+    let reply = raw.reply(SOON).await;
+    assert!(reply.is_none_or(|reply| reply.status == 408), "a body that breaks off");
+    tokio::time::sleep(A_WHILE).await;
+    assert_eq!(stage.upstream.arrived(), 0);
+    assert_eq!(actor.agent.counters().await.day_nanos, 0);
+    approved(&actor.caller.chat(ask(100)).await);
+}

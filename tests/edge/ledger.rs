@@ -1,0 +1,233 @@
+//! What stays charged after an approved call (specification "Proxy spend ledger", decisions D33 to D36, D46, D51, D64).
+
+use super::shape::{approved, denied, refused};
+use super::stage::{SOON, Stage, amounts, ask, cap, open_cap, options};
+use harness::{Answer, RawClient, Redis, Reply, eventually};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+const ESTIMATE: u64 = 100;
+/// The cost of the usage 9 + 12.
+const ACTUAL: u64 = 12;
+
+/// One call of a new agent, whose whole charge must then be `charged`.
+async fn one_call(stage: &Stage, what: &str, answer: &Answer, charged: u64) -> Reply {
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let (before, answer) = (stage.upstream.arrived(), answer.clone());
+    stage.upstream.set(move |_| answer.clone());
+    let reply = actor.caller.chat_with(&[("x-service-run-id", "r")], ask(ESTIMATE)).await;
+    let allow_id = approved(&reply);
+    assert!(allow_id.starts_with("allow_"), "{what}");
+    assert_eq!(amounts(&reply).0, ESTIMATE, "{what}");
+    let counters = actor.agent.counters().await;
+    assert_eq!([counters.day_nanos, counters.month_nanos, counters.tracked_nanos], [charged; 3], "{what}: {reply:?}");
+    assert_eq!(actor.agent.run_spent("r").await, Some(charged), "{what}");
+    assert_eq!(actor.agent.open_holds().await, 0, "{what}: nothing is left open");
+    assert_eq!(stage.upstream.arrived(), before + 1, "{what}: exactly one upstream request");
+    reply
+}
+
+#[tokio::test]
+async fn the_provider_s_status_decides_what_stays_charged() {
+    let stage = Stage::alone().await;
+    let chat = |status: u16| {
+        let usage = serde_json::json!({ "usage": { "prompt_tokens": 9, "completion_tokens": 12 } });
+        Answer::json(status, usage)
+    };
+    for status in [200, 201, 202, 299] {
+        let reply = one_call(&stage, "a success with usage", &chat(status), ACTUAL).await;
+        assert_eq!((reply.status, amounts(&reply).1, reply.header("x-should-retry")), (status, Some(ACTUAL), None));
+    }
+    let reply = one_call(&stage, "a success without", &Answer::chat_with_usage(Value::Null), ESTIMATE).await;
+    assert_eq!((reply.status, amounts(&reply).1, reply.header("x-should-retry")), (200, None, None));
+    for status in [204, 205] {
+        let reply = one_call(&stage, "nothing to tell", &Answer::bytes(status, ""), ESTIMATE).await;
+        assert_eq!((reply.status, reply.body.len()), (status, 0));
+    }
+    // Even with usage in it, an error is one.
+    for status in [400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 451, 499] {
+        let reply = one_call(&stage, "a refusal is released", &chat(status), 0).await;
+        assert_eq!((reply.status, amounts(&reply).1, reply.header("x-should-retry")), (status, None, None));
+        assert_eq!(reply.json()["usage"]["prompt_tokens"], 9, "the body is passed on");
+    }
+    for status in [300, 301, 302, 303, 307, 308, 304, 500, 501, 502, 503, 504, 529, 599] {
+        let answer = chat(status).header("Location", &format!("http://{}/elsewhere", stage.upstream.addr()));
+        let reply = one_call(&stage, "a failure stays charged", &answer, ESTIMATE).await;
+        assert_eq!((reply.status, amounts(&reply).1, reply.header("x-should-retry")), (status, None, Some("false")));
+    }
+    for (status, kept) in [(429, Some("true")), (500, Some("false"))] {
+        let answer = chat(status).header("x-should-retry", "true");
+        let reply = one_call(&stage, "the provider asks for a retry", &answer, if status < 500 { 0 } else { ESTIMATE }).await;
+        assert_eq!(reply.header("x-should-retry"), kept, "only a kept charge overrules the provider");
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_breaks_off_is_a_502_and_stays_charged() {
+    let stage = Stage::alone().await;
+    for (what, answer) in [
+        ("a reset", Answer::reset()),
+        ("no HTTP", Answer::raw("hello\r\n\r\n")),
+        ("half a head", Answer::raw("HTTP/1.1 200 OK\r\nContent-Le")),
+        ("closed without a word", Answer::raw("")),
+        ("a reset in the head", Answer::chat(9, 12).reset_after(20)),
+        ("a reset in the body", Answer::chat(9, 12).reset_after(120)),
+        ("a truncated body", Answer::chat(9, 12).truncated(10)),
+        ("a broken chunk", Answer::raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")),
+        ("chunks without end", Answer::raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")),
+        ("another protocol", Answer::raw("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")),
+    ] {
+        let reply = one_call(&stage, what, &answer, ESTIMATE).await;
+        refused(&reply, 502, "upstream_unreachable");
+        assert_eq!((amounts(&reply).1, reply.header("x-should-retry")), (None, Some("false")), "{what}");
+    }
+    // Nobody listens at all.
+    let actor = stage.actor("enterprise", open_cap()).await;
+    stage.upstream.stop();
+    let reply = actor.caller.chat(ask(ESTIMATE)).await;
+    refused(&reply, 502, "upstream_unreachable");
+    approved(&reply);
+    assert_eq!(reply.header("x-should-retry"), Some("false"));
+    assert_eq!(actor.agent.counters().await.day_nanos, ESTIMATE);
+}
+
+#[tokio::test]
+async fn a_provider_that_takes_too_long_is_a_504_and_stays_charged() {
+    let redis = Arc::new(Redis::start());
+    let stage = Stage::on(redis, |options| options.env("TOLLGATE_UPSTREAM__TIMEOUT_MS", "400")).await;
+    for (what, answer) in [
+        ("silence", Answer::hang()),
+        ("silence in the head", Answer::chat(9, 12).stall_after(20)),
+        ("silence in the body", Answer::chat(9, 12).stall_after(120)),
+        // The limit is for the whole call, however lively it is.
+        ("dripping", Answer::chat(9, 12).trickle(10, Duration::from_millis(50))),
+    ] {
+        let reply = one_call(&stage, what, &answer, ESTIMATE).await;
+        refused(&reply, 504, "upstream_timeout");
+        assert_eq!((amounts(&reply).1, reply.header("x-should-retry")), (None, Some("false")), "{what}");
+    }
+}
+
+/// An error is passed through with its status; echoed key fragments are removed first.
+#[tokio::test]
+async fn keys_are_removed_from_the_provider_s_errors() {
+    let stage = Stage::alone().await;
+    let message = "Incorrect API key provided: sk-test-****-key. You can find your key (sk-proj-Ab_9.x) in the console.";
+    let clean = "Incorrect API key provided: [redacted] You can find your key ([redacted]) in the console.";
+    let plain = Answer::error(401, "invalid_api_key", message);
+    for (what, answer) in [
+        ("as it is", plain.clone()),
+        ("in chunks that cut through it", plain.clone().chunked(5)),
+        ("compressed", plain.gzip()),
+    ] {
+        let reply = one_call(&stage, what, &answer.header("X-Debug", "key=sk-abc"), 0).await;
+        assert_eq!((reply.status, reply.error_code().as_str()), (401, "invalid_api_key"), "{what}");
+        assert_eq!(reply.json()["error"]["message"], clean, "{what}");
+        assert_eq!(reply.header("x-debug"), Some("key=[redacted]"), "{what}");
+        assert!(!reply.text().contains("sk-"), "{what}");
+    }
+    for status in [302, 500] {
+        let reply = one_call(&stage, "other failures", &Answer::error(status, "x", message), ESTIMATE).await;
+        assert_eq!(reply.json()["error"]["message"], clean);
+    }
+    // A completion is the provider's word for word, whatever it says.
+    let said = Answer::json(200, serde_json::json!({ "content": "a key starts with sk-abc" }));
+    let reply = one_call(&stage, "a completion", &said, ESTIMATE).await;
+    assert_eq!(reply.json()["content"], "a key starts with sk-abc");
+}
+
+/// The settlement is done before the answer ends: the next call, on whichever edge, has the room that it left.
+#[tokio::test]
+async fn the_next_call_sees_the_settlement() {
+    let stage = Stage::new().await;
+    let other = stage.another_edge();
+    // Room for what ten calls cost, and one more estimate: every call needs all that the ones before have left.
+    let actor = stage.actor("enterprise", cap(None, Some(9 * ACTUAL + ESTIMATE), None)).await;
+    let edges = [actor.caller.clone(), other.caller(&actor.key)];
+    for round in 0..10 {
+        let reply = edges[round % 2].chat(ask(ESTIMATE)).await;
+        assert_eq!(reply.status, 200, "call {round}: {reply:?}");
+    }
+    denied(&actor.caller.chat(ask(ESTIMATE)).await, "daily_limit");
+    assert_eq!(actor.agent.counters().await.day_nanos, 10 * ACTUAL);
+}
+
+/// A caller who hangs up does not stop the settlement (decision D36).
+#[tokio::test]
+async fn a_caller_who_hangs_up_pays_what_it_cost() {
+    let stage = Stage::alone().await;
+    for reset in [true, false] {
+        let actor = stage.actor("enterprise", open_cap()).await;
+        let gate = Arc::new(Notify::new());
+        let (answer, arrived) = (Answer::chat(9, 12).wait_for(&gate), stage.upstream.arrived());
+        stage.upstream.set(move |_| answer.clone());
+        let mut raw = RawClient::connect(stage.edge.addr()).await;
+        raw.send_chat(&actor.key, "", ask(ESTIMATE).to_string().as_bytes()).await;
+        stage.upstream.wait_for(arrived + 1, SOON).await;
+        assert_eq!(actor.agent.counters().await.day_nanos, ESTIMATE, "the estimate is charged before the call");
+        if reset {
+            raw.reset();
+        } else {
+            drop(raw);
+        }
+        gate.notify_one();
+        eventually("the settlement", SOON, async || {
+            (actor.agent.counters().await.day_nanos == ACTUAL).then_some(())
+        })
+        .await;
+        assert_eq!(actor.agent.open_holds().await, 0);
+        assert_eq!(stage.upstream.arrived(), arrived + 1);
+    }
+}
+
+/// When the store is gone by the time of the settlement, the answer goes out all the same, and the ledger follows later.
+#[tokio::test]
+async fn a_settlement_waits_for_the_store() {
+    let redis = Arc::new(Redis::start());
+    let stage = Stage::on(redis, |options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "300")).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let gate = Arc::new(Notify::new());
+    let answer = Answer::chat(9, 12).wait_for(&gate);
+    stage.upstream.set(move |_| answer.clone());
+    let caller = actor.caller.clone();
+    let call = tokio::spawn(async move { caller.chat(ask(ESTIMATE)).await });
+    stage.upstream.wait_for(1, SOON).await;
+    stage.redis.pause();
+    gate.notify_one();
+    let reply = call.await.expect("an answer");
+    assert_eq!((reply.status, amounts(&reply).1), (200, Some(ACTUAL)));
+    denied(&actor.caller.chat(ask(ESTIMATE)).await, "service_unavailable");
+    stage.redis.resume();
+    eventually("the settlement", SOON, async || {
+        let counters = actor.agent.counters().await;
+        (counters.day_nanos == ACTUAL && actor.agent.open_holds().await == 0).then_some(())
+    })
+    .await;
+    assert_eq!(stage.upstream.arrived(), 1);
+}
+
+/// A hold names what is needed to recompute its charge later (decision D48): the version of the price table, and the model.
+#[tokio::test]
+async fn an_open_hold_records_the_prices_behind_it() {
+    let stage = Stage::alone().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let gate = Arc::new(Notify::new());
+    let answer = Answer::chat(9, 12).wait_for(&gate);
+    stage.upstream.set(move |_| answer.clone());
+    let caller = actor.caller.clone();
+    let call = tokio::spawn(async move { caller.chat(ask(ESTIMATE)).await });
+    stage.upstream.wait_for(1, SOON).await;
+    let bucket = actor.agent.account.keys.bucket();
+    let open: Vec<String> = stage.redis.command(&["ZRANGE", &bucket.due(), "0", "-1"]);
+    let hold: String = stage.redis.command(&["GET", &bucket.hold(&open[0])]);
+    gate.notify_one();
+    let reply = call.await.expect("an answer");
+    assert_eq!(reply.header("x-service-allow-id"), Some(open[0].as_str()), "the hold has the id of the decision");
+    let table = std::fs::read_to_string(super::stage::PRICES).expect("the price table");
+    let table = shared::domain::price::PriceTable::from_toml(&table).expect("the price table");
+    for part in [ESTIMATE.to_string().as_str(), table.version(), "nano", &actor.key_id] {
+        assert!(hold.contains(part), "{part} in {hold}");
+    }
+}

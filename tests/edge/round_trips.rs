@@ -1,0 +1,142 @@
+//! What the store is asked for one call: one script before it and one after it, or one for a denial, whatever the number
+//! of accounts. Counted at the server, with its `MONITOR`.
+
+use super::stage::{Actor, SOON, Stage, ask, cap, open_cap};
+use harness::{Redis, eventually};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+
+/// Accounts in the steady state.
+const ACCOUNTS: usize = 200;
+
+/// Counts the commands that clients send.
+struct Monitor {
+    scripts: Arc<AtomicU64>,
+    others: Arc<std::sync::Mutex<Vec<String>>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+/// Looks at the store's health and at the imported prices: they go by the clock, not by calls.
+fn is_background(command: &str) -> bool {
+    let lower = command.to_ascii_lowercase();
+    ["\"info\"", "\"hgetall\" \"tollgate/store\"", "\"get\" \"tollgate/prices\"", "\"ping\"", "\"client\"", "\"hello\""]
+        .iter()
+        .any(|name| lower.starts_with(name))
+}
+
+impl Monitor {
+    async fn start(redis: &Redis) -> Self {
+        let mut stream = TcpStream::connect(("127.0.0.1", redis.port())).await.expect("a connection");
+        stream.write_all(b"MONITOR\r\n").await.expect("MONITOR");
+        let mut lines = BufReader::new(stream).lines();
+        lines.next_line().await.expect("+OK");
+        let (scripts, others) = (Arc::new(AtomicU64::new(0)), Arc::new(std::sync::Mutex::new(Vec::new())));
+        let (count, list) = (scripts.clone(), others.clone());
+        let task = tokio::spawn(async move {
+            while let Ok(Some(line)) = lines.next_line().await {
+                // +1763676000.123456 [0 127.0.0.1:4242] "EVALSHA" … ; what a script does itself is marked `[0 lua]`.
+                let Some((head, command)) = line.split_once("] ") else { continue };
+                if head.ends_with(" lua") || is_background(command) {
+                    continue;
+                }
+                if command.to_ascii_lowercase().starts_with("\"evalsha\"") {
+                    count.fetch_add(1, Ordering::SeqCst);
+                } else {
+                    list.lock().expect("the list").push(command.to_owned());
+                }
+            }
+        });
+        Self { scripts, others, task }
+    }
+
+    /// Waits until everything sent so far was seen; scripts, and all other commands but the mark itself.
+    async fn take(&self, redis: &Redis) -> (u64, Vec<String>) {
+        static MARK: AtomicU64 = AtomicU64::new(0);
+        let mark = format!("mark-{}", MARK.fetch_add(1, Ordering::SeqCst));
+        let _: String = redis.command(&["ECHO", &mark]);
+        let others = eventually("the mark", SOON, async || {
+            let mut others = self.others.lock().expect("the list");
+            let seen = others.iter().any(|command| command.contains(&mark));
+            seen.then(|| std::mem::take(&mut *others))
+        })
+        .await;
+        let others = others.into_iter().filter(|command| !command.contains(&mark)).collect();
+        (self.scripts.swap(0, Ordering::SeqCst), others)
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Makes `count` calls of each actor, spread over both callers, and says what the store was asked meanwhile.
+async fn measure(stage: &Stage, monitor: &Monitor, actors: &[Actor], count: usize, status: u16) -> (u64, Vec<String>) {
+    monitor.take(&stage.redis).await;
+    for _ in 0..count {
+        for actor in actors {
+            let reply = actor.caller.chat_with(&[("x-service-run-id", "r")], ask(100)).await;
+            assert_eq!(reply.status, status, "{reply:?}");
+        }
+    }
+    monitor.take(&stage.redis).await
+}
+
+#[tokio::test]
+async fn two_scripts_for_an_approved_call_and_one_for_a_denied_one() {
+    let stage = Stage::alone().await;
+    let approved = [stage.actor("enterprise", open_cap()).await];
+    let denied = [stage.actor("enterprise", cap(None, Some(0), None)).await];
+    let monitor = Monitor::start(&stage.redis).await;
+    // The first call of all loads the scripts.
+    let first = [stage.actor("enterprise", open_cap()).await];
+    measure(&stage, &monitor, &first, 1, 200).await;
+    // The first call of a key looks up whose it is, and learns the account's plan.
+    let (scripts, others) = measure(&stage, &monitor, &approved, 1, 200).await;
+    assert_eq!((scripts, others.len()), (3, 1), "{others:?}");
+    measure(&stage, &monitor, &denied, 1, 402).await;
+    assert_eq!(measure(&stage, &monitor, &approved, 50, 200).await, (100, vec![]));
+    assert_eq!(measure(&stage, &monitor, &denied, 50, 402).await, (50, vec![]));
+
+    // What is refused for its form costs one script, which counts the request, and an invented key nothing at all.
+    for _ in 0..10 {
+        assert_eq!(approved[0].caller.chat(serde_json::json!({})).await.status, 400);
+    }
+    assert_eq!(monitor.take(&stage.redis).await, (10, vec![]));
+    for number in 0..50 {
+        let invented = format!("vk_live_{number:064x}");
+        for key in [invented.as_str(), "vk_live_short", "sk-x", ""] {
+            assert_eq!(stage.edge.caller(key).chat(ask(1)).await.status, 401);
+        }
+    }
+    assert_eq!(monitor.take(&stage.redis).await, (0, vec![]), "a flood of invented keys does not reach the store");
+    approved[0].agent.account.revoke(&approved[0].key_id).await;
+    monitor.take(&stage.redis).await;
+    for _ in 0..10 {
+        assert_eq!(approved[0].caller.chat(ask(1)).await.status, 401);
+    }
+    assert_eq!(monitor.take(&stage.redis).await, (10, vec![]), "a revoked key costs one script");
+}
+
+#[tokio::test]
+async fn the_number_of_accounts_changes_nothing() {
+    let stage = Stage::alone().await;
+    let client = harness::http_client();
+    let mut actors = Vec::with_capacity(ACCOUNTS);
+    for _ in 0..ACCOUNTS {
+        let mut actor = stage.actor("enterprise", open_cap()).await;
+        actor.caller = actor.caller.with_client(client.clone());
+        actors.push(actor);
+    }
+    let monitor = Monitor::start(&stage.redis).await;
+    measure(&stage, &monitor, &actors, 1, 200).await;
+    let calls = (3 * ACCOUNTS) as u64;
+    assert_eq!(measure(&stage, &monitor, &actors, 3, 200).await, (2 * calls, vec![]));
+    for actor in &actors {
+        actor.agent.cap(cap(Some(0), None, None)).await;
+    }
+    assert_eq!(measure(&stage, &monitor, &actors, 3, 402).await, (calls, vec![]));
+}

@@ -1,0 +1,171 @@
+//! What the tests stand on: a store, a provider that answers as told, an edge between them, and agents that call.
+
+use harness::{Answer, Caller, CapPolicy, Edge, EdgeOptions, Nanos, Redis, Reply, Seed, SeedAgent, Upstream};
+use serde_json::{Value, json};
+use shared::domain::period::Period;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// The edge.
+pub const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
+/// The price table of these tests.
+pub const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices.toml");
+/// Longest wait for something that happens at once on an idle machine.
+pub const SOON: Duration = Duration::from_secs(20);
+/// The provider key that agents have unless a test says otherwise.
+pub const PROVIDER_KEY: &str = "sk-test-provider-key";
+
+/// Store, provider and edge.
+pub struct Stage {
+    pub redis: Arc<Redis>,
+    pub seed: Seed,
+    pub upstream: Upstream,
+    pub edge: Edge,
+}
+
+/// Someone who may call, and what is known of him.
+pub struct Actor {
+    pub agent: SeedAgent,
+    pub key_id: String,
+    pub key: String,
+    pub caller: Caller,
+}
+
+impl Stage {
+    /// On the store that the tests share. The provider answers with `usage` 9 + 12.
+    pub async fn new() -> Self {
+        Self::with(|options| options).await
+    }
+
+    /// The same with other settings.
+    pub async fn with(change: impl FnOnce(EdgeOptions) -> EdgeOptions) -> Self {
+        Self::on(Redis::shared(), change).await
+    }
+
+    /// On a store of its own.
+    pub async fn alone() -> Self {
+        Self::on(Arc::new(Redis::start()), |options| options).await
+    }
+
+    /// On this store, with other settings.
+    pub async fn on(redis: Arc<Redis>, change: impl FnOnce(EdgeOptions) -> EdgeOptions) -> Self {
+        let upstream = Upstream::start(|_| Answer::chat(9, 12));
+        let seed = {
+            // Two tests must not initialise the store that they share at the same moment.
+            static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+            let _turn = ONE_AT_A_TIME.lock().await;
+            Seed::new(&redis.store()).await
+        };
+        let edge = Edge::start(change(options(&redis, &upstream.base_url())));
+        Self {
+            redis,
+            seed,
+            upstream,
+            edge,
+        }
+    }
+
+    /// Another edge on the same store and provider.
+    pub fn another_edge(&self) -> Edge {
+        Edge::start(options(&self.redis, &self.upstream.base_url()))
+    }
+
+    /// An agent in an account of its own that may call.
+    pub async fn actor(&self, plan: &str, cap: CapPolicy) -> Actor {
+        let agent = self.seed.account(plan).await.agent("bot");
+        self.equip(agent, cap).await
+    }
+
+    /// Gives an agent all that a call needs.
+    pub async fn equip(&self, agent: SeedAgent, cap: CapPolicy) -> Actor {
+        agent.cap(cap).await;
+        agent.provider_key(PROVIDER_KEY).await;
+        let (key_id, key) = agent.virtual_key_with_id().await;
+        let caller = self.edge.caller(&key);
+        Actor {
+            agent,
+            key_id,
+            key,
+            caller,
+        }
+    }
+
+    /// The provider answers without `usage` from now on, so that every estimate stays charged.
+    pub fn estimates_stay(&self) {
+        self.upstream.set(|_| Answer::chat_with_usage(Value::Null));
+    }
+
+    /// The store's period.
+    pub fn period(&self) -> Period {
+        let (seconds, micros): (u64, u64) = self.redis.command(&["TIME"]);
+        Period::at(seconds * 1000 + micros / 1000)
+    }
+
+    /// Sets what the account's agents have tracked this month.
+    pub fn set_tracked(&self, agent: &SeedAgent, nanos: u64) {
+        self.set_of_month(agent, 't', nanos);
+    }
+
+    /// Sets how many of the plan's agents are in use this month.
+    pub fn set_slots(&self, agent: &SeedAgent, count: u64) {
+        self.set_of_month(agent, 'n', count);
+    }
+
+    fn set_of_month(&self, agent: &SeedAgent, letter: char, value: u64) {
+        let (record, month) = (agent.account.keys.record(), self.period().month);
+        let field = format!("{letter}{month}");
+        let _: u64 = self.redis.command(&["HSET", &record, &field, &value.to_string()]);
+    }
+}
+
+/// The settings of an edge on `redis` and a provider.
+pub fn options(redis: &Redis, upstream_base_url: &str) -> EdgeOptions {
+    // A store that is slow because the machine is busy must not look like one that is down.
+    EdgeOptions::new(EDGE, redis.url(), upstream_base_url)
+        .env("TOLLGATE_PRICES__FILE", PRICES)
+        .env("TOLLGATE_STORE__TIMEOUT_MS", "10000")
+}
+
+/// Cap switched on, without any limit.
+pub fn open_cap() -> CapPolicy {
+    CapPolicy {
+        enabled: true,
+        ..CapPolicy::default()
+    }
+}
+
+/// Cap with these limits of run, day and month in nanos.
+pub fn cap(run: Option<u64>, day: Option<u64>, month: Option<u64>) -> CapPolicy {
+    CapPolicy {
+        enabled: true,
+        per_run: run.and_then(Nanos::new),
+        daily: day.and_then(Nanos::new),
+        monthly: month.and_then(Nanos::new),
+    }
+}
+
+/// A call whose estimate is so many nanos.
+pub fn ask(estimate_nanos: u64) -> Value {
+    json!({
+        "model": "nano", "max_tokens": estimate_nanos,
+        "messages": [{ "role": "user", "content": "hello" }],
+    })
+}
+
+/// An amount in a header: a plain decimal, exact to the nano (decision D61).
+#[track_caller]
+pub fn nanos_of(text: &str) -> u64 {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    assert!(!whole.is_empty() && digits(whole) && digits(fraction) && fraction.len() <= 9, "{text}");
+    assert!(whole == "0" || !whole.starts_with('0'), "{text}");
+    format!("{whole}{fraction:0<9}").parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// Estimate and actual cost in the headers of an approved answer.
+#[track_caller]
+pub fn amounts(reply: &Reply) -> (u64, Option<u64>) {
+    let estimate = reply.header("x-service-estimated-usd").expect("an estimate");
+    (nanos_of(estimate), reply.header("x-service-actual-usd").map(nanos_of))
+}

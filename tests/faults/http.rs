@@ -1,0 +1,214 @@
+//! What is not quite HTTP: it is refused or the connection ends, and nothing in it is taken for a call.
+
+use crate::stage::{SOON, Setup, Stage, body};
+use harness::RawClient;
+use std::time::Duration;
+
+const LINE: &str = "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nContent-Type: application/json\r\n";
+
+/// A whole call, to be smuggled behind something else.
+fn call(key: &str) -> String {
+    let body = body().to_string();
+    let length = body.len();
+    format!("{LINE}Authorization: Bearer {key}\r\nContent-Length: {length}\r\n\r\n{body}")
+}
+
+/// Heads that end their connection, each followed by a whole call that must not be taken for one.
+fn malformed(key: &str) -> Vec<(&'static str, String)> {
+    let auth = format!("Authorization: Bearer {key}\r\n");
+    let head = |lines: &str| format!("{LINE}{auth}{lines}\r\n");
+    vec![
+        ("garbage", "\x01\x02\x03 garbage \x7f\r\n\r\n".to_owned()),
+        (
+            "TLS",
+            "\x16\x03\x01\x02\0\x01\0\x01\u{fc}\x03\x03 \r\n\r\n".to_owned(),
+        ),
+        ("no version", "POST /v1/chat/completions\r\n\r\n".to_owned()),
+        (
+            "version 9",
+            "POST /v1/chat/completions HTTP/9.9\r\nHost: e\r\n\r\n".to_owned(),
+        ),
+        (
+            "empty method",
+            " /v1/chat/completions HTTP/1.1\r\nHost: e\r\n\r\n".to_owned(),
+        ),
+        ("header without colon", head("nonsense\r\n")),
+        ("space before the colon", head("Content-Length : 5\r\n")),
+        ("folded header", head("X-A: 1\r\n Content-Length: 5\r\n")),
+        ("NUL in a header", head("X-A: a\0b\r\n")),
+        ("negative length", head("Content-Length: -1\r\n")),
+        ("signed length", head("Content-Length: +5\r\n")),
+        ("hexadecimal length", head("Content-Length: 0x5\r\n")),
+        ("length that is no number", head("Content-Length: five\r\n")),
+        ("length of a list", head("Content-Length: 5, 6\r\n")),
+        ("empty length", head("Content-Length: \r\n")),
+        ("two lengths", head("Content-Length: 5\r\nContent-Length: 6\r\n")),
+        (
+            "length beyond 64 bits",
+            head("Content-Length: 99999999999999999999999\r\n"),
+        ),
+        (
+            "length and chunks",
+            head("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n") + "0\r\n\r\n",
+        ),
+        (
+            "chunks and length",
+            head("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n") + "0\r\n\r\n",
+        ),
+        (
+            "two encodings",
+            head("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n") + "0\r\n\r\n",
+        ),
+        (
+            "unknown encoding",
+            head("Transfer-Encoding: xchunked\r\n") + "0\r\n\r\n",
+        ),
+        (
+            "chunked is not last",
+            head("Transfer-Encoding: chunked, identity\r\n") + "0\r\n\r\n",
+        ),
+        (
+            "chunk size that is no number",
+            head("Transfer-Encoding: chunked\r\n") + "zz\r\n{}\r\n0\r\n\r\n",
+        ),
+        (
+            "negative chunk size",
+            head("Transfer-Encoding: chunked\r\n") + "-2\r\n{}\r\n0\r\n\r\n",
+        ),
+        (
+            "chunk size beyond 64 bits",
+            head("Transfer-Encoding: chunked\r\n") + "fffffffffffffffff\r\n{}\r\n",
+        ),
+        (
+            "chunk longer than it says",
+            head("Transfer-Encoding: chunked\r\n") + "1\r\n{}\r\n0\r\n\r\n",
+        ),
+    ]
+}
+
+/// Everything the edge says until it closes: the statuses of its answers.
+async fn statuses(raw: &mut RawClient) -> Vec<String> {
+    let said = raw.read_to_end(SOON).await;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    let lines = said.split("HTTP/1.1 ").skip(1);
+    lines.map(|rest| rest[..3].to_owned()).collect()
+}
+
+#[tokio::test]
+async fn malformed_http_is_refused_and_hides_no_call() {
+    let stage = Setup::default()
+        .env("PROXY__CLIENT_TIMEOUT_MS", 2000)
+        .start()
+        .await;
+    for (what, head) in malformed(&stage.key) {
+        let mut raw = stage.raw().await;
+        let _ = raw.send(&head).await && raw.send(call(&stage.key)).await;
+        let said = statuses(&mut raw).await;
+        assert!(said.len() <= 1, "{what}: {said:?}");
+        let refused = said
+            .iter()
+            .all(|status| ["400", "408", "413"].contains(&status.as_str()));
+        assert!(refused, "{what}: {said:?}");
+        assert_eq!(stage.upstream.arrived(), 0, "{what} was forwarded");
+    }
+    stage.settled_at(0).await;
+    stage.approved_call().await;
+}
+
+#[tokio::test]
+async fn a_head_without_end_is_cut_off() {
+    let stage = Setup::default().start().await;
+    let padding = "a".repeat(16 << 10);
+    let mut long_line = stage.raw().await;
+    assert!(long_line.send(LINE).await);
+    let mut sent = 0;
+    while sent < 64 << 20 && long_line.send(format!("X-{sent}: {padding}\r\n")).await {
+        sent += padding.len();
+    }
+    assert!(sent < 64 << 20, "64 MiB of headers were read");
+    assert!(
+        statuses(&mut long_line)
+            .await
+            .iter()
+            .all(|status| status == "400")
+    );
+    let mut many = stage.raw().await;
+    let lines: String = (0..5000).map(|number| format!("X-{number}: 1\r\n")).collect();
+    let _ = many.send(LINE).await && many.send(lines).await && many.send("\r\n").await;
+    assert!(statuses(&mut many).await.iter().all(|status| status == "400"));
+    assert_eq!(stage.upstream.arrived(), 0);
+    stage.approved_call().await;
+}
+
+#[tokio::test]
+async fn a_head_that_drips_blocks_nobody_and_ends() {
+    let stage = Setup::default().start().await;
+    let mut drips = Vec::new();
+    for _ in 0..200 {
+        let mut raw = stage.raw().await;
+        assert!(raw.send("POST /v1/chat/completions HTT").await);
+        drips.push(raw);
+    }
+    stage.approved_call().await;
+    assert_eq!(
+        stage.metric("tollgate_proxy_in_flight"),
+        0,
+        "no request has arrived"
+    );
+}
+
+/// Calls in one piece are answered one by one, or the rest is dropped; never is a part of one call read as another.
+#[tokio::test]
+async fn pipelined_calls_do_not_mix() {
+    let stage = Setup::default().start().await;
+    let mut raw = stage.raw().await;
+    assert!(raw.send(call(&stage.key).repeat(3)).await);
+    let mut answered = 0;
+    while let Some(reply) = raw.reply(Duration::from_secs(3)).await {
+        assert_eq!(reply.status, 200, "{reply:?}");
+        answered += 1;
+    }
+    assert!(answered >= 1);
+    let forwarded = stage.upstream.requests();
+    assert_eq!(forwarded.len(), answered, "one request for each answer");
+    let whole = body().to_string();
+    assert!(forwarded.iter().all(|request| request.body == whole.as_bytes()));
+}
+
+async fn answer_to(stage: &Stage, request: &str) -> (u16, String) {
+    let mut raw = stage.raw().await;
+    assert!(raw.send(request).await);
+    let reply = raw.reply(SOON).await.expect("an answer");
+    (reply.status, reply.text())
+}
+
+#[tokio::test]
+async fn credentials_in_odd_places_open_nothing() {
+    let stage = Setup::default().start().await;
+    let key = &stage.key;
+    let (upper, short) = (key.to_uppercase(), &key[..key.len() - 1]);
+    for auth in [
+        String::new(),
+        "Authorization: Bearer\r\n".to_owned(),
+        format!("Authorization: {key}\r\n"),
+        format!("Authorization: Basic {key}\r\n"),
+        format!("Authorization: Bearer {upper}\r\n"),
+        format!("Authorization: Bearer {short}\r\n"),
+        format!("Authorization: Bearer {key}0\r\n"),
+        format!("Authorization: Bearer {key}, Bearer {key}\r\n"),
+        format!("Authorization: Bearer {key}\r\nAuthorization: Bearer {key}\r\n"),
+        format!("Authorization: Bearer {key}\r\nx-api-key: {short}\r\n"),
+        format!("Authorization: Bearer {short}\r\nx-api-key: {key}\r\n"),
+        format!("x-api-key: {key}\r\nx-api-key: {key}\r\n"),
+        format!("Cookie: key={key}\r\n"),
+        format!("x-api-key: {}\r\n", crate::stage::PROVIDER_KEY),
+    ] {
+        let body = body().to_string();
+        let request = format!("{LINE}{auth}Content-Length: {}\r\n\r\n{body}", body.len());
+        let (status, text) = answer_to(&stage, &request).await;
+        assert_eq!(status, 401, "{auth}: {text}");
+        assert!(text.contains("\"code\":\"invalid_api_key\""), "{auth}: {text}");
+        assert!(!text.contains(key.as_str()), "the key is not repeated: {text}");
+    }
+    assert_eq!((stage.upstream.arrived(), stage.rate()), (0, 0));
+}

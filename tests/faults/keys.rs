@@ -1,0 +1,126 @@
+//! Floods of keys that nobody was given: the store is not asked, and the edge's memory stays bounded.
+
+use crate::stage::{SOON, Setup, Stage};
+use harness::{RawClient, Redis, eventually};
+use secrecy::ExposeSecret as _;
+use shared::crypto::{sha256_hex, virtual_key};
+use shared::entropy::random_bytes;
+use shared::store::{keys, sanity};
+use std::time::Instant;
+
+/// Keys in each flood.
+const FLOOD: usize = 20_000;
+/// Callers who send them.
+const CALLERS: usize = 8;
+/// What the edge may grow by in a flood. Its buffers and pools are below; a cache without bound is far above.
+const GROWTH_MAX_KIB: u64 = 64 << 10;
+
+/// Commands that the server ran, of all kinds.
+fn commands(redis: &Redis) -> u64 {
+    let info: String = redis.command(&["INFO", "stats"]);
+    let line = info
+        .lines()
+        .find_map(|line| line.strip_prefix("total_commands_processed:"));
+    line.and_then(|count| count.trim().parse().ok()).expect("a count")
+}
+
+fn resident_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .expect("VmRSS");
+    line.trim().trim_end_matches(" kB").parse().expect("a size")
+}
+
+async fn flood(stage: &Stage, key: fn(usize) -> String) {
+    let addr = stage.edge.addr();
+    let callers = (0..CALLERS).map(|caller| {
+        tokio::spawn(async move {
+            let mut raw = RawClient::connect(addr).await;
+            for number in (caller..FLOOD).step_by(CALLERS) {
+                assert!(raw.send_chat(&key(number), "", b"").await);
+                let reply = raw.reply(SOON).await.expect("an answer");
+                assert_eq!(reply.status, 401, "{reply:?}");
+            }
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await.unwrap();
+    }
+}
+
+/// Runs a flood and checks what it cost: nothing but what the edge asks the store by itself, every second or less often.
+async fn costs_nothing(stage: &Stage, key: fn(usize) -> String) {
+    let forwarded = stage.upstream.arrived();
+    let (asked, scripts, resident) = (
+        commands(&stage.redis),
+        stage.redis.calls("evalsha"),
+        resident_kib(stage.edge.pid()),
+    );
+    let started = Instant::now();
+    flood(stage, key).await;
+    let own = 20 + 10 * started.elapsed().as_secs();
+    let asked = commands(&stage.redis) - asked;
+    assert!(asked <= own, "{asked} commands for {FLOOD} keys");
+    assert_eq!(stage.redis.calls("evalsha"), scripts, "no decision was asked for");
+    let grown = resident_kib(stage.edge.pid()).saturating_sub(resident);
+    assert!(grown <= GROWTH_MAX_KIB, "the edge grew by {grown} KiB");
+    assert_eq!(stage.upstream.arrived(), forwarded);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_keys_costs_the_store_nothing() {
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    costs_nothing(&stage, |number| format!("vk_live_{number:063}")).await;
+    costs_nothing(&stage, |_| {
+        format!(
+            "vk_live_{}",
+            hex::encode(random_bytes::<32>().expect("randomness"))
+        )
+    })
+    .await;
+}
+
+/// A key with a right checksum that the store does not know, such as one of an earlier life of the ledger: it is asked
+/// for once, and stays refused.
+#[tokio::test]
+async fn an_unknown_key_is_looked_up_once() {
+    let stage = Setup::default().start().await;
+    let record = sanity::record(stage.seed.store()).await.expect("a store");
+    let secret = virtual_key::mint(&record.check_secret).expect("a key");
+    let key = secret.expose_secret();
+    stage.approved_call().await;
+    let before = stage.redis.calls("get");
+    let started = Instant::now();
+    let mut raw = stage.raw().await;
+    for _ in 0..500 {
+        assert!(raw.send_chat(key, "", b"").await);
+        let reply = raw.reply(SOON).await.expect("an answer");
+        assert_eq!(reply.status, 401, "{reply:?}");
+    }
+    let asked = stage.redis.calls("get") - before;
+    assert!(
+        asked <= 2 + started.elapsed().as_secs(),
+        "{asked} look-ups of one key"
+    );
+    // What is cached is only that the store does not know it, and only for a random key that nobody can guess.
+    let lookup = keys::virtual_key_lookup(&sha256_hex(key.as_bytes()));
+    assert_eq!(stage.redis.command::<u64>(&["EXISTS", &lookup]), 0);
+}
+
+/// A revoked key is refused by its very next call, although its owner is cached.
+#[tokio::test]
+async fn a_revoked_key_is_refused_at_once() {
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    stage.bot.account.revoke(&stage.key_id).await;
+    let reply = stage.call().await;
+    assert_eq!(
+        (reply.status, reply.error_code().as_str()),
+        (401, "invalid_api_key")
+    );
+    assert_eq!(stage.upstream.arrived(), 1);
+    eventually("no hold", SOON, async || (stage.open_holds() == 0).then_some(())).await;
+}

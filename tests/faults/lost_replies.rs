@@ -1,0 +1,171 @@
+//! The wire to the store is cut at the worst moments. A call whose decision was not heard is denied, is not forwarded,
+//! and costs nothing in the end (invariants I4, I6, I7).
+
+use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, Setup, Stage, body, sha};
+use harness::eventually;
+use shared::store::script::authorize::AUTHORIZE;
+use shared::store::script::settle::SETTLE;
+use shared::store::script::void::VOID;
+use std::time::Duration;
+
+async fn wired() -> Stage {
+    let stage = Setup::default()
+        .wired()
+        .env("STORE__TIMEOUT_MS", 400)
+        .start()
+        .await;
+    stage.approved_call().await;
+    stage.at_rest().await;
+    stage
+}
+
+#[tokio::test]
+async fn a_decision_whose_reply_is_lost_is_taken_back() {
+    let stage = wired().await;
+    for round in 1..=5 {
+        stage.wire().lose_reply_to(sha(&AUTHORIZE), 1);
+        stage.unavailable_call().await;
+        assert_eq!(stage.wire().replies_lost(), round, "the script ran");
+        stage.settled_at(ACTUAL).await;
+    }
+    stage.approved_call().await;
+    stage.settled_at(2 * ACTUAL).await;
+}
+
+/// The run's own counter is taken back as well, and its count of calls.
+#[tokio::test]
+async fn a_lost_decision_leaves_no_trace_in_its_run() {
+    let stage = wired().await;
+    let caller = stage.edge.caller(&stage.key);
+    let run = [("x-service-run-id", "run-1")];
+    assert_eq!(caller.chat_with(&run, body()).await.status, 200);
+    stage.wire().lose_reply_to(sha(&AUTHORIZE), 1);
+    assert_eq!(caller.chat_with(&run, body()).await.status, 503);
+    stage.settled_at(2 * ACTUAL).await;
+    assert_eq!(stage.bot.run_spent("run-1").await, Some(ACTUAL));
+    let key = stage.bot.account.keys.run("bot", "run-1");
+    assert_eq!(stage.redis.command::<u64>(&["HGET", &key, "calls"]), 1);
+}
+
+#[tokio::test]
+async fn a_question_that_never_arrived_costs_nothing() {
+    let stage = wired().await;
+    stage.wire().swallow_requests(true);
+    stage.unavailable_call().await;
+    stage.wire().cut();
+    stage.wire().heal();
+    stage.settled_at(ACTUAL).await;
+    stage.wire().refuse(true);
+    stage.wire().cut();
+    stage.unavailable_call().await;
+    stage.wire().heal();
+    stage.settled_at(ACTUAL).await;
+    stage.recovered().await;
+    stage.settled_at(2 * ACTUAL).await;
+}
+
+/// The question waits on the wire, the edge gives up, and then it arrives and runs.
+#[tokio::test]
+async fn a_question_that_arrives_late_costs_nothing() {
+    let stage = wired().await;
+    let asked = stage.redis.calls("evalsha");
+    stage.wire().hold_requests();
+    stage.unavailable_call().await;
+    assert_eq!(stage.redis.calls("evalsha"), asked, "it has not arrived");
+    stage.wire().release_requests();
+    stage.settled_at(ACTUAL).await;
+    assert!(stage.redis.calls("evalsha") > asked, "it has arrived");
+    stage.recovered().await;
+    stage.settled_at(2 * ACTUAL).await;
+}
+
+#[tokio::test]
+async fn a_void_whose_reply_is_lost_gives_back_once() {
+    let stage = wired().await;
+    // The store learns the script of the void, so that the next one is asked for by its hash.
+    stage.wire().lose_reply_to(sha(&AUTHORIZE), 1);
+    stage.unavailable_call().await;
+    stage.settled_at(ACTUAL).await;
+    stage.wire().hold_requests();
+    stage.unavailable_call().await;
+    stage.wire().lose_reply_to(sha(&VOID), 3);
+    stage.wire().release_requests();
+    stage.settled_at(ACTUAL).await;
+    assert!(
+        stage.wire().replies_lost() >= 2,
+        "the void was heard at its second attempt or later"
+    );
+    stage.recovered().await;
+    stage.settled_at(2 * ACTUAL).await;
+}
+
+/// The settlement ran and its reply was lost: it is repeated, and moves nothing the second time.
+#[tokio::test]
+async fn a_settlement_whose_reply_is_lost_counts_once() {
+    let stage = wired().await;
+    for round in 2..=4 {
+        stage.wire().lose_reply_to(sha(&SETTLE), 1);
+        stage.approved_call().await;
+        stage.settled_at(round * ACTUAL).await;
+    }
+    assert_eq!(stage.wire().replies_lost(), 3);
+    let missing = stage.metric(r#"tollgate_proxy_settlements_total{result="missing"}"#);
+    assert_eq!(missing, 3, "the second attempt found it done");
+}
+
+/// Many calls at once while replies are lost again and again.
+#[tokio::test]
+async fn what_is_answered_is_what_is_charged() {
+    let stage = wired().await;
+    let losing = async {
+        for script in [&*AUTHORIZE, &*SETTLE].into_iter().cycle().take(20) {
+            stage.wire().lose_reply_to(sha(script), 2);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        stage.wire().heal();
+    };
+    let calls = (0..16).map(|_| async {
+        let mut approved = 0;
+        for _ in 0..20 {
+            let reply = stage.call().await;
+            assert!(matches!(reply.status, 200 | 503), "{reply:?}");
+            approved += u64::from(reply.status == 200);
+        }
+        approved
+    });
+    let (approved, ()) = futures::future::join(futures::future::join_all(calls), losing).await;
+    let approved: u64 = 1 + approved.iter().sum::<u64>();
+    stage.settled_at(approved * ACTUAL).await;
+    assert_eq!(
+        stage.upstream.arrived() as u64,
+        approved,
+        "one request for each approval"
+    );
+    assert!(stage.wire().replies_lost() > 5, "{}", stage.wire().replies_lost());
+}
+
+/// The edge dies with a decision on the wire that it did not hear: what was charged stays, and stays visible.
+#[tokio::test]
+async fn a_decision_that_nobody_heard_stays_visible() {
+    let stage = wired().await;
+    stage.wire().hold_requests();
+    let call = stage.call();
+    let killed = async {
+        eventually("the question", SOON, async || {
+            stage.wire().is_holding().then_some(())
+        })
+        .await;
+        stage.edge.kill9();
+    };
+    let caller = stage.edge.caller(&stage.key);
+    drop(call);
+    let body = body().to_string();
+    let (sent, ()) =
+        futures::future::join(caller.try_send("POST", "/v1/chat/completions", &[], body), killed).await;
+    assert!(sent.is_err(), "{sent:?}");
+    stage.wire().release_requests();
+    let hold = async || (stage.open_holds() == 1).then_some(());
+    eventually("the hold", SOON, hold).await;
+    assert_eq!(stage.charged(), Charged::all(ACTUAL + ESTIMATE));
+    assert_eq!(stage.upstream.arrived(), 1, "nothing was forwarded");
+}

@@ -1,0 +1,21 @@
+//! Everything around the edge is broken, and the edge must never open, never overspend, never leak a hold.
+//!
+//! The real `tollgate-proxy` runs in each test, with a private Redis and a scripted provider.
+//!
+//! * [`bodies`], [`sizes`], [`http`], [`keys`]: callers who send what they should not
+//! * [`store_down`], [`store_wrong`], [`lost_replies`]: a store that is gone, frozen, full, read-only, wiped, or unheard
+//! * [`late`]: settlements that the store could not take at once
+//! * [`provider`], [`provider_errors`], [`provider_reuse`]: a provider that misbehaves
+//! * [`hang_ups`]: callers who leave; [`process`]: the edge itself is stopped or killed
+//! * [`secrets`]: nothing of all that writes a key anywhere
+//! * [`torture`]: all of it at once
+#![cfg(test)]
+
+mod bodies;
+mod http;
+mod keys;
+mod lost_replies;
+mod sizes;
+mod stage;
+mod store_down;
+mod store_wrong;

@@ -1,0 +1,239 @@
+//! Bodies that are long, slow, half-sent or many (decisions D34, D63).
+
+use crate::stage::{SOON, Setup, Stage, answer};
+use harness::{RawClient, RawReply, eventually};
+use std::time::{Duration, Instant};
+
+/// The default limit.
+const LIMIT: usize = 32 << 20;
+/// A body of any size within the limit is read, forwarded and answered in this time, on a slow machine.
+const LARGE: Duration = Duration::from_secs(60);
+
+/// A call of exactly this many bytes, whose content is no repetition.
+fn body_of(length: usize) -> Vec<u8> {
+    let (start, end) = (
+        br#"{"model":"gpt-4o-mini","max_tokens":1,"messages":[{"role":"user","content":""#,
+        br#""}]}"#,
+    );
+    let mut seed = 0x2545_F491_u32;
+    let text = std::iter::repeat_with(|| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        b'a' + u8::try_from(seed >> 28).unwrap()
+    });
+    let mut body = start.to_vec();
+    body.extend(text.take(length - start.len() - end.len()));
+    body.extend(end);
+    body
+}
+
+fn head(stage: &Stage, framing: &str) -> String {
+    let key = &stage.key;
+    format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {key}\r\n\
+         Content-Type: application/json\r\n{framing}\r\n\r\n"
+    )
+}
+
+/// Sends a body in chunks; false when the edge stopped listening.
+async fn send_chunks(raw: &mut RawClient, body: &[u8]) -> bool {
+    for chunk in body.chunks(1 << 20) {
+        let framed = [format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat();
+        if !raw.send(framed).await {
+            return false;
+        }
+    }
+    raw.send("0\r\n\r\n").await
+}
+
+fn refused(reply: Option<RawReply>, status: u16, code: &str) -> RawReply {
+    let reply = reply.expect("an answer");
+    assert_eq!(reply.status, status, "{reply:?}");
+    assert!(
+        reply.text().contains(&format!("\"code\":\"{code}\"")),
+        "{reply:?}"
+    );
+    reply
+}
+
+#[tokio::test]
+async fn thirty_two_mebibytes_are_forwarded_byte_for_byte() {
+    let stage = Setup::default().start().await;
+    let body = body_of(LIMIT);
+    let mut raw = stage.raw().await;
+    assert!(raw.send_chat(&stage.key, "", &body).await);
+    assert_eq!(raw.reply(LARGE).await.expect("an answer").status, 200);
+    assert!(raw.send(head(&stage, "Transfer-Encoding: chunked")).await && send_chunks(&mut raw, &body).await);
+    assert_eq!(raw.reply(LARGE).await.expect("an answer").status, 200);
+    let received = stage.upstream.requests();
+    assert_eq!(received.len(), 2);
+    assert!(
+        received.iter().all(|request| request.body == body),
+        "byte for byte"
+    );
+    let length = LIMIT.to_string();
+    assert!(
+        received
+            .iter()
+            .all(|request| request.header("content-length") == Some(&length))
+    );
+    assert!(
+        received
+            .iter()
+            .all(|request| request.header("transfer-encoding").is_none())
+    );
+}
+
+#[tokio::test]
+async fn one_byte_more_is_too_large() {
+    let stage = Setup::default().start().await;
+    let declared = format!("Content-Length: {}", LIMIT + 1);
+
+    let mut silent = stage.raw().await;
+    assert!(silent.send(head(&stage, &declared)).await);
+    refused(silent.reply(SOON).await, 413, "payload_too_large");
+
+    let mut polite = stage.raw().await;
+    assert!(
+        polite
+            .send(head(&stage, &format!("{declared}\r\nExpect: 100-continue")))
+            .await
+    );
+    let reply = refused(polite.reply(SOON).await, 413, "payload_too_large");
+    assert_eq!(
+        reply.header("connection"),
+        Some("close"),
+        "what follows cannot be a request"
+    );
+
+    let body = body_of(LIMIT + 1);
+    let mut declaring = stage.raw().await;
+    let _ = declaring.send(head(&stage, &declared)).await && declaring.send(&body).await;
+    refused(declaring.reply(LARGE).await, 413, "payload_too_large");
+
+    let mut chunked = stage.raw().await;
+    assert!(chunked.send(head(&stage, "Transfer-Encoding: chunked")).await);
+    let _ = send_chunks(&mut chunked, &body).await;
+    refused(chunked.reply(LARGE).await, 413, "payload_too_large");
+
+    let mut endless = stage.raw().await;
+    assert!(
+        endless
+            .send(head(&stage, "Content-Length: 18446744073709551615"))
+            .await
+    );
+    let reply = endless.reply(SOON).await.expect("an answer");
+    assert!(matches!(reply.status, 400 | 413), "{reply:?}");
+    assert_eq!(stage.upstream.arrived(), 0);
+    stage.settled_at(0).await;
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_reaches_nobody() {
+    let stage = Setup::default().start().await;
+    let whole = body_of(4000);
+    for framing in ["Content-Length: 4000", "Transfer-Encoding: chunked"] {
+        let half = match framing.starts_with('C') {
+            true => whole[..2000].to_vec(),
+            false => [b"fa0\r\n", &whole[..2000]].concat(),
+        };
+        let mut leaving = stage.raw().await;
+        assert!(leaving.send(head(&stage, framing)).await && leaving.send(&half).await);
+        leaving.reset();
+        let mut finishing = stage.raw().await;
+        assert!(finishing.send(head(&stage, framing)).await && finishing.send(&half).await);
+        finishing.finish().await;
+        refused(finishing.reply(SOON).await, 408, "request_timeout");
+    }
+    stage.settled_at(0).await;
+    assert_eq!(stage.upstream.arrived(), 0);
+    assert_eq!(stage.rate(), 4, "every request of a known key counts");
+    stage.approved_call().await;
+}
+
+#[tokio::test]
+async fn a_body_that_drips_ends_at_its_deadline() {
+    let stage = Setup::default()
+        .env("PROXY__CLIENT_TIMEOUT_MS", 1500)
+        .start()
+        .await;
+    let mut raw = stage.raw().await;
+    assert!(raw.send(head(&stage, "Content-Length: 4000")).await);
+    let started = Instant::now();
+    let body = body_of(4000);
+    let drip = async {
+        for byte in body.chunks(1) {
+            if !raw.send(byte).await {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            if let Some(reply) = raw.reply(Duration::from_millis(1)).await {
+                return reply;
+            }
+        }
+        raw.reply(SOON).await.expect("an answer")
+    };
+    let reply = refused(Some(drip.await), 408, "request_timeout");
+    assert_eq!(reply.header("connection"), Some("close"));
+    assert!(
+        started.elapsed() >= Duration::from_millis(1400),
+        "{:?}",
+        started.elapsed()
+    );
+    assert_eq!(stage.upstream.arrived(), 0);
+    stage.settled_at(0).await;
+    assert_eq!(stage.rate(), 1);
+}
+
+#[tokio::test]
+async fn many_slow_bodies_do_not_block_others() {
+    let stage = Setup::default().start().await;
+    stage.upstream.set(|_| answer());
+    let mut slow = Vec::new();
+    for _ in 0..64 {
+        let mut raw = stage.raw().await;
+        assert!(raw.send(head(&stage, &format!("Content-Length: {LIMIT}"))).await && raw.send("{").await);
+        slow.push(raw);
+    }
+    eventually("64 slow callers", SOON, async || {
+        (stage.metric("tollgate_proxy_in_flight") == 64).then_some(())
+    })
+    .await;
+    let called = tokio::time::timeout(Duration::from_secs(10), stage.approved_call()).await;
+    assert!(called.is_ok(), "a caller waits for others who send nothing");
+    drop(slow);
+    stage.at_rest().await;
+}
+
+/// Room for two bodies of 1 MiB: the third waits until one of them is done, and a small call does not.
+#[tokio::test]
+async fn bodies_share_a_bounded_memory() {
+    let setup = Setup::default()
+        .env("PROXY__MAX_BUFFERED_BYTES", 2 << 20)
+        .env("PROXY__MAX_BODY_BYTES", 1 << 20);
+    let stage = setup.start().await;
+    let body = body_of(1 << 20);
+    let length = format!("Content-Length: {}", body.len());
+    let mut callers = Vec::new();
+    for missing in [1, 1, 0] {
+        let mut raw = stage.raw().await;
+        assert!(raw.send(head(&stage, &length)).await);
+        assert!(raw.send(&body[..body.len() - missing]).await);
+        eventually("a caller in flight", SOON, async || {
+            (stage.metric("tollgate_proxy_in_flight") == callers.len() as u64 + 1).then_some(())
+        })
+        .await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        callers.push(raw);
+    }
+    assert!(
+        callers[2].reply(Duration::from_millis(500)).await.is_none(),
+        "no room"
+    );
+    stage.approved_call().await;
+    assert_eq!(stage.upstream.requests().len(), 1, "only the small call");
+    for (at, missing) in [(0, 1), (2, 0), (1, 1)] {
+        assert!(callers[at].send(&body[body.len() - missing..]).await);
+        assert_eq!(callers[at].reply(LARGE).await.expect("an answer").status, 200);
+    }
+    assert_eq!(stage.upstream.requests().len(), 4);
+}

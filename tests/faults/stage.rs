@@ -1,0 +1,270 @@
+//! The stage of every test: store, wire, provider, edge and one agent, and the questions asked of them afterwards.
+
+use harness::{
+    Answer, CapPolicy, Edge, EdgeOptions, Nanos, RawClient, Redis, Reply, Seed, SeedAgent, Upstream, Wire,
+    eventually,
+};
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+use shared::store::script::Script;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// The built edge.
+pub const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
+/// Longest wait for something that should happen at once, on a slow and busy machine.
+pub const SOON: Duration = Duration::from_secs(20);
+/// The provider key of every agent.
+pub const PROVIDER_KEY: &str = "sk-test-provider-key";
+/// What [`body`] is estimated at: 7 bytes of prompt text are 2 tokens of 150 nano-USD, and 100 tokens of 600 follow.
+pub const ESTIMATE: u64 = 2 * 150 + 100 * 600;
+/// What [`answer`] costs: 9 tokens of 150 nano-USD and 12 of 600.
+pub const ACTUAL: u64 = 9 * 150 + 12 * 600;
+
+/// A call whose estimate is [`ESTIMATE`].
+pub fn body() -> Value {
+    json!({ "model": "gpt-4o-mini", "messages": [{ "role": "user", "content": "hello" }], "max_tokens": 100 })
+}
+
+/// An answer that costs [`ACTUAL`].
+pub fn answer() -> Answer {
+    Answer::chat(9, 12)
+}
+
+/// Nano-USD as the money headers write them.
+pub fn usd(nanos: u64) -> String {
+    Nanos::new(nanos).expect("an amount").to_string()
+}
+
+/// The hash by which the store is asked for a script.
+pub fn sha(script: &Script) -> String {
+    redis::Script::new(script.source()).get_hash().to_owned()
+}
+
+/// How a stage is set up.
+#[derive(Default)]
+pub struct Setup {
+    redis: Option<Redis>,
+    wired: bool,
+    env: Vec<(String, String)>,
+}
+
+/// The stage.
+pub struct Stage {
+    pub redis: Redis,
+    wire: Option<Wire>,
+    pub upstream: Upstream,
+    pub edge: Edge,
+    pub seed: Seed,
+    pub bot: SeedAgent,
+    pub key: String,
+    pub key_id: String,
+}
+
+/// What was charged, summed over all periods, so that midnight changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Charged {
+    pub day: i64,
+    pub month: i64,
+    pub tracked: i64,
+}
+
+impl Charged {
+    /// The same amount in each counter.
+    pub fn all(nanos: u64) -> Self {
+        let nanos = i64::try_from(nanos).expect("an amount");
+        Self {
+            day: nanos,
+            month: nanos,
+            tracked: nanos,
+        }
+    }
+}
+
+impl Setup {
+    /// Takes this store in place of a new one.
+    pub fn redis(mut self, redis: Redis) -> Self {
+        self.redis = Some(redis);
+        self
+    }
+
+    /// Puts a wire between edge and store.
+    pub fn wired(mut self) -> Self {
+        self.wired = true;
+        self
+    }
+
+    /// A setting of the edge.
+    pub fn env(mut self, name: &str, value: impl ToString) -> Self {
+        self.env.push((format!("TOLLGATE_{name}"), value.to_string()));
+        self
+    }
+
+    /// Starts everything; the agent is on the largest plan, with Cap on and no limit.
+    pub async fn start(self) -> Stage {
+        let redis = self.redis.unwrap_or_else(Redis::start);
+        let wire = self.wired.then(|| Wire::to_port(redis.port()));
+        let upstream = Upstream::start(|_| answer());
+        let seed = Seed::new(&redis.store()).await;
+        let bot = seed.account("enterprise").await.agent("bot");
+        let policy = CapPolicy {
+            enabled: true,
+            ..CapPolicy::default()
+        };
+        bot.cap(policy).await;
+        bot.provider_key(PROVIDER_KEY).await;
+        let (key_id, key) = bot.virtual_key_with_id().await;
+        let url = wire.as_ref().map_or_else(|| redis.url(), Wire::redis_url);
+        let options = self.env.iter().fold(
+            EdgeOptions::new(PROXY, url, upstream.base_url()),
+            |options, (name, value)| options.env(name, value),
+        );
+        let edge = Edge::start(options);
+        Stage {
+            redis,
+            wire,
+            upstream,
+            edge,
+            seed,
+            bot,
+            key,
+            key_id,
+        }
+    }
+}
+
+impl Stage {
+    /// The wire between edge and store.
+    pub fn wire(&self) -> &Wire {
+        self.wire.as_ref().expect("a wired stage")
+    }
+
+    /// One call.
+    pub async fn call(&self) -> Reply {
+        self.edge.caller(&self.key).chat(body()).await
+    }
+
+    /// A raw connection to the edge.
+    pub async fn raw(&self) -> RawClient {
+        RawClient::connect(self.edge.addr()).await
+    }
+
+    /// A call that must be approved and cost [`ACTUAL`]; the first one also makes the store load the scripts.
+    pub async fn approved_call(&self) {
+        let reply = self.call().await;
+        assert_eq!(reply.status, 200, "{reply:?}\n{}", self.edge.logs());
+        let (estimate, actual) = (usd(ESTIMATE), usd(ACTUAL));
+        assert_eq!(reply.header("x-service-decision"), Some("approved"));
+        assert_eq!(reply.header("x-service-estimated-usd"), Some(estimate.as_str()));
+        assert_eq!(reply.header("x-service-actual-usd"), Some(actual.as_str()));
+    }
+
+    /// A call that must be denied with 503; nothing may reach the provider.
+    pub async fn unavailable_call(&self) {
+        let before = self.upstream.arrived();
+        let reply = self.call().await;
+        unavailable(&reply);
+        assert_eq!(self.upstream.arrived(), before, "nothing is forwarded");
+    }
+
+    /// Calls until one is approved: the edge has recovered by itself.
+    pub async fn recovered(&self) {
+        eventually("an approved call", SOON, async || {
+            (self.call().await.status == 200).then_some(())
+        })
+        .await;
+    }
+
+    /// What the counters say.
+    pub fn charged(&self) -> Charged {
+        charged(&self.redis, &self.bot)
+    }
+
+    /// Open holds of the agent's bucket.
+    pub fn open_holds(&self) -> u64 {
+        self.redis
+            .command(&["ZCARD", &self.bot.account.keys.bucket().due()])
+    }
+
+    /// Waits until nothing is under way and the counters stand at exactly `nanos`, without an open hold.
+    pub async fn settled_at(&self, nanos: u64) {
+        self.at_rest().await;
+        let (charged, holds) = (self.charged(), self.open_holds());
+        assert_eq!((charged, holds), (Charged::all(nanos), 0), "{}", self.edge.logs());
+    }
+
+    /// Waits until no call is in flight and nothing waits for the store.
+    pub async fn at_rest(&self) {
+        eventually("an edge at rest", SOON, async || {
+            let rest =
+                self.metric("tollgate_proxy_in_flight") == 0 && self.metric("tollgate_proxy_pending") == 0;
+            rest.then_some(())
+        })
+        .await;
+    }
+
+    /// A metric of the edge, summed over its labels; a name with labels means that line.
+    pub fn metric(&self, name: &str) -> u64 {
+        metric(&self.edge, name)
+    }
+
+    /// How often the key was used in its current minute.
+    pub fn rate(&self) -> u64 {
+        let key = self.bot.account.keys.rate(&self.key_id);
+        let count: Option<u64> = self.redis.command(&["GET", &key]);
+        count.unwrap_or(0)
+    }
+}
+
+/// The answer that means: nothing was decided, nothing was forwarded, try again.
+#[track_caller]
+pub fn unavailable(reply: &Reply) {
+    assert_eq!(reply.status, 503, "{reply:?}");
+    assert_eq!(reply.header("x-service-decision"), Some("denied"));
+    assert_eq!(reply.header("x-service-reason"), Some("service_unavailable"));
+    assert_eq!(reply.header("x-should-retry"), None, "nothing was charged");
+    let body = reply.json();
+    assert_eq!(body["approved"], false);
+    assert_eq!(body["reason"], "service_unavailable");
+    assert_eq!(body["error"]["code"], "service_unavailable");
+    assert!(
+        body["id"].as_str().is_some_and(|id| id.starts_with("deny_")),
+        "{body}"
+    );
+}
+
+/// What the counters of an agent and its account say.
+pub fn charged(redis: &Redis, bot: &SeedAgent) -> Charged {
+    let keys = &bot.account.keys;
+    let agent: HashMap<String, String> = redis.command(&["HGETALL", &keys.agent(Mode::Live, &bot.id)]);
+    let record: HashMap<String, String> = redis.command(&["HGETALL", &keys.record()]);
+    Charged {
+        day: sum(&agent, "d"),
+        month: sum(&agent, "m"),
+        tracked: sum(&record, "t"),
+    }
+}
+
+/// The sum of the counters whose name is this prefix and a number.
+fn sum(fields: &HashMap<String, String>, prefix: &str) -> i64 {
+    let counters = fields.iter().filter(|(name, _)| {
+        name.strip_prefix(prefix)
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    counters
+        .map(|(_, value)| value.parse::<i64>().expect("a counter"))
+        .sum()
+}
+
+/// A metric of an edge, summed over its labels; a name with labels means that line.
+pub fn metric(edge: &Edge, name: &str) -> u64 {
+    let Some((200, text)) = edge.ops("/metrics") else {
+        return u64::MAX;
+    };
+    let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
+    let named = lines
+        .filter(|(key, _)| *key == name || key.strip_prefix(name).is_some_and(|rest| rest.starts_with('{')));
+    named
+        .map(|(_, value)| value.parse::<u64>().expect("a whole number"))
+        .sum()
+}

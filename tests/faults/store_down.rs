@@ -1,0 +1,171 @@
+//! A store that is not there, stopped, slow, or was restarted: every call is denied within the store's deadline, and
+//! served again without a restart of the edge.
+
+use crate::stage::{ACTUAL, PROXY, SOON, Setup, answer, unavailable};
+use harness::{Caller, CapPolicy, Edge, EdgeOptions, Redis, Seed, Upstream, Wire, eventually};
+use std::time::{Duration, Instant};
+
+/// The store's deadline in these tests.
+const TIMEOUT_MS: u64 = 400;
+/// A denial for want of the store takes at most the deadline of each step and this, on a slow machine.
+const SLACK: Duration = Duration::from_secs(5);
+
+fn setup() -> Setup {
+    Setup::default().env("STORE__TIMEOUT_MS", TIMEOUT_MS)
+}
+
+async fn health(caller: &Caller) -> (u16, String, String) {
+    let reply = caller.get("/v1/health").await;
+    let body = reply.json();
+    assert_eq!(body["failClosed"], true);
+    let word = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
+    (reply.status, word("status"), word("decisions"))
+}
+
+fn words(status: u16, state: &str, decisions: &str) -> (u16, String, String) {
+    (status, state.to_owned(), decisions.to_owned())
+}
+
+#[tokio::test]
+async fn an_edge_that_starts_without_a_store_denies_until_there_is_one() {
+    let redis = Redis::start();
+    let wire = Wire::to_port(redis.port());
+    wire.refuse(true);
+    let upstream = Upstream::start(|_| answer());
+    let options = EdgeOptions::new(PROXY, wire.redis_url(), upstream.base_url()).alive_is_enough();
+    let edge = Edge::start(options.env("TOLLGATE_STORE__TIMEOUT_MS", TIMEOUT_MS.to_string()));
+    let nobody = edge.caller(&format!("vk_live_{}", "0".repeat(64)));
+    let body = crate::stage::body();
+    unavailable(&nobody.chat(body.clone()).await);
+    assert_eq!(health(&nobody).await, words(503, "degraded", "unavailable"));
+    assert_eq!(edge.ops("/readyz").map(|(status, _)| status), Some(503));
+    assert_eq!(edge.ops("/livez").map(|(status, _)| status), Some(200));
+
+    // There is a store now, but it is no ledger yet.
+    wire.refuse(false);
+    unavailable(&nobody.chat(body.clone()).await);
+    assert_eq!(health(&nobody).await, words(503, "degraded", "unavailable"));
+
+    let policy = CapPolicy {
+        enabled: true,
+        ..CapPolicy::default()
+    };
+    let (bot, key) = Seed::new(&redis.store())
+        .await
+        .ready_agent("builder", policy)
+        .await;
+    let caller = edge.caller(&key);
+    eventually("an approved call", SOON, async || {
+        (caller.chat(body.clone()).await.status == 200).then_some(())
+    })
+    .await;
+    assert_eq!(health(&caller).await, words(200, "ok", "available"));
+    eventually("readiness", SOON, async || {
+        (edge.ops("/readyz")?.0 == 200).then_some(())
+    })
+    .await;
+    assert_eq!(
+        nobody.chat(body).await.status,
+        401,
+        "now it is known that the key is nobody's"
+    );
+    assert_eq!(upstream.arrived(), 1);
+    assert_eq!(bot.counters().await.day_nanos, ACTUAL);
+}
+
+#[tokio::test]
+async fn a_killed_store_denies_and_a_restarted_one_serves() {
+    let stage = setup().redis(Redis::start_durable()).start().await;
+    stage.approved_call().await;
+    stage.at_rest().await;
+    stage.redis.kill9();
+    for _ in 0..5 {
+        let started = Instant::now();
+        stage.unavailable_call().await;
+        assert!(started.elapsed() < SLACK, "{:?}", started.elapsed());
+    }
+    let caller = stage.edge.caller(&stage.key);
+    assert_eq!(health(&caller).await, words(503, "degraded", "unavailable"));
+    unavailable(&caller.get("/v1/models").await);
+    stage.redis.restart();
+    stage.recovered().await;
+    stage.settled_at(2 * ACTUAL).await;
+    assert_eq!(stage.upstream.arrived(), 2);
+}
+
+/// The store is frozen with the questions in its sockets; it answers them when nobody waits any more.
+#[tokio::test]
+async fn a_frozen_store_charges_nothing_in_the_end() {
+    let stage = setup().start().await;
+    stage.approved_call().await;
+    stage.at_rest().await;
+    for round in 1..=2 {
+        stage.redis.pause();
+        let calls = (0..10).map(|_| async {
+            let started = Instant::now();
+            stage.unavailable_call().await;
+            started.elapsed()
+        });
+        for took in futures::future::join_all(calls).await {
+            assert!(took >= Duration::from_millis(TIMEOUT_MS), "it waited: {took:?}");
+            assert!(took < Duration::from_millis(TIMEOUT_MS) + SLACK, "{took:?}");
+        }
+        assert!(
+            stage.metric("tollgate_proxy_pending") > 0,
+            "lost approvals are to be voided"
+        );
+        stage.redis.resume();
+        stage.settled_at(round * ACTUAL).await;
+        stage.recovered().await;
+    }
+    stage.settled_at(3 * ACTUAL).await;
+    assert_eq!(stage.upstream.arrived(), 3);
+}
+
+/// As above, but the edge has lost its connections meanwhile: the questions are read from sockets that are closed.
+#[tokio::test]
+async fn a_frozen_store_charges_nothing_to_callers_it_lost() {
+    let stage = setup().wired().start().await;
+    stage.approved_call().await;
+    stage.at_rest().await;
+    stage.redis.pause();
+    let calls = (0..10).map(|_| stage.unavailable_call());
+    let ((), _) = futures::future::join(
+        async {
+            tokio::time::sleep(Duration::from_millis(TIMEOUT_MS / 2)).await;
+            stage.wire().cut();
+        },
+        futures::future::join_all(calls),
+    )
+    .await;
+    stage.redis.resume();
+    stage.settled_at(ACTUAL).await;
+    stage.recovered().await;
+    stage.settled_at(2 * ACTUAL).await;
+}
+
+#[tokio::test]
+async fn a_slow_store_is_waited_for_within_its_deadline() {
+    let stage = setup().wired().start().await;
+    stage.approved_call().await;
+    stage.wire().delay_replies(Duration::from_millis(TIMEOUT_MS / 4));
+    stage.approved_call().await;
+    stage.wire().delay_replies(Duration::from_millis(3 * TIMEOUT_MS));
+    stage.unavailable_call().await;
+    stage.wire().heal();
+    stage.recovered().await;
+    stage.settled_at(3 * ACTUAL).await;
+    assert_eq!(stage.upstream.arrived(), 3);
+}
+
+#[tokio::test]
+async fn a_store_that_comes_and_goes_loses_nothing() {
+    let stage = setup().redis(Redis::start_durable()).start().await;
+    for round in 1..=3 {
+        stage.recovered().await;
+        stage.redis.restart();
+        stage.recovered().await;
+        stage.settled_at(2 * round * ACTUAL).await;
+    }
+    assert_eq!(stage.upstream.arrived(), 6, "one request for each approval");
+}

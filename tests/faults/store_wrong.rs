@@ -1,0 +1,231 @@
+//! A store that answers, but may not be trusted or does not take writes (decisions D47, D52).
+
+use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, Setup, Stage, answer, charged};
+use harness::{CapPolicy, Redis, eventually};
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// Calls until one is denied for want of a decision, as it must be soon.
+async fn denied_soon(stage: &Stage) {
+    eventually("a denial of everything", SOON, async || {
+        (stage.call().await.status == 503).then_some(())
+    })
+    .await;
+    for _ in 0..3 {
+        stage.unavailable_call().await;
+    }
+}
+
+/// A call that waits at the provider while the test changes the store.
+async fn during_a_call(stage: &Stage, change: impl AsyncFnOnce()) {
+    let gate = Arc::new(Notify::new());
+    let waiting = gate.clone();
+    stage.upstream.set(move |_| answer().wait_for(&waiting));
+    let arrived = stage.upstream.requests().len();
+    let (reply, ()) = futures::future::join(stage.call(), async {
+        stage.upstream.wait_for(arrived + 1, SOON).await;
+        change().await;
+        gate.notify_one();
+    })
+    .await;
+    assert_eq!(reply.status, 200, "the provider has answered: {reply:?}");
+    stage.upstream.set(|_| answer());
+}
+
+#[tokio::test]
+async fn a_full_store_denies_but_settles() {
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    during_a_call(&stage, async || {
+        let _: String = stage.redis.command(&["CONFIG", "SET", "maxmemory", "1mb"]);
+    })
+    .await;
+    stage.settled_at(2 * ACTUAL).await;
+    stage.unavailable_call().await;
+    assert_eq!(
+        stage.metric("tollgate_proxy_pending"),
+        0,
+        "a refused authorize needs no void"
+    );
+    let _: String = stage.redis.command(&["CONFIG", "SET", "maxmemory", "0"]);
+    stage.approved_call().await;
+    stage.settled_at(3 * ACTUAL).await;
+}
+
+#[tokio::test]
+async fn a_read_only_replica_denies_and_the_settlement_waits() {
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    let nowhere = harness::free_port().to_string();
+    during_a_call(&stage, async || {
+        let _: String = stage.redis.command(&["REPLICAOF", "127.0.0.1", &nowhere]);
+    })
+    .await;
+    assert_eq!(
+        stage.charged(),
+        Charged::all(ACTUAL + ESTIMATE),
+        "the estimate stays for now"
+    );
+    stage.unavailable_call().await;
+    assert_eq!(stage.metric("tollgate_proxy_pending"), 1);
+    let _: String = stage
+        .redis
+        .command(&["CONFIG", "SET", "replica-serve-stale-data", "no"]);
+    stage.unavailable_call().await;
+    let _: String = stage.redis.command(&["REPLICAOF", "NO", "ONE"]);
+    stage.settled_at(2 * ACTUAL).await;
+    stage.recovered().await;
+    stage.settled_at(3 * ACTUAL).await;
+}
+
+#[tokio::test]
+async fn a_store_whose_disk_fails_denies_and_the_settlement_waits() {
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    during_a_call(&stage, async || {
+        let _: String = stage.redis.command(&["CONFIG", "SET", "save", "1 1"]);
+        let _: String = stage.redis.command(&["CONFIG", "SET", "rdb-key-save-delay", "0"]);
+        let _: String = stage
+            .redis
+            .command(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    })
+    .await;
+    assert_eq!(stage.charged(), Charged::all(ACTUAL + ESTIMATE));
+    stage.unavailable_call().await;
+    let _: String = stage
+        .redis
+        .command(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+    stage.settled_at(2 * ACTUAL).await;
+    stage.recovered().await;
+}
+
+/// A wiped store is no fresh budget: not for keys that the edge knows, not after the operator made a new ledger of it.
+#[tokio::test]
+async fn a_wiped_store_denies_every_key() {
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    stage.at_rest().await;
+    let _: String = stage.redis.command(&["FLUSHALL"]);
+    for _ in 0..5 {
+        stage.unavailable_call().await;
+    }
+    let health = stage.edge.caller("").get("/v1/health").await;
+    assert_eq!(health.status, 503, "{health:?}");
+    eventually("not ready", SOON, async || {
+        (stage.edge.ops("/readyz")?.0 == 503).then_some(())
+    })
+    .await;
+    stage.unavailable_call().await;
+    assert_eq!(
+        stage.redis.command::<u64>(&["DBSIZE"]),
+        0,
+        "nothing was written into the void"
+    );
+
+    let seed = harness::Seed::new(&stage.redis.store()).await;
+    let policy = CapPolicy {
+        enabled: true,
+        ..CapPolicy::default()
+    };
+    let (bot, key) = seed.ready_agent("builder", policy).await;
+    let caller = stage.edge.caller(&key);
+    let body = crate::stage::body;
+    eventually("an approved call", SOON, async || {
+        (caller.chat(body()).await.status == 200).then_some(())
+    })
+    .await;
+    let old = stage.call().await;
+    assert!(
+        matches!(old.status, 401 | 503),
+        "keys of the old ledger stay dead: {old:?}"
+    );
+    eventually("the old key is forgotten", SOON, async || {
+        (stage.call().await.status == 401).then_some(())
+    })
+    .await;
+    assert_eq!(stage.upstream.arrived(), 2);
+    eventually("the settlement", SOON, async || {
+        (bot.open_holds().await == 0).then_some(())
+    })
+    .await;
+    assert_eq!(charged(&stage.redis, &bot), Charged::all(ACTUAL));
+}
+
+/// Only the account's record is lost, as after a partial restore.
+#[tokio::test]
+async fn a_lost_account_denies_its_keys() {
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    stage.at_rest().await;
+    let _: u64 = stage.redis.command(&["DEL", &stage.bot.account.keys.record()]);
+    for _ in 0..3 {
+        stage.unavailable_call().await;
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_evicts_is_not_used() {
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    for policy in ["allkeys-lru", "volatile-ttl"] {
+        let _: String = stage
+            .redis
+            .command(&["CONFIG", "SET", "maxmemory-policy", policy]);
+        denied_soon(&stage).await;
+        assert_eq!(stage.edge.ops("/readyz").map(|(status, _)| status), Some(503));
+        let _: String = stage
+            .redis
+            .command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+        stage.recovered().await;
+    }
+    stage.at_rest().await;
+    let approved = stage.metric("tollgate_proxy_approved_total");
+    stage.settled_at(approved * ACTUAL).await;
+    assert_eq!(stage.upstream.arrived() as u64, approved);
+}
+
+#[tokio::test]
+async fn forgotten_scripts_are_sent_again() {
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    during_a_call(&stage, async || {
+        let _: String = stage.redis.command(&["SCRIPT", "FLUSH"]);
+    })
+    .await;
+    stage.approved_call().await;
+    stage.settled_at(3 * ACTUAL).await;
+}
+
+/// A store that lost writes (a failover, an old backup) has an older account than the edge has seen.
+#[tokio::test]
+async fn an_older_account_is_denied_until_the_operator_accepts_it() {
+    let stage = Setup::default().start().await;
+    for _ in 0..3 {
+        stage.approved_call().await;
+    }
+    stage.at_rest().await;
+    let record = stage.bot.account.keys.record();
+    let version: u64 = stage.redis.command(&["HGET", &record, "version"]);
+    let _: u64 = stage
+        .redis
+        .command(&["HSET", &record, "version", &(version - 4).to_string()]);
+    for _ in 0..3 {
+        stage.unavailable_call().await;
+    }
+    // Time heals nothing, and neither does another version below the one that was seen.
+    let _: u64 = stage
+        .redis
+        .command(&["HSET", &record, "version", &(version - 3).to_string()]);
+    stage.unavailable_call().await;
+    let generation: u64 = stage.redis.command(&["HGET", &record, "generation"]);
+    let _: u64 = stage
+        .redis
+        .command(&["HSET", &record, "generation", &(generation + 1).to_string()]);
+    stage.approved_call().await;
+    let _: u64 = stage
+        .redis
+        .command(&["HSET", &record, "generation", &generation.to_string()]);
+    stage.unavailable_call().await;
+    let charged = stage.charged();
+    assert_eq!(charged, Charged::all(4 * ACTUAL));
+}

@@ -1,0 +1,89 @@
+//! One-shot commands of the operator CLI.
+
+use crate::options::common_env;
+use crate::process::command;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+/// Runs one-shot commands of `tollgate-admin`.
+#[derive(Debug, Clone)]
+pub struct Cli {
+    binary: PathBuf,
+    env: BTreeMap<String, String>,
+}
+
+/// What a command did.
+#[derive(Debug, Clone)]
+pub struct CliOutput {
+    /// The exit code.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Cli {
+    /// Commands of `binary`, `env!("CARGO_BIN_EXE_tollgate-admin")` in a test, on the store at `redis_url`.
+    #[must_use]
+    pub fn new(binary: &str, redis_url: impl AsRef<str>) -> Self {
+        Self {
+            binary: binary.into(),
+            env: common_env(redis_url.as_ref()),
+        }
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.env.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Runs a command with nothing on its standard input.
+    #[must_use]
+    pub fn run(&self, args: &[&str]) -> CliOutput {
+        self.run_with_stdin(args, "")
+    }
+
+    /// Runs a command with this text on its standard input.
+    #[must_use]
+    pub fn run_with_stdin(&self, args: &[&str], stdin: &str) -> CliOutput {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut run = command(&self.binary);
+        run.args(args.iter().map(OsString::from))
+            .env_clear()
+            .envs(&self.env)
+            .current_dir(dir.path());
+        run.stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = run.spawn().expect("tollgate-admin starts");
+        // A command that does not read its input may be gone already.
+        let _ = child
+            .stdin
+            .take()
+            .map(|mut pipe| pipe.write_all(stdin.as_bytes()));
+        let output = child.wait_with_output().expect("tollgate-admin ends");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+        CliOutput {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+
+    /// Runs a command with `--json` that must succeed; its document.
+    #[must_use]
+    #[track_caller]
+    pub fn json(&self, args: &[&str]) -> Value {
+        let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
+        let output = self.run(&args);
+        assert_eq!(output.code, Some(0), "{args:?}: {output:?}");
+        serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{args:?}: {error}: {output:?}"))
+    }
+}

@@ -1,0 +1,177 @@
+//! An HTTP client for well-formed calls. For malformed ones see [`crate::RawClient`].
+
+use bytes::Bytes;
+use http::HeaderMap;
+use serde_json::{Value, json};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// Longer than any deadline of the product, so that a hang shows as a failed test and not as a hung one.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(130);
+
+/// A new client with connections of its own: HTTP/1.1 and HTTP/2 by negotiation, no proxies, no redirects.
+#[must_use]
+pub fn http_client() -> reqwest::Client {
+    static PROVIDER: LazyLock<()> = LazyLock::new(|| {
+        // It fails when the test installed one already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+    LazyLock::force(&PROVIDER);
+    let builder = reqwest::Client::builder().no_proxy().timeout(CLIENT_TIMEOUT);
+    let builder = builder
+        .redirect(reqwest::redirect::Policy::none())
+        .tls_certs_only([]);
+    builder.build().expect("an HTTP client")
+}
+
+/// A minimal chat-completions body.
+#[must_use]
+pub fn chat_body(model: &str, text: &str) -> Value {
+    json!({ "model": model, "messages": [{ "role": "user", "content": text }] })
+}
+
+/// Someone who calls a server with one key.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    client: reqwest::Client,
+    base: String,
+    key: String,
+}
+
+/// An answer, read to its end.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// The status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl Caller {
+    /// A caller of the server at `base` (`http://127.0.0.1:port`) who sends `key` as Bearer; an empty one sends none.
+    #[must_use]
+    pub fn new(base: &str, key: &str) -> Self {
+        Self {
+            client: http_client(),
+            base: base.to_owned(),
+            key: key.to_owned(),
+        }
+    }
+
+    /// The same with another client, such as one that trusts a test certificate or speaks HTTP/2 only.
+    #[must_use]
+    pub fn with_client(mut self, client: reqwest::Client) -> Self {
+        self.client = client;
+        self
+    }
+
+    /// `POST /v1/chat/completions`.
+    pub async fn chat(&self, body: impl Into<Value>) -> Reply {
+        self.chat_with(&[], body).await
+    }
+
+    /// The same with more headers.
+    pub async fn chat_with(&self, headers: &[(&str, &str)], body: impl Into<Value>) -> Reply {
+        self.send("POST", "/v1/chat/completions", headers, body.into().to_string())
+            .await
+    }
+
+    /// `GET path`.
+    pub async fn get(&self, path: &str) -> Reply {
+        self.send("GET", path, &[], Bytes::new()).await
+    }
+
+    /// `POST path` with a JSON body.
+    pub async fn post(&self, path: &str, body: impl Into<Value>) -> Reply {
+        self.send("POST", path, &[], body.into().to_string()).await
+    }
+
+    /// `PATCH path` with a JSON body.
+    pub async fn patch(&self, path: &str, body: impl Into<Value>) -> Reply {
+        self.send("PATCH", path, &[], body.into().to_string()).await
+    }
+
+    /// `DELETE path`.
+    pub async fn delete(&self, path: &str) -> Reply {
+        self.send("DELETE", path, &[], Bytes::new()).await
+    }
+
+    /// Any request; a body that is not empty is called JSON unless `headers` say otherwise.
+    pub async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Reply {
+        let sent = self.try_send(method, path, headers, body).await;
+        sent.unwrap_or_else(|error| panic!("{method} {path}: {error:?}"))
+    }
+
+    /// The same for a call that may get no answer.
+    ///
+    /// # Errors
+    /// What the client says.
+    pub async fn try_send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> reqwest::Result<Reply> {
+        let method = method.parse().expect("a method");
+        let mut request = self.client.request(method, format!("{}{path}", self.base));
+        if !self.key.is_empty() {
+            request = request.bearer_auth(&self.key);
+        }
+        let body = body.into();
+        let named = headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        if !body.is_empty() && !named {
+            request = request.header("content-type", "application/json");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = request.body(body).send().await?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Ok(Reply {
+            status,
+            headers,
+            body: response.bytes().await?,
+        })
+    }
+}
+
+impl Reply {
+    /// A header as text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .get(name)
+            .map(|value| value.to_str().expect("a header of visible ASCII"))
+    }
+
+    /// The body as JSON.
+    #[must_use]
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The body as text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// `error.code` of the body, or the empty string.
+    #[must_use]
+    pub fn error_code(&self) -> String {
+        let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        body["error"]["code"].as_str().unwrap_or_default().to_owned()
+    }
+}

@@ -1,0 +1,223 @@
+//! The product's servers as processes: the edge and the admin server.
+
+use crate::client::Caller;
+use crate::net::{blocking_until, free_port, loopback};
+use crate::options::{AdminOptions, EdgeOptions};
+use crate::process::{Process, command};
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Longest wait for a process to become ready, on a slow and busy machine.
+pub const READY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Deadline of one look at the ops listener.
+const OPS_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What both kinds of server have in common. `Edge` and `Admin` dereference to it.
+#[derive(Debug)]
+pub struct Daemon {
+    process: Mutex<Process>,
+    listen: SocketAddr,
+    ops: SocketAddr,
+    dir: TempDir,
+}
+
+impl Daemon {
+    fn start(
+        binary: &Path,
+        args: &[String],
+        mut env: BTreeMap<String, String>,
+        section: &str,
+        ready_path: &str,
+    ) -> Self {
+        let dir = tempfile::Builder::new()
+            .prefix("tollgate-daemon-")
+            .tempdir()
+            .expect("a directory");
+        let address = |env: &mut BTreeMap<String, String>, key: &str| -> SocketAddr {
+            let name = format!("TOLLGATE_{section}__{key}");
+            let value = env
+                .entry(name)
+                .or_insert_with(|| loopback(free_port()).to_string());
+            value.parse().expect("an address")
+        };
+        let (listen, ops) = (address(&mut env, "LISTEN"), address(&mut env, "OPS_LISTEN"));
+        for (name, value) in [("DATA_DIR", "data"), ("UPGRADE_SOCKET", "data/upgrade.sock")] {
+            let value = dir.path().join(value).display().to_string();
+            env.entry(format!("TOLLGATE_PROXY__{name}")).or_insert(value);
+        }
+        let mut run = command(binary);
+        run.args(args).env_clear().envs(env).current_dir(dir.path());
+        let mut process = Process::start(run, &dir.path().join("log"));
+        blocking_until("readiness", READY_TIMEOUT, || {
+            if let Some(status) = process.exited() {
+                panic!("{} ended with {status}:\n{}", binary.display(), process.logs());
+            }
+            (get(ops, ready_path)?.0 == 200).then_some(())
+        });
+        Self {
+            process: Mutex::new(process),
+            listen,
+            ops,
+            dir,
+        }
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Process) -> T) -> T {
+        act(&mut self
+            .process
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    /// `http://127.0.0.1:port`
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.listen)
+    }
+
+    /// The address of the main listener.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.listen
+    }
+
+    /// The address of the ops listener.
+    #[must_use]
+    pub const fn ops_addr(&self) -> SocketAddr {
+        self.ops
+    }
+
+    /// Status and body of a path of the ops listener, such as `/metrics`; `None` without an answer.
+    #[must_use]
+    pub fn ops(&self, path: &str) -> Option<(u16, String)> {
+        get(self.ops, path)
+    }
+
+    /// A caller with this key; an empty one sends none.
+    #[must_use]
+    pub fn caller(&self, key: &str) -> Caller {
+        Caller::new(&self.url(), key)
+    }
+
+    /// Where it runs; its data directory is `data` in there.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.with(|process| process.pid())
+    }
+
+    /// Sends a signal, such as `HUP`, `QUIT`, `STOP`, `CONT`.
+    pub fn signal(&self, name: &str) {
+        self.with(|process| process.signal(name));
+    }
+
+    /// Asks it to end (SIGTERM) without waiting.
+    pub fn term(&self) {
+        self.signal("TERM");
+    }
+
+    /// Kills it and waits.
+    pub fn kill9(&self) {
+        self.with(Process::kill);
+    }
+
+    /// Waits for its end; the exit code, or `None` when a signal ended it.
+    #[track_caller]
+    pub fn wait_exit(&self, within: Duration) -> Option<i32> {
+        self.with(|process| process.wait(within)).code()
+    }
+
+    /// Whether it is still running.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.with(|process| process.exited().is_none())
+    }
+
+    /// Everything it has printed.
+    #[must_use]
+    pub fn logs(&self) -> String {
+        self.with(|process| process.logs())
+    }
+}
+
+/// One blocking GET.
+fn get(addr: SocketAddr, path: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect_timeout(&addr, OPS_TIMEOUT).ok()?;
+    stream.set_read_timeout(Some(OPS_TIMEOUT)).ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: ops\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+}
+
+macro_rules! daemon {
+    ($(#[$doc:meta])+ $name:ident) => {
+        $(#[$doc])+
+        #[derive(Debug)]
+        pub struct $name(Daemon);
+
+        impl std::ops::Deref for $name {
+            type Target = Daemon;
+
+            fn deref(&self) -> &Daemon {
+                &self.0
+            }
+        }
+    };
+}
+
+daemon! {
+    /// A running `tollgate-proxy`; killed on drop.
+    Edge
+}
+
+daemon! {
+    /// A running `tollgate-admin serve`; killed on drop.
+    Admin
+}
+
+impl Edge {
+    /// Starts an edge and waits until it is ready.
+    #[must_use]
+    pub fn start(options: EdgeOptions) -> Self {
+        let EdgeOptions {
+            binary,
+            env,
+            args,
+            ready_path,
+        } = options;
+        Self(Daemon::start(&binary, &args, env, "PROXY", ready_path))
+    }
+}
+
+impl Admin {
+    /// Starts an admin server and waits until it is ready.
+    #[must_use]
+    pub fn start(options: AdminOptions) -> Self {
+        let AdminOptions {
+            binary,
+            env,
+            ready_path,
+        } = options;
+        Self(Daemon::start(
+            &binary,
+            &["serve".to_owned()],
+            env,
+            "ADMIN",
+            ready_path,
+        ))
+    }
+}

@@ -1,0 +1,60 @@
+//! What the end-to-end tests are made of. Only real parts: private Redis servers, the built binaries, sockets.
+//!
+//! Everything listens on free ports of 127.0.0.1, runs outside the caller's runtime (so it works from `#[test]` and from
+//! `#[tokio::test]`), and is gone when its value is dropped, also when the test panics or is killed.
+//!
+//! ```no_run
+//! use harness::{Answer, CapPolicy, Edge, EdgeOptions, Nanos, Redis, Seed, Upstream, chat_body};
+//!
+//! # async fn example() {
+//! let redis = Redis::start();
+//! let upstream = Upstream::start(|_request| Answer::chat(9, 12));
+//! let seed = Seed::new(&redis.store()).await; // initialises the ledger epoch
+//! let account = seed.account("builder").await;
+//! let bot = account.agent("bot");
+//! bot.cap(CapPolicy { enabled: true, daily: Nanos::new(1_000_000_000), ..CapPolicy::default() }).await;
+//! bot.provider_key("sk-test-provider-key").await;
+//! let key = bot.virtual_key().await;
+//!
+//! // In a test of the root package: env!("CARGO_BIN_EXE_tollgate-proxy").
+//! let binary = "target/debug/tollgate-proxy";
+//! let edge = Edge::start(EdgeOptions::new(binary, redis.url(), upstream.base_url())
+//!     .env("TOLLGATE_UPSTREAM__TIMEOUT_MS", "2000"));
+//! let reply = edge.caller(&key).chat(chat_body("gpt-4o-mini", "hello")).await;
+//! assert_eq!(reply.status, 200, "{reply:?}\n{}", edge.logs());
+//! assert_eq!(reply.header("x-service-decision"), Some("approved"));
+//! assert_eq!(upstream.requests().len(), 1);
+//! assert_eq!(bot.counters().await.day_nanos, 9_600);
+//! # }
+//! ```
+
+mod cli;
+mod client;
+mod cluster;
+mod daemon;
+mod net;
+mod options;
+mod process;
+mod raw;
+mod redis_server;
+mod seed;
+mod upstream;
+mod wire;
+
+pub use cli::{Cli, CliOutput};
+pub use client::{Caller, Reply, chat_body, http_client};
+pub use cluster::RedisCluster;
+pub use daemon::{Admin, Daemon, Edge, READY_TIMEOUT};
+pub use net::{REPOSITORY, eventually, free_port};
+pub use options::{AdminOptions, EdgeOptions};
+pub use raw::{RawClient, RawReply};
+pub use redis_server::Redis;
+pub use seed::{AgentCounters, Seed, SeedAccount, SeedAgent, TEST_MASTER_KEY, test_sealer};
+pub use shared::domain::cap::CapPolicy;
+pub use shared::domain::money::Nanos;
+pub use shared::store::Store;
+pub use upstream::{Answer, Recorded, Upstream};
+pub use wire::Wire;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! Free ports, waiting with a bound, and the runtime that the harness's own servers run in.
+
+use shared::entropy::random_bytes;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+use tokio::runtime::{Builder, Runtime};
+
+/// Ports are taken from here: above the well-known ones, below those that Linux gives to outgoing connections.
+const PORTS: std::ops::Range<u16> = 10_240..32_000;
+/// The root of the repository.
+pub const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// Pause between two looks in [`eventually`].
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// The runtime of the wires and upstreams. It is the harness's own, so that a test may block its runtime.
+pub(crate) static BACKGROUND: LazyLock<Runtime> = LazyLock::new(|| {
+    let mut runtime = Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).thread_name("harness").enable_all();
+    runtime.build().expect("a runtime for the harness")
+});
+
+/// A port of 127.0.0.1 that nobody listens on. Several test processes start at different places.
+#[must_use]
+pub fn free_port() -> u16 {
+    static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| {
+        let random = u16::from_be_bytes(random_bytes().expect("randomness"));
+        AtomicU16::new(random)
+    });
+    for _ in PORTS {
+        let port = PORTS.start + NEXT.fetch_add(1, Ordering::Relaxed) % (PORTS.end - PORTS.start);
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no free port on 127.0.0.1");
+}
+
+pub(crate) fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// Looks until `look` finds something; panics with `what` after `within`. Blocks the thread.
+#[track_caller]
+pub(crate) fn blocking_until<T>(what: &str, within: Duration, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + within;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < end, "{what} did not happen within {within:?}");
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// Looks until `look` finds something; panics with `what` after `within`.
+pub async fn eventually<T>(what: &str, within: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let end = Instant::now() + within;
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(Instant::now() < end, "{what} did not happen within {within:?}");
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}

@@ -1,0 +1,104 @@
+//! How to start the product's servers: binary, environment, and what counts as started.
+
+use crate::seed::TEST_MASTER_KEY;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The repository's tables, since the processes run in directories of their own.
+const CONFIG_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config");
+
+/// How to start an edge.
+#[derive(Debug, Clone)]
+pub struct EdgeOptions {
+    pub(crate) binary: PathBuf,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) args: Vec<String>,
+    pub(crate) ready_path: &'static str,
+}
+
+/// How to start an admin server.
+#[derive(Debug, Clone)]
+pub struct AdminOptions {
+    pub(crate) binary: PathBuf,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) ready_path: &'static str,
+}
+
+pub(crate) fn common_env(redis_url: &str) -> BTreeMap<String, String> {
+    let config = Path::new(CONFIG_DIR);
+    let file = |name: &str| config.join(name).display().to_string();
+    let pairs = [
+        ("TOLLGATE_STORE__URL", redis_url.to_owned()),
+        ("TOLLGATE_SECRETS__MASTER_KEY", TEST_MASTER_KEY.to_owned()),
+        ("TOLLGATE_PLANS__FILE", file("plans.toml")),
+        ("TOLLGATE_PRICES__FILE", file("prices.toml")),
+        ("PATH", std::env::var("PATH").unwrap_or_default()),
+        ("RUST_BACKTRACE", "1".to_owned()),
+    ];
+    pairs.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+impl EdgeOptions {
+    /// An edge from `binary`, `env!("CARGO_BIN_EXE_tollgate-proxy")` in a test, with the store at `redis_url` and the
+    /// provider at `upstream_base_url`.
+    #[must_use]
+    pub fn new(binary: &str, redis_url: impl AsRef<str>, upstream_base_url: impl Into<String>) -> Self {
+        let options = Self {
+            binary: binary.into(),
+            env: common_env(redis_url.as_ref()),
+            args: Vec::new(),
+            ready_path: "/readyz",
+        };
+        options
+            .env("TOLLGATE_UPSTREAM__BASE_URL", upstream_base_url)
+            .env("TOLLGATE_PROXY__THREADS", "2")
+    }
+
+    /// Sets a variable: any setting of `config/tollgate.toml` as `TOLLGATE_<SECTION>__<KEY>`. Addresses and `data_dir`
+    /// too, should the harness's choice not fit.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.env.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn arg(mut self, argument: &str) -> Self {
+        self.args.push(argument.to_owned());
+        self
+    }
+
+    /// Waits until the process answers at all, not until it is ready: for tests that start without a store.
+    #[must_use]
+    pub const fn alive_is_enough(mut self) -> Self {
+        self.ready_path = "/livez";
+        self
+    }
+}
+
+impl AdminOptions {
+    /// An admin server from `binary`, `env!("CARGO_BIN_EXE_tollgate-admin")` in a test, with the store at `redis_url`.
+    #[must_use]
+    pub fn new(binary: &str, redis_url: impl AsRef<str>) -> Self {
+        Self {
+            binary: binary.into(),
+            env: common_env(redis_url.as_ref()),
+            ready_path: "/readyz",
+        }
+    }
+
+    /// Sets a variable.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.env.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Waits until the process answers at all, not until it is ready.
+    #[must_use]
+    pub const fn alive_is_enough(mut self) -> Self {
+        self.ready_path = "/livez";
+        self
+    }
+}

@@ -1,0 +1,253 @@
+//! A private Redis server.
+
+use crate::net::{blocking_until, free_port};
+use crate::process::{Process, command};
+use redis::FromRedisValue;
+use shared::store::Store;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Longest wait for a server to answer, or to end.
+const WAIT: Duration = Duration::from_secs(20);
+/// Attempts to start when another process took the port meanwhile.
+const START_ATTEMPTS: usize = 5;
+/// The deadline of [`Redis::store`], generous: a slow test machine is no fault of the store.
+const STORE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A private Redis server on a free port, with a unix socket beside it; killed on drop.
+#[derive(Debug)]
+pub struct Redis {
+    process: Mutex<Option<Process>>,
+    port: u16,
+    options: Vec<String>,
+    dir: TempDir,
+}
+
+impl Redis {
+    /// Starts a server that keeps nothing on disk.
+    #[must_use]
+    pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts a server that keeps an append-only file, written through: it survives [`Redis::restart`] and
+    /// [`Redis::kill9`].
+    #[must_use]
+    pub fn start_durable() -> Self {
+        Self::start_with(&["--appendonly", "yes", "--appendfsync", "always"])
+    }
+
+    /// Starts a server with more options, such as `["--maxmemory", "8mb"]`.
+    #[must_use]
+    pub fn start_with(options: &[&str]) -> Self {
+        let dir = tempfile::Builder::new()
+            .prefix("tollgate-redis-")
+            .tempdir()
+            .expect("a directory");
+        let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+        let mut server = Self {
+            process: Mutex::new(None),
+            port: free_port(),
+            options,
+            dir,
+        };
+        for _ in 0..START_ATTEMPTS {
+            if server.try_launch() {
+                return server;
+            }
+            server.port = free_port();
+        }
+        panic!("redis-server did not start:\n{}", server.logs());
+    }
+
+    /// A server that all tests of a test binary share; it ends with the last of its users. Each test takes an account
+    /// of its own.
+    #[must_use]
+    pub fn shared() -> Arc<Self> {
+        static SHARED: Mutex<Weak<Redis>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        shared.upgrade().unwrap_or_else(|| {
+            let server = Arc::new(Self::start());
+            *shared = Arc::downgrade(&server);
+            server
+        })
+    }
+
+    /// Starts the process; false when it ended at once (the port was taken).
+    fn try_launch(&self) -> bool {
+        let mut run = command(Path::new("redis-server"));
+        run.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"]);
+        run.arg("--dir")
+            .arg(self.dir.path())
+            .arg("--unixsocket")
+            .arg(self.socket());
+        run.args([
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--maxmemory-policy",
+            "noeviction",
+        ]);
+        run.args(["--loglevel", "warning"])
+            .args(&self.options)
+            .current_dir(self.dir.path());
+        let mut process = Process::start(run, &self.dir.path().join("log"));
+        let up = blocking_until("the start of redis-server", WAIT, || {
+            if process.exited().is_some() {
+                return Some(false);
+            }
+            (self.info_port() == Some(self.port) && self.try_command::<String>(&["PING"]).is_ok())
+                .then_some(true)
+        });
+        *self.process.lock().expect("the process") = Some(process);
+        up
+    }
+
+    /// The port that whoever answers on ours says it has. Tells our server from one that was there before.
+    fn info_port(&self) -> Option<u16> {
+        let info: String = self.try_command(&["INFO", "server"]).ok()?;
+        info.lines()
+            .find_map(|line| line.strip_prefix("tcp_port:"))?
+            .trim()
+            .parse()
+            .ok()
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.dir.path().join("redis.sock")
+    }
+
+    /// `redis://127.0.0.1:port`
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// `redis+unix:///path`
+    #[must_use]
+    pub fn unix_url(&self) -> String {
+        format!("redis+unix://{}", self.socket().display())
+    }
+
+    /// The TCP port.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its directory, with the append-only file and the log.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The product's own handle on this server. Call it inside the runtime that will use it.
+    #[must_use]
+    pub fn store(&self) -> Store {
+        self.store_with(STORE_TIMEOUT)
+    }
+
+    /// The same with a deadline of the caller's.
+    #[must_use]
+    pub fn store_with(&self, timeout: Duration) -> Store {
+        Store::open(&self.url(), timeout).expect("the store's address")
+    }
+
+    /// A plain asynchronous connection that does not go through the product.
+    pub async fn conn(&self) -> redis::aio::MultiplexedConnection {
+        let client = redis::Client::open(self.url()).expect("the server's address");
+        client
+            .get_multiplexed_async_connection()
+            .await
+            .expect("a connection")
+    }
+
+    /// Runs one command on a connection of its own, blocking: `redis.command::<String>(&["INFO", "stats"])`.
+    pub fn command<T: FromRedisValue>(&self, words: &[&str]) -> T {
+        self.try_command(words)
+            .unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    }
+
+    /// Like [`Redis::command`] for a command that may fail.
+    ///
+    /// # Errors
+    /// What the server or the connection says.
+    pub fn try_command<T: FromRedisValue>(&self, words: &[&str]) -> redis::RedisResult<T> {
+        let client = redis::Client::open(self.url())?;
+        let mut connection = client.get_connection_with_timeout(WAIT)?;
+        connection.set_read_timeout(Some(WAIT))?;
+        let mut command = redis::cmd(words[0]);
+        command.arg(&words[1..]).query(&mut connection)
+    }
+
+    /// How often the server ran each command, scripts' own calls included: `("evalsha", 12)`.
+    #[must_use]
+    pub fn calls(&self, command: &str) -> u64 {
+        self.stat(command, "calls=")
+            .map_or(0, |text| text.parse().expect("a count"))
+    }
+
+    /// One figure of a line of `INFO commandstats`, such as `usec_per_call=`.
+    #[must_use]
+    pub fn stat(&self, command: &str, name: &str) -> Option<String> {
+        let info: String = self.command(&["INFO", "commandstats"]);
+        let start = format!("cmdstat_{command}:");
+        let line = info.lines().find_map(|line| line.strip_prefix(&start))?;
+        line.split(',')
+            .find_map(|part| part.strip_prefix(name))
+            .map(|text| text.trim().to_owned())
+    }
+
+    /// The process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.with(|process| process.pid())
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Process) -> T) -> T {
+        let mut process = self
+            .process
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        act(process.as_mut().expect("the server was started"))
+    }
+
+    /// Ends the server in an orderly way and waits.
+    pub fn stop(&self) {
+        self.with(|process| {
+            process.signal("TERM");
+            process.wait(WAIT)
+        });
+    }
+
+    /// Kills the server and waits.
+    pub fn kill9(&self) {
+        self.with(Process::kill);
+    }
+
+    /// Freezes the server: it accepts connections and answers nothing.
+    pub fn pause(&self) {
+        self.with(|process| process.signal("STOP"));
+    }
+
+    /// Lets a frozen server go on.
+    pub fn resume(&self) {
+        self.with(|process| process.signal("CONT"));
+    }
+
+    /// Stops the server if it runs and starts it again: same port, same directory.
+    pub fn restart(&self) {
+        self.stop();
+        let end = "the port of a restarted redis-server";
+        blocking_until(end, WAIT, || self.try_launch().then_some(()));
+    }
+
+    /// What the server has logged.
+    #[must_use]
+    pub fn logs(&self) -> String {
+        self.with(|process| process.logs())
+    }
+}

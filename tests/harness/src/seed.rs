@@ -1,0 +1,187 @@
+//! Accounts, agents, policies and keys written straight into the store, so that tests of the edge do not depend on the
+//! management API. The field names are those of `shared/src/store/keys.rs` and of the scripts.
+
+mod agent;
+
+use shared::clock;
+use shared::crypto::seal::Sealer;
+use shared::crypto::virtual_key::CheckSecret;
+use shared::domain::cap::CapPolicy;
+use shared::domain::id::Kind;
+use shared::store::keys::{self, AccountKeys};
+use shared::store::{Store, sanity};
+
+/// The master key of everything seeded: `TOLLGATE_SECRETS__MASTER_KEY`. 32 bytes of 0x2a; it protects nothing.
+pub const TEST_MASTER_KEY: &str = "KioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKio=";
+
+/// A sealer under [`TEST_MASTER_KEY`].
+#[must_use]
+pub fn test_sealer() -> Sealer {
+    Sealer::new(std::iter::once(TEST_MASTER_KEY)).expect("the test master key")
+}
+
+/// Writes into one store.
+#[derive(Debug, Clone)]
+pub struct Seed {
+    store: Store,
+    check_secret: CheckSecret,
+}
+
+/// A seeded account.
+#[derive(Debug, Clone)]
+pub struct SeedAccount {
+    seed: Seed,
+    /// Its id.
+    pub id: String,
+    /// Its key names.
+    pub keys: AccountKeys,
+}
+
+/// An agent of a seeded account.
+#[derive(Debug, Clone)]
+pub struct SeedAgent {
+    /// The account.
+    pub account: SeedAccount,
+    /// Its id.
+    pub id: String,
+}
+
+/// Where an agent and its account stand in the current periods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AgentCounters {
+    /// Charged to the agent today.
+    pub day_nanos: u64,
+    /// Charged to the agent this month.
+    pub month_nanos: u64,
+    /// Charged to the account this month.
+    pub tracked_nanos: u64,
+    /// Agents of the account with a place this month.
+    pub slots: u64,
+}
+
+impl Seed {
+    /// Initialises the ledger epoch if the store is empty.
+    pub async fn new(store: &Store) -> Self {
+        let record = sanity::init(store, &clock::iso_from_ms(clock::now_ms()))
+            .await
+            .expect("store init");
+        Self {
+            store: store.clone(),
+            check_secret: record.check_secret,
+        }
+    }
+
+    /// The store written to.
+    #[must_use]
+    pub const fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// A new account on `plan`, a name in `config/plans.toml`.
+    pub async fn account(&self, plan: &str) -> SeedAccount {
+        let id = mint(Kind::Account);
+        let keys = AccountKeys::of(&id);
+        let now = clock::now_ms().to_string();
+        let fields = [
+            ("id", id.as_str()),
+            ("name", "Test"),
+            ("plan", plan),
+            ("created_at", &now),
+            ("generation", "1"),
+            ("version", "1"),
+        ];
+        self.hset(&keys.record(), &fields).await;
+        self.run(redis::cmd("SADD").arg(keys::ACCOUNTS).arg(&id)).await;
+        SeedAccount {
+            seed: self.clone(),
+            id,
+            keys,
+        }
+    }
+
+    /// An agent that may call at once: an account of its own on `plan`, Cap as given, the provider key
+    /// `sk-test-provider-key`, and a virtual key.
+    pub async fn ready_agent(&self, plan: &str, cap: CapPolicy) -> (SeedAgent, String) {
+        let agent = self.account(plan).await.agent("bot");
+        agent.cap(cap).await;
+        agent.provider_key("sk-test-provider-key").await;
+        let key = agent.virtual_key().await;
+        (agent, key)
+    }
+
+    async fn run(&self, command: &redis::Cmd) {
+        let _: redis::Value = self.store.command(command).await.expect("a seeding command");
+    }
+
+    async fn hset(&self, key: &str, fields: &[(&str, &str)]) {
+        self.run(redis::cmd("HSET").arg(key).arg(fields)).await;
+    }
+}
+
+impl SeedAccount {
+    /// The agent `id` of this account. Nothing is written before one of its methods is called.
+    #[must_use]
+    pub fn agent(&self, id: &str) -> SeedAgent {
+        SeedAgent {
+            account: self.clone(),
+            id: id.to_owned(),
+        }
+    }
+
+    /// Puts the account on another plan.
+    pub async fn set_plan(&self, plan: &str) {
+        self.changed(&self.keys.record(), &[("plan", plan)]).await;
+    }
+
+    /// Sets the account-wide live policy, or takes it away.
+    pub async fn cap(&self, policy: Option<CapPolicy>) {
+        let names = ["live_cap", "live_run", "live_day", "live_month"];
+        self.write_cap(&self.keys.record(), names, policy).await;
+    }
+
+    async fn write_cap(&self, key: &str, names: [&str; 4], policy: Option<CapPolicy>) {
+        let Some(policy) = policy else {
+            self.seed.run(redis::cmd("HDEL").arg(key).arg(&names)).await;
+            return self.changed(key, &[]).await;
+        };
+        let limits = [policy.per_run, policy.daily, policy.monthly];
+        let [run, day, month] =
+            limits.map(|limit| limit.map(|nanos| nanos.get().to_string()).unwrap_or_default());
+        let enabled = u8::from(policy.enabled).to_string();
+        let fields = [
+            (names[0], enabled.as_str()),
+            (names[1], &run),
+            (names[2], &day),
+            (names[3], &month),
+        ];
+        self.changed(key, &fields).await;
+    }
+
+    /// Writes fields and raises the account's version, as every change by the product does.
+    async fn changed(&self, key: &str, fields: &[(&str, &str)]) {
+        if !fields.is_empty() {
+            self.seed.hset(key, fields).await;
+        }
+        self.seed
+            .run(
+                redis::cmd("HINCRBY")
+                    .arg(self.keys.record())
+                    .arg("version")
+                    .arg(1),
+            )
+            .await;
+    }
+
+    /// Revokes a virtual key by its id.
+    pub async fn revoke(&self, key_id: &str) {
+        self.seed
+            .run(redis::cmd("ZREM").arg(self.keys.active_keys()).arg(key_id))
+            .await;
+        self.changed(&self.keys.virtual_key(key_id), &[("status", "revoked")])
+            .await;
+    }
+}
+
+fn mint(kind: Kind) -> String {
+    kind.mint(clock::now_ms()).expect("an id")
+}

@@ -1,0 +1,196 @@
+//! Seeding an agent, and reading where it stands.
+
+use super::{AgentCounters, SeedAgent, mint, test_sealer};
+use secrecy::{ExposeSecret, SecretString};
+use shared::clock;
+use shared::crypto::seal::SealedFor;
+use shared::crypto::virtual_key::{self, WellFormed};
+use shared::domain::cap::CapPolicy;
+use shared::domain::id::Kind;
+use shared::domain::mode::Mode;
+use shared::domain::period::Period;
+use shared::store::keys;
+use shared::store::lookup::VirtualKeyOwner;
+use std::collections::HashMap;
+
+impl SeedAgent {
+    fn key(&self) -> String {
+        self.account.keys.agent(Mode::Live, &self.id)
+    }
+
+    /// Sets the agent's own policy.
+    pub async fn cap(&self, policy: CapPolicy) {
+        let names = ["cap", "cap_run", "cap_day", "cap_month"];
+        self.account.write_cap(&self.key(), names, Some(policy)).await;
+    }
+
+    /// Takes the agent's own policy away.
+    pub async fn no_cap(&self) {
+        self.account
+            .write_cap(&self.key(), ["cap", "cap_run", "cap_day", "cap_month"], None)
+            .await;
+    }
+
+    /// Freezes the agent, or lifts the freeze.
+    pub async fn frozen(&self, frozen: bool) {
+        if frozen {
+            self.account.changed(&self.key(), &[("frozen", "user")]).await;
+        } else {
+            self.account
+                .seed
+                .run(redis::cmd("HDEL").arg(self.key()).arg("frozen"))
+                .await;
+            self.account.changed(&self.key(), &[]).await;
+        }
+    }
+
+    /// Stores a provider key for `openai`, sealed under [`TEST_MASTER_KEY`]; returns its id.
+    pub async fn provider_key(&self, secret: &str) -> String {
+        let id = mint(Kind::ProviderKey);
+        let owner = SealedFor {
+            account: &self.account.id,
+            agent: &self.id,
+            provider: "openai",
+            key_id: &id,
+        };
+        let sealed = test_sealer()
+            .seal(&owner, &SecretString::from(secret))
+            .expect("a sealed key");
+        self.provider_key_sealed(&id, &sealed).await;
+        id
+    }
+
+    /// Stores a provider key in a sealed form of the caller's, such as one that does not open.
+    pub async fn provider_key_sealed(&self, key_id: &str, sealed: &str) {
+        let now = clock::now_ms().to_string();
+        let (id_field, sealed_field) = (
+            keys::provider_key_id_field("openai"),
+            keys::provider_key_sealed_field("openai"),
+        );
+        let fields = [
+            (id_field.as_str(), key_id),
+            (&sealed_field, sealed),
+            ("pk_last4:openai", "0000"),
+            ("pk_created:openai", &now),
+        ];
+        let mut index = redis::cmd("SADD");
+        let index = index.arg(self.account.keys.sealed_agents()).arg(&self.id);
+        self.account.seed.run(index).await;
+        self.account.changed(&self.key(), &fields).await;
+    }
+
+    /// Makes a virtual key; returns the secret.
+    pub async fn virtual_key(&self) -> String {
+        self.virtual_key_with_id().await.1
+    }
+
+    /// Makes a virtual key; returns its id and the secret.
+    pub async fn virtual_key_with_id(&self) -> (String, String) {
+        let (account, seed) = (&self.account, &self.account.seed);
+        let secret = virtual_key::mint(&seed.check_secret)
+            .expect("a virtual key")
+            .expose_secret()
+            .to_owned();
+        let formed = WellFormed::parse(secret.as_bytes()).expect("a well-formed key");
+        let key_id = mint(Kind::VirtualKey);
+        let owner = VirtualKeyOwner {
+            account: account.id.clone(),
+            agent: self.id.clone(),
+            key_id: key_id.clone(),
+        };
+        seed.run(
+            redis::cmd("SET")
+                .arg(keys::virtual_key_lookup(&formed.hash()))
+                .arg(owner.to_stored()),
+        )
+        .await;
+        let mut number = redis::cmd("HINCRBY");
+        let number: i64 = seed
+            .store
+            .command(number.arg(account.keys.record()).arg("key_seq").arg(1))
+            .await
+            .expect("a key's number");
+        seed.run(
+            redis::cmd("ZADD")
+                .arg(account.keys.active_keys())
+                .arg(number)
+                .arg(&key_id),
+        )
+        .await;
+        seed.run(
+            redis::cmd("ZADD")
+                .arg(account.keys.agent_keys(&self.id))
+                .arg(number)
+                .arg(&key_id),
+        )
+        .await;
+        let now = clock::now_ms().to_string();
+        let fields = [
+            ("id", key_id.as_str()),
+            ("agent", &self.id),
+            ("name", ""),
+            ("prefix", formed.shown()),
+            ("status", "active"),
+            ("created_at", &now),
+        ];
+        account.changed(&account.keys.virtual_key(&key_id), &fields).await;
+        (key_id, secret)
+    }
+
+    /// Where the agent and its account stand by the store's clock.
+    pub async fn counters(&self) -> AgentCounters {
+        let store = &self.account.seed.store;
+        let (seconds, micros): (u64, u64) = store.command(&redis::cmd("TIME")).await.expect("TIME");
+        let period = Period::at(seconds * 1000 + micros / 1000);
+        let agent = self.fields(&self.key()).await;
+        let record = self.fields(&self.account.keys.record()).await;
+        let read = |fields: &HashMap<String, String>, name: String| {
+            fields
+                .get(&name)
+                .map_or(0, |text| text.parse().expect("a counter"))
+        };
+        AgentCounters {
+            day_nanos: read(&agent, format!("d{}", period.day)),
+            month_nanos: read(&agent, format!("m{}", period.month)),
+            tracked_nanos: read(&record, format!("t{}", period.month)),
+            slots: read(&record, format!("n{}", period.month)),
+        }
+    }
+
+    /// What a named run has spent, or `None` when it has no record.
+    pub async fn run_spent(&self, run: &str) -> Option<u64> {
+        let fields = self.fields(&self.account.keys.run(&self.id, run)).await;
+        fields.get("spent").map(|text| text.parse().expect("a counter"))
+    }
+
+    /// Holds of the account's bucket that are open.
+    pub async fn open_holds(&self) -> u64 {
+        let due = self.account.keys.bucket().due();
+        self.account
+            .seed
+            .store
+            .command(redis::cmd("ZCARD").arg(due))
+            .await
+            .expect("ZCARD")
+    }
+
+    /// Holds of the account's bucket that were kept by the reaper.
+    pub async fn kept_holds(&self) -> u64 {
+        let kept = self.account.keys.bucket().kept();
+        self.account
+            .seed
+            .store
+            .command(redis::cmd("ZCARD").arg(kept))
+            .await
+            .expect("ZCARD")
+    }
+
+    async fn fields(&self, key: &str) -> HashMap<String, String> {
+        self.account
+            .seed
+            .store
+            .command(redis::cmd("HGETALL").arg(key))
+            .await
+            .expect("HGETALL")
+    }
+}

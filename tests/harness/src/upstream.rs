@@ -1,0 +1,191 @@
+//! A mock provider at the level of bytes: it answers as the test says, right or wrong, and records what it was sent.
+
+mod answer;
+mod request;
+
+pub use answer::Answer;
+pub use request::Recorded;
+
+use crate::net::{BACKGROUND, eventually, free_port, loopback};
+use answer::{Play, Step};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+type Handler = Box<dyn Fn(&Recorded) -> Answer + Send + Sync>;
+
+/// A mock provider on a free port; gone when dropped.
+pub struct Upstream {
+    state: Arc<State>,
+    addr: SocketAddr,
+    acceptor: AbortHandle,
+}
+
+impl std::fmt::Debug for Upstream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Upstream")
+            .field("addr", &self.addr)
+            .finish_non_exhaustive()
+    }
+}
+
+struct State {
+    handler: RwLock<Handler>,
+    requests: Mutex<Vec<Recorded>>,
+    arrived: AtomicUsize,
+    connections: AtomicUsize,
+    stop: watch::Sender<bool>,
+}
+
+impl Upstream {
+    /// A provider that answers each request as `handler` says.
+    #[must_use]
+    pub fn start(handler: impl Fn(&Recorded) -> Answer + Send + Sync + 'static) -> Self {
+        let state = Arc::new(State {
+            handler: RwLock::new(Box::new(handler)),
+            requests: Mutex::default(),
+            arrived: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
+            stop: watch::Sender::new(false),
+        });
+        let addr = loopback(free_port());
+        let listener = std::net::TcpListener::bind(addr).expect("a port for the upstream");
+        listener.set_nonblocking(true).expect("a listener");
+        let acceptor = BACKGROUND.spawn(accept(listener, state.clone())).abort_handle();
+        Self {
+            state,
+            addr,
+            acceptor,
+        }
+    }
+
+    /// Answers from now on as `handler` says.
+    pub fn set(&self, handler: impl Fn(&Recorded) -> Answer + Send + Sync + 'static) {
+        *self.state.handler.write().unwrap_or_else(PoisonError::into_inner) = Box::new(handler);
+    }
+
+    /// `http://127.0.0.1:port/v1`, as `upstream.base_url`.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.addr)
+    }
+
+    /// The address.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The requests received in full, in order.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Recorded> {
+        self.state
+            .requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Requests whose head arrived, received in full or not.
+    #[must_use]
+    pub fn arrived(&self) -> usize {
+        self.state.arrived.load(Ordering::SeqCst)
+    }
+
+    /// Connections accepted so far.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.state.connections.load(Ordering::SeqCst)
+    }
+
+    /// Waits until `count` requests were received in full.
+    pub async fn wait_for(&self, count: usize, within: Duration) {
+        let what = format!("request number {count} at the upstream");
+        eventually(&what, within, async || {
+            (self.requests().len() >= count).then_some(())
+        })
+        .await;
+    }
+
+    /// Ends every connection and stops listening: the next call is refused.
+    pub fn stop(&self) {
+        self.acceptor.abort();
+        let _ = self.state.stop.send(true);
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+async fn accept(listener: std::net::TcpListener, state: Arc<State>) {
+    let listener = TcpListener::from_std(listener).expect("a listener");
+    while let Ok((stream, _)) = listener.accept().await {
+        state.connections.fetch_add(1, Ordering::SeqCst);
+        let state = state.clone();
+        tokio::spawn(async move {
+            let mut stop = state.stop.subscribe();
+            tokio::select! {
+                () = serve(stream, &state) => {}
+                _ = stop.wait_for(|stop| *stop) => {}
+            }
+        });
+    }
+}
+
+/// One connection: requests and answers in turn, until either side ends it.
+async fn serve(mut stream: TcpStream, state: &State) {
+    let _ = stream.set_nodelay(true);
+    let mut received = Vec::new();
+    loop {
+        let arrived = || state.arrived.fetch_add(1, Ordering::SeqCst);
+        let Some(request) = request::read(&mut stream, &mut received, arrived).await else {
+            return;
+        };
+        let answer = {
+            let handler = state.handler.read().unwrap_or_else(PoisonError::into_inner);
+            handler(&request)
+        };
+        state
+            .requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(request);
+        if !play(&mut stream, answer.play()).await {
+            return;
+        }
+    }
+}
+
+/// Plays an answer; false when the connection is over.
+async fn play(stream: &mut TcpStream, play: Play) -> bool {
+    for step in play.steps {
+        match step {
+            Step::Send(bytes) => {
+                if stream.write_all(&bytes).await.is_err() {
+                    return false;
+                }
+            }
+            Step::Pause(time) => tokio::time::sleep(time).await,
+            Step::Wait(gate) => gate.notified().await,
+            Step::Hang => {
+                // Until the other side gives up.
+                let mut sink = [0; 1024];
+                while let Ok(1..) = stream.read(&mut sink).await {}
+                return false;
+            }
+            Step::Reset => {
+                let _ = stream.set_zero_linger();
+                return false;
+            }
+        }
+    }
+    play.keep_alive
+}

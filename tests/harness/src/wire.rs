@@ -1,0 +1,298 @@
+//! A TCP proxy whose traffic can be cut, refused, swallowed, delayed, and whose replies can be lost.
+
+use crate::net::{BACKGROUND, free_port, loopback};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, watch};
+use tokio::task::AbortHandle;
+
+/// Bytes passed on at once.
+const CHUNK: usize = 64 << 10;
+
+/// A wire between a client and `target`. It keeps running until dropped.
+#[derive(Debug)]
+pub struct Wire {
+    state: Arc<State>,
+    addr: SocketAddr,
+    acceptor: AbortHandle,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    faults: Mutex<Faults>,
+    /// Raised to cut every connection that is older.
+    generation: watch::Sender<u64>,
+    /// Held requests go on.
+    released: Notify,
+    connections: AtomicU64,
+    bytes_up: AtomicU64,
+    bytes_down: AtomicU64,
+    /// A held request waits.
+    holding: AtomicBool,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Faults {
+    refuse: bool,
+    swallow_requests: bool,
+    swallow_replies: bool,
+    hold_requests: bool,
+    delay_requests: Duration,
+    delay_replies: Duration,
+    lose_reply_to: Option<(Vec<u8>, u32)>,
+    replies_lost: u32,
+}
+
+impl Wire {
+    /// A wire to `target`.
+    #[must_use]
+    pub fn start(target: SocketAddr) -> Self {
+        let state = Arc::new(State::default());
+        let addr = loopback(free_port());
+        let listener = std::net::TcpListener::bind(addr).expect("a port for the wire");
+        listener.set_nonblocking(true).expect("a listener");
+        let accept = accept(listener, target, state.clone());
+        let acceptor = BACKGROUND.spawn(accept).abort_handle();
+        Self {
+            state,
+            addr,
+            acceptor,
+        }
+    }
+
+    /// A wire to a local port, such as `redis.port()`.
+    #[must_use]
+    pub fn to_port(port: u16) -> Self {
+        Self::start(loopback(port))
+    }
+
+    /// Where the wire begins.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// `redis://127.0.0.1:port` of the wire's beginning.
+    #[must_use]
+    pub fn redis_url(&self) -> String {
+        format!("redis://{}", self.addr)
+    }
+
+    fn set(&self, change: impl FnOnce(&mut Faults)) {
+        change(&mut self.state.faults.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Cuts every open connection. New ones are served.
+    pub fn cut(&self) {
+        self.state.generation.send_modify(|generation| *generation += 1);
+    }
+
+    /// Closes new connections at once, until told otherwise.
+    pub fn refuse(&self, on: bool) {
+        self.set(|faults| faults.refuse = on);
+    }
+
+    /// Lets requests through and drops the replies: what was asked runs, and nobody hears of it.
+    pub fn swallow_replies(&self, on: bool) {
+        self.set(|faults| faults.swallow_replies = on);
+    }
+
+    /// Drops the requests.
+    pub fn swallow_requests(&self, on: bool) {
+        self.set(|faults| faults.swallow_requests = on);
+    }
+
+    /// Delays each piece of a request.
+    pub fn delay_requests(&self, by: Duration) {
+        self.set(|faults| faults.delay_requests = by);
+    }
+
+    /// Delays each piece of a reply.
+    pub fn delay_replies(&self, by: Duration) {
+        self.set(|faults| faults.delay_replies = by);
+    }
+
+    /// Holds requests back until [`Wire::release_requests`]; also those of a client that goes away meanwhile.
+    pub fn hold_requests(&self) {
+        self.set(|faults| faults.hold_requests = true);
+    }
+
+    /// Sends the requests that were held back, however late, and holds no more.
+    pub fn release_requests(&self) {
+        self.set(|faults| faults.hold_requests = false);
+        self.state.released.notify_waiters();
+    }
+
+    /// Whether a request is being held back.
+    #[must_use]
+    pub fn is_holding(&self) -> bool {
+        self.state.holding.load(Ordering::SeqCst)
+    }
+
+    /// The next `times` requests that contain `needle` run, but the connection is cut in place of the reply.
+    pub fn lose_reply_to(&self, needle: impl Into<Vec<u8>>, times: u32) {
+        self.set(|faults| faults.lose_reply_to = Some((needle.into(), times)));
+    }
+
+    /// How many replies were lost that way.
+    #[must_use]
+    pub fn replies_lost(&self) -> u32 {
+        self.state.faults().replies_lost
+    }
+
+    /// Takes every fault away. Open connections stay.
+    pub fn heal(&self) {
+        let lost = self.replies_lost();
+        self.set(|faults| {
+            *faults = Faults {
+                replies_lost: lost,
+                ..Faults::default()
+            }
+        });
+        self.state.released.notify_waiters();
+    }
+
+    /// Connections accepted so far.
+    #[must_use]
+    pub fn connections(&self) -> u64 {
+        self.state.connections.load(Ordering::SeqCst)
+    }
+
+    /// Bytes that reached the target, and bytes that reached the client.
+    #[must_use]
+    pub fn bytes(&self) -> (u64, u64) {
+        (
+            self.state.bytes_up.load(Ordering::SeqCst),
+            self.state.bytes_down.load(Ordering::SeqCst),
+        )
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.acceptor.abort();
+        self.cut();
+        self.heal();
+    }
+}
+
+impl State {
+    fn faults(&self) -> Faults {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the reply to this request shall be lost; counts it.
+    fn loses_reply_to(&self, request: &[u8]) -> bool {
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((needle, left)) = &mut faults.lose_reply_to else {
+            return false;
+        };
+        let found = *left > 0 && request.windows(needle.len()).any(|window| window == needle);
+        if found {
+            *left -= 1;
+            faults.replies_lost += 1;
+        }
+        found
+    }
+}
+
+async fn accept(listener: std::net::TcpListener, target: SocketAddr, state: Arc<State>) {
+    let listener = TcpListener::from_std(listener).expect("a listener");
+    while let Ok((client, _)) = listener.accept().await {
+        state.connections.fetch_add(1, Ordering::SeqCst);
+        if state.faults().refuse {
+            let _ = client.set_zero_linger();
+            continue;
+        }
+        tokio::spawn(carry(client, target, state.clone()));
+    }
+}
+
+async fn carry(client: TcpStream, target: SocketAddr, state: Arc<State>) {
+    let mut generation = state.generation.subscribe();
+    generation.mark_unchanged();
+    let Ok(server) = TcpStream::connect(target).await else {
+        return;
+    };
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let reply_lost = Arc::new(AtomicBool::new(false));
+    let up = carry_requests(from_client, to_server, state.clone(), reply_lost.clone());
+    let down = carry_replies(from_server, to_client, state.clone(), reply_lost);
+    // Requests go on when the replies have ended: a held request must arrive although its client is gone.
+    let both = async {
+        let mut up = tokio::spawn(up);
+        tokio::select! {
+            _ = &mut up => {}
+            () = down => {}
+        }
+        if state.holding.load(Ordering::SeqCst) {
+            let _ = up.await;
+        } else {
+            up.abort();
+        }
+    };
+    tokio::select! {
+        () = both => {}
+        _ = generation.changed() => {}
+    }
+}
+
+async fn carry_requests(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    state: Arc<State>,
+    reply_lost: Arc<AtomicBool>,
+) {
+    let mut buffer = vec![0; CHUNK];
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        let request = &buffer[..count];
+        let faults = state.faults();
+        tokio::time::sleep(faults.delay_requests).await;
+        if faults.hold_requests {
+            let released = state.released.notified();
+            state.holding.store(true, Ordering::SeqCst);
+            released.await;
+            state.holding.store(false, Ordering::SeqCst);
+        }
+        if faults.swallow_requests {
+            continue;
+        }
+        if state.loses_reply_to(request) {
+            reply_lost.store(true, Ordering::SeqCst);
+        }
+        if to.write_all(request).await.is_err() {
+            return;
+        }
+        state.bytes_up.fetch_add(count as u64, Ordering::SeqCst);
+    }
+}
+
+async fn carry_replies(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    state: Arc<State>,
+    reply_lost: Arc<AtomicBool>,
+) {
+    let mut buffer = vec![0; CHUNK];
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        if reply_lost.load(Ordering::SeqCst) {
+            return;
+        }
+        let faults = state.faults();
+        tokio::time::sleep(faults.delay_replies).await;
+        if faults.swallow_replies {
+            continue;
+        }
+        if to.write_all(&buffer[..count]).await.is_err() {
+            return;
+        }
+        state.bytes_down.fetch_add(count as u64, Ordering::SeqCst);
+    }
+}

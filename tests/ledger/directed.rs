@@ -1,0 +1,71 @@
+//! Directed checks: the edges of every rule, one after the other. They are also what changed scripts have to survive.
+
+mod counting;
+mod periods;
+mod resolving;
+mod standing;
+
+use crate::scripts::{Scripts, Texts};
+use crate::world::{Checked, World, within_one_day};
+use harness::Redis;
+use shared::domain::period::Period;
+use shared::store::Store;
+
+/// Where a check finds its store and scripts.
+pub struct Bench<'a> {
+    pub store: &'a Store,
+    pub scripts: &'a Scripts,
+    pub period: Period,
+}
+
+impl<'a> Bench<'a> {
+    /// A world to be arranged further before it is installed.
+    pub fn world(&self) -> World<'a> {
+        World::new(self.store, self.scripts, self.period)
+    }
+
+    /// A world that is installed.
+    pub async fn installed(&self) -> Result<World<'a>, String> {
+        let world = self.world();
+        world.install().await?;
+        Ok(world)
+    }
+}
+
+/// Every directed check.
+pub async fn all(store: &Store, scripts: &Scripts) -> Checked {
+    within_one_day(store, async |period| {
+        let bench = Bench {
+            store,
+            scripts,
+            period,
+        };
+        resolving::all(&bench).await?;
+        counting::all(&bench).await?;
+        standing::all(&bench).await?;
+        periods::all(&bench).await
+    })
+    .await
+}
+
+/// The calendar alone, four centuries of it.
+pub async fn calendar(store: &Store, scripts: &Scripts) -> Checked {
+    within_one_day(store, async |period| {
+        periods::calendar(&Bench {
+            store,
+            scripts,
+            period,
+        })
+        .await
+    })
+    .await
+}
+
+#[tokio::test]
+async fn every_edge_of_every_rule() {
+    let redis = Redis::start();
+    let scripts = Texts::real().build();
+    let store = redis.store();
+    all(&store, &scripts).await.unwrap();
+    calendar(&store, &scripts).await.unwrap();
+}

@@ -1,0 +1,169 @@
+//! Keys, rate, plan: everything that is decided before Cap, and what is remembered of a request.
+
+use super::Bench;
+use crate::world::{Checked, KEYS, unlimited};
+use shared::store::script::authorize::{AccountView, Outcome};
+use std::time::Duration;
+
+pub async fn all(bench: &Bench<'_>) -> Checked {
+    ranks(bench).await?;
+    rates(bench).await?;
+    rate_windows(bench).await?;
+    agents(bench).await?;
+    staleness(bench).await?;
+    lost_accounts(bench).await?;
+    provider_keys(bench).await
+}
+
+/// The oldest keys win; a revoked one does not count.
+async fn ranks(bench: &Bench<'_>) -> Checked {
+    for limit in 0..=5 {
+        let mut world = bench.installed().await?;
+        for revoke in [false, true] {
+            if revoke {
+                world.change(|model| drop(model.active.remove(1))).await?;
+            }
+            for key in KEYS {
+                let mut call = world.call(1);
+                key.clone_into(&mut call.key_id);
+                call.plan.active_virtual_keys = Some(limit);
+                world.authorize(&call).await?;
+                call = world.call(1);
+                key.clone_into(&mut call.key_id);
+                call.plan.active_virtual_keys = Some(limit);
+                call.estimate = None;
+                world.authorize(&call).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn rates(bench: &Bench<'_>) -> Checked {
+    for limit in 0..=3 {
+        let mut world = bench.installed().await?;
+        for request in 0..5 {
+            let mut call = world.call(1);
+            call.plan.proxy_requests_per_minute = Some(limit);
+            if request == 1 {
+                call.estimate = None;
+            }
+            world.authorize(&call).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The minute opens at the first request and is not moved by the next ones.
+async fn rate_windows(bench: &Bench<'_>) -> Checked {
+    let mut world = bench.installed().await?;
+    for _ in 0..3 {
+        let call = world.call_in("r", 1);
+        world.authorize(&call).await?;
+        tokio::time::sleep(Duration::from_millis(3)).await;
+    }
+    Ok(())
+}
+
+/// An agent takes one of the plan's places with its first approved call of the month and keeps it.
+async fn agents(bench: &Bench<'_>) -> Checked {
+    for limit in 0..=4 {
+        let mut world = bench.installed().await?;
+        for agent in ["a", "b", "a", "c", "b", "a", "c"] {
+            let mut call = world.call(0);
+            agent.clone_into(&mut call.name.agent);
+            call.plan.cap_agents_per_month = Some(limit);
+            world.authorize(&call).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The store must not know less than the edge has seen.
+async fn staleness(bench: &Bench<'_>) -> Checked {
+    let mut world = bench.world();
+    (world.model.generation, world.model.version) = (5, 5);
+    world.install().await?;
+    for generation in [4, 5, 6, 10] {
+        for version in [0, 4, 5, 6, 7, 10] {
+            let mut call = world.call(1);
+            // The second approval raises the version beyond what is asked for above.
+            call.view = AccountView {
+                generation,
+                version: version + world.model.version - 5,
+                ..call.view
+            };
+            world.authorize(&call).await?;
+            call.view.version = version;
+            world.authorize(&call).await?;
+        }
+    }
+    let mut call = world.call(1);
+    call.view.plan = "p1".to_owned();
+    world.authorize(&call).await?;
+    world.change(|model| model.plan = "p1".to_owned()).await?;
+    call.view = world.model.view();
+    world.authorize(&call).await
+}
+
+/// An account that the store does not know, or only in part, is a store that lost something.
+async fn lost_accounts(bench: &Bench<'_>) -> Checked {
+    for lost in ["generation", "plan", "everything"] {
+        let mut world = bench.installed().await?;
+        let record = shared::store::keys::AccountKeys::of(crate::world::ACCOUNT).record();
+        let mut command = redis::cmd("HDEL");
+        command.arg(&record).arg(lost);
+        if lost == "everything" {
+            command = redis::cmd("DEL").arg(&record).take();
+        }
+        let gone: Result<i64, _> = bench.store.command(&command).await;
+        gone.map_err(|error| format!("{error:?}"))?;
+        let call = world.call(1);
+        let plan = unlimited();
+        let request = shared::store::script::authorize::Authorize {
+            name: &call.name,
+            key_id: &call.key_id,
+            view: &call.view,
+            plan: &plan,
+            charge: None,
+        };
+        match request.run_as(&bench.scripts.authorize, bench.store).await {
+            Ok(answer) if answer.outcome == Outcome::Stale && answer.view == AccountView::default() => {}
+            other => return Err(format!("{lost} lost: {other:?}")),
+        }
+    }
+    Ok(())
+}
+
+/// Half a provider key is none.
+async fn provider_keys(bench: &Bench<'_>) -> Checked {
+    let mut world = bench.installed().await?;
+    let keys = shared::store::keys::AccountKeys::of(crate::world::ACCOUNT);
+    let agent = keys.agent(shared::domain::mode::Mode::Live, "a");
+    for field in ["pk_id:openai", "pk_sealed:openai"] {
+        world.install().await?;
+        let gone: Result<i64, _> = bench
+            .store
+            .command(redis::cmd("HDEL").arg(&agent).arg(field))
+            .await;
+        gone.map_err(|error| format!("{error:?}"))?;
+        let call = world.call(1);
+        let mut model = world.model.clone();
+        if let Some(agent) = model.agents.get_mut("a") {
+            agent.no_provider_key = true;
+            let other = if field.starts_with("pk_id") {
+                ("pk_sealed:openai", "sealed a")
+            } else {
+                ("pk_id:openai", "pk_a")
+            };
+            agent.extra.insert(other.0.to_owned(), other.1.to_owned());
+        }
+        std::mem::swap(&mut world.model, &mut model);
+        world.authorize(&call).await?;
+        std::mem::swap(&mut world.model, &mut model);
+    }
+    let mut call = world.call(1);
+    call.name.agent = "nobody".to_owned();
+    world.install().await?;
+    world.authorize(&call).await
+}

@@ -1,0 +1,221 @@
+//! Days and months: each charge counts where it was approved, whenever it is settled.
+
+use super::Bench;
+use crate::model::{Charge, State};
+use crate::photo::Window;
+use crate::world::{Checked, KEYS};
+use shared::clock;
+use shared::domain::cap::CapPolicy;
+use shared::domain::period::{DAY_MS, Period};
+
+/// Days whose months are compared at once.
+const DAYS_AT_ONCE: usize = 2_000;
+
+pub async fn all(bench: &Bench<'_>) -> Checked {
+    late_resolutions(bench).await?;
+    old_slots(bench).await?;
+    old_fields(bench).await?;
+    old_fields_in_a_known_month(bench).await?;
+    midnights(bench).await
+}
+
+/// A hold of yesterday and last month: the difference lands there, not today.
+async fn late_resolutions(bench: &Bench<'_>) -> Checked {
+    let now = clock::now_ms();
+    let long_ago = Window::at(now - 10);
+    let later = Window::at(now + 3_600_000);
+    let states = [
+        State::Open { due: later },
+        State::Open { due: long_ago },
+        State::Kept { at: long_ago },
+    ];
+    for state in states {
+        for void in [false, true] {
+            let mut world = bench.world();
+            let today = bench.period;
+            let before = Period {
+                day: today.day - 1,
+                month: today.month - 1,
+            };
+            world.model.charges = vec![
+                charge("allow_late", before, state),
+                charge("allow_settled", before, State::Settled),
+                charge("allow_today", today, State::Settled),
+            ];
+            world.install().await?;
+            let mut call = world.call(10);
+            call.name.allow_id = "allow_late".to_owned();
+            call.name.run = "r".to_owned();
+            if void {
+                world.void(&call.name).await?;
+            } else {
+                world.settle(&call.name, 10, 4).await?;
+            }
+            let hold = world.hold(&call);
+            world.reap(&hold).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A place of last month is not one of this month.
+async fn old_slots(bench: &Bench<'_>) -> Checked {
+    for limit in [0, 1] {
+        let mut world = bench.world();
+        let before = Period {
+            day: bench.period.day - 1,
+            month: bench.period.month - 1,
+        };
+        world
+            .model
+            .charges
+            .push(charge("allow_before", before, State::Settled));
+        world.install().await?;
+        for agent in ["a", "b", "a"] {
+            let mut call = world.call(1);
+            agent.clone_into(&mut call.name.agent);
+            call.plan.cap_agents_per_month = Some(limit);
+            world.authorize(&call).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The first charge of an agent's day drops its counters of long ago, and nothing else.
+async fn old_fields(bench: &Bench<'_>) -> Checked {
+    let Period { day, month } = bench.period;
+    let mut world = bench.world();
+    let fields = [
+        format!("d{}", day - 39),
+        format!("d{}", day - 40),
+        format!("d{}", day - 41),
+        format!("d{}", day - 4_000),
+        format!("d{}", day + 1),
+        format!("m{}", month - 199),
+        format!("m{}", month - 200),
+        format!("m{}", month - 201),
+        "d1x".to_owned(),
+        "m1x".to_owned(),
+        "xd1".to_owned(),
+        "day1".to_owned(),
+        "d".to_owned(),
+    ];
+    for agent in world.model.agents.values_mut() {
+        agent.extra = fields
+            .iter()
+            .map(|field| (field.clone(), "7".to_owned()))
+            .collect();
+    }
+    world.install().await?;
+    for agent in ["a", "a", "b"] {
+        let mut call = world.call(0);
+        agent.clone_into(&mut call.name.agent);
+        world.authorize(&call).await?;
+    }
+    // Fields that turn up later in the day are left to the next day.
+    world
+        .change(|model| {
+            for agent in model.agents.values_mut() {
+                agent.extra.insert("d1".to_owned(), "1".to_owned());
+            }
+        })
+        .await?;
+    let call = world.call(1);
+    world.authorize(&call).await
+}
+
+/// They are dropped at the first charge of the day, not of the month.
+async fn old_fields_in_a_known_month(bench: &Bench<'_>) -> Checked {
+    let mut world = bench.world();
+    let Period { day, month } = bench.period;
+    let yesterday = Period { day: day - 1, month };
+    world
+        .model
+        .charges
+        .push(charge("allow_before", yesterday, State::Settled));
+    for agent in world.model.agents.values_mut() {
+        agent.extra.insert("d1".to_owned(), "1".to_owned());
+    }
+    world.install().await?;
+    let call = world.call(1);
+    world.authorize(&call).await
+}
+
+/// The last millisecond of a day and the first of the next, with a settlement after midnight and limits on both sides.
+async fn midnights(bench: &Bench<'_>) -> Checked {
+    for midnight in [
+        "2026-11-21T00:00:00Z",
+        "2026-12-01T00:00:00Z",
+        "2027-01-01T00:00:00Z",
+        "2028-02-29T00:00:00Z",
+        "2028-03-01T00:00:00Z",
+        "2100-03-01T00:00:00Z",
+    ] {
+        let midnight = clock::ms_from_iso(midnight).ok_or("a moment")?;
+        let mut world = bench.world();
+        let limit = Some(crate::world::usd(15));
+        let policy = CapPolicy {
+            daily: limit,
+            monthly: Some(crate::world::usd(25)),
+            ..crate::world::enabled()
+        };
+        world.model.policy = Some(policy);
+        for agent in world.model.agents.values_mut() {
+            agent.cap = None;
+        }
+        world.install().await?;
+        let mut held = None;
+        for at_ms in [midnight - 2, midnight - 1, midnight, midnight + 1] {
+            world.clock_ms = Some(at_ms);
+            world.model.period = Period::at(at_ms);
+            let mut call = world.call_in("r", 10);
+            call.plan.cap_agents_per_month = Some(1);
+            call.plan.tracked_usd_per_month = limit;
+            world.authorize(&call).await?;
+            held.get_or_insert(call);
+        }
+        let held = held.ok_or("a call")?;
+        world.settle(&held.name, 10, 13).await?;
+    }
+    Ok(())
+}
+
+/// The scripts' calendar is that of `shared::domain::period`, for every day of four centuries, from its first
+/// millisecond to its last.
+pub async fn calendar(bench: &Bench<'_>) -> Checked {
+    let days: Vec<u64> = (0..146_097).collect();
+    for days in days.chunks(DAYS_AT_ONCE) {
+        let Some(&first) = days.first() else { continue };
+        for now in [first * DAY_MS, (first + 1) * DAY_MS - 1] {
+            let clock = [(now / 1000).to_string(), (now % 1000 * 1000 + 999).to_string()];
+            let texts: Vec<String> = clock.into_iter().chain(days.iter().map(u64::to_string)).collect();
+            let args: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let answer: Result<Vec<String>, _> = bench.store.script(&bench.scripts.period, &[], &args).await;
+            let answer = answer.map_err(|error| format!("the calendar: {error:?}"))?;
+            let months = days.iter().map(|day| Period::at(day * DAY_MS).month);
+            let expected: Vec<String> = [now, first]
+                .into_iter()
+                .chain(months)
+                .map(|n| n.to_string())
+                .collect();
+            if answer != expected {
+                return Err(format!("the calendar from day {first} is not the product's"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn charge(id: &str, period: Period, state: State) -> Charge {
+    Charge {
+        id: id.to_owned(),
+        agent: "a".to_owned(),
+        run: "r".to_owned(),
+        named: false,
+        key_id: KEYS[0].to_owned(),
+        period,
+        estimate: 10,
+        amount: 10,
+        state,
+    }
+}

@@ -1,0 +1,194 @@
+//! What becomes of a hold: settled, released, voided, kept; once, twice, late, by the wrong name.
+
+use super::Bench;
+use crate::model::Call;
+use crate::world::{Checked, LONG, World};
+use shared::clock;
+use shared::domain::money::Nanos;
+use shared::store::script::reap::{KEPT_LIFE, Reaped, reap_as};
+use std::time::Duration;
+
+/// A hold that is due at once.
+const NOW: Duration = Duration::ZERO;
+/// Times that a hold is reaped at the very millisecond of its deadline.
+const DEADLINE_TRIES: u32 = 12;
+
+pub async fn all(bench: &Bench<'_>) -> Checked {
+    settled(bench).await?;
+    mismatched(bench).await?;
+    voided(bench).await?;
+    kept(bench).await?;
+    forgotten_runs(bench).await?;
+    ids(bench).await?;
+    overdue(bench).await?;
+    kept_index(bench).await?;
+    strays(bench).await
+}
+
+async fn approved(world: &mut World<'_>, named: bool, estimate: u64, life: Duration) -> Result<Call, String> {
+    let mut call = if named {
+        world.call_in("r", estimate)
+    } else {
+        world.call(estimate)
+    };
+    call.hold_life = life;
+    world.approve(&call).await?;
+    Ok(call)
+}
+
+async fn settled(bench: &Bench<'_>) -> Checked {
+    let mut world = bench.installed().await?;
+    let max = Nanos::MAX.get();
+    for (estimate, cost) in [
+        (10, 4),
+        (10, 10),
+        (10, 0),
+        (10, 25),
+        (0, 0),
+        (0, 3),
+        (1, 0),
+        (max, 1),
+        (3, max),
+    ] {
+        for named in [false, true] {
+            let call = approved(&mut world, named, estimate, LONG).await?;
+            world.settle(&call.name, estimate, cost).await?;
+            world.settle(&call.name, estimate, cost).await?;
+            world.void(&call.name).await?;
+            world.settle(&call.name, estimate, cost).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Another estimate than the hold's moves nothing, also when one is the beginning of the other.
+async fn mismatched(bench: &Bench<'_>) -> Checked {
+    let mut world = bench.installed().await?;
+    let call = approved(&mut world, true, 12, LONG).await?;
+    for estimate in [0, 1, 2, 11, 13, 120] {
+        world.settle(&call.name, estimate, 5).await?;
+    }
+    world.settle(&call.name, 12, 5).await
+}
+
+async fn voided(bench: &Bench<'_>) -> Checked {
+    for (estimate, named) in [(10, true), (10, false), (0, true), (0, false), (1, true)] {
+        let mut world = bench.installed().await?;
+        approved(&mut world, true, 7, LONG).await?;
+        let call = approved(&mut world, named, estimate, LONG).await?;
+        world.void(&call.name).await?;
+        world.void(&call.name).await?;
+        world.settle(&call.name, estimate, 3).await?;
+        let mut late = call.clone();
+        late.view = world.model.view();
+        world.authorize(&late).await?;
+    }
+    // Before the authorize arrives, and when it never does.
+    let mut world = bench.installed().await?;
+    let call = world.call_in("r", 10);
+    world.void(&call.name).await?;
+    world.authorize(&call).await?;
+    world.settle(&call.name, 10, 3).await?;
+    let hold = world.hold(&call);
+    world.reap(&hold).await
+}
+
+async fn kept(bench: &Bench<'_>) -> Checked {
+    for (estimate, named) in [(10, true), (10, false), (0, true)] {
+        let mut world = bench.installed().await?;
+        approved(&mut world, true, 1, LONG).await?;
+        for settle in [false, true] {
+            let call = approved(&mut world, named, estimate, NOW).await?;
+            let hold = world.hold(&call);
+            world.reap(&hold).await?;
+            world.reap(&hold).await?;
+            world.settle(&call.name, estimate + 1, 5).await?;
+            if settle {
+                world.settle(&call.name, estimate, 14).await?;
+            }
+            world.void(&call.name).await?;
+            world.settle(&call.name, estimate, 5).await?;
+        }
+        let early = approved(&mut world, named, estimate, LONG).await?;
+        let hold = world.hold(&early);
+        world.reap(&hold).await?;
+        world.settle(&early.name, estimate, 2).await?;
+        world.reap(&hold).await?;
+    }
+    Ok(())
+}
+
+/// A run's record may expire before its last hold is resolved; it must not come back as a debt.
+async fn forgotten_runs(bench: &Bench<'_>) -> Checked {
+    for void in [false, true] {
+        let mut world = bench.installed().await?;
+        let call = approved(&mut world, true, 10, LONG).await?;
+        world.change(|model| model.forget_run("a", "r")).await?;
+        if void {
+            world.void(&call.name).await?;
+        } else {
+            world.settle(&call.name, 10, 4).await?;
+        }
+    }
+    Ok(())
+}
+
+/// An id that is open or voided is refused, and costs nothing but the rate count.
+async fn ids(bench: &Bench<'_>) -> Checked {
+    let mut world = bench.installed().await?;
+    let call = approved(&mut world, true, 10, LONG).await?;
+    for estimate in [10, 0, 11] {
+        let mut again = world.call_in("s", estimate);
+        again.name.allow_id.clone_from(&call.name.allow_id);
+        world.authorize(&again).await?;
+    }
+    world.settle(&call.name, 10, 10).await
+}
+
+/// At the millisecond of its deadline a hold is due.
+async fn overdue(bench: &Bench<'_>) -> Checked {
+    for _ in 0..DEADLINE_TRIES {
+        let mut world = bench.installed().await?;
+        let call = approved(&mut world, true, 10, LONG).await?;
+        let found = reap_as(&bench.scripts.reap_at_deadline, bench.store, &world.hold(&call)).await;
+        if !matches!(found, Ok(Reaped::Kept)) {
+            return Err(format!("a hold at its deadline: {found:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Keeping a hold drops the entries of the kept index whose records have expired, and no others.
+async fn kept_index(bench: &Bench<'_>) -> Checked {
+    let mut world = bench.world();
+    let life = u64::try_from(KEPT_LIFE.as_millis()).map_err(|error| error.to_string())?;
+    let now = clock::now_ms();
+    for (id, moment) in [
+        ("gone", now - life - 1),
+        ("older", now - 2 * life),
+        ("young", now - life + 600_000),
+    ] {
+        world.model.kept_extra.insert(id.to_owned(), moment);
+    }
+    world.install().await?;
+    let call = approved(&mut world, false, 10, NOW).await?;
+    let hold = world.hold(&call);
+    world.reap(&hold).await
+}
+
+/// An entry of the due index without a hold is dropped when its deadline has come.
+async fn strays(bench: &Bench<'_>) -> Checked {
+    let mut world = bench.world();
+    let now = clock::now_ms();
+    world.model.due_extra.extend([
+        ("allow_1".to_owned(), now - 1),
+        ("allow_2".to_owned(), now + 600_000),
+    ]);
+    world.install().await?;
+    for _ in 0..2 {
+        let call = world.call_in("r", 10);
+        let hold = world.hold(&call);
+        world.reap(&hold).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! The model of one account's ledger. Counters are not moved but summed over the charges, so that the model cannot make
+//! the scripts' mistakes; the Cap decision is the pure rule of `shared::domain::cap`.
+
+mod render;
+mod rules;
+
+use crate::photo::Window;
+use shared::domain::cap::CapPolicy;
+use shared::domain::money::Nanos;
+use shared::domain::period::Period;
+use shared::domain::plan::Plan;
+use shared::store::script::authorize::AccountView;
+use shared::store::script::hold::HoldName;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The largest sum that `authorize` lets a counter reach.
+pub const CEILING: i128 = 9_000_000_000_000_000_000;
+/// The version of the price table and the model in every hold of these tests.
+pub const PRICE_VERSION: &str = "p1";
+pub const MODEL: &str = "a model";
+/// The rate's window.
+const MINUTE_MS: u64 = 60_000;
+
+/// What became of a charge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Open { due: Window },
+    Kept { at: Window },
+    Settled,
+    Voided,
+}
+
+/// An approved call, for ever.
+#[derive(Debug, Clone)]
+pub struct Charge {
+    pub id: String,
+    pub agent: String,
+    pub run: String,
+    pub named: bool,
+    pub key_id: String,
+    pub period: Period,
+    pub estimate: u64,
+    /// What it counts for now.
+    pub amount: i128,
+    pub state: State,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Agent {
+    pub frozen: bool,
+    pub no_provider_key: bool,
+    pub cap: Option<CapPolicy>,
+    /// More fields that are there.
+    pub extra: BTreeMap<String, String>,
+}
+
+/// A named run that has a record.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    pub calls: i64,
+    pub first: Window,
+    pub last: Window,
+    pub expires: Window,
+}
+
+/// A virtual key.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Key {
+    /// Requests in its minute, and when that opened.
+    pub rate: Option<(u64, Window)>,
+    pub last_used: Option<Window>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Model {
+    pub account: String,
+    pub period: Period,
+    pub generation: u64,
+    pub version: u64,
+    pub plan: String,
+    pub policy: Option<CapPolicy>,
+    /// Active keys, oldest first, with their number.
+    pub active: Vec<(u64, String)>,
+    pub keys: BTreeMap<String, Key>,
+    pub agents: BTreeMap<String, Agent>,
+    pub runs: BTreeMap<(String, String), Run>,
+    pub charges: Vec<Charge>,
+    pub tombstones: BTreeMap<String, Window>,
+    pub kept_log: Vec<(Window, serde_json::Value)>,
+    /// More members of the kept index, by moment.
+    pub kept_extra: BTreeMap<String, u64>,
+    /// Members of the due index whose hold is gone, by deadline.
+    pub due_extra: BTreeMap<String, u64>,
+}
+
+/// When something happened.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    /// By the clock that the script sees; a test may set it.
+    pub clock: Window,
+    /// Really, which is what lives are counted from.
+    pub real: Window,
+}
+
+/// One request as the model sees it.
+#[derive(Debug, Clone)]
+pub struct Call {
+    pub name: HoldName,
+    pub named: bool,
+    pub key_id: String,
+    pub view: AccountView,
+    pub plan: Plan,
+    /// `None` is a probe.
+    pub estimate: Option<Nanos>,
+    pub hold_life: Duration,
+}
+
+impl Model {
+    pub fn new(account: &str, period: Period) -> Self {
+        Self {
+            account: account.to_owned(),
+            period,
+            generation: 1,
+            version: 1,
+            plan: "p0".to_owned(),
+            policy: None,
+            active: Vec::new(),
+            keys: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            charges: Vec::new(),
+            tombstones: BTreeMap::new(),
+            kept_log: Vec::new(),
+            kept_extra: BTreeMap::new(),
+            due_extra: BTreeMap::new(),
+        }
+    }
+
+    fn sum(&self, of: impl Fn(&Charge) -> bool) -> i128 {
+        self.charges
+            .iter()
+            .filter(|charge| of(charge))
+            .map(|charge| charge.amount)
+            .sum()
+    }
+
+    pub fn run_spent(&self, agent: &str, run: &str) -> i128 {
+        self.sum(|charge| charge.named && charge.agent == agent && charge.run == run)
+    }
+
+    pub fn day_spent(&self, agent: &str) -> i128 {
+        self.sum(|charge| charge.agent == agent && charge.period.day == self.period.day)
+    }
+
+    pub fn month_spent(&self, agent: &str) -> i128 {
+        self.sum(|charge| charge.agent == agent && charge.period.month == self.period.month)
+    }
+
+    pub fn tracked(&self) -> i128 {
+        self.sum(|charge| charge.period.month == self.period.month)
+    }
+
+    /// The month of an agent's last charge, in which it has a place.
+    fn slot(&self, agent: &str) -> Option<u64> {
+        let mut of_agent = self.charges.iter().rev().filter(|charge| charge.agent == agent);
+        of_agent.next().map(|charge| charge.period.month)
+    }
+
+    /// How many agents took a place in `month`.
+    fn slots(&self, month: u64) -> u64 {
+        let took = |agent: &&String| {
+            self.charges
+                .iter()
+                .any(|charge| charge.agent == **agent && charge.period.month == month)
+        };
+        self.agents.keys().filter(took).count() as u64
+    }
+
+    /// The policy in effect.
+    pub fn effective(&self, agent: &str) -> Option<CapPolicy> {
+        self.agents.get(agent).and_then(|agent| agent.cap).or(self.policy)
+    }
+
+    pub fn view(&self) -> AccountView {
+        AccountView {
+            generation: self.generation,
+            version: self.version,
+            plan: self.plan.clone(),
+        }
+    }
+}
+
+pub fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).expect("milliseconds")
+}

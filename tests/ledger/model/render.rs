@@ -1,0 +1,215 @@
+//! The model's state as the keys and values that the store should hold.
+
+use super::{Agent, Charge, Key, MINUTE_MS, MODEL, Model, PRICE_VERSION, State, millis};
+use crate::photo::{Cell, Expected, Record, Shape, Window};
+use shared::domain::cap::CapPolicy;
+use shared::domain::mode::Mode;
+use shared::store::keys::{self, AccountKeys};
+use shared::store::script::reap::KEPT_LIFE;
+use std::collections::BTreeMap;
+
+type Cells = BTreeMap<String, Cell>;
+
+impl Model {
+    /// Everything that the store should hold.
+    pub fn render(&self) -> Expected {
+        let keys = AccountKeys::of(&self.account);
+        let mut all = Expected::new();
+        put(&mut all, keys.record(), None, Shape::Hash(self.record()));
+        let active = self
+            .active
+            .iter()
+            .map(|(number, key)| (key.clone(), Cell::of(number)));
+        put(&mut all, keys.active_keys(), None, Shape::Zset(active.collect()));
+        for (id, key) in &self.keys {
+            render_key(&mut all, &keys, id, key);
+        }
+        for (id, agent) in &self.agents {
+            put(
+                &mut all,
+                keys.agent(Mode::Live, id),
+                None,
+                Shape::Hash(self.agent(id, agent)),
+            );
+        }
+        for ((agent, run), meta) in &self.runs {
+            let cells = [
+                ("spent", Cell::of(self.run_spent(agent, run))),
+                ("calls", Cell::of(meta.calls)),
+                ("first", Cell::Within(meta.first)),
+                ("last", Cell::Within(meta.last)),
+            ];
+            let cells = cells.map(|(name, cell)| (name.to_owned(), cell)).into();
+            put(
+                &mut all,
+                keys.run(agent, run),
+                Some(meta.expires),
+                Shape::Hash(cells),
+            );
+        }
+        self.render_holds(&mut all, &keys);
+        let log = self
+            .kept_log
+            .iter()
+            .enumerate()
+            .map(|(at, (when, entry))| (at as u64 + 1, *when, entry.clone()));
+        put(&mut all, keys.audit(Mode::Live), None, Shape::Log(log.collect()));
+        all
+    }
+
+    fn record(&self) -> Cells {
+        let mut cells = Cells::new();
+        let mut set = |name: &str, cell: Cell| cells.insert(name.to_owned(), cell);
+        set("generation", Cell::of(self.generation));
+        set("version", Cell::of(self.version));
+        set("plan", Cell::of(&self.plan));
+        if !self.kept_log.is_empty() {
+            set("live_audit_seq", Cell::of(self.kept_log.len()));
+        }
+        for month in self.charges.iter().map(|charge| charge.period.month) {
+            set(
+                &format!("t{month}"),
+                Cell::of(self.sum(|charge| charge.period.month == month)),
+            );
+            set(&format!("n{month}"), Cell::of(self.slots(month)));
+        }
+        policy(
+            &mut cells,
+            ["live_cap", "live_run", "live_day", "live_month"],
+            self.policy,
+        );
+        cells
+    }
+
+    fn agent(&self, id: &str, agent: &Agent) -> Cells {
+        let extra = agent
+            .extra
+            .iter()
+            .map(|(name, value)| (name.clone(), Cell::of(value)));
+        let mut cells: Cells = extra.collect();
+        // A hash cannot be empty; the product's agents have fields like this one, too.
+        cells.insert("name".to_owned(), Cell::of(id));
+        policy(&mut cells, ["cap", "cap_run", "cap_day", "cap_month"], agent.cap);
+        if agent.frozen {
+            cells.insert("frozen".to_owned(), Cell::of("user"));
+        }
+        if !agent.no_provider_key {
+            cells.insert(
+                keys::provider_key_id_field("openai"),
+                Cell::of(format!("pk_{id}")),
+            );
+            cells.insert(
+                keys::provider_key_sealed_field("openai"),
+                Cell::of(format!("sealed {id}")),
+            );
+        }
+        for charge in self.charges.iter().filter(|charge| charge.agent == id) {
+            let (day, month) = (charge.period.day, charge.period.month);
+            let daily = self.sum(|charge| charge.agent == id && charge.period.day == day);
+            let monthly = self.sum(|charge| charge.agent == id && charge.period.month == month);
+            cells.insert(format!("d{day}"), Cell::of(daily));
+            cells.insert(format!("m{month}"), Cell::of(monthly));
+            cells.insert("slot".to_owned(), Cell::of(format!("m{month}")));
+        }
+        cells
+    }
+
+    fn render_holds(&self, all: &mut Expected, keys: &AccountKeys) {
+        let bucket = keys.bucket();
+        let (mut due_index, mut kept_index) = (Cells::new(), Cells::new());
+        for charge in &self.charges {
+            let text = Shape::Text(self.hold_text(charge));
+            match charge.state {
+                State::Open { due } => {
+                    due_index.insert(charge.id.clone(), Cell::Within(due));
+                    put(all, bucket.hold(&charge.id), None, text);
+                }
+                State::Kept { at } => {
+                    kept_index.insert(charge.id.clone(), Cell::Within(at));
+                    let life = millis(KEPT_LIFE);
+                    put(all, bucket.kept_hold(&charge.id), Some(at.later(life)), text);
+                }
+                State::Settled | State::Voided => {}
+            }
+        }
+        kept_index.extend(
+            self.kept_extra
+                .iter()
+                .map(|(id, moment)| (id.clone(), Cell::of(moment))),
+        );
+        due_index.extend(
+            self.due_extra
+                .iter()
+                .map(|(id, deadline)| (id.clone(), Cell::of(deadline))),
+        );
+        put(all, bucket.due(), None, Shape::Zset(due_index));
+        put(all, bucket.kept(), None, Shape::Zset(kept_index));
+        for (id, expires) in &self.tombstones {
+            put(all, bucket.hold(id), Some(*expires), Shape::Text("V".to_owned()));
+        }
+    }
+
+    fn hold_text(&self, charge: &Charge) -> String {
+        let Charge {
+            agent,
+            run,
+            named,
+            key_id,
+            period,
+            estimate,
+            ..
+        } = charge;
+        format!(
+            "H {estimate} {} {} {} {} {agent} {run} {key_id} {PRICE_VERSION} {MODEL}",
+            period.day,
+            period.month,
+            u8::from(*named),
+            self.account
+        )
+    }
+}
+
+/// Adds a key, unless it would be empty, which Redis does not store.
+fn put(all: &mut Expected, key: String, expires: Option<Window>, shape: Shape) {
+    let empty = match &shape {
+        Shape::Text(_) => false,
+        Shape::Hash(cells) | Shape::Zset(cells) => cells.is_empty(),
+        Shape::Log(entries) => entries.is_empty(),
+    };
+    if !empty {
+        all.insert(key, Record { expires, shape });
+    }
+}
+
+fn render_key(all: &mut Expected, keys: &AccountKeys, id: &str, key: &Key) {
+    if let Some((count, opened)) = key.rate {
+        put(
+            all,
+            keys.rate(id),
+            Some(opened.later(MINUTE_MS)),
+            Shape::Text(count.to_string()),
+        );
+    }
+    if let Some(at) = key.last_used {
+        let cells = [("last_used".to_owned(), Cell::Within(at))];
+        put(all, keys.virtual_key(id), None, Shape::Hash(cells.into()));
+    }
+}
+
+fn policy(cells: &mut Cells, names: [&str; 4], policy: Option<CapPolicy>) {
+    let Some(policy) = policy else { return };
+    let [enabled, run, day, month] = names;
+    cells.insert(enabled.to_owned(), Cell::of(u8::from(policy.enabled)));
+    for (name, limit) in [
+        (run, policy.per_run),
+        (day, policy.daily),
+        (month, policy.monthly),
+    ] {
+        // A limit that is not set is written as the empty text or not at all; both must be read alike.
+        match limit {
+            Some(limit) => cells.insert(name.to_owned(), Cell::of(limit.get())),
+            None if name == day => cells.insert(name.to_owned(), Cell::of("")),
+            None => None,
+        };
+    }
+}

@@ -1,0 +1,189 @@
+//! Every combination of failing conditions against `authorize`: the first in the documented order answers.
+
+use crate::model::{Charge, State};
+use crate::photo::Window;
+use crate::scripts::{Scripts, Texts};
+use crate::world::{ACCOUNT, Checked, KEYS, World, enabled, usd, within_one_day};
+use harness::Redis;
+use shared::clock;
+use shared::domain::cap::CapPolicy;
+use shared::domain::denial::Denial;
+use shared::domain::period::Period;
+use shared::store::Store;
+use shared::store::script::authorize::{Authorize, Charge as Asked, Outcome};
+
+/// What can speak against a call, in the order of decision D29, specification §4.4 and the list of denials.
+const ORDER: [&str; 14] = [
+    "stale",
+    "revoked",
+    "other_plan",
+    "plan_key_limit",
+    "rate_limited",
+    "no_provider_key",
+    "frozen",
+    "cap_disabled",
+    "per_run_limit",
+    "daily_limit",
+    "monthly_limit",
+    "plan_agent_limit",
+    "plan_limit",
+    "known",
+];
+
+const ESTIMATE: u64 = 10;
+/// Spent by another agent before, which the account's limits see.
+const OTHERS: u64 = 7;
+
+fn expected(failing: u32) -> Outcome {
+    let first = (0..ORDER.len())
+        .find(|at| failing & (1 << at) != 0)
+        .map(|at| ORDER[at]);
+    match first {
+        None => Outcome::Charged {
+            provider_key_id: "pk_a".to_owned(),
+            sealed: "sealed a".to_owned(),
+        },
+        Some("stale") => Outcome::Stale,
+        Some("revoked") => Outcome::Revoked,
+        Some("other_plan") => Outcome::OtherPlan,
+        Some("known") => Outcome::KnownId,
+        Some(reason) => Outcome::Denied(Denial::from_reason(reason).expect("a denial")),
+    }
+}
+
+/// Arranges the failing conditions, calls, and looks that nothing changed on a denial.
+async fn combination(store: &Store, scripts: &Scripts, period: Period, failing: u32, look: bool) -> Checked {
+    let fails = |name: &str| {
+        ORDER
+            .iter()
+            .position(|word| *word == name)
+            .is_some_and(|at| failing & (1 << at) != 0)
+    };
+    let mut world = World::new(store, scripts, period);
+    let limit = |name: &str, enough: u64| Some(usd(if fails(name) { enough - 1 } else { enough }));
+    let mut call = world.call_in("r", ESTIMATE);
+    arrange(&mut world, &call.name.allow_id, fails);
+    let agent = world.model.agents.entry("a".to_owned()).or_default();
+    agent.frozen = fails("frozen");
+    agent.no_provider_key = fails("no_provider_key");
+    agent.cap = Some(CapPolicy {
+        enabled: !fails("cap_disabled"),
+        per_run: limit("per_run_limit", ESTIMATE),
+        daily: limit("daily_limit", ESTIMATE),
+        monthly: limit("monthly_limit", ESTIMATE),
+    });
+    call.view.version = world.model.version + u64::from(fails("stale"));
+    if fails("other_plan") {
+        call.view.plan = "p1".to_owned();
+    }
+    KEYS[1].clone_into(&mut call.key_id);
+    call.plan.active_virtual_keys = Some(if fails("plan_key_limit") { 1 } else { 2 });
+    call.plan.proxy_requests_per_minute = Some(if fails("rate_limited") { 3 } else { 4 });
+    call.plan.cap_agents_per_month = Some(if fails("plan_agent_limit") { 1 } else { 2 });
+    call.plan.tracked_usd_per_month = limit("plan_limit", ESTIMATE + OTHERS);
+    world.install().await?;
+    if look {
+        return world.authorize(&call).await;
+    }
+    let charge = Asked {
+        estimate: usd(ESTIMATE),
+        run_named: true,
+        hold_life: call.hold_life,
+        price_version: crate::model::PRICE_VERSION,
+        model: crate::model::MODEL,
+        provider: crate::world::PROVIDER,
+    };
+    let request = Authorize {
+        name: &call.name,
+        key_id: &call.key_id,
+        view: &call.view,
+        plan: &call.plan,
+        charge: Some(&charge),
+    };
+    let answer = request
+        .run_as(&scripts.authorize, store)
+        .await
+        .map_err(|error| format!("{error:?}"))?;
+    if answer.outcome == expected(failing) {
+        Ok(())
+    } else {
+        Err(format!(
+            "{failing:014b}: {:?}, expected {:?}",
+            answer.outcome,
+            expected(failing)
+        ))
+    }
+}
+
+/// What lies outside the agent: keys, rate, another agent's charge, a hold with the call's own id.
+fn arrange(world: &mut World<'_>, id: &str, fails: impl Fn(&str) -> bool) {
+    let now = Window::at(clock::now_ms());
+    let period = world.model.period;
+    let (id, state) = if fails("known") {
+        (
+            id,
+            State::Open {
+                due: now.later(60_000),
+            },
+        )
+    } else {
+        ("allow_other", State::Settled)
+    };
+    world.model.charges.push(Charge {
+        id: id.to_owned(),
+        agent: "b".to_owned(),
+        run: "other".to_owned(),
+        named: false,
+        key_id: KEYS[0].to_owned(),
+        period,
+        estimate: OTHERS,
+        amount: i128::from(OTHERS),
+        state,
+    });
+    world.model.keys.entry(KEYS[1].to_owned()).or_default().rate = Some((3, now));
+    if fails("revoked") {
+        world.model.active.remove(1);
+    }
+    world.model.policy = Some(enabled());
+    debug_assert_eq!(world.model.account, ACCOUNT);
+}
+
+/// Every condition alone and every pair, with a look at the whole store after each.
+pub async fn pairs(store: &Store, scripts: &Scripts) -> Checked {
+    for first in 0..ORDER.len() {
+        for second in first..ORDER.len() {
+            within_one_day(store, async |period| {
+                combination(store, scripts, period, 1 << first | 1 << second, true).await
+            })
+            .await?;
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_first_failing_condition_answers() {
+    let redis = Redis::start();
+    let (store, scripts) = (redis.store(), Texts::real().build());
+    pairs(&store, &scripts).await.unwrap();
+    for failing in 0..1 << ORDER.len() {
+        let checked = within_one_day(&store, async |period| {
+            combination(&store, &scripts, period, failing, false).await
+        });
+        checked.await.unwrap();
+    }
+}
+
+#[test]
+fn the_order_here_is_the_order_of_the_denials() {
+    let denials: Vec<Denial> = ORDER
+        .iter()
+        .filter_map(|word| Denial::from_reason(word))
+        .collect();
+    assert!(denials.is_sorted(), "{denials:?}");
+    assert_eq!(
+        denials.len() + 1,
+        Denial::ALL.len(),
+        "all but `service_unavailable`, which no script answers"
+    );
+}

@@ -1,0 +1,268 @@
+//! Playing a case: choices become concrete calls, by what the model says is there at that moment.
+
+use super::op::{Amount, Belief, CallOp, Case, Cost, Gauge, Id, Limit, Op, PlanLimits, Policy};
+use crate::model::{Call, Charge, State};
+use crate::scripts::Scripts;
+use crate::world::{ACCOUNT, AGENTS, Checked, KEYS, LONG, World, unlimited, usd};
+use shared::domain::cap::CapPolicy;
+use shared::domain::money::Nanos;
+use shared::domain::period::Period;
+use shared::domain::plan::Plan;
+use shared::store::Store;
+use shared::store::script::hold::HoldName;
+use std::time::Duration;
+
+struct Actor<'a> {
+    world: World<'a>,
+    plans: [Plan; 3],
+    calls: Vec<Call>,
+    /// Runs are not used again after their record expired: 35 days have passed.
+    run_age: [[u32; 2]; 3],
+    next_key: u64,
+}
+
+pub async fn play(store: &Store, scripts: &Scripts, period: Period, case: &Case) -> Checked {
+    let world = World::new(store, scripts, period);
+    world.install().await?;
+    let plans = case.plans.map(plan);
+    let next_key = KEYS.len() as u64 + 1;
+    let mut actor = Actor {
+        world,
+        plans,
+        calls: Vec::new(),
+        run_age: [[0; 2]; 3],
+        next_key,
+    };
+    for (at, op) in case.ops.iter().enumerate() {
+        actor
+            .act(*op)
+            .await
+            .map_err(|error| format!("action {at}, {op:?}: {error}"))?;
+    }
+    Ok(())
+}
+
+fn plan(limits: PlanLimits) -> Plan {
+    Plan {
+        active_virtual_keys: limits.keys,
+        proxy_requests_per_minute: limits.rate,
+        cap_agents_per_month: limits.agents,
+        tracked_usd_per_month: limits.tracked.map(usd),
+        ..unlimited()
+    }
+}
+
+fn clamp(amount: i128) -> u64 {
+    u64::try_from(amount.max(0))
+        .unwrap_or(u64::MAX)
+        .min(Nanos::MAX.get())
+}
+
+impl Actor<'_> {
+    async fn act(&mut self, op: Op) -> Checked {
+        match op {
+            Op::Call(call) => self.call(call).await,
+            Op::Settle {
+                which,
+                cost,
+                wrong_estimate,
+            } => self.settle(which, cost, wrong_estimate).await,
+            Op::Void { which } => match self.pick(which) {
+                Some(call) => self.world.void(&call.name).await,
+                None => Ok(()),
+            },
+            Op::VoidUnknown => {
+                let call = self.world.call_in("r", 1);
+                self.calls.push(call.clone());
+                self.world.void(&call.name).await
+            }
+            Op::Reap { which } => match self.pick(which) {
+                Some(call) => {
+                    let hold = self.world.hold(&call);
+                    self.world.reap(&hold).await
+                }
+                None => Ok(()),
+            },
+            Op::Generation => self.world.change(|model| model.generation += 1).await,
+            Op::ForgetRun { agent, run } => {
+                let name = self.run_name(agent, run);
+                self.run_age[agent][run] += 1;
+                self.world
+                    .change(|model| model.forget_run(AGENTS[agent], &name))
+                    .await
+            }
+            change => self.change(change).await,
+        }
+    }
+
+    async fn change(&mut self, op: Op) -> Checked {
+        let policy = match op {
+            Op::Policy {
+                agent,
+                policy: Some(policy),
+            } => Some(self.policy(agent.unwrap_or(0), policy)),
+            _ => None,
+        };
+        let (number, plan) = (self.next_key, if let Op::Plan(plan) = op { plan } else { 0 });
+        self.next_key += 1;
+        let change = |model: &mut crate::model::Model| match op {
+            Op::Policy { agent: None, .. } => model.policy = policy,
+            Op::Policy {
+                agent: Some(agent), ..
+            } => of(model, agent).cap = policy,
+            Op::Freeze { agent, frozen } => of(model, agent).frozen = frozen,
+            Op::ProviderKey { agent, present } => of(model, agent).no_provider_key = !present,
+            Op::Key { key, active } => {
+                let known = model.active.iter().position(|(_, id)| *id == KEYS[key]);
+                match (known, active) {
+                    (Some(at), false) => drop(model.active.remove(at)),
+                    (None, true) => model.active.push((number, KEYS[key].to_owned())),
+                    _ => {}
+                }
+            }
+            _ => model.plan = format!("p{plan}"),
+        };
+        self.world.change(change).await
+    }
+
+    fn pick(&self, which: usize) -> Option<Call> {
+        // Recent calls are met more often: half of the time one of the last three.
+        let from = if which.is_multiple_of(2) {
+            self.calls.len().saturating_sub(3)
+        } else {
+            0
+        };
+        let calls = &self.calls[from..];
+        (!calls.is_empty()).then(|| calls[which / 2 % calls.len()].clone())
+    }
+
+    fn run_name(&self, agent: usize, run: usize) -> String {
+        format!("r{run}.{}", self.run_age[agent][run])
+    }
+
+    fn plan_now(&self) -> &Plan {
+        let at = self.world.model.plan.trim_start_matches('p').parse().unwrap_or(0);
+        &self.plans[at]
+    }
+
+    fn spent(&self, agent: &str, run: &str, gauge: Gauge) -> i128 {
+        let model = &self.world.model;
+        match gauge {
+            Gauge::Run => model.run_spent(agent, run),
+            Gauge::Day => model.day_spent(agent),
+            Gauge::Month => model.month_spent(agent),
+            Gauge::Tracked => model.tracked(),
+        }
+    }
+
+    fn policy(&self, agent: usize, policy: Policy) -> CapPolicy {
+        let run = self.run_name(agent, 0);
+        let limit = |limit: Limit, gauge: Gauge| match limit {
+            Limit::None => None,
+            Limit::Zero => Some(Nanos::ZERO),
+            Limit::Small(nanos) => Some(usd(nanos)),
+            Limit::Max => Some(Nanos::MAX),
+            Limit::Spent(more) => Some(usd(clamp(
+                self.spent(AGENTS[agent], &run, gauge) + i128::from(more),
+            ))),
+        };
+        CapPolicy {
+            enabled: policy.enabled,
+            per_run: limit(policy.run, Gauge::Run),
+            daily: limit(policy.day, Gauge::Day),
+            monthly: limit(policy.month, Gauge::Month),
+        }
+    }
+
+    fn amount(&self, amount: Amount, agent: &str, run: &str) -> u64 {
+        let policy = self.world.model.effective(agent).unwrap_or_default();
+        match amount {
+            Amount::Zero => 0,
+            Amount::One => 1,
+            Amount::Small(nanos) => nanos,
+            Amount::Max => Nanos::MAX.get(),
+            Amount::Room(gauge, off) => {
+                let limit = match gauge {
+                    Gauge::Run => policy.per_run,
+                    Gauge::Day => policy.daily,
+                    Gauge::Month => policy.monthly,
+                    Gauge::Tracked => self.plan_now().tracked_usd_per_month,
+                };
+                let room = limit.map(|limit| i128::from(limit.get()) - self.spent(agent, run, gauge));
+                room.map_or(3, |room| clamp(room + i128::from(off)))
+            }
+        }
+    }
+
+    async fn call(&mut self, op: CallOp) -> Checked {
+        let agent = AGENTS[op.agent];
+        let mut call = self.world.call(0);
+        agent.clone_into(&mut call.name.agent);
+        KEYS[op.key].clone_into(&mut call.key_id);
+        if let Some(run) = op.run {
+            call.named = true;
+            call.name.run = self.run_name(op.agent, run);
+        }
+        if let Id::Earlier(which) = op.id
+            && let Some(earlier) = self.pick(which)
+            && self.can_come_again(&earlier)
+        {
+            (call.name, call.named) = (earlier.name, earlier.named);
+        }
+        let amount = self.amount(op.amount, &call.name.agent, &call.name.run);
+        call.estimate = (!op.probe).then(|| usd(amount));
+        if op.due_at_once {
+            call.hold_life = Duration::ZERO;
+        } else {
+            call.hold_life = LONG;
+        }
+        call.plan = self.plan_now().clone();
+        let view = &mut call.view;
+        match op.belief {
+            Belief::Right => {}
+            Belief::OldVersion => view.version -= 1,
+            Belief::NewerVersion => view.version += 1,
+            Belief::NewerGeneration => (view.generation, view.version) = (view.generation + 1, 0),
+            Belief::OlderGeneration => {
+                (view.generation, view.version) = (view.generation - 1, view.version + 9)
+            }
+            Belief::OtherPlan => view.plan = "another".to_owned(),
+        }
+        self.calls.push(call.clone());
+        self.world.authorize(&call).await
+    }
+
+    /// Whether a call's command may arrive once more: a kept hold's cannot, it is as old as a hold's life; and a run
+    /// whose record has expired is not called again.
+    fn can_come_again(&self, call: &Call) -> bool {
+        let name = &call.name;
+        let model = &self.world.model;
+        let kept = |charge: &Charge| charge.id == name.allow_id && matches!(charge.state, State::Kept { .. });
+        let of_run = |charge: &Charge| charge.named && charge.agent == name.agent && charge.run == name.run;
+        let known = model.runs.contains_key(&(name.agent.clone(), name.run.clone()));
+        !model.charges.iter().any(kept) && (known || !model.charges.iter().any(of_run))
+    }
+
+    async fn settle(&mut self, which: usize, cost: Cost, wrong_estimate: bool) -> Checked {
+        let Some(call) = self.pick(which) else {
+            return Ok(());
+        };
+        let name = HoldName {
+            account: ACCOUNT.to_owned(),
+            ..call.name
+        };
+        let estimate = call.estimate.unwrap_or_default().get();
+        let cost = match cost {
+            Cost::Estimate => estimate,
+            Cost::Zero => 0,
+            Cost::Off(off) => clamp(i128::from(estimate) + i128::from(off)),
+            Cost::Max => Nanos::MAX.get(),
+        };
+        let said = if wrong_estimate { estimate ^ 1 } else { estimate };
+        self.world.settle(&name, said.min(Nanos::MAX.get()), cost).await
+    }
+}
+
+fn of(model: &mut crate::model::Model, agent: usize) -> &mut crate::model::Agent {
+    model.agents.entry(AGENTS[agent].to_owned()).or_default()
+}

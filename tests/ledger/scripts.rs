@@ -1,0 +1,101 @@
+//! The ledger's scripts as texts that can be changed.
+
+use shared::store::script::authorize::AUTHORIZE;
+use shared::store::script::reap::REAP;
+use shared::store::script::settle::SETTLE;
+use shared::store::script::void::VOID;
+use shared::store::script::{Script, WhenFull};
+
+pub const PERIOD: &str = include_str!("../../shared/src/store/script/period.lua");
+pub const AUTHORIZE_LUA: &str = include_str!("../../shared/src/store/script/authorize.lua");
+pub const SETTLE_LUA: &str = include_str!("../../shared/src/store/script/settle.lua");
+pub const VOID_LUA: &str = include_str!("../../shared/src/store/script/void.lua");
+pub const REAP_LUA: &str = include_str!("../../shared/src/store/script/reap.lua");
+
+/// Lays a known state that only the script's own clock can name: the hold's deadline is the very moment of the reaping.
+const DUE_NOW: &str = "
+local at = redis.call('TIME')
+redis.call('ZADD', KEYS[3], at[1] * 1000 + math.floor(at[2] / 1000), ARGV[1])
+";
+/// Answers the fragment's moment and day, and the months of the days in ARGV.
+const SHOW_PERIOD: &str = "
+local out = {string.format('%d', now_ms), string.format('%d', today)}
+for at = 3, #ARGV do out[at] = string.format('%d', month_of(tonumber(ARGV[at]))) end
+return out
+";
+
+/// How the scripts ask for the time, and how a test tells it: as text in the script, or as arguments.
+const TIME: &str = "redis.call('TIME')";
+
+/// One set of scripts: the real ones, or with one of them changed.
+pub struct Scripts {
+    pub authorize: Script,
+    pub settle: Script,
+    pub void: Script,
+    pub reap: Script,
+    /// `reap` at the very moment of the deadline.
+    pub reap_at_deadline: Script,
+    /// The period fragment made visible: ARGV is the clock's seconds and microseconds, then days.
+    pub period: Script,
+    texts: Texts,
+}
+
+impl Scripts {
+    /// `authorize` as it will run at `at_ms`.
+    pub fn authorize_at(&self, at_ms: u64) -> Script {
+        let clock = format!("{{'{}', '{}'}}", at_ms / 1000, at_ms % 1000 * 1000 + 999);
+        let period = self.texts.period.replace(TIME, &clock);
+        Script::new("authorize", WhenFull::Refuse, &[&period, &self.texts.authorize])
+    }
+}
+
+/// The texts behind [`Scripts`].
+#[derive(Clone)]
+pub struct Texts {
+    pub period: String,
+    pub authorize: String,
+    pub settle: String,
+    pub void: String,
+    pub reap: String,
+}
+
+impl Texts {
+    pub fn real() -> Self {
+        Self {
+            period: PERIOD.to_owned(),
+            authorize: AUTHORIZE_LUA.to_owned(),
+            settle: SETTLE_LUA.to_owned(),
+            void: VOID_LUA.to_owned(),
+            reap: REAP_LUA.to_owned(),
+        }
+    }
+
+    pub fn build(&self) -> Scripts {
+        Scripts {
+            authorize: Script::new("authorize", WhenFull::Refuse, &[&self.period, &self.authorize]),
+            settle: Script::new("settle", WhenFull::Run, &[&self.settle]),
+            void: Script::new("void", WhenFull::Run, &[&self.void]),
+            reap: Script::new("reap", WhenFull::Run, &[&self.reap]),
+            reap_at_deadline: Script::new("reap", WhenFull::Run, &[DUE_NOW, &self.reap]),
+            period: Script::new(
+                "period",
+                WhenFull::Run,
+                &[&self.period.replace(TIME, "ARGV"), SHOW_PERIOD],
+            ),
+            texts: self.clone(),
+        }
+    }
+}
+
+#[test]
+fn what_is_tested_here_is_what_the_product_runs() {
+    let scripts = Texts::real().build();
+    for (ours, theirs) in [
+        (&scripts.authorize, &*AUTHORIZE),
+        (&scripts.settle, &*SETTLE),
+        (&scripts.void, &*VOID),
+        (&scripts.reap, &*REAP),
+    ] {
+        assert_eq!(ours.source(), theirs.source(), "{}", theirs.name());
+    }
+}

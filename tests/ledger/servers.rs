@@ -1,0 +1,107 @@
+//! The scripts on servers as they are in life: clustered, behind a socket, full, read-only, frozen, restarted, wiped.
+
+mod cost;
+mod faults;
+mod kinds;
+
+use crate::world::{PROVIDER, enabled, unlimited, usd};
+use harness::{Seed, SeedAgent};
+use shared::domain::plan::Plan;
+use shared::store::script::authorize::{AccountView, Answer, Authorize, Charge, Outcome};
+use shared::store::script::hold::HoldName;
+use shared::store::{Store, StoreError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// An agent that may call, with what it takes to call for it.
+struct Payer {
+    agent: SeedAgent,
+    key_id: String,
+    view: AccountView,
+    plan: Plan,
+}
+
+impl Payer {
+    /// On an account of its own. Nothing of it is cached, so each call is as an edge's first.
+    async fn new(seed: &Seed) -> Self {
+        let agent = seed.account("enterprise").await.agent("bot");
+        agent.cap(enabled()).await;
+        agent.provider_key("sk-test-provider-key").await;
+        let (key_id, _secret) = agent.virtual_key_with_id().await;
+        let view = AccountView {
+            plan: "enterprise".to_owned(),
+            ..AccountView::default()
+        };
+        Self {
+            agent,
+            key_id,
+            view,
+            plan: unlimited(),
+        }
+    }
+
+    fn new_name(&self) -> HoldName {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        HoldName {
+            account: self.agent.account.id.clone(),
+            agent: self.agent.id.clone(),
+            run: "r".to_owned(),
+            allow_id: format!("allow_{number}"),
+        }
+    }
+
+    async fn authorize(&self, store: &Store, name: &HoldName, estimate: u64) -> Result<Answer, StoreError> {
+        self.authorize_for(store, name, estimate, Duration::from_secs(60))
+            .await
+    }
+
+    async fn authorize_for(
+        &self,
+        store: &Store,
+        name: &HoldName,
+        estimate: u64,
+        hold_life: Duration,
+    ) -> Result<Answer, StoreError> {
+        let charge = Charge {
+            estimate: usd(estimate),
+            run_named: true,
+            hold_life,
+            price_version: "p1",
+            model: "m",
+            provider: PROVIDER,
+        };
+        let (key_id, view, plan) = (self.key_id.as_str(), &self.view, &self.plan);
+        Authorize {
+            name,
+            key_id,
+            view,
+            plan,
+            charge: Some(&charge),
+        }
+        .run(store)
+        .await
+    }
+
+    /// Authorizes, and insists.
+    async fn approve(&self, store: &Store, estimate: u64) -> HoldName {
+        let name = self.new_name();
+        let answer = self.authorize(store, &name, estimate).await.unwrap();
+        assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
+        name
+    }
+
+    /// What is charged now.
+    async fn charged(&self) -> u64 {
+        let counters = self.agent.counters().await;
+        assert_eq!(counters.tracked_nanos, counters.month_nanos);
+        counters.tracked_nanos
+    }
+}
+
+fn code(error: &StoreError) -> &str {
+    match error {
+        StoreError::Refused { code, .. } => code,
+        _ => "",
+    }
+}

@@ -1,0 +1,64 @@
+//! What the scripts cost the server. The figures are printed, not judged: they belong to the machine.
+
+use super::Payer;
+use crate::world::usd;
+use harness::{Redis, Seed};
+use shared::store::script::settle::Settle;
+
+const CALLS: u64 = 2_000;
+
+#[tokio::test]
+async fn one_command_an_authorize_and_one_a_settle() {
+    let redis = Redis::start();
+    let store = redis.store();
+    let payer = Payer::new(&Seed::new(&store).await).await;
+    let first = payer.approve(&store, 100).await;
+    Settle {
+        name: first,
+        estimate: usd(100),
+        cost: usd(30),
+    }
+    .run(&store)
+    .await
+    .unwrap();
+
+    let measured = |what: &str| {
+        let micros = redis.stat("evalsha", "usec_per_call=").unwrap();
+        println!("{what}: {micros} microseconds of the store's CPU");
+        let info: String = redis.command(&["INFO", "commandstats"]);
+        let top = info
+            .lines()
+            .filter(|line| line.contains("|setinfo") || line.contains("_eval:"))
+            .count();
+        assert_eq!(
+            (redis.calls("evalsha"), top),
+            (CALLS, 0),
+            "one command for each: {info}"
+        );
+        let _: String = redis.command(&["CONFIG", "RESETSTAT"]);
+    };
+    let _: String = redis.command(&["CONFIG", "RESETSTAT"]);
+    let mut names = Vec::new();
+    for _ in 0..CALLS {
+        names.push(payer.approve(&store, 100).await);
+    }
+    measured("authorize, approved");
+    for name in names {
+        Settle {
+            name,
+            estimate: usd(100),
+            cost: usd(30),
+        }
+        .run(&store)
+        .await
+        .unwrap();
+    }
+    measured("settle");
+    payer.agent.frozen(true).await;
+    let _: String = redis.command(&["CONFIG", "RESETSTAT"]);
+    for _ in 0..CALLS {
+        payer.authorize(&store, &payer.new_name(), 100).await.unwrap();
+    }
+    measured("authorize, denied");
+    assert_eq!(payer.charged().await, (CALLS + 1) * 30);
+}

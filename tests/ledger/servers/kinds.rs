@@ -1,0 +1,148 @@
+//! Every kind of address, every script.
+
+use super::Payer;
+use crate::world::usd;
+use harness::{REPOSITORY, Redis, RedisCluster, Seed};
+use shared::store::script::hold::Hold;
+use shared::store::script::reap::{Reaped, reap, sweep};
+use shared::store::script::settle::{Settle, Settled};
+use shared::store::script::void::{Voided, void};
+use shared::store::script::{
+    Script, account, agent, agent_freeze, api_key, authorize, policy, provider_key, reap as reap_script,
+    replace_prices, reseal, settle, virtual_key, void as void_script,
+};
+use shared::store::{Store, sanity};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Longest wait for the store.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Accounts that are spread over the nodes of a cluster.
+const ACCOUNTS: usize = 12;
+
+/// Approve and settle, approve and void, approve and keep.
+async fn whole_life(store: &Store, payer: &Payer) {
+    let settled = payer.approve(store, 100).await;
+    let settle = Settle {
+        name: settled,
+        estimate: usd(100),
+        cost: usd(30),
+    };
+    assert!(matches!(settle.run(store).await.unwrap(), Settled::Done { .. }));
+    assert_eq!(settle.run(store).await.unwrap(), Settled::Missing);
+    let voided = payer.approve(store, 100).await;
+    assert_eq!(void(store, &voided).await.unwrap(), Voided::Refunded);
+    assert_eq!(payer.charged().await, 30);
+
+    let kept = payer.new_name();
+    payer
+        .authorize_for(store, &kept, 7, Duration::ZERO)
+        .await
+        .unwrap();
+    let bucket = payer.agent.account.keys.bucket();
+    let soon = shared::clock::now_ms() + 5;
+    tokio::time::sleep(Duration::from_millis(6)).await;
+    let swept: Vec<Hold> = sweep(store, bucket, soon).await.unwrap();
+    let ids: Vec<&str> = swept.iter().map(|hold| hold.name.allow_id.as_str()).collect();
+    assert_eq!(ids, [kept.allow_id.as_str()]);
+    assert_eq!(reap(store, &swept[0]).await.unwrap(), Reaped::Gone);
+    assert_eq!((payer.charged().await, payer.agent.kept_holds().await), (37, 1));
+    let late = Settle {
+        name: kept,
+        estimate: usd(7),
+        cost: usd(1),
+    };
+    assert!(matches!(late.run(store).await.unwrap(), Settled::Done { .. }));
+    assert_eq!((payer.charged().await, payer.agent.kept_holds().await), (31, 0));
+}
+
+#[tokio::test]
+async fn on_tcp_and_on_a_unix_socket() {
+    let redis = Redis::start();
+    for url in [redis.url(), redis.unix_url()] {
+        let store = Store::open(&url, TIMEOUT).unwrap();
+        let payer = Payer::new(&Seed::new(&store).await).await;
+        whole_life(&store, &payer).await;
+        sanity::check(&store).await.unwrap();
+        assert!(!store.is_cluster());
+    }
+}
+
+#[tokio::test]
+async fn on_every_node_of_a_cluster() {
+    let cluster = RedisCluster::start(3);
+    let store = Store::open(&cluster.url(), TIMEOUT).unwrap();
+    assert!(store.is_cluster());
+    let seed = Seed::new(&store).await;
+    for _ in 0..ACCOUNTS {
+        whole_life(&store, &Payer::new(&seed).await).await;
+    }
+    sanity::check(&store).await.unwrap();
+    for node in cluster.nodes() {
+        let ran = node.calls("evalsha") + node.calls("eval");
+        assert!(ran > 0, "no account fell on {}", node.url());
+        let refused: Option<String> = node.stat("evalsha", "rejected_calls=");
+        assert!(
+            refused.is_none_or(|count| count == "0"),
+            "every script's keys share a slot"
+        );
+    }
+}
+
+fn all_scripts() -> Vec<&'static Script> {
+    vec![
+        &*authorize::AUTHORIZE,
+        &*settle::SETTLE,
+        &*void_script::VOID,
+        &*reap_script::REAP,
+        &*account::CREATE,
+        &*account::SET_PLAN,
+        &*account::ACCEPT,
+        &*account::ADD_USER,
+        &*api_key::CREATE,
+        &*api_key::REVOKE,
+        &*agent_freeze::AGENT_FREEZE,
+        &*agent::CREATE,
+        &*agent::UPDATE,
+        &*agent::DELETE,
+        &*policy::SET,
+        &*policy::DELETE,
+        &*provider_key::STORE,
+        &*virtual_key::CREATE,
+        &*virtual_key::REVOKE,
+        &*reseal::RESEAL,
+        &*replace_prices::REPLACE_PRICES,
+    ]
+}
+
+/// How many scripts the sources declare.
+fn declared() -> usize {
+    let dir = format!("{REPOSITORY}/shared/src/store/script");
+    let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let sources = files.filter(|path| path.extension().is_some_and(|ending| ending == "rs"));
+    sources
+        .map(|path| {
+            std::fs::read_to_string(path)
+                .unwrap()
+                .matches(": LazyLock<Script>")
+                .count()
+        })
+        .sum()
+}
+
+#[test]
+fn every_script_loads() {
+    let redis = Redis::start();
+    let all = all_scripts();
+    let mut names = BTreeSet::new();
+    for script in &all {
+        let loaded = redis.try_command::<String>(&["SCRIPT", "LOAD", script.source()]);
+        assert!(loaded.is_ok(), "{}: {loaded:?}", script.name());
+        assert!(
+            names.insert(script.name()),
+            "two scripts called {}",
+            script.name()
+        );
+    }
+    assert_eq!(all.len(), declared(), "a script is missing from this list");
+}

@@ -1,0 +1,298 @@
+//! A store and the model side by side: each action is done to both, then both must agree in everything.
+
+use crate::model::{Agent, Call, MODEL, Model, Moment, PRICE_VERSION, State};
+use crate::photo::{self, Window};
+use crate::scripts::Scripts;
+use shared::clock;
+use shared::domain::cap::CapPolicy;
+use shared::domain::mode::Mode;
+use shared::domain::money::Nanos;
+use shared::domain::period::Period;
+use shared::domain::plan::Plan;
+use shared::store::Store;
+use shared::store::keys::AccountKeys;
+use shared::store::script::authorize::{Authorize, Charge};
+use shared::store::script::hold::{Hold, HoldName};
+use shared::store::script::reap::reap_as;
+use shared::store::script::settle::Settle;
+use shared::store::script::void::void_as;
+use std::fmt::Debug;
+use std::time::Duration;
+
+/// What a check found: nothing, or a sentence.
+pub type Checked = Result<(), String>;
+
+/// The provider of all calls.
+pub const PROVIDER: &str = "openai";
+pub const ACCOUNT: &str = "acct_ledger";
+pub const AGENTS: [&str; 3] = ["a", "b", "c"];
+pub const KEYS: [&str; 4] = ["vk_1", "vk_2", "vk_3", "vk_4"];
+/// A hold that stays open for the whole test.
+pub const LONG: Duration = Duration::from_secs(3600);
+
+pub struct World<'a> {
+    pub store: &'a Store,
+    pub scripts: &'a Scripts,
+    pub model: Model,
+    /// What `authorize` takes for now, when it is not the store's clock.
+    pub clock_ms: Option<u64>,
+    ids: u32,
+}
+
+/// A plan without limits.
+pub fn unlimited() -> Plan {
+    Plan {
+        active_virtual_keys: None,
+        proxy_requests_per_minute: None,
+        cap_agents_per_month: None,
+        tracked_usd_per_month: None,
+        custom_agents: None,
+        wallet_requests_per_minute: None,
+        agent_requests_per_day: None,
+        management_requests_per_minute: None,
+        upgrade_to: None,
+        upgrade_url: None,
+    }
+}
+
+/// A policy that is enabled and has no limit.
+pub fn enabled() -> CapPolicy {
+    CapPolicy {
+        enabled: true,
+        ..CapPolicy::default()
+    }
+}
+
+pub fn usd(nanos: u64) -> Nanos {
+    Nanos::new(nanos).expect("an amount")
+}
+
+/// The period of the store's clock.
+pub async fn period(store: &Store) -> Result<Period, String> {
+    let time: Result<(u64, u64), _> = store.command(&redis::cmd("TIME")).await;
+    let (seconds, micros) = time.map_err(|error| format!("{error:?}"))?;
+    Ok(Period::at(seconds * 1000 + micros / 1000))
+}
+
+/// Runs a check that must not meet midnight: again when the period changed meanwhile.
+pub async fn within_one_day(store: &Store, check: impl AsyncFn(Period) -> Checked) -> Checked {
+    loop {
+        let before = period(store).await?;
+        let checked = check(before).await;
+        if period(store).await? == before {
+            return checked;
+        }
+    }
+}
+
+fn same<T: Debug + PartialEq>(what: &impl Debug, found: T, expected: &T) -> Checked {
+    if found == *expected {
+        Ok(())
+    } else {
+        Err(format!("{what:?} answered {found:?}, expected {expected:?}"))
+    }
+}
+
+impl<'a> World<'a> {
+    /// An account with three agents with Cap enabled and four keys; nothing is written before [`World::install`].
+    pub fn new(store: &'a Store, scripts: &'a Scripts, period: Period) -> Self {
+        let mut model = Model::new(ACCOUNT, period);
+        for agent in AGENTS {
+            let agent_model = Agent {
+                cap: Some(enabled()),
+                ..Agent::default()
+            };
+            model.agents.insert(agent.to_owned(), agent_model);
+        }
+        model.active = KEYS
+            .iter()
+            .enumerate()
+            .map(|(at, key)| (at as u64 + 1, (*key).to_owned()))
+            .collect();
+        Self {
+            store,
+            scripts,
+            model,
+            clock_ms: None,
+            ids: 0,
+        }
+    }
+
+    /// Makes the store what the model says.
+    pub async fn install(&self) -> Checked {
+        photo::install(self.store, &self.model.render()).await
+    }
+
+    /// Compares everything.
+    pub async fn compare(&self) -> Checked {
+        photo::compare(self.store, &self.model.render()).await
+    }
+
+    fn new_id(&mut self) -> String {
+        self.ids += 1;
+        format!("allow_{}", self.ids)
+    }
+
+    /// A plain call: agent `a`, the first key, unnamed run, a new id, everything known as it is, no plan limit.
+    pub fn call(&mut self, estimate: u64) -> Call {
+        let id = self.new_id();
+        let name = HoldName {
+            account: ACCOUNT.to_owned(),
+            agent: AGENTS[0].to_owned(),
+            run: format!("req_{id}"),
+            allow_id: id,
+        };
+        Call {
+            name,
+            named: false,
+            key_id: KEYS[0].to_owned(),
+            view: self.model.view(),
+            plan: unlimited(),
+            estimate: Some(usd(estimate)),
+            hold_life: LONG,
+        }
+    }
+
+    /// The same in a named run.
+    pub fn call_in(&mut self, run: &str, estimate: u64) -> Call {
+        let mut call = self.call(estimate);
+        run.clone_into(&mut call.name.run);
+        call.named = true;
+        call
+    }
+
+    /// Does it to both and compares.
+    pub async fn authorize(&mut self, call: &Call) -> Checked {
+        let charge = call.estimate.map(|estimate| Charge {
+            estimate,
+            run_named: call.named,
+            hold_life: call.hold_life,
+            price_version: PRICE_VERSION,
+            model: MODEL,
+            provider: PROVIDER,
+        });
+        let request = Authorize {
+            name: &call.name,
+            key_id: &call.key_id,
+            view: &call.view,
+            plan: &call.plan,
+            charge: charge.as_ref(),
+        };
+        let travelled = self.clock_ms.map(|at_ms| self.scripts.authorize_at(at_ms));
+        let script = travelled.as_ref().unwrap_or(&self.scripts.authorize);
+        let from = clock::now_ms();
+        let answer = request.run_as(script, self.store).await;
+        let real = Window {
+            from,
+            to: clock::now_ms(),
+        };
+        let at = Moment {
+            clock: self.clock_ms.map_or(real, Window::at),
+            real,
+        };
+        let answer = answer.map_err(|error| format!("{call:?}: {error:?}"))?;
+        same(call, answer, &self.model.authorize(call, at))?;
+        self.compare().await
+    }
+
+    /// Authorizes, and insists on the approval.
+    pub async fn approve(&mut self, call: &Call) -> Checked {
+        self.authorize(call).await?;
+        match self.model.open(&call.name.allow_id) {
+            Some(_) => Ok(()),
+            None => Err(format!("{call:?} was not approved")),
+        }
+    }
+
+    pub async fn settle(&mut self, name: &HoldName, estimate: u64, cost: u64) -> Checked {
+        let settle = Settle {
+            name: name.clone(),
+            estimate: usd(estimate),
+            cost: usd(cost),
+        };
+        let found = settle.run_as(&self.scripts.settle, self.store).await;
+        let found = found.map_err(|error| format!("{settle:?}: {error:?}"))?;
+        same(&settle, found, &self.model.settle(&name.allow_id, estimate, cost))?;
+        self.compare().await
+    }
+
+    pub async fn void(&mut self, name: &HoldName) -> Checked {
+        let from = clock::now_ms();
+        let found = void_as(&self.scripts.void, self.store, name).await;
+        let at = Window {
+            from,
+            to: clock::now_ms(),
+        };
+        let found = found.map_err(|error| format!("void {name:?}: {error:?}"))?;
+        same(name, found, &self.model.void(&name.allow_id, at))?;
+        self.compare().await
+    }
+
+    /// Reaps; waits until a deadline that is due lies in the past, so that the outcome does not hang on a millisecond.
+    pub async fn reap(&mut self, hold: &Hold) -> Checked {
+        let id = &hold.name.allow_id;
+        if let Some(State::Open { due }) = self.model.open(id).map(|at| self.model.charges[at].state) {
+            while clock::now_ms() < due.to && due.to < clock::now_ms() + 1000 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+        let from = clock::now_ms();
+        let found = reap_as(&self.scripts.reap, self.store, hold).await;
+        let at = Window {
+            from,
+            to: clock::now_ms(),
+        };
+        let found = found.map_err(|error| format!("reap {id}: {error:?}"))?;
+        same(hold, found, &self.model.reap(id, at))?;
+        self.compare().await
+    }
+
+    /// The hold of a call, as the reaper reads it: the open one with its id, or one that would be the call's.
+    pub fn hold(&self, call: &Call) -> Hold {
+        let open = self
+            .model
+            .open(&call.name.allow_id)
+            .map(|at| &self.model.charges[at]);
+        Hold {
+            name: call.name.clone(),
+            estimate: open.map_or(call.estimate.unwrap_or_default(), |charge| usd(charge.estimate)),
+            period: self.model.period,
+            run_named: call.named,
+            key_id: open.map_or(&call.key_id, |charge| &charge.key_id).clone(),
+            price_version: PRICE_VERSION.to_owned(),
+            model: MODEL.to_owned(),
+        }
+    }
+
+    /// Changes the model, and makes the store follow with a change of the account's version, as the product does.
+    pub async fn change(&mut self, change: impl FnOnce(&mut Model)) -> Checked {
+        change(&mut self.model);
+        self.model.version += 1;
+        let keys = AccountKeys::of(ACCOUNT);
+        let mut pipeline = redis::Pipeline::new();
+        let owned = self
+            .model
+            .agents
+            .keys()
+            .map(|agent| keys.agent(Mode::Live, agent));
+        let owned: Vec<String> = owned.chain([keys.record(), keys.active_keys()]).collect();
+        let runs = self.model.charges.iter().filter(|charge| charge.named);
+        let gone = runs.filter(|charge| {
+            !self
+                .model
+                .runs
+                .contains_key(&(charge.agent.clone(), charge.run.clone()))
+        });
+        let gone: Vec<String> = gone.map(|charge| keys.run(&charge.agent, &charge.run)).collect();
+        pipeline.atomic().cmd("DEL").arg(&owned).arg(&gone);
+        let expected = self.model.render();
+        for key in &owned {
+            if let Some(record) = expected.get(key) {
+                pipeline.add_command(photo::write(key, &record.shape));
+            }
+        }
+        let done: Result<redis::Value, _> = self.store.pipeline(&pipeline).await;
+        done.map_err(|error| format!("{error:?}"))?;
+        self.compare().await
+    }
+}

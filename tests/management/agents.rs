@@ -1,0 +1,455 @@
+//! Agents: bodies and errors to the letter.
+
+use crate::world::{World, fresh, minted, problem, success, text};
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+use shared::store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
+use shared::store::script::change::Scope;
+
+#[tokio::test]
+async fn an_agent_from_creation_to_deletion() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    let body = json!({ "name": "Bücher 日本 🤖", "description": "Two\nlines" });
+    let made = success(&caller.post("/api/v1/agents", body).await, 200);
+    let id = text(&made, "/agent/id").to_owned();
+    minted(&id, "agent_");
+    minted(text(&made, "/agent/wallet"), "wal_");
+    fresh(text(&made, "/agent/createdAt"));
+    let expected = json!({ "success": true, "agent": {
+        "id": id, "name": "Bücher 日本 🤖", "type": "custom", "description": "Two\nlines", "source": "custom",
+        "status": "active", "spendLimit": null, "walletId": 1, "wallet": made["agent"]["wallet"],
+        "createdAt": made["agent"]["createdAt"], "updatedAt": made["agent"]["createdAt"],
+    }});
+    assert_eq!(made, expected);
+    let path = format!("/v1/agents/{id}");
+    assert_eq!(success(&caller.get(&path).await, 200), expected);
+
+    let body =
+        json!({ "name": "New", "type": "marketplace", "spendLimit": "12.000000001", "description": null });
+    let changed = success(&caller.patch(&path, body).await, 200);
+    let agent = &changed["agent"];
+    assert_eq!(
+        (&agent["name"], &agent["type"]),
+        (&json!("New"), &json!("marketplace"))
+    );
+    assert_eq!(
+        (&agent["source"], &agent["description"]),
+        (&json!("marketplace"), &Value::Null)
+    );
+    assert_eq!(agent["createdAt"], made["agent"]["createdAt"]);
+    let exact = caller.get(&path).await.text();
+    assert!(exact.contains("\"spendLimit\":12.000000001,"), "{exact}");
+    let cleared = success(
+        &caller
+            .patch(&path, json!({ "spendLimit": null, "type": null }))
+            .await,
+        200,
+    );
+    assert_eq!(
+        (&cleared["agent"]["spendLimit"], &cleared["agent"]["type"]),
+        (&Value::Null, &json!("custom"))
+    );
+    let version = world.version(&account).await;
+    success(&caller.patch(&path, json!({})).await, 200);
+    assert_eq!(
+        world.version(&account).await,
+        version,
+        "nothing to change, nothing changed"
+    );
+
+    assert_eq!(
+        success(&caller.delete(&path).await, 200),
+        json!({ "success": true })
+    );
+    problem(&caller.get(&path).await, 404, "NOT_FOUND");
+    problem(&caller.delete(&path).await, 404, "NOT_FOUND");
+    problem(
+        &caller.patch(&path, json!({ "name": "x" })).await,
+        404,
+        "NOT_FOUND",
+    );
+    problem(&caller.patch(&path, json!({})).await, 404, "NOT_FOUND");
+    let kinds = world.audit_types(&account, Mode::Live).await;
+    assert_eq!(
+        kinds,
+        [
+            "api_key.created",
+            "agent.created",
+            "agent.updated",
+            "agent.updated",
+            "agent.deleted"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn agents_are_listed_newest_first_in_pages() {
+    let world = World::start().await;
+    let (_, caller) = world.account("builder").await;
+    for n in 0..5 {
+        success(
+            &caller
+                .post("/v1/agents", json!({ "name": format!("n{n}") }))
+                .await,
+            200,
+        );
+        tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+    }
+    let names = async |query: &str| {
+        let body = success(&caller.get(&format!("/v1/agents{query}")).await, 200);
+        assert_eq!(body["total"], json!(5));
+        let agents = body["agents"].as_array().unwrap().iter();
+        let names: Vec<String> = agents.map(|agent| text(agent, "/name").to_owned()).collect();
+        (names.join(" "), body["limit"].clone(), body["offset"].clone())
+    };
+    assert_eq!(names("").await, ("n4 n3 n2 n1 n0".into(), json!(50), json!(0)));
+    assert_eq!(
+        names("?limit=2&offset=1").await,
+        ("n3 n2".into(), json!(2), json!(1))
+    );
+    assert_eq!(names("?offset=9").await, (String::new(), json!(50), json!(9)));
+    for (query, named) in [
+        ("limit=0", "limit"),
+        ("limit=201", "limit"),
+        ("limit=x", "limit"),
+        ("offset=-1", "offset"),
+        ("limit=1&limit=2", "limit"),
+        ("limt=1", "known here"),
+    ] {
+        let sentence = problem(
+            &caller.get(&format!("/v1/agents?{query}")).await,
+            400,
+            "VALIDATION",
+        );
+        assert!(sentence.contains(named), "{query}: {sentence}");
+    }
+}
+
+#[tokio::test]
+async fn bad_bodies_are_refused_and_name_the_field() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    let made = success(&caller.post("/v1/agents", json!({ "name": "a" })).await, 200);
+    let path = format!("/v1/agents/{}", text(&made, "/agent/id"));
+    let version = world.version(&account).await;
+    let long = "x".repeat(201);
+    for (body, named) in [
+        ("".to_owned(), "name is required."),
+        ("{}".to_owned(), "name is required."),
+        (r#"{"name":null}"#.to_owned(), "name must not be null."),
+        (r#"{"name":7}"#.to_owned(), "name must be a string."),
+        (r#"{"name":"  "}"#.to_owned(), "name must not be empty."),
+        (
+            r#"{"name":"a\u0000"}"#.to_owned(),
+            "name must not contain control",
+        ),
+        (format!(r#"{{"name":"{long}"}}"#), "name must have at most 200"),
+        (r#"{"name":"a","type":""}"#.to_owned(), "type must not be empty."),
+        (
+            format!(r#"{{"name":"a","type":"{}"}}"#, &long[..65]),
+            "type must have at most 64",
+        ),
+        (
+            r#"{"name":"a","description":[]}"#.to_owned(),
+            "description must be a string.",
+        ),
+        (r#"{"name":"a","nmae":"b"}"#.to_owned(), "\"nmae\" is not a field"),
+        (
+            r#"{"name":"a","name":"b"}"#.to_owned(),
+            "\"name\" is given twice.",
+        ),
+        (r#"[{"name":"a"}]"#.to_owned(), "must be a JSON object"),
+        (r#"{"name":"a"}x"#.to_owned(), "must be a JSON object"),
+        (r#"{"name":"#.to_owned(), "must be a JSON object"),
+    ] {
+        let reply = caller.send("POST", "/v1/agents", &[], body.clone()).await;
+        let sentence = problem(&reply, 400, "VALIDATION");
+        assert!(sentence.contains(named), "{body}: {sentence}");
+    }
+    for (body, named) in [
+        (r#"{"spendLimit":-1}"#, "spendLimit must not be negative."),
+        (r#"{"spendLimit":1e400}"#, "spendLimit must be at most"),
+        (r#"{"spendLimit":"x"}"#, "spendLimit must be a decimal"),
+        (r#"{"name":null}"#, "name must not be null."),
+        (r#"{"id":"x"}"#, "\"id\" is not a field"),
+    ] {
+        let sentence = problem(&caller.send("PATCH", &path, &[], body).await, 400, "VALIDATION");
+        assert!(sentence.contains(named), "{body}: {sentence}");
+    }
+    for id in ["user", "a%20b", "a%2Fb", "%C3%A9", &"x".repeat(129)] {
+        let reply = caller.get(&format!("/v1/agents/{id}")).await;
+        problem(&reply, 400, "VALIDATION");
+    }
+    problem(&caller.get("/v1/agents/%FF").await, 400, "VALIDATION");
+    assert_eq!(world.version(&account).await, version, "nothing was changed");
+}
+
+#[tokio::test]
+async fn an_agent_exists_by_policy_or_key_alone() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    let test = world.caller(&account, Mode::Test).await;
+    problem(&caller.get("/v1/agents/bot").await, 404, "NOT_FOUND");
+    problem(
+        &caller.post("/v1/agents/bot/freeze", json!({})).await,
+        404,
+        "NOT_FOUND",
+    );
+    let ways = [
+        ("by-policy", "/v1/policies/by-policy", json!({})),
+        (
+            "by-virtual-key",
+            "/v1/agents/by-virtual-key/virtual-keys",
+            json!({}),
+        ),
+        (
+            "by-provider-key",
+            "/v1/agents/by-provider-key/provider-keys",
+            json!({ "provider": "openai", "apiKey": "sk-abcdefgh" }),
+        ),
+    ];
+    for (id, path, body) in ways {
+        let reply = caller.post(path, body).await;
+        assert!(reply.status < 300, "{}", reply.text());
+        let agent = success(&caller.get(&format!("/v1/agents/{id}")).await, 200);
+        let expected = json!({ "success": true, "agent": {
+            "id": id, "name": null, "type": null, "description": null, "source": null, "status": "active",
+            "spendLimit": null, "walletId": null, "wallet": null, "createdAt": null, "updatedAt": null,
+        }});
+        assert_eq!(agent, expected);
+        let frozen = success(
+            &caller
+                .send("POST", &format!("/v1/agents/{id}/freeze"), &[], "")
+                .await,
+            200,
+        );
+        assert_eq!(frozen["agent"]["status"], json!("frozen"));
+        problem(
+            &caller.delete(&format!("/v1/agents/{id}")).await,
+            404,
+            "NOT_FOUND",
+        );
+        problem(
+            &caller
+                .patch(&format!("/v1/agents/{id}"), json!({ "name": "x" }))
+                .await,
+            404,
+            "NOT_FOUND",
+        );
+        problem(&test.get(&format!("/v1/agents/{id}")).await, 404, "NOT_FOUND");
+    }
+    assert_eq!(
+        success(&caller.get("/v1/agents").await, 200)["total"],
+        json!(0),
+        "the list holds wallet rows"
+    );
+}
+
+#[tokio::test]
+async fn freeze_and_unfreeze_and_the_operators_freeze() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    success(&caller.post("/v1/policies/bot", json!({})).await, 200);
+    let send = async |verb: &str| {
+        caller
+            .send("POST", &format!("/api/v1/agents/bot/{verb}"), &[], "")
+            .await
+    };
+    for (verb, status) in [
+        ("freeze", "frozen"),
+        ("freeze", "frozen"),
+        ("unfreeze", "active"),
+        ("unfreeze", "active"),
+    ] {
+        assert_eq!(success(&send(verb).await, 200)["agent"]["status"], json!(status));
+    }
+    let scope = Scope {
+        account: &account.id,
+        mode: Mode::Live,
+        actor: "operator",
+    };
+    let operator = async |freeze| set_frozen(&world.store, &scope, "bot", freeze).await.unwrap();
+    assert_eq!(operator(Freeze::By(Authority::Operator)).await, Frozen::Done);
+    problem(&send("unfreeze").await, 403, "OPERATOR_FREEZE");
+    success(&send("freeze").await, 200);
+    problem(&send("unfreeze").await, 403, "OPERATOR_FREEZE");
+    assert_eq!(operator(Freeze::Lift(Authority::Operator)).await, Frozen::Done);
+    assert_eq!(
+        success(&caller.get("/v1/agents/bot").await, 200)["agent"]["status"],
+        json!("active")
+    );
+    let kinds = world.audit_types(&account, Mode::Live).await;
+    assert_eq!(
+        &kinds[2..],
+        ["agent.frozen", "agent.unfrozen", "agent.frozen", "agent.unfrozen"]
+    );
+}
+
+#[tokio::test]
+async fn the_plan_limits_custom_agents_in_live_mode_only() {
+    let world = World::start().await;
+    let (account, caller) = world.account("free").await;
+    for n in 0..5 {
+        success(
+            &caller.post("/v1/agents", json!({ "name": n.to_string() })).await,
+            200,
+        );
+    }
+    let sixth = json!({ "name": "6", "type": "marketplace" });
+    problem(&caller.post("/v1/agents", sixth.clone()).await, 403, "TIER_LIMIT");
+    let tester = world.caller(&account, Mode::Test).await;
+    for n in 0..7 {
+        success(
+            &tester.post("/v1/agents", json!({ "name": n.to_string() })).await,
+            200,
+        );
+    }
+    account.set_plan("builder").await;
+    let made = success(&caller.post("/v1/agents", sixth).await, 200);
+    let listed = success(&caller.get("/v1/agents").await, 200);
+    assert_eq!(listed["total"], json!(6));
+
+    // Refused agents leave no look-up of a wallet number behind; the numbers of both modes are one sequence.
+    let number = made["agent"]["walletId"].as_u64().unwrap();
+    let mut owners = Vec::new();
+    for n in 1..=number {
+        let mut get = redis::cmd("GET");
+        let owner: Option<String> = world
+            .store
+            .command(get.arg(shared::store::keys::wallet_lookup(n)))
+            .await
+            .unwrap();
+        owners.extend(owner);
+    }
+    assert_eq!(owners.len(), 13, "{owners:?}");
+    let last = format!("{} live {}", account.id, text(&made, "/agent/id"));
+    assert_eq!(owners.last(), Some(&last));
+}
+
+#[tokio::test]
+async fn deleting_an_agent_takes_everything_that_can_act_for_it() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    let made = success(&caller.post("/v1/agents", json!({ "name": "a" })).await, 200);
+    let id = text(&made, "/agent/id").to_owned();
+    let path = format!("/v1/agents/{id}");
+    let mut keys = Vec::new();
+    for _ in 0..3 {
+        let key = success(
+            &caller.post(&format!("{path}/virtual-keys"), json!({})).await,
+            201,
+        );
+        keys.push(text(&key, "/virtualKey/keyId").to_owned());
+    }
+    success(
+        &caller.delete(&format!("{path}/virtual-keys/{}", keys[0])).await,
+        200,
+    );
+    let other = success(
+        &caller.post("/v1/agents/other/virtual-keys", json!({})).await,
+        201,
+    );
+    let provider = json!({ "provider": "openai", "apiKey": "sk-abcdefgh" });
+    success(
+        &caller.post(&format!("{path}/provider-keys"), provider).await,
+        201,
+    );
+    let policy = success(
+        &caller
+            .post(&format!("/v1/policies/{id}"), json!({ "maxSpendPerDay": 3 }))
+            .await,
+        200,
+    );
+    success(&caller.post(&format!("{path}/freeze"), json!({})).await, 200);
+    let record = account.keys.agent(Mode::Live, &id);
+    let hset = async |field: &str, value: &str| {
+        let mut set = redis::cmd("HSET");
+        let _: i64 = world
+            .store
+            .command(set.arg(&record).arg(field).arg(value))
+            .await
+            .unwrap();
+    };
+    hset("d20777", "5").await;
+    hset("m202611", "6").await;
+    hset("slot", "m202611").await;
+
+    hset("balance", "1").await;
+    let sentence = problem(&caller.delete(&path).await, 409, "CONFLICT");
+    assert!(sentence.contains("holds money"), "{sentence}");
+    hset("balance", "0").await;
+    success(&caller.delete(&path).await, 200);
+
+    let mut left: Vec<(String, String)> = world.fields(&record).await.into_iter().collect();
+    left.sort();
+    let pairs: Vec<(&str, &str)> = left
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    assert_eq!(
+        pairs,
+        [
+            ("d20777", "5"),
+            ("frozen", "user"),
+            ("m202611", "6"),
+            ("slot", "m202611")
+        ]
+    );
+    let mut range = redis::cmd("ZRANGE");
+    let active: Vec<String> = world
+        .store
+        .command(range.arg(account.keys.active_keys()).arg(0).arg(-1))
+        .await
+        .unwrap();
+    assert_eq!(active, [text(&other, "/virtualKey/keyId")]);
+    for key in [
+        account.keys.agent_keys(&id),
+        account.keys.virtual_key(&keys[1]),
+        account.keys.policy(Mode::Live, text(&policy, "/policy/id")),
+    ] {
+        let exists: i64 = world.store.command(redis::cmd("EXISTS").arg(&key)).await.unwrap();
+        assert_eq!(exists, 0, "{key}");
+    }
+    assert_eq!(success(&caller.get("/v1/policies").await, 200)["total"], json!(0));
+    let mut members = redis::cmd("SMEMBERS");
+    let sealed: Vec<String> = world
+        .store
+        .command(members.arg(account.keys.sealed_agents()))
+        .await
+        .unwrap();
+    assert!(sealed.is_empty(), "{sealed:?}");
+}
+
+#[tokio::test]
+async fn deleting_a_test_agent_leaves_the_live_one_of_the_same_id() {
+    let world = World::start().await;
+    let (account, live) = world.account("builder").await;
+    let test = world.caller(&account, Mode::Test).await;
+    let made = success(&test.post("/v1/agents", json!({ "name": "t" })).await, 200);
+    let id = text(&made, "/agent/id").to_owned();
+    let key = success(
+        &live
+            .post(&format!("/v1/agents/{id}/virtual-keys"), json!({}))
+            .await,
+        201,
+    );
+    let provider = json!({ "provider": "openai", "apiKey": "sk-abcdefgh" });
+    success(
+        &live
+            .post(&format!("/v1/agents/{id}/provider-keys"), provider)
+            .await,
+        201,
+    );
+    success(&test.delete(&format!("/v1/agents/{id}")).await, 200);
+    let listed = success(&live.get(&format!("/v1/agents/{id}/virtual-keys")).await, 200);
+    assert_eq!(listed["virtualKeys"][0]["keyId"], key["virtualKey"]["keyId"]);
+    assert_eq!(listed["virtualKeys"][0]["status"], json!("active"));
+    let mut is_member = redis::cmd("SISMEMBER");
+    let sealed: bool = world
+        .store
+        .command(is_member.arg(account.keys.sealed_agents()).arg(&id))
+        .await
+        .unwrap();
+    assert!(sealed, "the live provider key is still found by a rotation");
+}

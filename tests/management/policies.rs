@@ -1,0 +1,235 @@
+//! Policies: bodies, errors, and what they put into effect.
+
+use crate::world::{World, fresh, minted, problem, success, text};
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+
+#[tokio::test]
+async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    let body = json!({ "name": "Böt limits", "agentId": "bot", "maxSpendPerDay": 10.5, "maxSpendPerRun": "0.000000001",
+        "maxSpendPerTransaction": 2, "lowBalanceThreshold": 0 });
+    let reply = caller.post("/api/v1/policies", body).await;
+    let made = success(&reply, 200);
+    let id = text(&made, "/policy/id").to_owned();
+    minted(&id, "pol_");
+    fresh(text(&made, "/policy/createdAt"));
+    assert!(
+        reply.text().contains("\"maxSpendPerRun\":0.000000001,"),
+        "{}",
+        reply.text()
+    );
+    let mut expected = json!({ "success": true, "policy": {
+        "id": id, "name": "Böt limits", "agentId": "bot", "maxSpendPerDay": 10.5, "maxSpendPerTransaction": 2,
+        "maxSpendPerRun": made["policy"]["maxSpendPerRun"], "maxSpendPerMonth": null, "currency": "USD",
+        "capEnabled": true, "approvalThreshold": null, "lowBalanceThreshold": 0,
+        "createdAt": made["policy"]["createdAt"], "updatedAt": made["policy"]["createdAt"],
+    }});
+    assert_eq!(made, expected);
+    let effect = async || {
+        let fields = world.fields(&account.keys.agent(Mode::Live, "bot")).await;
+        ["cap", "cap_run", "cap_day", "cap_month"].map(|name| fields.get(name).cloned().unwrap_or_default())
+    };
+    assert_eq!(effect().await, ["1", "1", "10500000000", ""]);
+
+    let body =
+        json!({ "maxSpendPerDay": null, "maxSpendPerMonth": 100, "capEnabled": false, "currency": "USDC" });
+    let again = success(&caller.post("/v1/policies/bot", body).await, 200);
+    expected["policy"]["maxSpendPerDay"] = Value::Null;
+    expected["policy"]["maxSpendPerMonth"] = json!(100);
+    expected["policy"]["capEnabled"] = json!(false);
+    expected["policy"]["currency"] = json!("USDC");
+    expected["policy"]["updatedAt"] = again["policy"]["updatedAt"].clone();
+    assert_eq!(again, expected);
+    assert_eq!(effect().await, ["0", "1", "", "100000000000"]);
+    let body = json!({ "name": "Other", "agentId": "bot", "capEnabled": null, "currency": null });
+    let third = success(&caller.post("/v1/policies", body).await, 200);
+    assert_eq!(
+        (&third["policy"]["capEnabled"], &third["policy"]["currency"]),
+        (&json!(true), &json!("USD"))
+    );
+    assert_eq!(third["policy"]["id"], json!(id));
+
+    let listed = success(&caller.get("/v1/policies?agentId=bot").await, 200);
+    let expected =
+        json!({ "success": true, "policies": [third["policy"]], "total": 1, "limit": 50, "offset": 0 });
+    assert_eq!(listed, expected);
+    assert_eq!(
+        success(&caller.delete(&format!("/v1/policies/{id}")).await, 200),
+        json!({ "success": true })
+    );
+    assert_eq!(effect().await, ["", "", "", ""]);
+    problem(
+        &caller.delete(&format!("/v1/policies/{id}")).await,
+        404,
+        "NOT_FOUND",
+    );
+    problem(&caller.get("/v1/agents/bot").await, 404, "NOT_FOUND");
+    let kinds = world.audit_types(&account, Mode::Live).await;
+    assert_eq!(
+        &kinds[1..],
+        ["policy.set", "policy.set", "policy.set", "policy.deleted"]
+    );
+}
+
+#[tokio::test]
+async fn the_strictest_of_all_account_wide_policies_binds() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    let test = world.caller(&account, Mode::Test).await;
+    let effect = async |mode: &str| {
+        let fields = world.fields(&account.keys.record()).await;
+        ["cap", "run", "day", "month"].map(|name| fields.get(&format!("{mode}_{name}")).cloned())
+    };
+    let some = |texts: [&str; 4]| texts.map(|text| Some(text.to_owned()));
+    assert_eq!(effect("live").await, [None, None, None, None]);
+    let set = async |body: Value| success(&caller.post("/v1/policies", body).await, 200);
+    let loose = set(json!({ "name": "a", "maxSpendPerDay": 5, "maxSpendPerRun": 2 })).await;
+    assert_eq!(loose["policy"]["agentId"], Value::Null);
+    assert_eq!(effect("live").await, some(["1", "2000000000", "5000000000", ""]));
+    let tight =
+        set(json!({ "name": "a", "agentId": null, "maxSpendPerDay": 3, "maxSpendPerMonth": 9 })).await;
+    assert_ne!(
+        tight["policy"]["id"], loose["policy"]["id"],
+        "each post makes another"
+    );
+    assert_eq!(
+        effect("live").await,
+        some(["1", "2000000000", "3000000000", "9000000000"])
+    );
+    // Longer texts are not larger numbers, and zero is a limit.
+    let off =
+        set(json!({ "name": "b", "capEnabled": false, "maxSpendPerDay": 10, "maxSpendPerRun": 0 })).await;
+    assert_eq!(effect("live").await, some(["0", "0", "3000000000", "9000000000"]));
+    assert_eq!(effect("test").await, [None, None, None, None], "modes do not mix");
+    success(
+        &test
+            .post("/v1/policies", json!({ "name": "t", "maxSpendPerDay": 1 }))
+            .await,
+        200,
+    );
+    assert_eq!(effect("test").await, some(["1", "", "1000000000", ""]));
+
+    let delete = async |made: &Value| {
+        let path = format!("/v1/policies/{}", text(made, "/policy/id"));
+        success(&caller.delete(&path).await, 200);
+    };
+    delete(&tight).await;
+    assert_eq!(effect("live").await, some(["0", "0", "5000000000", ""]));
+    delete(&off).await;
+    assert_eq!(effect("live").await, some(["1", "2000000000", "5000000000", ""]));
+    let listed = success(&caller.get("/v1/policies").await, 200);
+    assert_eq!(listed["total"], json!(1));
+    delete(&loose).await;
+    assert_eq!(effect("live").await, [None, None, None, None]);
+    assert_eq!(effect("test").await, some(["1", "", "1000000000", ""]));
+}
+
+#[tokio::test]
+async fn bad_policies_are_refused_and_name_the_field() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    let version = world.version(&account).await;
+    for (body, named) in [
+        (r#"{}"#, "name is required."),
+        (r#"{"agentId":"bot"}"#, "name is required."),
+        (r#"{"name":null}"#, "name must not be null."),
+        (r#"{"name":"a","agentId":"user"}"#, "agentId must be"),
+        (r#"{"name":"a","agentId":"a b"}"#, "agentId must be"),
+        (r#"{"name":"a","agentId":7}"#, "agentId must be a string."),
+        (
+            r#"{"name":"a","currency":"EUR"}"#,
+            "currency must be USD or USDC.",
+        ),
+        (r#"{"name":"a","currency":1}"#, "currency must be a string."),
+        (
+            r#"{"name":"a","capEnabled":"yes"}"#,
+            "capEnabled must be true or false.",
+        ),
+        (
+            r#"{"name":"a","maxSpendPerDay":-1}"#,
+            "maxSpendPerDay must not be negative.",
+        ),
+        (
+            r#"{"name":"a","maxSpendPerTransaction":1e-10}"#,
+            "maxSpendPerTransaction must have at most nine",
+        ),
+        (
+            r#"{"name":"a","maxSpendPerRun":9000000.1}"#,
+            "maxSpendPerRun must be at most",
+        ),
+        (
+            r#"{"name":"a","maxSpendPerMonth":true}"#,
+            "maxSpendPerMonth must be a decimal",
+        ),
+        (
+            r#"{"name":"a","approvalThreshold":"1,5"}"#,
+            "approvalThreshold must be a decimal",
+        ),
+        (
+            r#"{"name":"a","lowBalanceThreshold":[]}"#,
+            "lowBalanceThreshold must be a decimal",
+        ),
+        (
+            r#"{"name":"a","maxSpendPerWeek":1}"#,
+            "\"maxSpendPerWeek\" is not a field",
+        ),
+    ] {
+        let sentence = problem(
+            &caller.send("POST", "/v1/policies", &[], body).await,
+            400,
+            "VALIDATION",
+        );
+        assert!(sentence.contains(named), "{body}: {sentence}");
+    }
+    let sentence = problem(
+        &caller
+            .post("/v1/policies/bot", json!({ "agentId": "other" }))
+            .await,
+        400,
+        "VALIDATION",
+    );
+    assert!(sentence.contains("agentId"), "{sentence}");
+    problem(
+        &caller.post("/v1/policies/user", json!({})).await,
+        400,
+        "VALIDATION",
+    );
+    problem(&caller.get("/v1/policies?agentId=a%20b").await, 400, "VALIDATION");
+    for id in ["bot", "pol_1", "pol_%7Bx%7D0000000000000000000000", "..%2F"] {
+        problem(
+            &caller.delete(&format!("/v1/policies/{id}")).await,
+            404,
+            "NOT_FOUND",
+        );
+    }
+    assert_eq!(world.version(&account).await, version, "nothing was changed");
+    success(
+        &caller.post("/v1/policies/bot", json!({ "agentId": "bot" })).await,
+        200,
+    );
+}
+
+#[tokio::test]
+async fn account_wide_policies_are_bounded() {
+    let world = World::start().await;
+    let (_, caller) = world.account("builder").await;
+    for n in 0..100 {
+        success(
+            &caller
+                .post("/v1/policies", json!({ "name": format!("p{n}") }))
+                .await,
+            200,
+        );
+    }
+    problem(
+        &caller.post("/v1/policies", json!({ "name": "p" })).await,
+        409,
+        "CONFLICT",
+    );
+    success(&caller.post("/v1/policies/bot", json!({})).await, 200);
+    let listed = success(&caller.get("/v1/policies?limit=200").await, 200);
+    assert_eq!(listed["total"], json!(101));
+    assert_eq!(listed["policies"].as_array().unwrap().len(), 101);
+}

@@ -1,0 +1,150 @@
+//! Provider keys: sealed in the store, and only four characters ever shown.
+
+use crate::world::{World, fresh, minted, problem, success, text};
+use harness::test_sealer;
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+use shared::crypto::seal::SealedFor;
+use shared::domain::mode::Mode;
+
+#[tokio::test]
+async fn a_key_is_sealed_for_its_record_and_replaced_in_one_step() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    let store = async |provider: &str, key: &str| {
+        let body = json!({ "provider": provider, "apiKey": key });
+        success(&caller.post("/api/v1/agents/bot/provider-keys", body).await, 201)
+    };
+    let first = store("OpenAI", "sk-first-secret-1111").await;
+    let id = text(&first, "/providerKey/keyId").to_owned();
+    minted(&id, "pk_");
+    fresh(text(&first, "/providerKey/createdAt"));
+    let expected = json!({ "success": true, "providerKey": {
+        "keyId": id, "provider": "openai", "last4": "1111", "createdAt": first["providerKey"]["createdAt"] }});
+    assert_eq!(first, expected);
+    let second = store("openai", "sk-second-secret-2222").await;
+    let other = store("azure", "sk-third-secret-3333").await;
+
+    let reply = caller.get("/v1/agents/bot/provider-keys").await;
+    let expected = json!({ "success": true, "providerKeys": [second["providerKey"], other["providerKey"]],
+        "total": 2, "limit": 50, "offset": 0 });
+    assert_eq!(success(&reply, 200), expected);
+    let page = success(
+        &caller.get("/v1/agents/bot/provider-keys?limit=1&offset=1").await,
+        200,
+    );
+    assert_eq!(page["providerKeys"], json!([other["providerKey"]]));
+
+    let fields = world.fields(&account.keys.agent(Mode::Live, "bot")).await;
+    let key_id = text(&second, "/providerKey/keyId");
+    let owner = SealedFor {
+        account: &account.id,
+        agent: "bot",
+        provider: "openai",
+        key_id,
+    };
+    assert_eq!(fields["pk_id:openai"], key_id);
+    let opened = test_sealer().open(&owner, &fields["pk_sealed:openai"]).unwrap();
+    assert_eq!(opened.expose_secret(), "sk-second-secret-2222");
+    let mut members = redis::cmd("SMEMBERS");
+    let sealed: Vec<String> = world
+        .store
+        .command(members.arg(account.keys.sealed_agents()))
+        .await
+        .unwrap();
+    assert_eq!(sealed, ["bot"], "the rotation of the master key finds it");
+    let kinds = world.audit_types(&account, Mode::Live).await;
+    assert_eq!(&kinds[1..], ["provider_key.stored"; 3]);
+    assert!(
+        !world.admin.logs().contains("-secret-"),
+        "no log line holds a key"
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_upstream_key_is_refused() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    let version = world.version(&account).await;
+    let path = "/v1/agents/bot/provider-keys";
+    let virtual_key = format!("vk_live_{}", "0a".repeat(32));
+    let service = format!("sk_service_live_{}", "0a".repeat(32));
+    let long = format!("sk-{}", "x".repeat(510));
+    for key in [
+        "",
+        "sk-",
+        "abc",
+        &virtual_key,
+        &service,
+        " sk-abcdefgh",
+        "sk-abc defgh",
+        "sk-abc\ndefgh",
+        "sk-é23456",
+        &long,
+    ] {
+        let body = json!({ "provider": "openai", "apiKey": key });
+        let sentence = problem(&caller.post(path, body).await, 400, "INVALID_PROVIDER_KEY");
+        assert!(
+            key.len() < 5 || !sentence.contains(key),
+            "the answer repeats no key"
+        );
+    }
+    for (body, named) in [
+        (json!({}), "provider is required."),
+        (json!({ "apiKey": "sk-abcdefgh" }), "provider is required."),
+        (
+            json!({ "provider": null, "apiKey": "sk-abcdefgh" }),
+            "provider is required.",
+        ),
+        (json!({ "provider": "openai" }), "apiKey is required."),
+        (
+            json!({ "provider": "openai", "apiKey": Value::Null }),
+            "apiKey is required.",
+        ),
+        (
+            json!({ "provider": 1, "apiKey": "sk-abcdefgh" }),
+            "provider must be a string.",
+        ),
+        (
+            json!({ "provider": "openai", "apiKey": 1 }),
+            "apiKey must be a string.",
+        ),
+        (
+            json!({ "provider": "open ai", "apiKey": "sk-abcdefgh" }),
+            "provider must be 1 to 32",
+        ),
+        (
+            json!({ "provider": "x".repeat(33), "apiKey": "sk-abcdefgh" }),
+            "provider must be 1 to 32",
+        ),
+        (
+            json!({ "provider": "openai", "apiKey": "sk-abcdefgh", "api_key": "x" }),
+            "\"api_key\" is not a field",
+        ),
+    ] {
+        let sentence = problem(&caller.post(path, body).await, 400, "VALIDATION");
+        assert!(sentence.contains(named), "{sentence}");
+    }
+    problem(
+        &caller.post("/v1/agents/user/provider-keys", json!({})).await,
+        400,
+        "VALIDATION",
+    );
+    problem(&caller.get(path).await, 404, "NOT_FOUND");
+    assert_eq!(world.version(&account).await, version, "nothing was changed");
+}
+
+#[tokio::test]
+async fn the_providers_of_an_agent_are_bounded() {
+    let world = World::start().await;
+    let (_, caller) = world.account("builder").await;
+    let store = async |provider: String| {
+        let body = json!({ "provider": provider, "apiKey": "sk-abcdefgh" });
+        caller.post("/v1/agents/bot/provider-keys", body).await
+    };
+    for n in 0..32 {
+        success(&store(format!("p{n}")).await, 201);
+    }
+    problem(&store("p32".to_owned()).await, 409, "CONFLICT");
+    success(&store("p31".to_owned()).await, 201);
+}

@@ -1,0 +1,240 @@
+//! Many callers at once: limits hold exactly, and no writer leaves a stale result.
+
+use crate::world::{FULL, World, success, text};
+use futures::future::join_all;
+use harness::{RawClient, eventually};
+use serde_json::{Value, json};
+use shared::domain::cap::{CapPolicy, strictest};
+use shared::domain::mode::Mode;
+use shared::store::agent::Page;
+use shared::store::policy::PolicyRecord;
+use std::time::Duration;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exactly_as_many_keys_as_the_plan_allows() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    let tasks = (0..20).map(|n| {
+        let caller = caller.clone();
+        async move {
+            caller
+                .post(&format!("/v1/agents/bot-{}/virtual-keys", n % 3), json!({}))
+                .await
+        }
+    });
+    let statuses: Vec<u16> = join_all(tasks).await.iter().map(|reply| reply.status).collect();
+    let made = statuses.iter().filter(|status| **status == 201).count();
+    let refused = statuses.iter().filter(|status| **status == 402).count();
+    assert_eq!((made, refused), (10, 10), "{statuses:?}");
+    let mut card = redis::cmd("ZCARD");
+    let active: u64 = world
+        .store
+        .command(card.arg(account.keys.active_keys()))
+        .await
+        .unwrap();
+    assert_eq!(active, 10);
+    assert_eq!(
+        world.audit_types(&account, Mode::Live).await.len(),
+        11,
+        "one entry for each key, none for a refusal"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exactly_as_many_agents_as_the_plan_allows() {
+    let world = World::start().await;
+    let (_, caller) = world.account("free").await;
+    let tasks = (0..20).map(|n| {
+        let caller = caller.clone();
+        async move { caller.post("/v1/agents", json!({ "name": n.to_string() })).await }
+    });
+    let replies = join_all(tasks).await;
+    let made: Vec<Value> = replies
+        .iter()
+        .filter(|reply| reply.status == 200)
+        .map(|reply| reply.json())
+        .collect();
+    let refused = replies.iter().filter(|reply| reply.status == 403).count();
+    assert_eq!((made.len(), refused), (5, 15));
+    let mut numbers: Vec<u64> = made
+        .iter()
+        .map(|body| body["agent"]["walletId"].as_u64().unwrap())
+        .collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 5, "wallet numbers are unique");
+}
+
+/// What the store has in effect for the whole account.
+async fn in_effect(world: &World, record: &str) -> [Option<String>; 4] {
+    let fields = world.fields(record).await;
+    ["cap", "run", "day", "month"].map(|name| {
+        fields
+            .get(&format!("live_{name}"))
+            .cloned()
+            .filter(|text| !text.is_empty())
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parallel_writers_of_account_wide_policies_leave_the_strictest() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    for round in 0..5_u64 {
+        let tasks = (0..24_u64).map(|n| {
+            let caller = caller.clone();
+            async move {
+                let limit = |salt: u64| (n * 7919 + round * 104_729 + salt) % 100 + 1;
+                let body = json!({ "name": "p", "maxSpendPerDay": limit(1), "maxSpendPerRun": limit(2),
+                    "maxSpendPerMonth": limit(3), "capEnabled": n % 5 != round });
+                let made = success(&caller.post("/v1/policies", body).await, 200);
+                let path = format!("/v1/policies/{}", text(&made, "/policy/id"));
+                if n % 2 == 0 {
+                    success(&caller.delete(&path).await, 200);
+                }
+            }
+        });
+        join_all(tasks).await;
+        let page = Page {
+            limit: 200,
+            offset: 0,
+        };
+        let (policies, _) = PolicyRecord::list(&world.store, &account.keys, Mode::Live, page)
+            .await
+            .unwrap();
+        let caps: Vec<CapPolicy> = policies
+            .iter()
+            .map(|policy| CapPolicy {
+                enabled: policy.cap_enabled,
+                per_run: policy.per_run,
+                daily: policy.per_day,
+                monthly: policy.per_month,
+            })
+            .collect();
+        let model = strictest(&caps).unwrap();
+        let limits = [model.per_run, model.daily, model.monthly]
+            .map(|limit| limit.map(|nanos| nanos.get().to_string()));
+        let [run, day, month] = limits;
+        let expected = [Some(u8::from(model.enabled).to_string()), run, day, month];
+        assert_eq!(
+            in_effect(&world, &account.keys.record()).await,
+            expected,
+            "round {round}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parallel_writers_of_one_agents_policy_leave_one_that_is_in_effect() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    for round in 0..5 {
+        let agent = format!("bot-{round}");
+        let tasks = (0..20_u64).map(|n| {
+            let (caller, agent) = (caller.clone(), agent.clone());
+            async move {
+                let body = match n % 3 {
+                    0 => json!({ "maxSpendPerDay": n }),
+                    1 => json!({ "maxSpendPerRun": n, "capEnabled": n % 2 == 0 }),
+                    _ => json!({ "maxSpendPerMonth": n, "maxSpendPerDay": null }),
+                };
+                let made = success(&caller.post(&format!("/v1/policies/{agent}"), body).await, 200);
+                text(&made, "/policy/id").to_owned()
+            }
+        });
+        let mut ids = join_all(tasks).await;
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), 1, "there is one policy for an agent");
+        let policy = PolicyRecord::of_agent(&world.store, &account.keys, Mode::Live, &agent)
+            .await
+            .unwrap()
+            .unwrap();
+        let fields = world.fields(&account.keys.agent(Mode::Live, &agent)).await;
+        let limit =
+            |limit: Option<harness::Nanos>| limit.map(|nanos| nanos.get().to_string()).unwrap_or_default();
+        assert_eq!(fields["cap"], u8::from(policy.cap_enabled).to_string());
+        assert_eq!(fields["cap_run"], limit(policy.per_run));
+        assert_eq!(fields["cap_day"], limit(policy.per_day));
+        assert_eq!(fields["cap_month"], limit(policy.per_month));
+        assert!(
+            policy.per_run.is_some() && policy.per_month.is_some(),
+            "no writer undid another's field: {policy:?}"
+        );
+    }
+    assert_eq!(world.audit_types(&account, Mode::Live).await.len(), 101);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deleting_an_agent_races_with_new_keys_for_it() {
+    let world = World::start().await;
+    let (account, caller) = world.account("enterprise").await;
+    for _ in 0..8 {
+        let made = success(&caller.post("/v1/agents", json!({ "name": "a" })).await, 200);
+        let id = text(&made, "/agent/id").to_owned();
+        let path = format!("/v1/agents/{id}");
+        let keys = (0..6).map(|_| {
+            let (caller, path) = (caller.clone(), format!("{path}/virtual-keys"));
+            async move { success(&caller.post(&path, json!({})).await, 201) }
+        });
+        let (deleted, made) = tokio::join!(caller.delete(&path), join_all(keys));
+        success(&deleted, 200);
+        // What was made before the deletion is gone with it; what came after belongs to an agent made by its key.
+        let mut range = redis::cmd("ZRANGE");
+        let of_agent: Vec<String> = world
+            .store
+            .command(range.arg(account.keys.agent_keys(&id)).arg(0).arg(-1))
+            .await
+            .unwrap();
+        for body in &made {
+            let key = text(body, "/virtualKey/keyId").to_owned();
+            let mut score = redis::cmd("ZSCORE");
+            let active: Option<f64> = world
+                .store
+                .command(score.arg(account.keys.active_keys()).arg(&key))
+                .await
+                .unwrap();
+            let exists: bool = world
+                .store
+                .command(redis::cmd("EXISTS").arg(account.keys.virtual_key(&key)))
+                .await
+                .unwrap();
+            let listed = of_agent.contains(&key);
+            assert_eq!((listed, exists), (active.is_some(), active.is_some()), "{key}");
+        }
+    }
+}
+
+/// A key is issued in three steps: look-up, record, look-up made to last. A caller who goes away stops none of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_who_hang_up_leave_whole_keys_or_none() {
+    const CALLERS: u64 = 40;
+    let world = World::start().await;
+    let account = world.seed.account("enterprise").await;
+    let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
+    let request = format!(
+        "POST /v1/agents/bot/virtual-keys HTTP/1.1\r\nHost: x\r\nx-api-key: {}\r\nContent-Length: 0\r\n\r\n",
+        key.secret
+    );
+    for n in 0..CALLERS {
+        let mut client = RawClient::connect(world.admin.addr()).await;
+        client.send(&request).await;
+        tokio::time::sleep(Duration::from_micros(n * 100)).await;
+        client.reset();
+    }
+    let whole = async || {
+        let mut card = redis::cmd("ZCARD");
+        let active: u64 = world
+            .store
+            .command(card.arg(account.keys.active_keys()))
+            .await
+            .unwrap();
+        let lookups = world.redis.command::<Vec<String>>(&["KEYS", "tollgate/vk/*"]);
+        let lasting = lookups
+            .iter()
+            .filter(|key| world.redis.command::<i64>(&["TTL", key]) == -1);
+        let lasting = lasting.count() as u64;
+        (lasting == active && lookups.len() as u64 == active && active > 0).then_some(active)
+    };
+    eventually("whole keys", Duration::from_secs(10), whole).await;
+}

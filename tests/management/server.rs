@@ -1,0 +1,381 @@
+//! The process: store faults, signals, limits, logs, metrics and the reaper.
+
+use crate::world::{BINARY, FULL, World, problem, success, text};
+use harness::{Admin, AdminOptions, CapPolicy, Cli, RawClient, Redis, Seed, eventually};
+use serde_json::json;
+use shared::clock;
+use shared::domain::id::Kind;
+use shared::domain::mode::Mode;
+use shared::domain::plan::{DEFAULT_PLANS, Plans};
+use shared::store::script::authorize::{AccountView, Authorize, Charge, Outcome};
+use shared::store::script::hold::HoldName;
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(20);
+
+#[tokio::test]
+async fn without_a_store_everything_is_503_until_it_is_back() {
+    let world = World::start().await;
+    let (_, caller) = world.account("builder").await;
+    success(&caller.get("/v1/agents").await, 200);
+    world.redis.stop();
+    problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
+    let body = json!({ "name": "a" });
+    problem(&caller.post("/v1/agents", body).await, 503, "SERVICE_UNAVAILABLE");
+    let malformed = world.admin.caller("svc_live_x");
+    problem(&malformed.get("/v1/agents").await, 401, "INVALID_API_KEY");
+    problem(
+        &world.admin.caller("").get("/v1/agents").await,
+        401,
+        "API_KEY_REQUIRED",
+    );
+    problem(&caller.get("/v1/nothing").await, 404, "NOT_FOUND");
+    eventually("not ready", SOON, async || {
+        (world.admin.ops("/readyz")?.0 == 503).then_some(())
+    })
+    .await;
+    assert_eq!(world.admin.ops("/livez").unwrap().0, 200);
+
+    // The server comes back empty: that is no fresh start, but a ledger that is gone (decision D52).
+    world.redis.restart();
+    let wiped = async || {
+        let reply = caller.get("/v1/agents").await;
+        (reply.status == 503).then_some(reply)
+    };
+    problem(
+        &eventually("an answer", SOON, wiped).await,
+        503,
+        "SERVICE_UNAVAILABLE",
+    );
+    eventually("the reason", SOON, async || {
+        let (status, reason) = world.admin.ops("/readyz")?;
+        (status == 503 && reason.contains("no ledger epoch")).then_some(())
+    })
+    .await;
+    // The test's own connection broke as well.
+    eventually("a connection", SOON, async || {
+        world.store.command::<String>(&redis::cmd("PING")).await.ok()
+    })
+    .await;
+    let seed = Seed::new(&world.store).await;
+    let account = seed.account("builder").await;
+    let caller = world.caller(&account, Mode::Live).await;
+    eventually("readiness", SOON, async || {
+        (world.admin.ops("/readyz")?.0 == 200).then_some(())
+    })
+    .await;
+    success(&caller.get("/v1/agents").await, 200);
+}
+
+#[tokio::test]
+async fn it_starts_while_the_store_is_down() {
+    let redis = Redis::start_durable();
+    let store = redis.store();
+    Seed::new(&store).await;
+    redis.stop();
+    let admin = Admin::start(AdminOptions::new(BINARY, redis.url()).alive_is_enough());
+    let caller = admin.caller(&format!("svc_live_{}", "0a".repeat(32)));
+    problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
+    redis.restart();
+    eventually("readiness", SOON, async || {
+        (admin.ops("/readyz")?.0 == 200).then_some(())
+    })
+    .await;
+    problem(&caller.get("/v1/agents").await, 401, "INVALID_API_KEY");
+}
+
+#[tokio::test]
+async fn a_store_that_hangs_evicts_or_forgets_is_not_trusted() {
+    let fast = |options: AdminOptions| options.env("TOLLGATE_STORE__TIMEOUT_MS", "300");
+    let world = World::start_with(fast).await;
+    let (account, caller) = world.account("builder").await;
+    success(&caller.get("/v1/agents").await, 200);
+    world.redis.pause();
+    let started = std::time::Instant::now();
+    problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
+    assert!(
+        started.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        started.elapsed()
+    );
+    world.redis.resume();
+    eventually("an answer", SOON, async || {
+        (caller.get("/v1/agents").await.status == 200).then_some(())
+    })
+    .await;
+
+    let policy = |policy: &str| {
+        world
+            .redis
+            .command::<String>(&["CONFIG", "SET", "maxmemory-policy", policy]);
+    };
+    policy("allkeys-lru");
+    let refused = async || (caller.get("/v1/agents").await.status == 503).then_some(());
+    eventually("a refusal", SOON, refused).await;
+    assert!(world.admin.ops("/readyz").unwrap().1.contains("allkeys-lru"));
+    assert!(
+        world
+            .admin
+            .ops("/metrics")
+            .unwrap()
+            .1
+            .contains("tollgate_admin_store_sane 0")
+    );
+    policy("noeviction");
+    eventually("an answer", SOON, async || {
+        (caller.get("/v1/agents").await.status == 200).then_some(())
+    })
+    .await;
+
+    // A failover that lost writes shows an older version of the account.
+    let record = account.keys.record();
+    let version = world.version(&account).await;
+    let set = |field: &str, value: u64| {
+        world
+            .redis
+            .command::<i64>(&["HSET", &record, field, &value.to_string()])
+    };
+    set("version", version - 1);
+    problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
+    assert!(
+        world.admin.logs().contains("store accept"),
+        "the log says what to do"
+    );
+    set("generation", 2);
+    success(&caller.get("/v1/agents").await, 200);
+}
+
+#[tokio::test]
+async fn a_full_store_takes_revocations_and_nothing_new() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    let made = success(&caller.post("/v1/agents/bot/virtual-keys", json!({})).await, 201);
+    let version = world.version(&account).await;
+    world
+        .redis
+        .command::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
+    problem(
+        &caller.post("/v1/agents", json!({ "name": "a" })).await,
+        503,
+        "SERVICE_UNAVAILABLE",
+    );
+    problem(
+        &caller.post("/v1/policies/bot", json!({})).await,
+        503,
+        "SERVICE_UNAVAILABLE",
+    );
+    assert_eq!(world.version(&account).await, version, "nothing was changed");
+    success(&caller.send("POST", "/v1/agents/bot/freeze", &[], "").await, 200);
+    let key = format!("/v1/agents/bot/virtual-keys/{}", text(&made, "/virtualKey/keyId"));
+    success(&caller.delete(&key).await, 200);
+}
+
+#[tokio::test]
+async fn bodies_are_bounded_and_must_be_json() {
+    let world = World::start().await;
+    let (_, caller) = world.account("builder").await;
+    let long = format!(r#"{{"name":"{}"}}"#, "x".repeat(1 << 20));
+    let reply = caller.send("POST", "/v1/agents", &[], long.clone()).await;
+    problem(&reply, 413, "PAYLOAD_TOO_LARGE");
+    let chunked = RawClient::connect(world.admin.addr()).await;
+    let key = world
+        .issue(&world.seed.account("builder").await, Mode::Live, FULL, &[], None)
+        .await;
+    problem_of_chunks(chunked, &key.secret, &long).await;
+    for kind in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+    ] {
+        let reply = caller
+            .send("POST", "/v1/agents", &[("content-type", kind)], r#"{"name":"a"}"#)
+            .await;
+        problem(&reply, 415, "UNSUPPORTED_MEDIA_TYPE");
+    }
+    let kind = [("content-type", "application/json; charset=utf-8")];
+    success(
+        &caller.send("POST", "/v1/agents", &kind, r#"{"name":"a"}"#).await,
+        200,
+    );
+}
+
+/// Sends a body in chunks, without a declared length.
+async fn problem_of_chunks(mut client: RawClient, key: &str, body: &str) {
+    let head = format!(
+        "POST /v1/agents HTTP/1.1\r\nHost: x\r\nx-api-key: {key}\r\nContent-Type: application/json\r\n\
+         Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+        body.len()
+    );
+    client.send(head).await;
+    let reply = client.reply(SOON).await.expect("an answer");
+    assert_eq!(reply.status, 413, "{}", reply.text());
+}
+
+#[tokio::test]
+async fn plans_are_reloaded_and_bad_ones_are_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("plans.toml");
+    std::fs::write(&file, "[free]\ncustom_agents = 1\n").unwrap();
+    let path = file.display().to_string();
+    let world = World::start_with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
+    let (_, caller) = world.account("free").await;
+    let create = async || caller.post("/v1/agents", json!({ "name": "a" })).await;
+    success(&create().await, 200);
+    problem(&create().await, 403, "TIER_LIMIT");
+    std::fs::write(&file, "[free]\ncustom_agnets = 2\n").unwrap();
+    world.admin.signal("HUP");
+    eventually("a complaint", SOON, async || {
+        let logs = world.admin.logs();
+        (logs.contains("plans not reloaded") && logs.contains("custom_agnets")).then_some(())
+    })
+    .await;
+    problem(&create().await, 403, "TIER_LIMIT");
+    std::fs::write(&file, "[free]\ncustom_agents = 2\n").unwrap();
+    world.admin.signal("HUP");
+    eventually("the new plans", SOON, async || {
+        world.admin.logs().contains("plans reloaded").then_some(())
+    })
+    .await;
+    success(&create().await, 200);
+    problem(&create().await, 403, "TIER_LIMIT");
+}
+
+#[tokio::test]
+async fn it_stops_cleanly_and_answers_what_it_has_begun() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    success(&caller.get("/v1/agents").await, 200);
+    let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
+    let mut slow = RawClient::connect(world.admin.addr()).await;
+    let head = format!(
+        "POST /v1/agents HTTP/1.1\r\nHost: x\r\nx-api-key: {}\r\nContent-Type: application/json\r\n\
+         Content-Length: 12\r\n\r\n{{\"name\"",
+        key.secret
+    );
+    slow.send(head).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    world.admin.term();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(world.admin.is_running(), "a request is in flight");
+    slow.send(":\"a\"}").await;
+    let reply = slow.reply(SOON).await.expect("an answer");
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(world.admin.wait_exit(SOON), Some(0));
+    let logs = world.admin.logs();
+    assert!(logs.contains("\"stopped\"") || logs.contains("stopped"), "{logs}");
+    assert!(!logs.contains(&key.secret), "no log line holds a key");
+}
+
+#[tokio::test]
+async fn a_bad_configuration_is_one_line_and_exit_2() {
+    let redis = Redis::start();
+    let cli = Cli::new(BINARY, redis.url());
+    for (name, value, named) in [
+        ("TOLLGATE_SECRETS__MASTER_KEY", "", "secrets.master_key"),
+        (
+            "TOLLGATE_PLANS__FILE",
+            "/nonexistent/plans.toml",
+            "/nonexistent/plans.toml",
+        ),
+        ("TOLLGATE_STORE__URL", "http://x", "store.url"),
+    ] {
+        let output = cli.clone().env(name, value).run(&["serve"]);
+        assert_eq!(output.code, Some(2), "{name}: {output:?}");
+        assert!(output.stderr.contains(named), "{name}: {}", output.stderr);
+        assert_eq!(output.stderr.trim().lines().count(), 1, "{}", output.stderr);
+    }
+}
+
+#[tokio::test]
+async fn requests_are_logged_and_counted_under_their_route() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    caller
+        .send(
+            "GET",
+            "/api/v1/agents/secret-agent-name",
+            &[("x-request-id", "find-me")],
+            "",
+        )
+        .await;
+    caller.get("/v1/no/such/path").await;
+    let logs = world.admin.logs();
+    let line = logs.lines().find(|line| line.contains("find-me")).unwrap();
+    for part in ["/agents/{id}", "404", &account.id, "GET", "live", "duration_us"] {
+        assert!(line.contains(part), "{part} in {line}");
+    }
+    assert!(
+        !logs.contains("/no/such/path") && !line.contains("secret-agent-name"),
+        "outside text is not log text"
+    );
+    let (_, metrics) = world.admin.ops("/metrics").unwrap();
+    for sample in [
+        r#"tollgate_admin_requests_total{method="GET",route="/agents/{id}",status="404"} 1"#,
+        r#"tollgate_admin_requests_total{method="GET",route="none",status="404"} 1"#,
+        "tollgate_admin_store_sane 1",
+        "tollgate_admin_holds_kept_total 0",
+    ] {
+        assert!(metrics.contains(sample), "{sample} in {metrics}");
+    }
+}
+
+#[tokio::test]
+async fn overdue_holds_are_kept_and_shown() {
+    let world = World::start().await;
+    let account = world.seed.account("builder").await;
+    let agent = account.agent("bot");
+    agent
+        .cap(CapPolicy {
+            enabled: true,
+            ..CapPolicy::default()
+        })
+        .await;
+    agent.provider_key("sk-test-provider-key").await;
+    let (key_id, _) = agent.virtual_key_with_id().await;
+    let name = HoldName {
+        account: account.id.clone(),
+        agent: "bot".to_owned(),
+        run: "r".to_owned(),
+        allow_id: Kind::Allow.mint(clock::now_ms()).unwrap(),
+    };
+    let plans = Plans::parse(DEFAULT_PLANS).unwrap();
+    let view = AccountView {
+        plan: "builder".to_owned(),
+        ..AccountView::default()
+    };
+    let charge = Charge {
+        estimate: harness::Nanos::new(1234).unwrap(),
+        run_named: true,
+        hold_life: Duration::from_millis(1),
+        price_version: "v",
+        model: "m",
+        provider: "openai",
+    };
+    let ask = Authorize {
+        name: &name,
+        key_id: &key_id,
+        view: &view,
+        plan: plans.get("builder").unwrap(),
+        charge: Some(&charge),
+    };
+    let answer = ask.run(&world.store).await.unwrap();
+    assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
+    eventually("the reaper", SOON, async || {
+        (agent.kept_holds().await == 1).then_some(())
+    })
+    .await;
+    assert_eq!(agent.open_holds().await, 0);
+    assert_eq!(
+        agent.counters().await.day_nanos,
+        1234,
+        "the estimate stays charged"
+    );
+    eventually("the metric", SOON, async || {
+        let (_, metrics) = world.admin.ops("/metrics")?;
+        metrics
+            .contains("tollgate_admin_holds_kept_total 1")
+            .then_some(())
+    })
+    .await;
+    assert!(world.admin.logs().contains(&name.allow_id));
+}

@@ -1,0 +1,211 @@
+//! Every way in which a provider can misbehave, on request.
+
+use super::*;
+use std::io::Read as _;
+use std::time::Instant;
+
+#[tokio::test]
+async fn errors_come_by_header_and_by_model_in_the_providers_shape() {
+    let caller = caller().await;
+    for (status, kind, code) in [
+        (400, "invalid_request_error", "invalid_value"),
+        (401, "invalid_request_error", "invalid_api_key"),
+        (403, "invalid_request_error", "model_not_found"),
+        (404, "invalid_request_error", "model_not_found"),
+        (409, "invalid_request_error", ""),
+        (429, "requests", "rate_limit_exceeded"),
+        (500, "server_error", ""),
+        (503, "server_error", "overloaded"),
+        (529, "server_error", ""),
+    ] {
+        let by_header = ask(&caller, &status.to_string()).await;
+        let by_model = caller
+            .chat(chat_body(&format!("sandbox-{status}"), "hello"))
+            .await;
+        for reply in [by_header, by_model] {
+            assert_eq!(
+                (reply.status, reply.error_code().as_str()),
+                (status, code),
+                "{reply:?}"
+            );
+            let error = &reply.json()["error"];
+            assert_eq!(
+                (&error["type"], &error["param"]),
+                (&json!(kind), &json!(null)),
+                "{reply:?}"
+            );
+            assert!(
+                error["message"]
+                    .as_str()
+                    .is_some_and(|message| message.len() > 10),
+                "{reply:?}"
+            );
+            assert!(reply.header("x-request-id").is_some());
+        }
+    }
+    for unknown in ["200", "nonsense", "huge:999999999999"] {
+        assert_eq!(
+            ask(&caller, unknown).await.error_code(),
+            "sandbox_unknown_scenario",
+            "{unknown}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_rate_limit_says_when_to_come_back() {
+    let reply = ask(&caller().await, "429").await;
+    assert_eq!(
+        (
+            reply.header("retry-after"),
+            reply.header("x-ratelimit-remaining-requests")
+        ),
+        (Some("20"), Some("0"))
+    );
+    assert_eq!(reply.header("x-ratelimit-reset-requests"), Some("20s"));
+}
+
+/// What the edge has to remove before the caller sees it.
+#[tokio::test]
+async fn a_wrong_key_is_echoed_in_part() {
+    let message = ask(&caller().await, "401").await.json()["error"]["message"].clone();
+    let message = message.as_str().unwrap();
+    assert!(
+        message.starts_with("Incorrect API key provided: sk-sandb") && message.contains("*cdef."),
+        "{message}"
+    );
+    assert!(!message.contains(KEY));
+}
+
+#[tokio::test]
+async fn usage_is_what_was_asked_for() {
+    let caller = caller().await;
+    assert!(ask(&caller, "no-usage").await.json().get("usage").is_none());
+    assert_eq!(
+        ask(&caller, "cost:100,20").await.json()["usage"]["total_tokens"],
+        120
+    );
+    for literal in ["{}", "null", "{\"prompt_tokens\":-5}", "{\"prompt_tokens\":1e30}"] {
+        let text = ask(&caller, &format!("usage:{literal}")).await.text();
+        assert!(text.ends_with(&format!("\"usage\":{literal}}}")), "{text}");
+    }
+    assert_eq!(ask(&caller, "usage:{").await.status, 400);
+}
+
+#[tokio::test]
+async fn answers_come_compressed_and_in_chunks() {
+    let caller = caller().await;
+    let plain = ask(&caller, "ok").await;
+    assert!(plain.header("content-length").is_some() && plain.header("content-encoding").is_none());
+
+    let gzip = ask(&caller, "gzip").await;
+    assert_eq!(gzip.header("content-encoding"), Some("gzip"));
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&gzip.body[..])
+        .read_to_string(&mut text)
+        .unwrap();
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(answer["usage"], plain.json()["usage"]);
+
+    let chunked = ask(&caller, "chunked").await;
+    assert_eq!(
+        (
+            chunked.header("transfer-encoding"),
+            chunked.header("content-length")
+        ),
+        (Some("chunked"), None)
+    );
+    assert_eq!(chunked.json()["usage"], plain.json()["usage"]);
+}
+
+#[tokio::test]
+async fn answers_break_off() {
+    let address = start(Duration::ZERO).await;
+    let caller = Caller::new(&format!("http://{address}"), KEY);
+    for scenario in ["reset", "truncate"] {
+        let headers = [("x-sandbox-scenario", scenario)];
+        let body = chat_body("gpt-4o-mini", "hello").to_string();
+        let answer = caller
+            .try_send("POST", "/v1/chat/completions", &headers, body.clone())
+            .await;
+        assert!(answer.is_err(), "{scenario}: {answer:?}");
+
+        let mut raw = RawClient::connect(address).await;
+        assert!(
+            raw.send_chat(
+                KEY,
+                &format!("x-sandbox-scenario: {scenario}\r\n"),
+                body.as_bytes()
+            )
+            .await
+        );
+        let received = String::from_utf8(raw.read_to_end(Duration::from_secs(5)).await).unwrap();
+        assert!(
+            received.starts_with("HTTP/1.1 200") && received.contains("chatcmpl-"),
+            "{scenario}: {received}"
+        );
+        assert!(
+            !received.contains("total_tokens"),
+            "{scenario}: the end is missing: {received}"
+        );
+        assert_eq!(
+            received.contains("content-length:"),
+            scenario == "truncate",
+            "{scenario}: {received}"
+        );
+    }
+    assert_eq!(ask(&caller, "ok").await.status, 200, "it goes on");
+}
+
+#[tokio::test]
+async fn a_redirect_leads_nowhere() {
+    let reply = ask(&caller().await, "redirect").await;
+    assert_eq!(
+        (reply.status, reply.header("location")),
+        (302, Some("/v1/elsewhere"))
+    );
+}
+
+#[tokio::test]
+async fn a_huge_answer_is_exactly_that_long_and_still_json() {
+    let caller = caller().await;
+    for bytes in [1, 100_000, 5 << 20] {
+        let reply = ask(&caller, &format!("huge:{bytes}")).await;
+        assert_eq!(
+            reply.header("content-length"),
+            Some(reply.body.len().to_string().as_str())
+        );
+        assert!(
+            reply.body.len() == bytes || bytes == 1,
+            "{bytes}: {}",
+            reply.body.len()
+        );
+        assert_eq!(reply.json()["usage"]["prompt_tokens"], 2);
+    }
+}
+
+#[tokio::test]
+async fn answers_wait() {
+    let address = start(Duration::from_millis(80)).await;
+    let caller = Caller::new(&format!("http://{address}"), KEY);
+    let began = Instant::now();
+    assert_eq!(ask(&caller, "ok").await.status, 200);
+    assert!(
+        began.elapsed() >= Duration::from_millis(80),
+        "the sandbox's own delay"
+    );
+    let began = Instant::now();
+    assert_eq!(ask(&caller, "slow:200").await.status, 200);
+    assert!(
+        began.elapsed() >= Duration::from_millis(280),
+        "and the scenario's"
+    );
+    let hanging = tokio::time::timeout(Duration::from_millis(500), ask(&caller, "hang")).await;
+    assert!(hanging.is_err(), "{hanging:?}");
+    harness::eventually(
+        "a caller who hung up is no longer in flight",
+        Duration::from_secs(5),
+        async || (stats(&caller).await["in_flight"] == 0).then_some(()),
+    )
+    .await;
+}

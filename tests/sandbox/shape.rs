@@ -1,0 +1,159 @@
+//! Well-formed calls, refused keys, and what is counted: all in the provider's shape.
+
+use super::*;
+
+#[tokio::test]
+async fn a_completion_has_the_providers_shape_and_plausible_usage() {
+    let caller = caller().await;
+    let body = json!({ "model": "gpt-4o-mini", "messages": [{ "role": "user", "content": "12345678" }],
+        "max_completion_tokens": 3, "max_tokens": 9, "n": 2, "service_tier": "auto" });
+    let reply = caller.chat(body.clone()).await;
+    assert_eq!(
+        (reply.status, reply.header("content-type")),
+        (200, Some("application/json"))
+    );
+    for name in [
+        "x-request-id",
+        "openai-processing-ms",
+        "openai-version",
+        "x-ratelimit-remaining-requests",
+    ] {
+        assert!(reply.header(name).is_some(), "{name}: {reply:?}");
+    }
+    let answer = reply.json();
+    assert!(
+        answer["id"].as_str().unwrap().starts_with("chatcmpl-"),
+        "{answer}"
+    );
+    assert_eq!(
+        (&answer["object"], &answer["model"]),
+        (&json!("chat.completion"), &json!("gpt-4o-mini"))
+    );
+    assert!(
+        answer["created"].is_u64() && answer["system_fingerprint"].is_string(),
+        "{answer}"
+    );
+    assert_eq!(answer["service_tier"], "default");
+    let choices = answer["choices"].as_array().unwrap();
+    assert_eq!((choices.len(), &choices[1]["index"]), (2, &json!(1)));
+    assert_eq!(
+        (&choices[0]["message"]["role"], &choices[0]["finish_reason"]),
+        (&json!("assistant"), &json!("length"))
+    );
+    let usage = &answer["usage"];
+    assert_eq!(
+        (&usage["prompt_tokens"], &usage["completion_tokens"]),
+        (&json!(2), &json!(6))
+    );
+    assert_eq!(usage["total_tokens"], 8);
+    assert_eq!(
+        usage["prompt_tokens_details"],
+        json!({ "cached_tokens": 0, "audio_tokens": 0 })
+    );
+    assert_eq!(usage["completion_tokens_details"]["reasoning_tokens"], 0);
+
+    let again = caller.chat(body).await.json();
+    assert_eq!(
+        (&again["choices"], &again["usage"]),
+        (&answer["choices"], &answer["usage"]),
+        "deterministic"
+    );
+    assert_ne!(again["id"], answer["id"]);
+}
+
+#[tokio::test]
+async fn models_are_listed() {
+    let caller = caller().await;
+    let models = caller.get("/v1/models").await.json();
+    assert_eq!(models["object"], "list");
+    let data = models["data"].as_array().unwrap();
+    assert!(
+        data.iter()
+            .any(|model| model["id"] == "gpt-4o-mini" && model["object"] == "model"),
+        "{models}"
+    );
+}
+
+#[tokio::test]
+async fn what_the_provider_refuses_is_refused() {
+    let address = start(Duration::ZERO).await;
+    let caller = Caller::new(&format!("http://{address}"), KEY);
+    let nobody = Caller::new(&format!("http://{address}"), "");
+    let fine = chat_body("gpt-4o-mini", "hello");
+    assert_eq!(nobody.chat(fine.clone()).await.status, 401);
+    assert_eq!(nobody.get("/v1/models").await.status, 401);
+    for (body, code) in [
+        (
+            json!({ "messages": [{ "role": "user", "content": "x" }] }),
+            "missing_required_parameter",
+        ),
+        (json!({ "model": "gpt-4o-mini" }), "missing_required_parameter"),
+        (
+            json!({ "model": "gpt-4o-mini", "messages": [] }),
+            "missing_required_parameter",
+        ),
+        (json!([]), ""),
+    ] {
+        let reply = caller.chat(body.clone()).await;
+        assert_eq!((reply.status, reply.error_code().as_str()), (400, code), "{body}");
+        assert_eq!(reply.json()["error"]["type"], "invalid_request_error");
+    }
+    assert_eq!(caller.get("/v1/chat/completions").await.status, 405);
+    assert_eq!(caller.post("/v1/embeddings", json!({})).await.status, 404);
+    let counted = stats(&caller).await;
+    assert_eq!(
+        (&counted["requests"], &counted["unauthorized"]),
+        (&json!(8), &json!(2)),
+        "{counted}"
+    );
+}
+
+#[tokio::test]
+async fn a_virtual_key_is_refused_loudly_wherever_it_stands() {
+    let address = start(Duration::ZERO).await;
+    let virtual_key = format!("vk_live_{}", "0a".repeat(32));
+    let caller = Caller::new(&format!("http://{address}"), KEY);
+    let leaking = Caller::new(&format!("http://{address}"), &virtual_key);
+    let reply = leaking.chat(chat_body("gpt-4o-mini", "hello")).await;
+    assert_eq!(
+        (reply.status, reply.error_code().as_str()),
+        (418, "virtual_key_leaked")
+    );
+    for header in ["x-api-key", "x-forwarded-key", "cookie"] {
+        let reply = caller
+            .chat_with(&[(header, &virtual_key)], chat_body("gpt-4o-mini", "hello"))
+            .await;
+        assert_eq!(reply.status, 418, "{header}");
+    }
+    assert_eq!(leaking.get("/v1/models").await.status, 418);
+    assert_eq!(leaking.get("/elsewhere").await.status, 418);
+    let counted = stats(&caller).await;
+    assert_eq!(
+        (&counted["virtual_keys_seen"], &counted["requests"]),
+        (&json!(6), &json!(6)),
+        "{counted}"
+    );
+    assert!(!counted.to_string().contains("vk_live_"));
+}
+
+#[tokio::test]
+async fn stats_tell_what_came_and_no_secret() {
+    let caller = caller().await;
+    caller.chat(chat_body("gpt-4o-mini", "hello")).await;
+    caller
+        .chat_with(&[("X-Service-Run-Id", "r")], chat_body("gpt-4o-mini", "hello"))
+        .await;
+    let counted = stats(&caller).await;
+    let expected = json!({ "requests": 2, "chat_completions": 2, "in_flight": 0, "unauthorized": 0,
+        "virtual_keys_seen": 0, "service_headers_seen": 1, "last_authorization_last4": "cdef" });
+    assert_eq!(counted, expected);
+}
+
+#[tokio::test]
+async fn it_takes_a_thousand_calls_at_once() {
+    let caller = caller().await;
+    let calls = (0..1000).map(|_| caller.chat(chat_body("gpt-4o-mini", "hello")));
+    let replies = futures::future::join_all(calls).await;
+    assert!(replies.iter().all(|reply| reply.status == 200));
+    assert_eq!(stats(&caller).await["chat_completions"], 1000);
+}
