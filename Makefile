@@ -2,6 +2,7 @@
 
 SHELL := /bin/bash
 CARGO ?= cargo
+DIST := $(or $(CARGO_TARGET_DIR),target)/dist
 
 .DEFAULT_GOAL := help
 .PHONY: help run test bench lint

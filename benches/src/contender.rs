@@ -12,7 +12,7 @@ pub(crate) const STORE: &str = "store";
 pub(crate) const UPSTREAM: &str = "upstream";
 
 /// A row of the tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub(crate) enum Name {
     /// No proxy: what the rig itself can do.
     Direct,

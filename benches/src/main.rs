@@ -23,6 +23,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// The closed loop.
+const FULL_LOAD: Phase = Phase {
+    connections: CONNECTIONS,
+    rate: None,
+};
 /// Connections of the fixed rate that is not over a single one.
 const PACED_CONNECTIONS: usize = 16;
 
@@ -47,12 +52,23 @@ struct Options {
     /// Requests a second of the fixed rate over one connection.
     #[arg(long, default_value_t = 500.0)]
     single_rate: f64,
+    /// Measure these only, for a look at one of them; the report then has no floor to speak of.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Name>,
     /// The report; printed as well.
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/results/latest.md"))]
     out: PathBuf,
     /// A sentence for the head of the report.
     #[arg(long, default_value = "")]
     note: String,
+}
+
+impl Options {
+    /// Those of `names` that are to be measured.
+    fn of(&self, names: &[Name]) -> Vec<Name> {
+        let wanted = |name: &&Name| self.only.is_empty() || self.only.contains(*name);
+        names.iter().filter(wanted).copied().collect()
+    }
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -79,9 +95,11 @@ async fn run(options: &Options) -> Result<Found, Box<dyn Error>> {
     let head = head(options, cores, real_time);
     let stage = Stage::start(&options.bin_dir.canonicalize()?, cores).await?;
     say(&format!("running in {}", stage.dir().display()));
-    let (durable_edge, memory_edge) = stage.edge_urls().ok_or("no edge runs")?;
-    let durable_price = stage.durable.price_of_a_call(&durable_edge).await?;
-    let memory_price = stage.memory.price_of_a_call(&memory_edge).await?;
+    let (durable_edge, memory_edge) = stage.edge_urls();
+    let prices = (
+        stage.durable.price_of_a_call(&durable_edge).await?,
+        stage.memory.price_of_a_call(&memory_edge).await?,
+    );
 
     let runner = Runner {
         stage: &stage,
@@ -92,45 +110,22 @@ async fn run(options: &Options) -> Result<Found, Box<dyn Error>> {
             warm_up: options.warm_up,
         },
     };
-    let closed = Phase {
-        connections: CONNECTIONS,
-        rate: None,
-    };
-    let closed = runner.rounds(options.rounds, &Name::ALL, closed, progress)?;
+    let closed = runner.rounds(options.rounds, &options.of(&Name::ALL), FULL_LOAD, progress)?;
     let mut open = Vec::new();
     for (connections, rate) in [(1, options.single_rate), (PACED_CONNECTIONS, options.rate)] {
         let phase = Phase {
             connections,
             rate: Some(rate),
         };
-        open.push((
-            phase,
-            runner.rounds(options.rounds, &Name::AT_FIXED_RATE, phase, progress)?,
-        ));
+        let names = options.of(&Name::AT_FIXED_RATE);
+        open.push((phase, runner.rounds(options.rounds, &names, phase, progress)?));
     }
-
-    let phases: Vec<&Rounds> = std::iter::once(&closed)
-        .chain(open.iter().map(|(_, rounds)| rounds))
-        .collect();
-    let mut errors: Vec<String> = phases.iter().flat_map(|rounds| measure::errors(rounds)).collect();
-    let calls = |names: &[Name]| -> u64 {
-        let pairs = phases
-            .iter()
-            .flat_map(|rounds| names.iter().map(move |name| (rounds, *name)));
-        pairs
-            .map(|(rounds, name)| measure::answered_in_all(rounds, name))
-            .sum()
-    };
-    let durable_calls = calls(&[Name::Tollgate, Name::TollgateQuiet]);
-    let memory_calls = calls(&[Name::TollgateMemory]);
-    errors.extend(stage.durable.check(durable_calls, durable_price).await.err());
-    errors.extend(stage.memory.check(memory_calls, memory_price).await.err());
-
+    let (calls_checked, errors) = check(&stage, prices, &closed, &open).await;
     let found = Found {
         closed,
         open,
         errors,
-        calls_checked: durable_calls + memory_calls,
+        calls_checked,
     };
     let text = report::markdown(&head, &found);
     write!(std::io::stdout(), "{text}")?;
@@ -139,6 +134,30 @@ async fn run(options: &Options) -> Result<Found, Box<dyn Error>> {
     }
     std::fs::write(&options.out, &text)?;
     Ok(found)
+}
+
+/// Everything that went wrong, and how many calls the ledgers were compared with.
+async fn check(
+    stage: &Stage,
+    prices: (u64, u64),
+    closed: &Rounds,
+    open: &[(Phase, Rounds)],
+) -> (u64, Vec<String>) {
+    let phases: Vec<&Rounds> = std::iter::once(closed)
+        .chain(open.iter().map(|(_, rounds)| rounds))
+        .collect();
+    let mut errors: Vec<String> = phases.iter().flat_map(|rounds| measure::errors(rounds)).collect();
+    let calls = |name: Name| -> u64 {
+        phases
+            .iter()
+            .map(|rounds| measure::answered_in_all(rounds, name))
+            .sum()
+    };
+    let durable_calls = calls(Name::Tollgate) + calls(Name::TollgateQuiet);
+    let memory_calls = calls(Name::TollgateMemory);
+    errors.extend(stage.durable.check(durable_calls, prices.0).await.err());
+    errors.extend(stage.memory.check(memory_calls, prices.1).await.err());
+    (durable_calls + memory_calls, errors)
 }
 
 fn progress(name: Name, outcome: &Outcome) {

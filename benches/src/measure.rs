@@ -89,10 +89,9 @@ impl Runner<'_> {
         mut progress: impl FnMut(Name, &Outcome),
     ) -> Result<Rounds, Box<dyn Error>> {
         let mut found = Rounds::new();
+        let contenders = self.stage.contenders();
         for _ in 0..rounds {
-            for contender in self
-                .stage
-                .contenders
+            for contender in contenders
                 .iter()
                 .filter(|contender| names.contains(&contender.name))
             {

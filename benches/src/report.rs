@@ -22,7 +22,7 @@ pub(crate) struct Found {
 pub(crate) fn markdown(head: &str, found: &Found) -> String {
     let mut text = head.to_owned();
     text.push_str(&closed_table(&found.closed));
-    for (phase, rounds) in &found.open {
+    for (phase, rounds) in found.open.iter().filter(|(_, rounds)| !rounds.is_empty()) {
         text.push_str(&open_table(*phase, rounds));
     }
     text.push_str(&floor_lines(&found.closed));
@@ -75,7 +75,7 @@ fn closed_table(rounds: &Rounds) -> String {
             percent(rate),
             number(edge_us),
             number(store_us),
-            percent(edge_percent),
+            edge_percent.map_or_else(|| "–".to_owned(), percent),
             percent(rig_percent),
             percent(others_percent),
         ];

@@ -22,19 +22,29 @@ const DURABLE: [&str; 6] = [
     "0",
 ];
 
+/// A program of the bench that listens.
+#[derive(Debug)]
+struct Server {
+    at: SocketAddr,
+    /// It and what it started.
+    pids: Vec<u32>,
+    _process: Running,
+}
+
 /// The running parts. Dropping it ends them.
 #[derive(Debug)]
 pub(crate) struct Stage {
-    /// Who can be measured.
-    pub(crate) contenders: Vec<Contender>,
     /// The store of [`Name::Tollgate`], [`Name::TollgateQuiet`] and [`Name::TollgateDenied`].
     pub(crate) durable: Ledger,
     /// The store of [`Name::TollgateMemory`].
     pub(crate) memory: Ledger,
     /// Where `bench-load` is.
     pub(crate) bin_dir: PathBuf,
-    edges: Vec<Edge>,
-    _processes: Vec<Running>,
+    provider: Server,
+    nginx: Server,
+    pass_through: Server,
+    /// As it is started by default, with `RUST_LOG=warn`, and on the other store.
+    edges: [Edge; 3],
     dir: TempDir,
 }
 
@@ -46,23 +56,44 @@ fn program(bin_dir: &Path, name: &str) -> String {
     bin_dir.join(name).display().to_string()
 }
 
-fn start_nginx(dir: &Path, listen: SocketAddr, upstream: SocketAddr) -> Result<Running, Box<dyn Error>> {
-    let dir_text = dir.display().to_string();
+impl Server {
+    fn start(program: &str, at: SocketAddr, words: &[String]) -> Result<Self, Box<dyn Error>> {
+        let process = Running::start(program, words, at)?;
+        let mut pids = children(process.pid())?;
+        pids.push(process.pid());
+        Ok(Self {
+            at,
+            pids,
+            _process: process,
+        })
+    }
+
+    fn pin(&self, core: usize) -> Result<(), Box<dyn Error>> {
+        self.pids.iter().try_for_each(|pid| pin(*pid, core))
+    }
+
+    fn watched(&self, name: &str) -> Vec<Watched> {
+        self.pids.iter().map(|pid| watched(name, *pid)).collect()
+    }
+}
+
+fn start_nginx(dir: &Path, upstream: SocketAddr) -> Result<Server, Box<dyn Error>> {
+    let (at, dir_text) = (address(), dir.display().to_string());
     let conf = include_str!("../nginx.conf")
         .replace("@dir@", &dir_text)
-        .replace("@listen@", &listen.to_string())
+        .replace("@listen@", &at.to_string())
         .replace("@upstream@", &upstream.to_string());
-    let file = dir.join("nginx.conf");
+    let (file, log) = (dir.join("nginx.conf"), dir.join("error.log"));
     std::fs::write(&file, conf)?;
     let words = [
         "-e",
-        &format!("{dir_text}/error.log"),
+        &log.display().to_string(),
         "-p",
         &dir_text,
         "-c",
         &file.display().to_string(),
     ];
-    Running::start("nginx", &words.map(str::to_owned), listen)
+    Server::start("nginx", at, &words.map(str::to_owned))
 }
 
 fn start_edge(bin_dir: &Path, ledger: &Ledger, upstream: SocketAddr, log: Option<&str>) -> Edge {
@@ -81,46 +112,84 @@ impl Stage {
     /// Starts and pins everything.
     pub(crate) async fn start(bin_dir: &Path, cores: Cores) -> Result<Self, Box<dyn Error>> {
         let dir = tempfile::Builder::new().prefix("tollgate-bench-").tempdir()?;
-        let (upstream, nginx, pass) = (address(), address(), address());
-        let provider = Running::start(
+        let (upstream, pass) = (address(), address());
+        let provider = Server::start(
             &program(bin_dir, "bench-upstream"),
-            &[upstream.to_string()],
             upstream,
+            &[upstream.to_string()],
         )?;
-        let nginx_process = start_nginx(dir.path(), nginx, upstream)?;
+        let nginx = start_nginx(dir.path(), upstream)?;
         let words = [pass.to_string(), upstream.to_string()];
-        let pass_process = Running::start(&program(bin_dir, "bench-pass-through"), &words, pass)?;
+        let pass_through = Server::start(&program(bin_dir, "bench-pass-through"), pass, &words)?;
         let durable = Ledger::start(dir.path(), "durable", &DURABLE).await?;
         let memory = Ledger::start(dir.path(), "memory", &[]).await?;
-        let edges = vec![
+        let edges = [
             start_edge(bin_dir, &durable, upstream, None),
             start_edge(bin_dir, &durable, upstream, Some("warn")),
             start_edge(bin_dir, &memory, upstream, None),
         ];
 
-        pin(provider.pid(), cores.upstream)?;
-        let mut nginx_pids = children(nginx_process.pid())?;
-        nginx_pids.push(nginx_process.pid());
-        let proxies = nginx_pids.iter().copied().chain([pass_process.pid()]);
-        for pid in proxies.chain(edges.iter().map(|edge| edge.pid())) {
-            pin(pid, cores.edge)?;
-        }
+        provider.pin(cores.upstream)?;
+        nginx.pin(cores.edge)?;
+        pass_through.pin(cores.edge)?;
+        edges.iter().try_for_each(|edge| pin(edge.pid(), cores.edge))?;
         pin(durable.redis.pid(), cores.store)?;
         pin(memory.redis.pid(), cores.store)?;
-
-        let stage = Self {
-            contenders: Vec::new(),
+        Ok(Self {
             durable,
             memory,
             bin_dir: bin_dir.to_owned(),
+            provider,
+            nginx,
+            pass_through,
             edges,
-            _processes: [provider, nginx_process, pass_process],
             dir,
-        };
-        let [provider, _, pass_process] = &stage._processes;
+        })
+    }
+
+    /// Who can be measured, in the order of [`Name::ALL`].
+    pub(crate) fn contenders(&self) -> Vec<Contender> {
+        let [edge, quiet, other] = &self.edges;
+        let (durable, memory) = (&self.durable, &self.memory);
+        Name::ALL
+            .map(|name| match name {
+                Name::Direct => self.plain(name, self.provider.at, Vec::new()),
+                Name::Nginx => self.plain(name, self.nginx.at, self.nginx.watched(EDGE)),
+                Name::PassThrough => self.plain(name, self.pass_through.at, self.pass_through.watched(EDGE)),
+                Name::Tollgate => self.tollgate(name, edge, durable),
+                Name::TollgateQuiet => self.tollgate(name, quiet, durable),
+                Name::TollgateMemory => self.tollgate(name, other, memory),
+                Name::TollgateDenied => Contender {
+                    keys: durable.denied_keys.clone(),
+                    expect: 402,
+                    ..self.tollgate(name, edge, durable)
+                },
+            })
+            .into()
+    }
+
+    fn plain(&self, name: Name, target: SocketAddr, proxy: Vec<Watched>) -> Contender {
+        Contender {
+            name,
+            target,
+            keys: self.durable.keys.clone(),
+            expect: 200,
+            watched: [proxy, self.provider.watched(UPSTREAM)].concat(),
+        }
+    }
+
+    fn tollgate(&self, name: Name, edge: &Edge, ledger: &Ledger) -> Contender {
+        let processes = vec![watched(EDGE, edge.pid()), watched(STORE, ledger.redis.pid())];
+        Contender {
+            keys: ledger.keys.clone(),
+            ..self.plain(name, edge.addr(), processes)
+        }
+    }
+
     /// The address of an edge on each of the two stores.
-    pub(crate) fn edge_urls(&self) -> Option<(String, String)> {
-        Some((self.edges.first()?.url(), self.edges.last()?.url()))
+    pub(crate) fn edge_urls(&self) -> (String, String) {
+        let [edge, _, other] = &self.edges;
+        (edge.url(), other.url())
     }
 
     /// Where the bench keeps its files.

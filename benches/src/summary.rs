@@ -21,7 +21,7 @@ pub(crate) struct Busy {
     /// CPU-microseconds of Redis a request.
     pub(crate) store_us: Option<f64>,
     /// Percent of a core that the proxy took.
-    pub(crate) edge_percent: f64,
+    pub(crate) edge_percent: Option<f64>,
     /// Percent of a core that Redis, the provider and the load generator took together.
     pub(crate) rig_percent: f64,
     /// Percent of a core that everything else on the machine took, interrupts included.
@@ -76,11 +76,14 @@ fn cpu(outcome: &Outcome, names: &[&str]) -> f64 {
 pub(crate) fn busy(rounds: &Rounds, name: Name) -> Option<Busy> {
     let outcomes = rounds.get(&name)?;
     let of = |value: &dyn Fn(&Outcome) -> f64| median(outcomes.iter().map(value)).unwrap_or_default();
-    let per_request = |process: &'static str| {
-        let has = outcomes
+    let has = |process: &str| {
+        outcomes
             .iter()
-            .all(|outcome| outcome.cpu_seconds.contains_key(process));
-        has.then(|| of(&|outcome| cpu(outcome, &[process]) * 1e6 / outcome.answered as f64))
+            .all(|outcome| outcome.cpu_seconds.contains_key(process))
+    };
+    let per_request = |process: &'static str| {
+        let each = |outcome: &Outcome| cpu(outcome, &[process]) * 1e6 / outcome.answered as f64;
+        has(process).then(|| of(&each))
     };
     let percent =
         |names: &'static [&'static str]| of(&|outcome| cpu(outcome, names) * 100.0 / outcome.seconds);
@@ -92,7 +95,7 @@ pub(crate) fn busy(rounds: &Rounds, name: Name) -> Option<Busy> {
         rate: of(&|outcome| outcome.answered as f64 / outcome.seconds),
         edge_us: per_request(EDGE),
         store_us: per_request(STORE),
-        edge_percent: percent(&[EDGE]),
+        edge_percent: has(EDGE).then(|| percent(&[EDGE])),
         rig_percent: percent(&[STORE, UPSTREAM, LOAD]),
         others_percent: of(&others),
     })
@@ -172,11 +175,12 @@ mod tests {
         );
         assert_eq!(
             (found.edge_percent, found.rig_percent, found.others_percent),
-            (50.0, 50.0, 25.0)
+            (Some(50.0), 50.0, 25.0)
         );
         assert_eq!(busy(&rounds, Name::Nginx), None);
         let direct = Rounds::from([(Name::Direct, vec![outcome(10, &[(LOAD, 1.0)])])]);
-        assert_eq!(busy(&direct, Name::Direct).unwrap().edge_us, None);
+        let found = busy(&direct, Name::Direct).unwrap();
+        assert_eq!((found.edge_us, found.edge_percent), (None, None));
         assert_eq!(paced(&direct, Name::Direct).unwrap().p50, 10.0);
     }
 

@@ -2,6 +2,7 @@
 # printed after a restart, this development set-up keeps them in .tollgate/demo.env, readable by its owner only.
 
 DEMO=$PWD/.tollgate/demo.env
+DEMO_AGENT=demo-agent
 
 random_word() { head -c 15 /dev/urandom | base64 | tr '+/' 'ab'; }
 
@@ -36,7 +37,7 @@ seed() {
   if [ "$DEMO_EPOCH" != "$EPOCH" ]; then create; fi
   # Each start: the key of the upstream in use, and limits under which the printed call works.
   api POST "/agents/$DEMO_AGENT/provider-keys" "{\"provider\":\"openai\",\"apiKey\":\"$PROVIDER_KEY\"}" >/dev/null
-  api POST /policies "{\"name\":\"Demo\",\"agentId\":\"$DEMO_AGENT\",\"capEnabled\":true,\"maxSpendPerRun\":1,\"maxSpendPerDay\":10,\"maxSpendPerMonth\":100}" >/dev/null
+  api POST "/policies/$DEMO_AGENT" "{\"name\":\"Demo\",\"capEnabled\":true,\"maxSpendPerRun\":1,\"maxSpendPerDay\":10,\"maxSpendPerMonth\":100}" >/dev/null
 }
 
 create_account() {
@@ -55,10 +56,9 @@ create() {
   fi
   DEMO_ACCOUNT=$(field accountId <<<"$answer")
   DEMO_API_KEY=$(admin api-key create --account "$DEMO_ACCOUNT" --mode live --permissions read,write | field key)
-  DEMO_AGENT=$(api POST /agents '{"name":"Demo agent","description":"made by make run"}' | grep -o '"agent_[^"]*"' | head -n 1 | tr -d '"')
   DEMO_VIRTUAL_KEY=$(api POST "/agents/$DEMO_AGENT/virtual-keys" '{"name":"Demo"}' | field secret)
   DEMO_EPOCH=$EPOCH
-  for name in EPOCH ACCOUNT EMAIL PASSWORD API_KEY AGENT VIRTUAL_KEY; do
+  for name in EPOCH ACCOUNT EMAIL PASSWORD API_KEY VIRTUAL_KEY; do
     name=DEMO_$name
     [ -n "${!name}" ] || die "the demo account could not be made: no $name"
     printf "%s='%s'\n" "$name" "${!name}"

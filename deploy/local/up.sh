@@ -112,11 +112,10 @@ start_servers() {
 }
 
 announce() {
-  local chat="http://$EDGE/v1/chat/completions" policies="http://$ADMIN/api/v1/policies"
   local json="-H 'Content-Type: application/json'"
   cat <<EOT
 
-Tollgate is up. Ctrl-C stops it; data, logs and these credentials stay in $STATE.
+Tollgate is up. Ctrl-C stops it; data, logs and these credentials (demo.env) stay in $STATE.
 
   edge         http://$EDGE/v1          (the base URL for any OpenAI client)
   management   http://$ADMIN/api/v1
@@ -125,17 +124,20 @@ Tollgate is up. Ctrl-C stops it; data, logs and these credentials stay in $STATE
 
   account      $DEMO_ACCOUNT (plan startup)
   owner        $DEMO_EMAIL, password $DEMO_PASSWORD
-  API key      $DEMO_API_KEY
   agent        $DEMO_AGENT
-  virtual key  $DEMO_VIRTUAL_KEY
+
+The agent's virtual key, and an API key of the management API, for the README's examples:
+
+export TOLLGATE_KEY=$DEMO_VIRTUAL_KEY
+export TOLLGATE_API_KEY=$DEMO_API_KEY
 
 A call:
 
-curl -i $chat -H 'Authorization: Bearer $DEMO_VIRTUAL_KEY' $json -d '{"model":"gpt-4o-mini","messages":[{"role":"user","content":"Hello"}]}'
+curl -i http://$EDGE/v1/chat/completions -H 'Authorization: Bearer $DEMO_VIRTUAL_KEY' $json -d '{"model":"gpt-4o-mini","messages":[{"role":"user","content":"Hello"}]}'
 
 Cap the agent at a millionth of a dollar a day, and the same call is denied (402 daily_limit):
 
-curl -X POST $policies -H 'x-api-key: $DEMO_API_KEY' $json -d '{"name":"Demo","agentId":"$DEMO_AGENT","maxSpendPerDay":0.000001}'
+curl -X POST http://$ADMIN/api/v1/policies/$DEMO_AGENT -H 'x-api-key: $DEMO_API_KEY' $json -d '{"maxSpendPerDay":0.000001}'
 
 EOT
 }

@@ -1,5 +1,6 @@
 //! The edge speaks HTTP here: one request in, one answer out, for HTTP/1.1 and HTTP/2 alike.
 
+pub mod opening;
 pub mod route;
 pub mod wire;
 

@@ -2,6 +2,7 @@
 //! SIGQUIT hands the listening sockets to a new process (Pingora's graceful upgrade).
 
 use crate::edge::Edge;
+use crate::edge::opening::Opening;
 use crate::gate::{Gate, Parts};
 use crate::metrics::Metrics;
 use crate::ops::Ops;
@@ -68,7 +69,9 @@ fn prepare(options: &Options) -> Result<Server, BadSettings> {
     Store::check_url(settings.store.url.expose_secret()).map_err(|error| BadSettings(error.to_string()))?;
     let metrics = Metrics::new().map_err(|error| BadSettings(error.to_string()))?;
     let gate = Arc::new(OnceLock::new());
-    let mut listener = Service::new("edge".to_owned(), Edge::new(Arc::clone(&gate)));
+    let first_bytes_within = Duration::from_millis(proxy.client_timeout_ms);
+    let edge = Opening::new(Edge::new(Arc::clone(&gate)), first_bytes_within);
+    let mut listener = Service::new("edge".to_owned(), edge);
     if proxy.tls_cert.as_os_str().is_empty() {
         listener.add_tcp(&proxy.listen.to_string());
     } else {
@@ -157,7 +160,7 @@ fn pingora_conf(settings: &Settings) -> ServerConf {
 
 /// The edge's listener, with everything else that lives in its runtime: the store connection and the watchers.
 struct EdgeService {
-    listener: Service<Edge>,
+    listener: Service<Opening>,
     gate: Arc<OnceLock<Arc<Gate>>>,
     parts: Mutex<Option<Parts>>,
     metrics: Metrics,

@@ -14,7 +14,9 @@
 mod bodies;
 mod http;
 mod keys;
+mod late;
 mod lost_replies;
+mod provider;
 mod sizes;
 mod stage;
 mod store_down;

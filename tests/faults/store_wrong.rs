@@ -1,7 +1,7 @@
 //! A store that answers, but may not be trusted or does not take writes (decisions D47, D52).
 
 use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, Setup, Stage, answer, charged};
-use harness::{CapPolicy, Redis, eventually};
+use harness::{CapPolicy, eventually};
 use std::sync::Arc;
 use tokio::sync::Notify;
 

@@ -50,10 +50,12 @@ fn with_length(mut reply: Reply) -> Reply {
 /// Writes the answer. The connection is kept when the request was read to its end and the server stays up.
 pub async fn write(mut session: ServerSession, reply: Reply, stopping: bool) -> Option<ReusedHttpStream> {
     let unread = !session.is_body_done();
+    // After a body that broke off nobody can say where the next request starts.
+    let broken_off = reply.status() == RefusalKind::RequestTimeout.status();
     // What the caller asked for (`Connection: close`, HTTP/1.0) is already in the session; it is only ever tightened here.
     let keep = session
         .get_keepalive()
-        .filter(|_| !unread && !stopping)
+        .filter(|_| !unread && !broken_off && !stopping)
         .map(|_| KEEP_ALIVE.as_secs());
     session.set_keepalive(keep);
     let reply = with_length(reply);

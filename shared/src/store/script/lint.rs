@@ -1,8 +1,8 @@
 //! The house rules for Lua, checked on the sources: amounts must never lose digits, keys must be declared.
 
 use super::{
-    Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, authorize::AUTHORIZE, policy, provider_key, reap::REAP,
-    replace_prices::REPLACE_PRICES, reseal::RESEAL, settle::SETTLE, virtual_key, void::VOID,
+    Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, authorize::AUTHORIZE, policy, provider_key,
+    reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL, settle::SETTLE, virtual_key, void::VOID,
 };
 
 /// Every script, one line for each file.

@@ -1,0 +1,242 @@
+//! Starting, reloading, handing over, stopping.
+
+use super::shape::denied;
+use super::stage::{EDGE, PRICES, SOON, Stage, amounts, ask, open_cap, options};
+use harness::{Answer, Caller, Edge, EdgeOptions, RawClient, eventually, http_client};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/config/plans.toml");
+
+async fn refuses_connections(edge: &Edge) {
+    eventually("no more new connections", SOON, async || {
+        TcpStream::connect(edge.addr()).await.is_err().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn sigterm_lets_calls_in_flight_finish() {
+    let stage = Stage::alone().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let gate = Arc::new(Notify::new());
+    let answer = Answer::chat(9, 12).wait_for(&gate);
+    stage.upstream.set(move |_| answer.clone());
+    let calls: Vec<JoinHandle<_>> = (0..5)
+        .map(|_| {
+            let caller = actor.caller.clone();
+            tokio::spawn(async move { caller.chat(ask(100)).await })
+        })
+        .collect();
+    stage.upstream.wait_for(5, SOON).await;
+    stage.edge.term();
+    refuses_connections(&stage.edge).await;
+    assert!(stage.edge.is_running(), "calls are in flight");
+    assert_eq!(actor.agent.counters().await.day_nanos, 500);
+    for _ in 0..5 {
+        gate.notify_one();
+    }
+    for call in calls {
+        let reply = call.await.expect("an answer");
+        assert_eq!((reply.status, amounts(&reply).1), (200, Some(12)));
+        assert_eq!(reply.header("connection"), Some("close"));
+    }
+    assert_eq!(stage.edge.wait_exit(SOON), Some(0), "{}", stage.edge.logs());
+    assert_eq!(actor.agent.counters().await.day_nanos, 60, "all are settled");
+    assert_eq!(actor.agent.open_holds().await, 0);
+}
+
+#[tokio::test]
+async fn sigterm_of_an_idle_edge_ends_it_at_once() {
+    let stage = Stage::new().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    assert_eq!(actor.caller.chat(ask(100)).await.status, 200);
+    // A caller that keeps its connection open and says nothing does not hold it up.
+    let _idle = RawClient::connect(stage.edge.addr()).await;
+    stage.edge.term();
+    assert_eq!(stage.edge.wait_exit(SOON), Some(0));
+}
+
+/// An edge whose tables are files of this test, and how to change them.
+struct Tables {
+    dir: tempfile::TempDir,
+}
+
+impl Tables {
+    fn new() -> Self {
+        let tables = Self { dir: tempfile::tempdir().expect("a directory") };
+        for (name, from) in [("plans.toml", PLANS), ("prices.toml", PRICES)] {
+            std::fs::copy(from, tables.dir.path().join(name)).expect("a copy");
+        }
+        tables
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).display().to_string()
+    }
+
+    fn set(&self, options: EdgeOptions) -> EdgeOptions {
+        options
+            .env("TOLLGATE_PLANS__FILE", self.path("plans.toml"))
+            .env("TOLLGATE_PRICES__FILE", self.path("prices.toml"))
+    }
+
+    fn replace(&self, name: &str, old: &str, new: &str) {
+        let path = self.path(name);
+        let text = std::fs::read_to_string(Path::new(&path)).expect("a table");
+        assert!(text.contains(old), "{old} in {name}");
+        std::fs::write(path, text.replace(old, new)).expect("a table");
+    }
+}
+
+#[tokio::test]
+async fn sighup_takes_up_new_plans_and_prices() {
+    let tables = Tables::new();
+    let stage = Stage::with(|options| tables.set(options)).await;
+    let actor = stage.actor("free", open_cap()).await;
+    let probe = stage.actor("enterprise", open_cap()).await;
+    let estimate = async || amounts(&probe.caller.chat(ask(1000)).await).0;
+    assert_eq!(estimate().await, 1000);
+    assert_eq!(actor.caller.chat(ask(1000)).await.status, 200);
+
+    tables.replace("prices.toml", r#"input = "0", output = "0.001""#, r#"input = "0", output = "0.002""#);
+    tables.replace("plans.toml", "proxy_requests_per_minute = 10\n", "proxy_requests_per_minute = 1\n");
+    assert_eq!(estimate().await, 1000, "nothing is read without being told to");
+    stage.edge.signal("HUP");
+    eventually("the new prices", SOON, async || (estimate().await == 2000).then_some(())).await;
+    denied(&actor.caller.chat(ask(1)).await, "rate_limited");
+
+    // Tables that cannot be read leave those in force.
+    tables.replace("prices.toml", r#"output = "0.002""#, r#"output = "oops""#);
+    tables.replace("plans.toml", "[free]", "[free");
+    stage.edge.signal("HUP");
+    eventually("the refusal in the log", SOON, async || {
+        let logs = stage.edge.logs();
+        (logs.contains("the plans in force stay") && logs.contains("the prices in force stay")).then_some(())
+    })
+    .await;
+    assert_eq!(estimate().await, 2000);
+    denied(&actor.caller.chat(ask(1)).await, "rate_limited");
+    tables.replace("plans.toml", "[free", "[free]");
+    tables.replace("prices.toml", r#"output = "oops""#, r#"output = "0.003""#);
+    stage.edge.signal("HUP");
+    eventually("the repaired prices", SOON, async || (estimate().await == 3000).then_some(())).await;
+    assert!(stage.edge.is_running());
+}
+
+/// Imported prices lie over the file and are taken up by running edges (decisions D32, D65).
+#[tokio::test]
+async fn imported_prices_are_taken_up_without_a_restart() {
+    let stage = Stage::alone().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let estimate = async |model: &str| {
+        let mut body = ask(1000);
+        body["model"] = model.into();
+        amounts(&actor.caller.chat(body).await).0
+    };
+    // Two tokens of prompt; an unknown model takes the dearest of each kind, a search included.
+    assert_eq!(estimate("nano").await, 1000);
+    assert_eq!(estimate("brand-new").await, 2 * 4000 + 1000 * 16_000 + 10_000_000);
+    let overlay = r#"{"models":{
+        "nano":{"rates":{"standard":{"input":"0","output":"0.005"}}},
+        "brand-new":{"rates":{"standard":{"input":"1","output":"1"}}}}}"#;
+    let _: String = stage.redis.command(&["SET", shared::store::keys::PRICES, overlay]);
+    eventually("the imported prices", SOON, async || (estimate("nano").await == 5000).then_some(())).await;
+    assert_eq!(estimate("brand-new").await, 2 * 1000 + 1000 * 1000);
+    assert_eq!(estimate("plain").await, 2 * 2000 + 1000 * 8000, "the file has the rest");
+}
+
+#[test]
+fn a_bad_configuration_ends_with_2_and_one_clear_line() {
+    for (name, value, named) in [
+        ("TOLLGATE_PROXY__NO_SUCH_KEY", "1", "no_such_key"),
+        ("TOLLGATE_PRICES__FILE", "/no/such/file.toml", "/no/such/file.toml"),
+        ("TOLLGATE_UPSTREAM__BASE_URL", "nonsense", "upstream.base_url"),
+        ("TOLLGATE_SECRETS__MASTER_KEY", "", "master_key"),
+        ("TOLLGATE_STORE__URL", "http://127.0.0.1", "store.url"),
+    ] {
+        let output = std::process::Command::new(EDGE)
+            .env("TOLLGATE_SECRETS__MASTER_KEY", harness::TEST_MASTER_KEY)
+            .env("TOLLGATE_PRICES__FILE", PRICES)
+            .env("TOLLGATE_PLANS__FILE", PLANS)
+            .env("TOLLGATE_PROXY__LISTEN", format!("127.0.0.1:{}", harness::free_port()))
+            .env("TOLLGATE_PROXY__OPS_LISTEN", format!("127.0.0.1:{}", harness::free_port()))
+            .env("TOLLGATE_PROXY__DATA_DIR", std::env::temp_dir().join("tollgate-never-started"))
+            .env(name, value)
+            .output()
+            .expect("the edge runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{name}: {said}");
+        assert!(said.lines().count() == 1 && said.to_lowercase().contains(named), "{name}: {said}");
+    }
+}
+
+/// Calls one after the other until told to stop; how many were answered with 200.
+fn keep_calling(caller: &Caller, fresh: bool, stop: &Arc<AtomicBool>) -> JoinHandle<usize> {
+    let (mut caller, stop) = (caller.clone(), Arc::clone(stop));
+    tokio::spawn(async move {
+        let mut answered = 0;
+        while !stop.load(Ordering::SeqCst) {
+            if fresh {
+                caller = caller.with_client(http_client());
+            }
+            let reply = caller.chat(ask(100)).await;
+            assert_eq!(reply.status, 200, "after {answered} answers: {reply:?}");
+            answered += 1;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        answered
+    })
+}
+
+/// A new process takes over the listening sockets; no call fails, on kept connections or new ones (SIGQUIT).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_process_takes_over_without_a_failed_call() {
+    let stage = Stage::new().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    // One call is in flight during the whole hand-over.
+    let gate = Arc::new(Notify::new());
+    let slow = Answer::chat(9, 12).wait_for(&gate);
+    stage.upstream.set(move |request| match request.json()["max_tokens"].as_u64() {
+        Some(777) => slow.clone(),
+        _ => Answer::chat(9, 12),
+    });
+    let caller = actor.caller.clone();
+    let in_flight = tokio::spawn(async move { caller.chat(ask(777)).await });
+    stage.upstream.wait_for(1, SOON).await;
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let load = [keep_calling(&actor.caller, false, &stop), keep_calling(&actor.caller, true, &stop)];
+    let socket = stage.edge.dir().join("data/upgrade.sock").display().to_string();
+    let upgraded = options(&stage.redis, &stage.upstream.base_url())
+        .env("TOLLGATE_PROXY__LISTEN", stage.edge.addr().to_string())
+        .env("TOLLGATE_PROXY__OPS_LISTEN", stage.edge.ops_addr().to_string())
+        .env("TOLLGATE_PROXY__UPGRADE_SOCKET", socket)
+        .arg("--upgrade");
+    let new = Edge::start(upgraded);
+    stage.edge.signal("QUIT");
+    // The old process ends when its last call is done.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    gate.notify_one();
+    let reply = in_flight.await.expect("an answer");
+    assert_eq!((reply.status, amounts(&reply).1), (200, Some(12)));
+    let exited = tokio::task::block_in_place(|| stage.edge.wait_exit(SOON));
+    assert_eq!(exited, Some(0), "{}", stage.edge.logs());
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    stop.store(true, Ordering::SeqCst);
+    let mut answered = 0;
+    for calls in load {
+        let calls = calls.await.expect("no call failed");
+        assert!(calls > 10, "{calls}");
+        answered += calls;
+    }
+    assert_eq!(stage.upstream.arrived(), answered + 1, "each call was forwarded once");
+    assert!(new.is_running());
+    assert_eq!(new.caller(&actor.key).chat(ask(100)).await.status, 200);
+    assert_eq!(actor.agent.counters().await.day_nanos, (answered as u64 + 2) * 12);
+}

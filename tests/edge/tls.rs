@@ -1,0 +1,207 @@
+//! HTTP/2 and TLS on the side of the callers, TLS on the side of the provider.
+
+use super::shape::{approved, denied, refused};
+use super::stage::{Stage, amounts, ask, cap, open_cap};
+use harness::{Reply, free_port, http_client};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
+use tokio_rustls::TlsAcceptor;
+
+/// A certificate for some names, as files and in memory.
+struct Certificate {
+    dir: tempfile::TempDir,
+    pem: String,
+    made: rcgen::CertifiedKey<rcgen::KeyPair>,
+}
+
+impl Certificate {
+    fn of(names: &[&str]) -> Self {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        let dir = tempfile::tempdir().expect("a directory");
+        let pem = made.cert.pem();
+        std::fs::write(dir.path().join("cert.pem"), &pem).expect("a file");
+        std::fs::write(dir.path().join("key.pem"), made.signing_key.serialize_pem()).expect("a file");
+        Self { dir, pem, made }
+    }
+
+    fn file(&self, name: &str) -> String {
+        let path: PathBuf = self.dir.path().join(name);
+        path.display().to_string()
+    }
+
+    /// A client that trusts this certificate and nothing else.
+    fn client(&self, change: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder) -> reqwest::Client {
+        drop(http_client()); // installs the cryptography provider
+        let trusted = reqwest::Certificate::from_pem(self.pem.as_bytes()).expect("a certificate");
+        let builder = reqwest::Client::builder().no_proxy().tls_certs_only([trusted]);
+        change(builder).build().expect("a client")
+    }
+}
+
+/// Posts a chat call; the version that was spoken, and the answer.
+async fn post(client: &reqwest::Client, url: &str, key: &str, body: String) -> (http::Version, Reply) {
+    let request = client
+        .post(format!("{url}/v1/chat/completions"))
+        .bearer_auth(key)
+        .header("content-type", "application/json")
+        .body(body);
+    let response = request.send().await.expect("an answer");
+    let (version, status, headers) = (response.version(), response.status().as_u16(), response.headers().clone());
+    let body = response.bytes().await.expect("a body");
+    (version, Reply { status, headers, body })
+}
+
+#[tokio::test]
+async fn callers_may_speak_http_2_without_tls() {
+    let stage = Stage::new().await;
+    let client = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().expect("a client");
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let (version, reply) = post(&client, &stage.edge.url(), &actor.key, ask(100).to_string()).await;
+    assert_eq!((version, reply.status), (http::Version::HTTP_2, 200), "{reply:?}");
+    approved(&reply);
+    for name in ["connection", "keep-alive", "transfer-encoding"] {
+        assert_eq!(reply.header(name), None, "{name} is no header of HTTP/2");
+    }
+    // A body beyond every window, unchanged.
+    let mut long = ask(100);
+    long["messages"][0]["content"] = "0123456789".repeat(300_000).into();
+    let long = long.to_string();
+    let (_, reply) = post(&client, &stage.edge.url(), &actor.key, long.clone()).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert!(stage.upstream.requests().pop().expect("a request").body == long.as_bytes());
+
+    // Many streams of one connection, with answers of every kind, and exactly as many approvals as there is room for.
+    stage.estimates_stay();
+    let capped = stage.actor("enterprise", cap(None, Some(1000), None)).await;
+    let calls: Vec<_> = (0..40)
+        .map(|_| {
+            let (client, url, key) = (client.clone(), stage.edge.url(), capped.key.clone());
+            tokio::spawn(async move { post(&client, &url, &key, ask(100).to_string()).await.1 })
+        })
+        .collect();
+    let mut passed = 0;
+    for call in calls {
+        let reply = call.await.expect("an answer");
+        if reply.status == 200 {
+            passed += 1;
+        } else {
+            denied(&reply, "daily_limit");
+        }
+    }
+    assert_eq!(passed, 10);
+    let (_, reply) = post(&client, &stage.edge.url(), "vk_live_x", ask(1).to_string()).await;
+    refused(&reply, 401, "invalid_api_key");
+}
+
+#[tokio::test]
+async fn callers_may_speak_tls_with_either_version() {
+    let certificate = Certificate::of(&["localhost", "127.0.0.1"]);
+    let (cert, key) = (certificate.file("cert.pem"), certificate.file("key.pem"));
+    let stage = Stage::with(|options| {
+        options.env("TOLLGATE_PROXY__TLS_CERT", cert).env("TOLLGATE_PROXY__TLS_KEY", key)
+    })
+    .await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let url = format!("https://{}", stage.edge.addr());
+    for (client, version) in [
+        (certificate.client(|builder| builder), http::Version::HTTP_2),
+        (certificate.client(reqwest::ClientBuilder::http1_only), http::Version::HTTP_11),
+    ] {
+        for _ in 0..3 {
+            let (spoken, reply) = post(&client, &url, &actor.key, ask(100).to_string()).await;
+            assert_eq!((spoken, reply.status), (version, 200), "{reply:?}");
+            approved(&reply);
+        }
+    }
+    // Without TLS there is no answer there.
+    assert!(actor.caller.try_send("GET", "/v1/health", &[], "").await.is_err());
+    let stranger = Certificate::of(&["127.0.0.1"]).client(|builder| builder);
+    assert!(stranger.get(format!("{url}/v1/health")).send().await.is_err(), "the certificate is the edge's own");
+}
+
+/// Takes TLS off in front of a plain server.
+struct Terminator {
+    addr: SocketAddr,
+    task: AbortHandle,
+}
+
+impl Terminator {
+    async fn start(certificate: &Certificate, behind: SocketAddr) -> Self {
+        let key = rustls::pki_types::PrivateKeyDer::try_from(certificate.made.signing_key.serialize_der());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("TLS versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.made.cert.der().clone()], key.expect("a key"))
+            .expect("a certificate");
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind(("127.0.0.1", free_port())).await.expect("a port");
+        let addr = listener.local_addr().expect("an address");
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    let Ok(mut outer) = acceptor.accept(stream).await else { return };
+                    let Ok(mut inner) = TcpStream::connect(behind).await else { return };
+                    let _ = tokio::io::copy_bidirectional(&mut outer, &mut inner).await;
+                });
+            }
+        });
+        let task = task.abort_handle();
+        Self { addr, task }
+    }
+}
+
+impl Drop for Terminator {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// One call of an edge whose provider is at `base_url`; the answer, and what stays charged.
+async fn through(base_url: String, ca_file: Option<String>) -> (Reply, u64) {
+    let stage = Stage::with(|mut options| {
+        options = options.env("TOLLGATE_UPSTREAM__BASE_URL", base_url);
+        match ca_file {
+            Some(file) => options.env("TOLLGATE_UPSTREAM__CA_FILE", file),
+            None => options,
+        }
+    })
+    .await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let reply = actor.caller.chat(ask(100)).await;
+    (reply, actor.agent.counters().await.day_nanos)
+}
+
+#[tokio::test]
+async fn the_provider_is_called_over_tls_and_must_prove_its_name() {
+    let provider = harness::Upstream::start(|_| harness::Answer::chat(9, 12));
+    let good = Certificate::of(&["127.0.0.1"]);
+    let front = Terminator::start(&good, provider.addr()).await;
+    let url = |front: &Terminator| format!("https://{}/v1", front.addr);
+
+    let (reply, charged) = through(url(&front), Some(good.file("cert.pem"))).await;
+    assert_eq!((reply.status, charged), (200, 12), "{reply:?}");
+    assert_eq!(amounts(&reply), (100, Some(12)));
+    assert_eq!(provider.requests()[0].header("host"), Some(front.addr.to_string().as_str()));
+
+    let other = Certificate::of(&["127.0.0.1"]);
+    let wrong_name = Certificate::of(&["api.example.test"]);
+    let impostor = Terminator::start(&wrong_name, provider.addr()).await;
+    for (what, base_url, ca_file) in [
+        ("unknown to the system", url(&front), None),
+        ("of another authority", url(&front), Some(other.file("cert.pem"))),
+        ("for another name", url(&impostor), Some(wrong_name.file("cert.pem"))),
+        ("no TLS at all", format!("https://{}/v1", provider.addr()), Some(good.file("cert.pem"))),
+    ] {
+        let (reply, charged) = through(base_url, ca_file).await;
+        refused(&reply, 502, "upstream_unreachable");
+        assert_eq!((charged, reply.header("x-should-retry")), (100, Some("false")), "{what}");
+    }
+    assert_eq!(provider.arrived(), 1, "nothing was said to a server that did not prove its name");
+}

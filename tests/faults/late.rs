@@ -1,0 +1,216 @@
+//! Settlements that the store could not take at once (decision D36): the caller has its answer, the ledger follows exactly
+//! once, also through a restart of the edge; what does not fit into the queue stays charged, and visible.
+
+use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, Setup, Stage, answer, metric, usd};
+use harness::{Edge, EdgeOptions, Reply, eventually};
+use shared::store::script::reap::sweep;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// Makes `count` calls whose settlement meets a store that is gone; the wire stays cut.
+async fn answered_without_a_store(stage: &Stage, count: usize) -> Vec<Reply> {
+    let gate = Arc::new(Notify::new());
+    let waiting = gate.clone();
+    stage.upstream.set(move |_| answer().wait_for(&waiting));
+    let arrived = stage.upstream.requests().len();
+    let calls = futures::future::join_all((0..count).map(|_| stage.call()));
+    let cut = async {
+        stage.upstream.wait_for(arrived + count, SOON).await;
+        stage.wire().refuse(true);
+        stage.wire().cut();
+        for _ in 0..count {
+            gate.notify_one();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let (replies, ()) = futures::future::join(calls, cut).await;
+    stage.upstream.set(|_| answer());
+    replies
+}
+
+fn setup() -> Setup {
+    Setup::default().wired().env("STORE__TIMEOUT_MS", 300)
+}
+
+fn another_edge(stage: &Stage, data: &Path) -> Edge {
+    let options = EdgeOptions::new(PROXY, stage.redis.url(), stage.upstream.base_url());
+    Edge::start(options.env("TOLLGATE_PROXY__DATA_DIR", data.display().to_string()))
+}
+
+fn journals(data: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(data).expect("the data directory");
+    let files = entries.map(|entry| entry.expect("an entry").path());
+    let journals = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    journals
+        .map(|path| std::fs::read_to_string(path).expect("a journal"))
+        .collect()
+}
+
+#[tokio::test]
+async fn the_answer_goes_out_and_the_settlement_follows() {
+    let stage = setup().start().await;
+    stage.approved_call().await;
+    for reply in answered_without_a_store(&stage, 5).await {
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let (estimate, actual) = (usd(ESTIMATE), usd(ACTUAL));
+        assert_eq!(reply.header("x-service-decision"), Some("approved"));
+        assert!(
+            reply
+                .header("x-service-allow-id")
+                .is_some_and(|id| id.starts_with("allow_"))
+        );
+        assert_eq!(reply.header("x-service-estimated-usd"), Some(estimate.as_str()));
+        assert_eq!(reply.header("x-service-actual-usd"), Some(actual.as_str()));
+    }
+    assert_eq!(
+        stage.charged(),
+        Charged::all(ACTUAL + 5 * ESTIMATE),
+        "the estimates stay for now"
+    );
+    assert_eq!(
+        (stage.metric("tollgate_proxy_pending"), stage.open_holds()),
+        (5, 5)
+    );
+    stage.wire().heal();
+    stage.settled_at(6 * ACTUAL).await;
+    assert_eq!(
+        stage.metric(r#"tollgate_proxy_settlements_total{result="done"}"#),
+        6
+    );
+    assert_eq!(
+        stage.metric(r#"tollgate_proxy_settlements_total{result="missing"}"#),
+        0
+    );
+    assert!(
+        journals(&stage.edge.dir().join("data"))
+            .iter()
+            .all(String::is_empty),
+        "nothing is left to do"
+    );
+}
+
+/// Each settlement is made by the next edge, whatever ended the one before.
+#[tokio::test]
+async fn a_settlement_survives_its_edge() {
+    for kill in [true, false] {
+        let stage = setup().start().await;
+        stage.approved_call().await;
+        let replies = answered_without_a_store(&stage, 3).await;
+        assert!(replies.iter().all(|reply| reply.status == 200), "{replies:?}");
+        if kill {
+            stage.edge.kill9();
+        } else {
+            stage.edge.term();
+            assert_eq!(stage.edge.wait_exit(SOON), Some(0), "{}", stage.edge.logs());
+        }
+        let data = stage.edge.dir().join("data");
+        assert_eq!(
+            journals(&data)
+                .iter()
+                .map(|text| text.lines().count())
+                .sum::<usize>(),
+            3
+        );
+        assert_eq!(stage.charged(), Charged::all(ACTUAL + 3 * ESTIMATE));
+        let next = another_edge(&stage, &data);
+        eventually("the settlements", SOON, async || {
+            (stage.open_holds() == 0).then_some(())
+        })
+        .await;
+        assert_eq!(stage.charged(), Charged::all(4 * ACTUAL), "{}", next.logs());
+        eventually("an empty queue", SOON, async || {
+            (metric(&next, "tollgate_proxy_pending") == 0).then_some(())
+        })
+        .await;
+        next.kill9();
+        drop(another_edge(&stage, &data));
+        assert_eq!(
+            stage.charged(),
+            Charged::all(4 * ACTUAL),
+            "a third edge finds nothing to do"
+        );
+    }
+}
+
+/// Two edges share a data directory: the second leaves the first one's journal alone.
+#[tokio::test]
+async fn a_living_edge_keeps_its_journal() {
+    let stage = setup().start().await;
+    stage.approved_call().await;
+    answered_without_a_store(&stage, 2).await;
+    let other = another_edge(&stage, &stage.edge.dir().join("data"));
+    assert_eq!(metric(&other, "tollgate_proxy_pending"), 0);
+    assert_eq!(stage.charged(), Charged::all(ACTUAL + 2 * ESTIMATE));
+    stage.wire().heal();
+    stage.settled_at(3 * ACTUAL).await;
+}
+
+/// A journal that was cut in the middle of a line, or holds something else, stops nothing.
+#[tokio::test]
+async fn a_damaged_journal_costs_only_its_damaged_lines() {
+    let stage = setup().start().await;
+    stage.approved_call().await;
+    answered_without_a_store(&stage, 3).await;
+    stage.edge.kill9();
+    let data = stage.edge.dir().join("data");
+    let text = journals(&data).concat();
+    let cut = text.trim_end().len() - 10;
+    let damaged = format!("\u{1}\u{2}\n{{\"do\":\"dance\"}}\n{}", &text[..cut]);
+    for entry in std::fs::read_dir(&data).expect("the data directory") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "jsonl") {
+            std::fs::write(path, &damaged).expect("the journal");
+        }
+    }
+    let _next = another_edge(&stage, &data);
+    eventually("two settlements", SOON, async || {
+        (stage.open_holds() == 1).then_some(())
+    })
+    .await;
+    assert_eq!(
+        stage.charged(),
+        Charged::all(3 * ACTUAL + ESTIMATE),
+        "never less than was spent"
+    );
+}
+
+#[tokio::test]
+async fn what_does_not_fit_into_the_queue_stays_charged_and_visible() {
+    let setup = setup()
+        .env("PROXY__RETRY_QUEUE_LIMIT", 3)
+        .env("UPSTREAM__TIMEOUT_MS", 10_000)
+        .env("PROXY__HOLD_GRACE_MS", 1);
+    let stage = setup.start().await;
+    stage.approved_call().await;
+    stage.at_rest().await;
+    answered_without_a_store(&stage, 6).await;
+    for _ in 0..5 {
+        stage.unavailable_call().await;
+    }
+    assert_eq!(stage.metric("tollgate_proxy_pending"), 3, "bounded");
+    let lines: usize = journals(&stage.edge.dir().join("data"))
+        .iter()
+        .map(|text| text.lines().count())
+        .sum();
+    assert!(lines <= 6, "{lines} lines for a queue of 3");
+    stage.wire().heal();
+    stage.at_rest().await;
+    assert_eq!(stage.charged(), Charged::all(4 * ACTUAL + 3 * ESTIMATE));
+    assert_eq!(stage.open_holds(), 3);
+
+    let bucket = stage.bot.account.keys.bucket();
+    let kept = async || {
+        let now = shared::clock::now_ms();
+        sweep(stage.seed.store(), bucket, now).await.expect("a sweep");
+        (stage.bot.kept_holds().await == 3).then_some(())
+    };
+    eventually("three kept holds", SOON, kept).await;
+    assert_eq!(
+        stage.charged(),
+        Charged::all(4 * ACTUAL + 3 * ESTIMATE),
+        "kept, not given back"
+    );
+    assert_eq!(stage.open_holds(), 0);
+}

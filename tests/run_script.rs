@@ -1,0 +1,245 @@
+//! `make run` from outside: what it prints works when pasted, also after a restart, and nothing is left behind.
+#![cfg(test)]
+
+use harness::free_port;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use tempfile::TempDir;
+
+/// The last lines that the script prints before it waits.
+const UP: &str = "curl -X POST";
+
+/// A directory with what the script reads, and ports of its own.
+struct Site {
+    dir: TempDir,
+    env: Vec<(&'static str, String)>,
+}
+
+/// The running script; asked to end when the test fails before it does.
+struct Running {
+    child: Child,
+    printed: String,
+    more: BufReader<ChildStdout>,
+}
+
+impl Site {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for part in ["deploy/local", "config"] {
+            let from = Path::new(env!("CARGO_MANIFEST_DIR")).join(part);
+            let to = dir.path().join(part);
+            fs::create_dir_all(&to).unwrap();
+            for file in fs::read_dir(from).unwrap() {
+                let file = file.unwrap();
+                fs::copy(file.path(), to.join(file.file_name())).unwrap();
+            }
+        }
+        let binaries = Path::new(env!("CARGO_BIN_EXE_tollgate-admin")).parent().unwrap();
+        let mut env = vec![("TOLLGATE_BIN_DIR", binaries.display().to_string())];
+        for name in [
+            "TOLLGATE_PROXY__LISTEN",
+            "TOLLGATE_PROXY__OPS_LISTEN",
+            "TOLLGATE_ADMIN__LISTEN",
+            "TOLLGATE_ADMIN__OPS_LISTEN",
+            "TOLLGATE_SANDBOX_LISTEN",
+        ] {
+            env.push((name, format!("127.0.0.1:{}", free_port())));
+        }
+        Self { dir, env }
+    }
+
+    fn state(&self, file: &str) -> PathBuf {
+        self.dir.path().join(".tollgate").join(file)
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new("deploy/local/up.sh");
+        command.current_dir(self.dir.path()).stdin(Stdio::null());
+        command
+            .env_remove("OPENAI_BASE_URL")
+            .envs(self.env.iter().cloned());
+        command
+    }
+
+    /// Starts the script and waits until it has printed everything.
+    fn up(&self) -> Running {
+        let mut child = self.command().stdout(Stdio::piped()).spawn().unwrap();
+        let more = BufReader::new(child.stdout.take().unwrap());
+        let mut running = Running {
+            child,
+            printed: String::new(),
+            more,
+        };
+        while !running.printed.contains(UP) {
+            let read = running.more.read_line(&mut running.printed).unwrap();
+            assert!(read > 0, "the script ended:\n{}{}", running.printed, self.logs());
+        }
+        running
+    }
+
+    fn logs(&self) -> String {
+        let files = fs::read_dir(self.state("log")).into_iter().flatten();
+        files
+            .map(|file| fs::read_to_string(file.unwrap().path()).unwrap_or_default())
+            .collect()
+    }
+}
+
+impl Running {
+    /// The line that starts like this, as it was printed.
+    fn line(&self, start: &str) -> &str {
+        let found = self.printed.lines().find(|line| line.starts_with(start));
+        found.unwrap_or_else(|| panic!("no {start:?} in:\n{}", self.printed))
+    }
+
+    fn call(&self) -> String {
+        paste(self.line("curl -i"))
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("sh")
+            .args(["-c", &format!("kill -{name} {}", self.child.id())])
+            .status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Asks it to end; its exit status, once everything that it started has closed its output.
+    fn stop(mut self) -> ExitStatus {
+        self.signal("TERM");
+        while self.more.read_line(&mut self.printed).unwrap() > 0 {}
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.signal("TERM");
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Runs a line as somebody who pasted it.
+fn paste(line: &str) -> String {
+    let output = Command::new("sh").args(["-c", line]).output().unwrap();
+    assert!(output.status.success(), "{line}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn what_it_prints_works_when_pasted_and_after_a_restart() {
+    let site = Site::new();
+    let first = site.up();
+    let answer = first.call();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}\n{}", site.logs());
+    for header in [
+        "x-service-decision: approved",
+        "x-service-allow-id: allow_",
+        "x-service-actual-usd: 0.00",
+    ] {
+        assert!(answer.contains(header), "{header}: {answer}");
+    }
+    assert!(
+        answer.contains("\"chat.completion\"") && answer.contains("You said: Hello"),
+        "{answer}"
+    );
+
+    assert!(paste(first.line(UP)).contains("\"success\":true"));
+    let denied = first.call();
+    assert!(
+        denied.starts_with("HTTP/1.1 402") && denied.contains("\"reason\":\"daily_limit\""),
+        "{denied}"
+    );
+    let key = first.line("export TOLLGATE_KEY=").to_owned();
+    assert!(key.contains("=vk_live_"), "{key}");
+    assert!(
+        !site.logs().contains(key.split_once('=').unwrap().1),
+        "no log has a key"
+    );
+    for file in ["master.key", "demo.env"] {
+        let mode = fs::metadata(site.state(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+    assert!(first.stop().success());
+
+    let second = site.up();
+    assert_eq!(
+        second.line("export TOLLGATE_KEY="),
+        key,
+        "the account is the same"
+    );
+    let answer = second.call();
+    assert!(
+        answer.starts_with("HTTP/1.1 200"),
+        "the printed call works again: {answer}"
+    );
+    assert!(second.stop().success());
+}
+
+#[test]
+fn nothing_is_left_when_the_script_is_killed() {
+    let site = Site::new();
+    let mut running = site.up();
+    running.signal("KILL");
+    running.child.wait().unwrap();
+    for (name, address) in &site.env[1..] {
+        let mut tries = 0;
+        while std::net::TcpStream::connect(address).is_ok() {
+            tries += 1;
+            assert!(tries < 100, "{name}: {address} is still served");
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    }
+    assert!(site.up().stop().success(), "and it starts again");
+}
+
+#[test]
+fn what_is_in_the_way_is_one_clear_line() {
+    let site = Site::new();
+    let taken = std::net::TcpListener::bind(&site.env[3].1).unwrap();
+    let output = site.command().output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        (output.status.code(), stderr.lines().count()),
+        (Some(1), 1),
+        "{stderr}"
+    );
+    assert!(
+        stderr.contains(&taken.local_addr().unwrap().port().to_string()),
+        "{stderr}"
+    );
+    assert!(stderr.contains("TOLLGATE_ADMIN__LISTEN"), "{stderr}");
+    drop(taken);
+
+    let output = site
+        .command()
+        .env("OPENAI_BASE_URL", "https://127.0.0.1/v1")
+        .env_remove("OPENAI_API_KEY")
+        .output();
+    let stderr = String::from_utf8(output.unwrap().stderr).unwrap();
+    assert!(
+        stderr.lines().count() == 1 && stderr.contains("OPENAI_API_KEY"),
+        "{stderr}"
+    );
+
+    let running = site.up();
+    let output = site.command().output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.lines().count() == 1 && stderr.contains("already running"),
+        "{stderr}"
+    );
+    assert!(running.stop().success());
+
+    fs::remove_file(site.state("master.key")).unwrap();
+    let stderr = String::from_utf8(site.command().output().unwrap().stderr).unwrap();
+    assert!(
+        stderr.lines().count() == 1 && stderr.contains("master.key"),
+        "{stderr}"
+    );
+    assert!(!site.state("master.key").exists(), "no other key takes its place");
+}
