@@ -23,6 +23,7 @@ async fn a_key_is_sealed_for_its_record_and_replaced_in_one_step() {
         "keyId": id, "provider": "openai", "last4": "1111", "createdAt": first["providerKey"]["createdAt"] }});
     assert_eq!(first, expected);
     let second = store("openai", "sk-second-secret-2222").await;
+    tokio::time::sleep(std::time::Duration::from_millis(3)).await;
     let other = store("azure", "sk-third-secret-3333").await;
 
     let reply = caller.get("/v1/agents/bot/provider-keys").await;

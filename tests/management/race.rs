@@ -3,11 +3,17 @@
 use crate::world::{FULL, World, success, text};
 use futures::future::join_all;
 use harness::{RawClient, eventually};
+use secrecy::ExposeSecret;
 use serde_json::{Value, json};
+use shared::crypto::virtual_key::{self, WellFormed};
 use shared::domain::cap::{CapPolicy, strictest};
 use shared::domain::mode::Mode;
 use shared::store::agent::Page;
 use shared::store::policy::PolicyRecord;
+use shared::store::sanity;
+use shared::store::script::agent::{Created as AgentCreated, NewAgent, PlanLimit};
+use shared::store::script::change::Scope;
+use shared::store::script::virtual_key::{Created as KeyCreated, NewVirtualKey};
 use std::time::Duration;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -203,6 +209,46 @@ async fn deleting_an_agent_races_with_new_keys_for_it() {
             assert_eq!((listed, exists), (active.is_some(), active.is_some()), "{key}");
         }
     }
+}
+
+/// The plan can change between a request's look at it and its script: the script knows, and refuses the old limit.
+#[tokio::test]
+async fn a_limit_of_another_plan_is_never_applied() {
+    let world = World::start().await;
+    let account = world.seed.account("free").await;
+    let scope = Scope {
+        account: &account.id,
+        mode: Mode::Live,
+        actor: "test",
+    };
+    let limit = PlanLimit {
+        plan: "builder",
+        most: Some(10),
+    };
+    let secret = virtual_key::mint(&sanity::record(&world.store).await.unwrap().check_secret).unwrap();
+    let key = NewVirtualKey {
+        agent: "bot",
+        key_id: "vk_1",
+        name: "n",
+        secret: WellFormed::parse(secret.expose_secret().as_bytes()).unwrap(),
+        limit,
+    };
+    let refused = key.create(&world.store, &scope).await.unwrap();
+    assert_eq!(refused, KeyCreated::OtherPlan("free".to_owned()));
+    let agent = NewAgent {
+        id: "bot",
+        wallet: "wal_1",
+        name: "n",
+        kind: "custom",
+        description: None,
+        limit: Some(limit),
+    };
+    let refused = agent.create(&world.store, &scope).await.unwrap();
+    assert_eq!(refused, AgentCreated::OtherPlan("free".to_owned()));
+    let keys = world.redis.command::<Vec<String>>(&["KEYS", "*"]);
+    let made =
+        |key: &&String| key.contains("/vk/") || key.contains("agent") || key.contains("tollgate/wallet/");
+    assert_eq!(keys.iter().find(made), None, "nothing is left of them");
 }
 
 /// A key is issued in three steps: look-up, record, look-up made to last. A caller who goes away stops none of them.
