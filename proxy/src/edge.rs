@@ -55,7 +55,8 @@ impl HttpServerApp for Edge {
         let in_flight = gate.enter();
         let reply = answer(gate, &mut session).await;
         let stopping = *shutdown.borrow();
-        let stream = wire::write(session, reply, stopping).await;
+        let client_timeout = Duration::from_millis(gate.settings.proxy.client_timeout_ms);
+        let stream = wire::write(session, reply, stopping, client_timeout).await;
         drop(in_flight);
         stream
     }

@@ -17,7 +17,6 @@ use pingora_core::server::configuration::{Opt, ServerConf};
 use pingora_core::server::{ListenFds, Server, ShutdownWatch};
 use pingora_core::services::listening::Service;
 use pingora_core::services::{ServiceReadyNotifier, ServiceWithDependents};
-use secrecy::ExposeSecret;
 use shared::settings::{self, BadSettings, Settings};
 use shared::store::Store;
 use std::net::{SocketAddr, TcpListener};
@@ -66,7 +65,7 @@ pub fn run() -> ExitCode {
 fn prepare(options: &Options) -> Result<Server, BadSettings> {
     let settings = settings::load(options.config.as_deref())?;
     let proxy = settings.proxy.clone();
-    Store::check_url(settings.store.url.expose_secret()).map_err(|error| BadSettings(error.to_string()))?;
+    Store::check(&settings.store).map_err(|error| BadSettings(error.to_string()))?;
     let metrics = Metrics::new().map_err(|error| BadSettings(error.to_string()))?;
     let gate = Arc::new(OnceLock::new());
     let first_bytes_within = Duration::from_millis(proxy.client_timeout_ms);
@@ -170,8 +169,7 @@ impl EdgeService {
     /// Opens the gate; it can only be opened inside the runtime that will use it.
     fn open(&self) -> Option<Arc<Gate>> {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        let timeout = parts.settings.store_timeout();
-        let store = Store::open(parts.settings.store.url.expose_secret(), timeout).ok()?;
+        let store = Store::of(&parts.settings.store).ok()?;
         let gate = Arc::new(Gate::new(parts, store, self.metrics.clone()));
         Some(Arc::clone(self.gate.get_or_init(|| gate)))
     }

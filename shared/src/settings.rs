@@ -45,6 +45,7 @@ pub struct Settings {
 #[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
 pub struct StoreSettings {
     pub url: SecretString,
+    pub ca_file: PathBuf,
     pub timeout_ms: u64,
 }
 
@@ -127,12 +128,6 @@ pub struct FileSettings {
 }
 
 impl Settings {
-    /// The deadline of a store call.
-    #[must_use]
-    pub const fn store_timeout(&self) -> Duration {
-        Duration::from_millis(self.store.timeout_ms)
-    }
-
     /// How long a hold may stay open: the upstream's deadline and the grace.
     #[must_use]
     pub const fn hold_life(&self) -> Duration {

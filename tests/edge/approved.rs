@@ -19,7 +19,11 @@ fn sorted<'a>(head: impl Iterator<Item = &'a str>) -> Vec<(String, String)> {
 
 fn only(stage: &Stage) -> Recorded {
     let mut requests = stage.upstream.requests();
-    assert_eq!((requests.len(), stage.upstream.arrived()), (1, 1), "exactly one upstream request");
+    assert_eq!(
+        (requests.len(), stage.upstream.arrived()),
+        (1, 1),
+        "exactly one upstream request"
+    );
     requests.remove(0)
 }
 
@@ -44,8 +48,15 @@ async fn the_provider_gets_the_exact_bytes_and_nothing_of_the_caller_s_secrets()
     assert_eq!(reply.status, 200, "{reply:?}");
 
     let sent = only(&stage);
-    assert_eq!((sent.method.as_str(), sent.path.as_str()), ("POST", "/v1/chat/completions"));
-    assert_eq!(String::from_utf8_lossy(&sent.body), body, "the caller's exact bytes");
+    assert_eq!(
+        (sent.method.as_str(), sent.path.as_str()),
+        ("POST", "/v1/chat/completions")
+    );
+    assert_eq!(
+        String::from_utf8_lossy(&sent.body),
+        body,
+        "the caller's exact bytes"
+    );
     let expected = [
         ("accept", "application/json"),
         ("accept-encoding", "identity"),
@@ -60,7 +71,9 @@ async fn the_provider_gets_the_exact_bytes_and_nothing_of_the_caller_s_secrets()
         ("x-custom", "b"),
         ("x-stainless-lang", "python"),
     ];
-    let expected: Vec<_> = expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let expected: Vec<_> = expected
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
     assert_eq!(sorted(sent.head.lines().skip(1)), expected);
     assert!(!sent.head.contains("vk_live_"), "{}", sent.head);
 }
@@ -70,16 +83,25 @@ async fn bodies_of_all_sizes_arrive_whole_and_once() {
     let stage = Stage::new().await;
     let actor = stage.actor("enterprise", open_cap()).await;
     // Around Pingora's 64 KiB, and far beyond it.
-    for (count, length) in [100, 65_535, 65_536, 65_537, 200_000, 1 << 20, 8 << 20].into_iter().enumerate() {
+    for (count, length) in [100, 65_535, 65_536, 65_537, 200_000, 1 << 20, 8 << 20]
+        .into_iter()
+        .enumerate()
+    {
         let text = "0123456789abcdef".repeat(length / 16 + 1);
         let mut body = ask(100);
         body["messages"][0]["content"] = text[..length].into();
         let body = body.to_string();
-        let reply = actor.caller.send("POST", "/v1/chat/completions", &[], body.clone()).await;
+        let reply = actor
+            .caller
+            .send("POST", "/v1/chat/completions", &[], body.clone())
+            .await;
         assert_eq!(reply.status, 200, "{length}: {}", reply.text());
         let requests = stage.upstream.requests();
         assert_eq!(requests.len(), count + 1);
-        assert!(requests[count].body == body.as_bytes(), "{length} bytes arrive unchanged");
+        assert!(
+            requests[count].body == body.as_bytes(),
+            "{length} bytes arrive unchanged"
+        );
     }
     // The same without a declared length.
     let body = format!("{}{}", ask(100), " ".repeat(70_000));
@@ -91,13 +113,17 @@ async fn bodies_of_all_sizes_arrive_whole_and_once() {
     );
     raw.send(head).await;
     for piece in body.as_bytes().chunks(1000) {
-        raw.send([format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat()).await;
+        raw.send([format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat())
+            .await;
     }
     raw.send("0\r\n\r\n").await;
     assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
     let last = stage.upstream.requests().pop().expect("a request");
     assert!(last.body == body.as_bytes(), "a chunked body arrives unchanged");
-    assert_eq!(last.header("content-length"), Some(body.len().to_string().as_str()));
+    assert_eq!(
+        last.header("content-length"),
+        Some(body.len().to_string().as_str())
+    );
     assert_eq!(last.header("transfer-encoding"), None);
 }
 
@@ -126,16 +152,29 @@ async fn the_caller_gets_the_provider_s_answer_less_cookies_and_connection_heade
             ("x-should-retry", "true"),
         ]
         .iter()
-        .fold(Answer::bytes(200, body), |answer, (name, value)| answer.header(name, value))
+        .fold(Answer::bytes(200, body), |answer, (name, value)| {
+            answer.header(name, value)
+        })
     });
     let mut raw = RawClient::connect(stage.edge.addr()).await;
-    raw.send_chat(&actor.key, "X-Service-Run-Id: run-7\r\n", ask(100).to_string().as_bytes()).await;
+    raw.send_chat(
+        &actor.key,
+        "X-Service-Run-Id: run-7\r\n",
+        ask(100).to_string().as_bytes(),
+    )
+    .await;
     let reply: RawReply = raw.reply(SOON).await.expect("an answer");
     assert_eq!(reply.text(), body);
     // Pingora sets `Date`, `Connection` and `Content-Length` for the caller's connection.
     let date = reply.header("date").expect("a date").to_owned();
-    let overhead = reply.header("x-service-overhead-ms").expect("our time").to_owned();
-    let allow_id = reply.header("x-service-allow-id").expect("a decision id").to_owned();
+    let overhead = reply
+        .header("x-service-overhead-ms")
+        .expect("our time")
+        .to_owned();
+    let allow_id = reply
+        .header("x-service-allow-id")
+        .expect("a decision id")
+        .to_owned();
     let expected = [
         ("connection", "keep-alive"),
         ("content-length", &body.len().to_string()),
@@ -154,7 +193,9 @@ async fn the_caller_gets_the_provider_s_answer_less_cookies_and_connection_heade
         ("x-service-run-id", "run-7"),
         ("x-should-retry", "true"),
     ];
-    let expected: Vec<_> = expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let expected: Vec<_> = expected
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
     assert_eq!(sorted(reply.head.lines().skip(1)), expected);
 }
 
@@ -163,19 +204,29 @@ async fn the_caller_gets_the_provider_s_answer_less_cookies_and_connection_heade
 async fn answers_in_every_framing_are_passed_on_whole() {
     let stage = Stage::new().await;
     let plain = Answer::chat(9, 12);
-    let long = json!({ "usage": { "prompt_tokens": 9, "completion_tokens": 12 }, "pad": "x".repeat(3_000_000) });
+    let long =
+        json!({ "usage": { "prompt_tokens": 9, "completion_tokens": 12 }, "pad": "x".repeat(3_000_000) });
     let cases: Vec<(&str, Answer)> = vec![
         ("with a length", plain.clone()),
         ("in chunks", plain.clone().chunked(7)),
         ("until the connection closes", plain.clone().until_close()),
         ("with closing announced", plain.clone().close()),
         ("after interim answers", plain.clone().interim(103).interim(100)),
-        ("byte by byte", plain.clone().trickle(40, Duration::from_millis(1))),
+        (
+            "byte by byte",
+            plain.clone().trickle(40, Duration::from_millis(1)),
+        ),
         ("compressed", plain.clone().gzip()),
         ("compressed in chunks", plain.gzip().chunked(11)),
         ("very long", Answer::json(200, long.clone())),
         ("very long in chunks", Answer::json(200, long).chunked(65_536)),
-        ("created", Answer::json(201, json!({ "usage": { "prompt_tokens": 9, "completion_tokens": 12 } }))),
+        (
+            "created",
+            Answer::json(
+                201,
+                json!({ "usage": { "prompt_tokens": 9, "completion_tokens": 12 } }),
+            ),
+        ),
     ];
     for (what, answer) in cases {
         let actor = stage.actor("enterprise", open_cap()).await;
@@ -183,7 +234,9 @@ async fn answers_in_every_framing_are_passed_on_whole() {
             let answer = answer.clone();
             harness::Upstream::start(move |_| answer.clone())
         };
-        let straight = harness::Caller::new(&format!("http://{}", direct.addr()), "").chat(ask(100)).await;
+        let straight = harness::Caller::new(&format!("http://{}", direct.addr()), "")
+            .chat(ask(100))
+            .await;
         stage.upstream.set(move |_| answer.clone());
         let before = stage.upstream.arrived();
         let reply: Reply = actor.caller.chat(ask(100)).await;
@@ -193,7 +246,11 @@ async fn answers_in_every_framing_are_passed_on_whole() {
             assert_eq!(reply.header(name), straight.header(name), "{what}");
         }
         approved(&reply);
-        assert_eq!(reply.header("x-service-actual-usd"), Some("0.000000012"), "{what}");
+        assert_eq!(
+            reply.header("x-service-actual-usd"),
+            Some("0.000000012"),
+            "{what}"
+        );
         assert_eq!(actor.agent.counters().await.day_nanos, 12, "{what}");
         assert_eq!(stage.upstream.arrived(), before + 1, "{what}");
     }
@@ -203,9 +260,14 @@ async fn answers_in_every_framing_are_passed_on_whole() {
 #[tokio::test]
 async fn a_second_answer_is_never_given_to_the_next_call() {
     let stage = Stage::new().await;
-    let (one, two) = (stage.actor("enterprise", open_cap()).await, stage.actor("enterprise", open_cap()).await);
+    let (one, two) = (
+        stage.actor("enterprise", open_cap()).await,
+        stage.actor("enterprise", open_cap()).await,
+    );
     let own = |body: &serde_json::Value| json!({ "for": body["messages"][0]["content"] });
-    stage.upstream.set(move |request| Answer::json(200, own(&request.json())).twice());
+    stage
+        .upstream
+        .set(move |request| Answer::json(200, own(&request.json())).twice());
     for round in 0..10 {
         for (name, actor) in [("one", &one), ("two", &two)] {
             let mut body = ask(100);
@@ -226,15 +288,27 @@ async fn a_request_id_is_echoed_when_well_formed_and_made_otherwise() {
     let stage = Stage::new().await;
     let actor = stage.actor("enterprise", open_cap()).await;
     let of = |reply: &Reply| reply.header("x-request-id").expect("an id").to_owned();
-    let echoed = actor.caller.chat_with(&[("x-request-id", "my-id_1.2:3")], ask(100)).await;
+    let echoed = actor
+        .caller
+        .chat_with(&[("x-request-id", "my-id_1.2:3")], ask(100))
+        .await;
     assert_eq!(of(&echoed), "my-id_1.2:3");
     let (long, too_long) = ("r".repeat(200), "r".repeat(201));
-    assert_eq!(of(&actor.caller.chat_with(&[("x-request-id", &long)], ask(100)).await), long);
+    assert_eq!(
+        of(&actor.caller.chat_with(&[("x-request-id", &long)], ask(100)).await),
+        long
+    );
     let mut made = std::collections::HashSet::new();
     for bad in ["", "a b", "a/b", "<script>", &too_long] {
         for path in ["/v1/chat/completions", "/v1/health", "/nowhere"] {
-            let reply = actor.caller.send("POST", path, &[("x-request-id", bad)], ask(100).to_string()).await;
-            assert!(of(&reply).starts_with("req_") && made.insert(of(&reply)), "{bad:?}: {reply:?}");
+            let reply = actor
+                .caller
+                .send("POST", path, &[("x-request-id", bad)], ask(100).to_string())
+                .await;
+            assert!(
+                of(&reply).starts_with("req_") && made.insert(of(&reply)),
+                "{bad:?}: {reply:?}"
+            );
         }
     }
 }

@@ -6,7 +6,10 @@ use harness::CapPolicy;
 
 /// Calls in run `r`; the estimate stays charged.
 async fn spend(actor: &Actor, nanos: u64) -> harness::Reply {
-    actor.caller.chat_with(&[("x-service-run-id", "r")], ask(nanos)).await
+    actor
+        .caller
+        .chat_with(&[("x-service-run-id", "r")], ask(nanos))
+        .await
 }
 
 async fn allowed(actor: &Actor, nanos: u64) {
@@ -81,7 +84,11 @@ async fn all_agents_share_the_tracked_usd() {
     allowed(&two, 40).await;
     denied(&spend(&one, 1).await, "plan_limit");
     let (one, two) = (one.agent.counters().await, two.agent.counters().await);
-    assert_eq!((one.day_nanos, two.day_nanos), (60, 40), "caps are each agent's own");
+    assert_eq!(
+        (one.day_nanos, two.day_nanos),
+        (60, 40),
+        "caps are each agent's own"
+    );
 }
 
 #[tokio::test]
@@ -90,14 +97,20 @@ async fn the_plan_s_agents_of_the_month_are_counted_at_their_first_approved_call
     stage.estimates_stay();
     let account = stage.seed.account("builder").await;
     let first = stage.equip(account.agent("first"), open_cap()).await;
-    let capped = stage.equip(account.agent("capped"), cap(None, Some(10), None)).await;
+    let capped = stage
+        .equip(account.agent("capped"), cap(None, Some(10), None))
+        .await;
     stage.set_slots(&first.agent, 8);
     // A denied call takes no place.
     denied(&spend(&capped, 11).await, "daily_limit");
     assert_eq!(first.agent.counters().await.slots, 8);
     allowed(&first, 1).await;
     allowed(&first, 1).await;
-    assert_eq!(first.agent.counters().await.slots, 9, "one place, however many calls");
+    assert_eq!(
+        first.agent.counters().await.slots,
+        9,
+        "one place, however many calls"
+    );
     allowed(&capped, 1).await;
     let late = stage.equip(account.agent("late"), open_cap()).await;
     denied(&spend(&late, 1).await, "plan_agent_limit");

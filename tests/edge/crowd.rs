@@ -58,7 +58,11 @@ async fn exactly(crowd: &Crowd, actor: &Actor, count: usize, room: usize, reason
     assert_eq!(tally, expected, "{reason}");
     assert_eq!(crowd.stage.upstream.arrived() - before, room, "{reason}");
     let charged = actor.agent.counters().await.day_nanos;
-    assert_eq!(charged, room as u64 * ESTIMATE, "{reason}: the limit is used up to the nano, and not passed");
+    assert_eq!(
+        charged,
+        room as u64 * ESTIMATE,
+        "{reason}: the limit is used up to the nano, and not passed"
+    );
     assert_eq!(actor.agent.open_holds().await, 0, "{reason}");
 }
 
@@ -69,7 +73,10 @@ fn limit_for(room: usize, slack: u64) -> Option<u64> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_calls_share_a_daily_cap() {
     let crowd = Crowd::new().await;
-    let actor = crowd.stage.actor("enterprise", cap(None, limit_for(137, 0), None)).await;
+    let actor = crowd
+        .stage
+        .actor("enterprise", cap(None, limit_for(137, 0), None))
+        .await;
     exactly(&crowd, &actor, 500, 137, "daily_limit", None).await;
 }
 
@@ -77,14 +84,20 @@ async fn five_hundred_calls_share_a_daily_cap() {
 async fn five_hundred_calls_share_a_monthly_cap() {
     let crowd = Crowd::new().await;
     // A rest that is too small for one more call stays unused.
-    let actor = crowd.stage.actor("enterprise", cap(None, None, limit_for(41, ESTIMATE - 1))).await;
+    let actor = crowd
+        .stage
+        .actor("enterprise", cap(None, None, limit_for(41, ESTIMATE - 1)))
+        .await;
     exactly(&crowd, &actor, 500, 41, "monthly_limit", None).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_calls_share_a_run() {
     let crowd = Crowd::new().await;
-    let actor = crowd.stage.actor("enterprise", cap(limit_for(73, 0), None, None)).await;
+    let actor = crowd
+        .stage
+        .actor("enterprise", cap(limit_for(73, 0), None, None))
+        .await;
     exactly(&crowd, &actor, 500, 73, "per_run_limit", Some("the-run")).await;
     assert_eq!(actor.agent.run_spent("the-run").await, limit_for(73, 0));
 }
@@ -93,7 +106,9 @@ async fn five_hundred_calls_share_a_run() {
 async fn five_hundred_calls_share_the_plan_s_tracked_usd() {
     let crowd = Crowd::new().await;
     let actor = crowd.stage.actor("startup", open_cap()).await;
-    crowd.stage.set_tracked(&actor.agent, 5_000_000_000_000 - 29 * ESTIMATE);
+    crowd
+        .stage
+        .set_tracked(&actor.agent, 5_000_000_000_000 - 29 * ESTIMATE);
     exactly(&crowd, &actor, 500, 29, "plan_limit", None).await;
     assert_eq!(actor.agent.counters().await.tracked_nanos, 5_000_000_000_000);
 }
@@ -112,7 +127,10 @@ async fn new_agents_race_for_the_plan_s_places() {
     let account = crowd.stage.seed.account("builder").await;
     let mut callers = Vec::new();
     for number in 0..10 {
-        let actor = crowd.stage.equip(account.agent(&format!("bot-{number}")), open_cap()).await;
+        let actor = crowd
+            .stage
+            .equip(account.agent(&format!("bot-{number}")), open_cap())
+            .await;
         callers.extend(crowd.callers(&actor));
     }
     let any = account.agent("bot-0");
@@ -136,7 +154,9 @@ async fn mixed_estimates_never_pass_a_cap() {
             let caller = callers[number as usize % 2].clone();
             tokio::spawn(async move {
                 let (run, estimate) = (format!("run-{}", number % 2), 7_919 + number * 104_729 % 50_000);
-                let reply = caller.chat_with(&[("x-service-run-id", &run)], ask(estimate)).await;
+                let reply = caller
+                    .chat_with(&[("x-service-run-id", &run)], ask(estimate))
+                    .await;
                 (reply.status == 200).then_some((number % 2, estimate))
             })
         })
@@ -149,8 +169,14 @@ async fn mixed_estimates_never_pass_a_cap() {
     }
     let counters = actor.agent.counters().await;
     let sum = approved[0] + approved[1];
-    assert_eq!([counters.day_nanos, counters.month_nanos, counters.tracked_nanos], [sum; 3]);
-    assert!(sum <= 4_000_037 && sum > 4_000_037 - 58_000, "{sum}: the monthly cap is used as far as calls fit");
+    assert_eq!(
+        [counters.day_nanos, counters.month_nanos, counters.tracked_nanos],
+        [sum; 3]
+    );
+    assert!(
+        sum <= 4_000_037 && sum > 4_000_037 - 58_000,
+        "{sum}: the monthly cap is used as far as calls fit"
+    );
     for (run, spent) in approved.iter().enumerate() {
         assert_eq!(actor.agent.run_spent(&format!("run-{run}")).await, Some(*spent));
         assert!(*spent <= 3_000_017, "run {run}: {spent}");

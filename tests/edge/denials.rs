@@ -34,7 +34,11 @@ async fn provoke(stage: &Stage, reason: &str) -> Actor {
         "plan_limit" => stage.set_tracked(&agent, FREE_TRACKED - ESTIMATE + 1),
         "plan_agent_limit" => stage.set_slots(&agent, 1),
         "frozen" => agent.frozen(true).await,
-        "service_unavailable" => agent.provider_key_sealed("pk_broken", "not sealed by anyone").await,
+        "service_unavailable" => {
+            agent
+                .provider_key_sealed("pk_broken", "not sealed by anyone")
+                .await
+        }
         "rate_limited" => {
             let rate = account.keys.rate(&key_id);
             let _: String = stage.redis.command(&["SET", &rate, "10", "PX", "60000"]);
@@ -42,7 +46,12 @@ async fn provoke(stage: &Stage, reason: &str) -> Actor {
         _ => {}
     }
     let caller = stage.edge.caller(&key);
-    Actor { agent, key_id, key, caller }
+    Actor {
+        agent,
+        key_id,
+        key,
+        caller,
+    }
 }
 
 /// Day, month and tracked USD.
@@ -57,7 +66,10 @@ async fn every_denial_has_its_status_headers_and_body() {
     for (reason, ..) in DENIALS {
         let actor = provoke(&stage, reason).await;
         let before = charged(&actor).await;
-        let reply = actor.caller.chat_with(&[("X-Service-Run-Id", "run-1")], ask(ESTIMATE)).await;
+        let reply = actor
+            .caller
+            .chat_with(&[("X-Service-Run-Id", "run-1")], ask(ESTIMATE))
+            .await;
         denied(&reply, reason);
         let (day, month, tracked) = charged(&actor).await;
         assert_eq!((day, month, tracked), before, "{reason} charges nothing");
@@ -69,13 +81,21 @@ async fn every_denial_has_its_status_headers_and_body() {
 
 #[tokio::test]
 async fn plan_denials_name_the_plan_the_limit_and_the_way_up() {
-    let stage = Stage::with(|options| options.env("TOLLGATE_ADMIN__PUBLIC_URL", "https://console.test")).await;
-    for (reason, limit) in [("plan_key_limit", "1"), ("plan_agent_limit", "1"), ("plan_limit", "50")] {
+    let stage =
+        Stage::with(|options| options.env("TOLLGATE_ADMIN__PUBLIC_URL", "https://console.test")).await;
+    for (reason, limit) in [
+        ("plan_key_limit", "1"),
+        ("plan_agent_limit", "1"),
+        ("plan_limit", "50"),
+    ] {
         let reply = provoke(&stage, reason).await.caller.chat(ask(ESTIMATE)).await;
         denied(&reply, reason);
         let body = reply.json();
         let shown = json!([body["plan"], body["limit"], body["upgradeTo"], body["upgradeUrl"]]);
-        assert_eq!(shown, json!(["free", limit, "builder", "https://console.test/plan?to=builder"]));
+        assert_eq!(
+            shown,
+            json!(["free", limit, "builder", "https://console.test/plan?to=builder"])
+        );
     }
 }
 
@@ -86,7 +106,10 @@ async fn every_decision_has_an_id_of_its_own() {
     let mut ids = std::collections::HashSet::new();
     for _ in 0..5 {
         let reply: Reply = actor.caller.chat(ask(1)).await;
-        assert!(ids.insert(reply.json()["id"].as_str().expect("an id").to_owned()), "{reply:?}");
+        assert!(
+            ids.insert(reply.json()["id"].as_str().expect("an id").to_owned()),
+            "{reply:?}"
+        );
     }
 }
 
@@ -105,8 +128,14 @@ async fn what_cannot_be_decided_is_denied() {
     }
     let actor = stage.actor("free", open_cap()).await;
     let stolen = stage.actor("free", open_cap()).await;
-    let record = stolen.agent.account.keys.agent(shared::domain::mode::Mode::Live, "bot");
-    let sealed: Vec<String> = stage.redis.command(&["HMGET", &record, "pk_id:openai", "pk_sealed:openai"]);
+    let record = stolen
+        .agent
+        .account
+        .keys
+        .agent(shared::domain::mode::Mode::Live, "bot");
+    let sealed: Vec<String> = stage
+        .redis
+        .command(&["HMGET", &record, "pk_id:openai", "pk_sealed:openai"]);
     for (what, id, form) in [
         ("nonsense", "pk_1", "x"),
         ("another account's", sealed[0].as_str(), sealed[1].as_str()),
@@ -131,7 +160,9 @@ async fn the_largest_call_is_estimated_exactly() {
     // 128 × 10,000,000 tokens at 80 USD per million are 102,400 USD, and one token of prompt 2,000 nanos.
     let reply = actor.caller.chat(body.clone()).await;
     assert_eq!(super::stage::amounts(&reply).0, 102_400_000_002_000, "{reply:?}");
-    let limited = stage.actor("enterprise", cap(None, Some(102_400_000_001_999), None)).await;
+    let limited = stage
+        .actor("enterprise", cap(None, Some(102_400_000_001_999), None))
+        .await;
     denied(&limited.caller.chat(body).await, "daily_limit");
     assert_eq!(stage.upstream.arrived(), 1);
 }

@@ -49,15 +49,27 @@ async fn models_lists_what_has_a_price() {
     let stage = Stage::new().await;
     let actor = stage.actor("enterprise", open_cap()).await;
     let reply = actor.caller.get("/v1/models").await;
-    assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/json")), "{reply:?}");
+    assert_eq!(
+        (reply.status, reply.header("content-type")),
+        (200, Some("application/json")),
+        "{reply:?}"
+    );
     every_answer(&reply);
     let body = reply.json();
     assert_eq!(body["object"], "list");
     let models = body["data"].as_array().expect("a list");
     for model in models {
-        let fields: HashSet<&str> = model.as_object().expect("an object").keys().map(String::as_str).collect();
+        let fields: HashSet<&str> = model
+            .as_object()
+            .expect("an object")
+            .keys()
+            .map(String::as_str)
+            .collect();
         assert_eq!(fields, HashSet::from(["id", "object", "created", "owned_by"]));
-        assert_eq!((&model["object"], &model["owned_by"]), (&json!("model"), &json!("openai")));
+        assert_eq!(
+            (&model["object"], &model["owned_by"]),
+            (&json!("model"), &json!("openai"))
+        );
         assert!(model["created"].is_u64());
     }
     let ids: HashSet<&str> = models.iter().filter_map(|model| model["id"].as_str()).collect();
@@ -65,8 +77,16 @@ async fn models_lists_what_has_a_price() {
     for name in ["nano", "plain", "sound", "search", "seek", "grain"] {
         assert!(ids.contains(name), "{name} in {ids:?}");
     }
-    refused(&stage.edge.caller("").get("/v1/models").await, 401, "invalid_api_key");
-    assert_eq!(actor.agent.counters().await.tracked_nanos, 0, "the list costs nothing");
+    refused(
+        &stage.edge.caller("").get("/v1/models").await,
+        401,
+        "invalid_api_key",
+    );
+    assert_eq!(
+        actor.agent.counters().await.tracked_nanos,
+        0,
+        "the list costs nothing"
+    );
 }
 
 #[tokio::test]
@@ -76,25 +96,37 @@ async fn a_connection_is_kept_and_pipelining_is_safe() {
     let body = ask(100).to_string();
     let mut raw = RawClient::connect(stage.edge.addr()).await;
     for round in 0..5 {
-        assert!(raw.send_chat(&actor.key, "", body.as_bytes()).await, "round {round}");
+        assert!(
+            raw.send_chat(&actor.key, "", body.as_bytes()).await,
+            "round {round}"
+        );
         let reply = raw.reply(SOON).await.expect("an answer");
-        assert_eq!((reply.status, reply.header("connection")), (200, Some("keep-alive")));
+        assert_eq!(
+            (reply.status, reply.header("connection")),
+            (200, Some("keep-alive"))
+        );
         // Also after an answer that is no approval.
         raw.send("GET /v1/nowhere HTTP/1.1\r\nHost: edge\r\n\r\n").await;
         assert_eq!(raw.reply(SOON).await.expect("an answer").status, 404);
     }
     assert_eq!(stage.upstream.arrived(), 5);
-    assert_eq!(stage.upstream.connections(), 1, "the connection to the provider is kept as well");
+    assert_eq!(
+        stage.upstream.connections(),
+        1,
+        "the connection to the provider is kept as well"
+    );
 
     let mut raw = RawClient::connect(stage.edge.addr()).await;
-    raw.send_chat(&actor.key, "Connection: close\r\n", body.as_bytes()).await;
+    raw.send_chat(&actor.key, "Connection: close\r\n", body.as_bytes())
+        .await;
     assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
     assert!(raw.closed(SOON).await, "closed when asked to");
 
     // Three requests in one write: each is answered in order, or the connection ends; none is answered wrongly.
     let mut raw = RawClient::connect(stage.edge.addr()).await;
     let head = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: edge\r\n\r\n");
-    raw.send([head("/v1/health"), head("/a"), head("/v1/health")].concat()).await;
+    raw.send([head("/v1/health"), head("/a"), head("/v1/health")].concat())
+        .await;
     for expected in [200, 404, 200] {
         let Some(reply) = raw.reply(SOON).await else { break };
         assert_eq!(reply.status, expected, "{reply:?}");
@@ -142,18 +174,44 @@ async fn odd_but_valid_requests_are_understood() {
         )
     };
     for (what, target, version, headers) in [
-        ("a query", "/v1/chat/completions?api-version=1", "1.1", "Host: edge\r\n"),
-        ("the absolute form", "http://edge/v1/chat/completions", "1.1", "Host: edge\r\n"),
+        (
+            "a query",
+            "/v1/chat/completions?api-version=1",
+            "1.1",
+            "Host: edge\r\n",
+        ),
+        (
+            "the absolute form",
+            "http://edge/v1/chat/completions",
+            "1.1",
+            "Host: edge\r\n",
+        ),
         ("HTTP/1.0", "/v1/chat/completions", "1.0", ""),
-        ("another host", "/v1/chat/completions", "1.1", "Host: whatever.test:99\r\n"),
+        (
+            "another host",
+            "/v1/chat/completions",
+            "1.1",
+            "Host: whatever.test:99\r\n",
+        ),
     ] {
         let mut raw = RawClient::connect(stage.edge.addr()).await;
         raw.send(rest(target, version, headers)).await;
-        let reply = raw.reply(SOON).await.unwrap_or_else(|| panic!("{what}: no answer"));
+        let reply = raw
+            .reply(SOON)
+            .await
+            .unwrap_or_else(|| panic!("{what}: no answer"));
         assert_eq!(reply.status, 200, "{what}: {reply:?}");
         let sent = stage.upstream.requests().pop().expect("a request");
-        assert_eq!((sent.path.as_str(), sent.body == body.as_bytes()), ("/v1/chat/completions", true), "{what}");
-        assert_eq!(sent.header("host"), Some(stage.upstream.addr().to_string().as_str()), "{what}");
+        assert_eq!(
+            (sent.path.as_str(), sent.body == body.as_bytes()),
+            ("/v1/chat/completions", true),
+            "{what}"
+        );
+        assert_eq!(
+            sent.header("host"),
+            Some(stage.upstream.addr().to_string().as_str()),
+            "{what}"
+        );
     }
 }
 
@@ -174,37 +232,76 @@ async fn ill_formed_requests_are_never_forwarded() {
     for (what, request) in [
         ("no HTTP", "hello, is there anybody out there?\r\n\r\n".to_owned()),
         ("hardly anything", "hello\r\n\r\n".to_owned()),
-        ("TLS on a plain port", format!("\u{16}\u{3}\u{1}\0\u{5}{}\r\n\r\n", "x".repeat(100))),
-        ("two lengths", chat(&format!("Content-Length: {length}\r\nContent-Length: 1\r\n"), &body)),
-        ("a length that is no number", chat("Content-Length: +5\r\n", &body)),
-        ("chunks of nonsense", chat("Transfer-Encoding: chunked\r\n", "zz\r\nx\r\n0\r\n\r\n")),
-        ("a space before the colon", chat(&format!("Content-Length : {length}\r\n"), &body)),
-        ("a folded header", chat(&format!("X-A: b\r\n c\r\nContent-Length: {length}\r\n"), &body)),
+        (
+            "TLS on a plain port",
+            format!("\u{16}\u{3}\u{1}\0\u{5}{}\r\n\r\n", "x".repeat(100)),
+        ),
+        (
+            "two lengths",
+            chat(
+                &format!("Content-Length: {length}\r\nContent-Length: 1\r\n"),
+                &body,
+            ),
+        ),
+        (
+            "a length that is no number",
+            chat("Content-Length: +5\r\n", &body),
+        ),
+        (
+            "chunks of nonsense",
+            chat("Transfer-Encoding: chunked\r\n", "zz\r\nx\r\n0\r\n\r\n"),
+        ),
+        (
+            "a space before the colon",
+            chat(&format!("Content-Length : {length}\r\n"), &body),
+        ),
+        (
+            "a folded header",
+            chat(&format!("X-A: b\r\n c\r\nContent-Length: {length}\r\n"), &body),
+        ),
     ] {
         let mut raw = RawClient::connect(stage.edge.addr()).await;
         raw.send(&request).await;
         let reply = raw.reply(SOON).await;
         let status = reply.as_ref().map(|reply| reply.status);
-        assert!(status.is_none_or(|status| (400..500).contains(&status)), "{what}: {reply:?}");
+        assert!(
+            status.is_none_or(|status| (400..500).contains(&status)),
+            "{what}: {reply:?}"
+        );
         assert_eq!(stage.upstream.arrived(), 0, "{what} was forwarded");
     }
     // Length and chunks together: the chunks count, and the connection ends there, so nothing can be smuggled behind it.
     let mut raw = RawClient::connect(stage.edge.addr()).await;
     let chunked = format!("{length:x}\r\n{body}\r\n0\r\n\r\n");
     let both = chat("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", &chunked);
-    raw.send([both.as_str(), "GET /smuggled HTTP/1.1\r\nHost: edge\r\n\r\n"].concat()).await;
+    raw.send([both.as_str(), "GET /smuggled HTTP/1.1\r\nHost: edge\r\n\r\n"].concat())
+        .await;
     let reply = raw.reply(SOON).await.expect("an answer");
-    assert_eq!((reply.status, reply.header("connection")), (200, Some("close")), "{reply:?}");
+    assert_eq!(
+        (reply.status, reply.header("connection")),
+        (200, Some("close")),
+        "{reply:?}"
+    );
     assert!(raw.closed(SOON).await, "what follows is not answered");
     let sent = stage.upstream.requests().pop().expect("a request");
-    assert_eq!((sent.body == body.as_bytes(), sent.header("transfer-encoding")), (true, None));
+    assert_eq!(
+        (sent.body == body.as_bytes(), sent.header("transfer-encoding")),
+        (true, None)
+    );
 
     // A body that breaks off, with the caller gone or waiting.
     let mut raw = RawClient::connect(stage.edge.addr()).await;
-    raw.send(chat(&format!("Content-Length: {length}\r\n"), &body[..length - 1])).await;
+    raw.send(chat(
+        &format!("Content-Length: {length}\r\n"),
+        &body[..length - 1],
+    ))
+    .await;
     raw.finish().await;
     let reply = raw.reply(SOON).await;
-    assert!(reply.is_none_or(|reply| reply.status == 408), "a body that breaks off");
+    assert!(
+        reply.is_none_or(|reply| reply.status == 408),
+        "a body that breaks off"
+    );
     tokio::time::sleep(A_WHILE).await;
     assert_eq!(stage.upstream.arrived(), 1);
     assert_eq!(actor.agent.counters().await.day_nanos, 12);

@@ -17,15 +17,26 @@ async fn one_call(stage: &Stage, what: &str, answer: &Answer, charged: u64) -> R
     let actor = stage.actor("enterprise", open_cap()).await;
     let (before, answer) = (stage.upstream.arrived(), answer.clone());
     stage.upstream.set(move |_| answer.clone());
-    let reply = actor.caller.chat_with(&[("x-service-run-id", "r")], ask(ESTIMATE)).await;
+    let reply = actor
+        .caller
+        .chat_with(&[("x-service-run-id", "r")], ask(ESTIMATE))
+        .await;
     let allow_id = approved(&reply);
     assert!(allow_id.starts_with("allow_"), "{what}");
     assert_eq!(amounts(&reply).0, ESTIMATE, "{what}");
     let counters = actor.agent.counters().await;
-    assert_eq!([counters.day_nanos, counters.month_nanos, counters.tracked_nanos], [charged; 3], "{what}: {reply:?}");
+    assert_eq!(
+        [counters.day_nanos, counters.month_nanos, counters.tracked_nanos],
+        [charged; 3],
+        "{what}: {reply:?}"
+    );
     assert_eq!(actor.agent.run_spent("r").await, Some(charged), "{what}");
     assert_eq!(actor.agent.open_holds().await, 0, "{what}: nothing is left open");
-    assert_eq!(stage.upstream.arrived(), before + 1, "{what}: exactly one upstream request");
+    assert_eq!(
+        stage.upstream.arrived(),
+        before + 1,
+        "{what}: exactly one upstream request"
+    );
     reply
 }
 
@@ -38,10 +49,22 @@ async fn the_provider_s_status_decides_what_stays_charged() {
     };
     for status in [200, 201, 202, 299] {
         let reply = one_call(&stage, "a success with usage", &chat(status), ACTUAL).await;
-        assert_eq!((reply.status, amounts(&reply).1, reply.header("x-should-retry")), (status, Some(ACTUAL), None));
+        assert_eq!(
+            (reply.status, amounts(&reply).1, reply.header("x-should-retry")),
+            (status, Some(ACTUAL), None)
+        );
     }
-    let reply = one_call(&stage, "a success without", &Answer::chat_with_usage(Value::Null), ESTIMATE).await;
-    assert_eq!((reply.status, amounts(&reply).1, reply.header("x-should-retry")), (200, None, None));
+    let reply = one_call(
+        &stage,
+        "a success without",
+        &Answer::chat_with_usage(Value::Null),
+        ESTIMATE,
+    )
+    .await;
+    assert_eq!(
+        (reply.status, amounts(&reply).1, reply.header("x-should-retry")),
+        (200, None, None)
+    );
     for status in [204, 205] {
         let reply = one_call(&stage, "nothing to tell", &Answer::bytes(status, ""), ESTIMATE).await;
         assert_eq!((reply.status, reply.body.len()), (status, 0));
@@ -49,18 +72,36 @@ async fn the_provider_s_status_decides_what_stays_charged() {
     // Even with usage in it, an error is one.
     for status in [400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 451, 499] {
         let reply = one_call(&stage, "a refusal is released", &chat(status), 0).await;
-        assert_eq!((reply.status, amounts(&reply).1, reply.header("x-should-retry")), (status, None, None));
+        assert_eq!(
+            (reply.status, amounts(&reply).1, reply.header("x-should-retry")),
+            (status, None, None)
+        );
         assert_eq!(reply.json()["usage"]["prompt_tokens"], 9, "the body is passed on");
     }
-    for status in [300, 301, 302, 303, 307, 308, 304, 500, 501, 502, 503, 504, 529, 599] {
+    for status in [
+        300, 301, 302, 303, 307, 308, 304, 500, 501, 502, 503, 504, 529, 599,
+    ] {
         let answer = chat(status).header("Location", &format!("http://{}/elsewhere", stage.upstream.addr()));
         let reply = one_call(&stage, "a failure stays charged", &answer, ESTIMATE).await;
-        assert_eq!((reply.status, amounts(&reply).1, reply.header("x-should-retry")), (status, None, Some("false")));
+        assert_eq!(
+            (reply.status, amounts(&reply).1, reply.header("x-should-retry")),
+            (status, None, Some("false"))
+        );
     }
     for (status, kept) in [(429, Some("true")), (500, Some("false"))] {
         let answer = chat(status).header("x-should-retry", "true");
-        let reply = one_call(&stage, "the provider asks for a retry", &answer, if status < 500 { 0 } else { ESTIMATE }).await;
-        assert_eq!(reply.header("x-should-retry"), kept, "only a kept charge overrules the provider");
+        let reply = one_call(
+            &stage,
+            "the provider asks for a retry",
+            &answer,
+            if status < 500 { 0 } else { ESTIMATE },
+        )
+        .await;
+        assert_eq!(
+            reply.header("x-should-retry"),
+            kept,
+            "only a kept charge overrules the provider"
+        );
     }
 }
 
@@ -75,13 +116,26 @@ async fn a_provider_that_breaks_off_is_a_502_and_stays_charged() {
         ("a reset in the head", Answer::chat(9, 12).reset_after(20)),
         ("a reset in the body", Answer::chat(9, 12).reset_after(120)),
         ("a truncated body", Answer::chat(9, 12).truncated(10)),
-        ("a broken chunk", Answer::raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")),
-        ("chunks without end", Answer::raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n")),
-        ("another protocol", Answer::raw("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")),
+        (
+            "a broken chunk",
+            Answer::raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
+        ),
+        (
+            "chunks without end",
+            Answer::raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"),
+        ),
+        (
+            "another protocol",
+            Answer::raw("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+        ),
     ] {
         let reply = one_call(&stage, what, &answer, ESTIMATE).await;
         refused(&reply, 502, "upstream_unreachable");
-        assert_eq!((amounts(&reply).1, reply.header("x-should-retry")), (None, Some("false")), "{what}");
+        assert_eq!(
+            (amounts(&reply).1, reply.header("x-should-retry")),
+            (None, Some("false")),
+            "{what}"
+        );
     }
     // Nobody listens at all.
     let actor = stage.actor("enterprise", open_cap()).await;
@@ -96,17 +150,27 @@ async fn a_provider_that_breaks_off_is_a_502_and_stays_charged() {
 #[tokio::test]
 async fn a_provider_that_takes_too_long_is_a_504_and_stays_charged() {
     let redis = Arc::new(Redis::start());
-    let stage = Stage::on(redis, |options| options.env("TOLLGATE_UPSTREAM__TIMEOUT_MS", "400")).await;
+    let stage = Stage::on(redis, |options| {
+        options.env("TOLLGATE_UPSTREAM__TIMEOUT_MS", "400")
+    })
+    .await;
     for (what, answer) in [
         ("silence", Answer::hang()),
         ("silence in the head", Answer::chat(9, 12).stall_after(20)),
         ("silence in the body", Answer::chat(9, 12).stall_after(120)),
         // The limit is for the whole call, however lively it is.
-        ("dripping", Answer::chat(9, 12).trickle(10, Duration::from_millis(50))),
+        (
+            "dripping",
+            Answer::chat(9, 12).trickle(10, Duration::from_millis(50)),
+        ),
     ] {
         let reply = one_call(&stage, what, &answer, ESTIMATE).await;
         refused(&reply, 504, "upstream_timeout");
-        assert_eq!((amounts(&reply).1, reply.header("x-should-retry")), (None, Some("false")), "{what}");
+        assert_eq!(
+            (amounts(&reply).1, reply.header("x-should-retry")),
+            (None, Some("false")),
+            "{what}"
+        );
     }
 }
 
@@ -123,13 +187,23 @@ async fn keys_are_removed_from_the_provider_s_errors() {
         ("compressed", plain.gzip()),
     ] {
         let reply = one_call(&stage, what, &answer.header("X-Debug", "key=sk-abc"), 0).await;
-        assert_eq!((reply.status, reply.error_code().as_str()), (401, "invalid_api_key"), "{what}");
+        assert_eq!(
+            (reply.status, reply.error_code().as_str()),
+            (401, "invalid_api_key"),
+            "{what}"
+        );
         assert_eq!(reply.json()["error"]["message"], clean, "{what}");
         assert_eq!(reply.header("x-debug"), Some("key=[redacted]"), "{what}");
         assert!(!reply.text().contains("sk-"), "{what}");
     }
     for status in [302, 500] {
-        let reply = one_call(&stage, "other failures", &Answer::error(status, "x", message), ESTIMATE).await;
+        let reply = one_call(
+            &stage,
+            "other failures",
+            &Answer::error(status, "x", message),
+            ESTIMATE,
+        )
+        .await;
         assert_eq!(reply.json()["error"]["message"], clean);
     }
     // A completion is the provider's word for word, whatever it says.
@@ -144,7 +218,9 @@ async fn the_next_call_sees_the_settlement() {
     let stage = Stage::new().await;
     let other = stage.another_edge();
     // Room for what ten calls cost, and one more estimate: every call needs all that the ones before have left.
-    let actor = stage.actor("enterprise", cap(None, Some(9 * ACTUAL + ESTIMATE), None)).await;
+    let actor = stage
+        .actor("enterprise", cap(None, Some(9 * ACTUAL + ESTIMATE), None))
+        .await;
     let edges = [actor.caller.clone(), other.caller(&actor.key)];
     for round in 0..10 {
         let reply = edges[round % 2].chat(ask(ESTIMATE)).await;
@@ -164,9 +240,14 @@ async fn a_caller_who_hangs_up_pays_what_it_cost() {
         let (answer, arrived) = (Answer::chat(9, 12).wait_for(&gate), stage.upstream.arrived());
         stage.upstream.set(move |_| answer.clone());
         let mut raw = RawClient::connect(stage.edge.addr()).await;
-        raw.send_chat(&actor.key, "", ask(ESTIMATE).to_string().as_bytes()).await;
+        raw.send_chat(&actor.key, "", ask(ESTIMATE).to_string().as_bytes())
+            .await;
         stage.upstream.wait_for(arrived + 1, SOON).await;
-        assert_eq!(actor.agent.counters().await.day_nanos, ESTIMATE, "the estimate is charged before the call");
+        assert_eq!(
+            actor.agent.counters().await.day_nanos,
+            ESTIMATE,
+            "the estimate is charged before the call"
+        );
         if reset {
             raw.reset();
         } else {
@@ -224,10 +305,19 @@ async fn an_open_hold_records_the_prices_behind_it() {
     let hold: String = stage.redis.command(&["GET", &bucket.hold(&open[0])]);
     gate.notify_one();
     let reply = call.await.expect("an answer");
-    assert_eq!(reply.header("x-service-allow-id"), Some(open[0].as_str()), "the hold has the id of the decision");
+    assert_eq!(
+        reply.header("x-service-allow-id"),
+        Some(open[0].as_str()),
+        "the hold has the id of the decision"
+    );
     let table = std::fs::read_to_string(super::stage::PRICES).expect("the price table");
     let table = shared::domain::price::PriceTable::from_toml(&table).expect("the price table");
-    for part in [ESTIMATE.to_string().as_str(), table.version(), "nano", &actor.key_id] {
+    for part in [
+        ESTIMATE.to_string().as_str(),
+        table.version(),
+        "nano",
+        &actor.key_id,
+    ] {
         assert!(hold.contains(part), "{part} in {hold}");
     }
 }

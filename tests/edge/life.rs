@@ -69,7 +69,9 @@ struct Tables {
 
 impl Tables {
     fn new() -> Self {
-        let tables = Self { dir: tempfile::tempdir().expect("a directory") };
+        let tables = Self {
+            dir: tempfile::tempdir().expect("a directory"),
+        };
         for (name, from) in [("plans.toml", PLANS), ("prices.toml", PRICES)] {
             std::fs::copy(from, tables.dir.path().join(name)).expect("a copy");
         }
@@ -104,11 +106,22 @@ async fn sighup_takes_up_new_plans_and_prices() {
     assert_eq!(estimate().await, 1000);
     assert_eq!(actor.caller.chat(ask(1000)).await.status, 200);
 
-    tables.replace("prices.toml", r#"input = "0", output = "0.001""#, r#"input = "0", output = "0.002""#);
-    tables.replace("plans.toml", "proxy_requests_per_minute = 10\n", "proxy_requests_per_minute = 1\n");
+    tables.replace(
+        "prices.toml",
+        r#"input = "0", output = "0.001""#,
+        r#"input = "0", output = "0.002""#,
+    );
+    tables.replace(
+        "plans.toml",
+        "proxy_requests_per_minute = 10\n",
+        "proxy_requests_per_minute = 1\n",
+    );
     assert_eq!(estimate().await, 1000, "nothing is read without being told to");
     stage.edge.signal("HUP");
-    eventually("the new prices", SOON, async || (estimate().await == 2000).then_some(())).await;
+    eventually("the new prices", SOON, async || {
+        (estimate().await == 2000).then_some(())
+    })
+    .await;
     denied(&actor.caller.chat(ask(1)).await, "rate_limited");
 
     // Tables that cannot be read leave those in force.
@@ -125,7 +138,10 @@ async fn sighup_takes_up_new_plans_and_prices() {
     tables.replace("plans.toml", "[free", "[free]");
     tables.replace("prices.toml", r#"output = "oops""#, r#"output = "0.003""#);
     stage.edge.signal("HUP");
-    eventually("the repaired prices", SOON, async || (estimate().await == 3000).then_some(())).await;
+    eventually("the repaired prices", SOON, async || {
+        (estimate().await == 3000).then_some(())
+    })
+    .await;
     assert!(stage.edge.is_running());
 }
 
@@ -145,17 +161,30 @@ async fn imported_prices_are_taken_up_without_a_restart() {
     let overlay = r#"{"models":{
         "nano":{"rates":{"standard":{"input":"0","output":"0.005"}}},
         "brand-new":{"rates":{"standard":{"input":"1","output":"1"}}}}}"#;
-    let _: String = stage.redis.command(&["SET", shared::store::keys::PRICES, overlay]);
-    eventually("the imported prices", SOON, async || (estimate("nano").await == 5000).then_some(())).await;
+    let _: String = stage
+        .redis
+        .command(&["SET", shared::store::keys::PRICES, overlay]);
+    eventually("the imported prices", SOON, async || {
+        (estimate("nano").await == 5000).then_some(())
+    })
+    .await;
     assert_eq!(estimate("brand-new").await, 2 * 1000 + 1000 * 1000);
-    assert_eq!(estimate("plain").await, 2 * 2000 + 1000 * 8000, "the file has the rest");
+    assert_eq!(
+        estimate("plain").await,
+        2 * 2000 + 1000 * 8000,
+        "the file has the rest"
+    );
 }
 
 #[test]
 fn a_bad_configuration_ends_with_2_and_one_clear_line() {
     for (name, value, named) in [
         ("TOLLGATE_PROXY__NO_SUCH_KEY", "1", "no_such_key"),
-        ("TOLLGATE_PRICES__FILE", "/no/such/file.toml", "/no/such/file.toml"),
+        (
+            "TOLLGATE_PRICES__FILE",
+            "/no/such/file.toml",
+            "/no/such/file.toml",
+        ),
         ("TOLLGATE_UPSTREAM__BASE_URL", "nonsense", "upstream.base_url"),
         ("TOLLGATE_SECRETS__MASTER_KEY", "", "master_key"),
         ("TOLLGATE_STORE__URL", "http://127.0.0.1", "store.url"),
@@ -164,15 +193,27 @@ fn a_bad_configuration_ends_with_2_and_one_clear_line() {
             .env("TOLLGATE_SECRETS__MASTER_KEY", harness::TEST_MASTER_KEY)
             .env("TOLLGATE_PRICES__FILE", PRICES)
             .env("TOLLGATE_PLANS__FILE", PLANS)
-            .env("TOLLGATE_PROXY__LISTEN", format!("127.0.0.1:{}", harness::free_port()))
-            .env("TOLLGATE_PROXY__OPS_LISTEN", format!("127.0.0.1:{}", harness::free_port()))
-            .env("TOLLGATE_PROXY__DATA_DIR", std::env::temp_dir().join("tollgate-never-started"))
+            .env(
+                "TOLLGATE_PROXY__LISTEN",
+                format!("127.0.0.1:{}", harness::free_port()),
+            )
+            .env(
+                "TOLLGATE_PROXY__OPS_LISTEN",
+                format!("127.0.0.1:{}", harness::free_port()),
+            )
+            .env(
+                "TOLLGATE_PROXY__DATA_DIR",
+                std::env::temp_dir().join("tollgate-never-started"),
+            )
             .env(name, value)
             .output()
             .expect("the edge runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{name}: {said}");
-        assert!(said.lines().count() == 1 && said.to_lowercase().contains(named), "{name}: {said}");
+        assert!(
+            said.lines().count() == 1 && said.to_lowercase().contains(named),
+            "{name}: {said}"
+        );
     }
 }
 
@@ -202,16 +243,21 @@ async fn a_new_process_takes_over_without_a_failed_call() {
     // One call is in flight during the whole hand-over.
     let gate = Arc::new(Notify::new());
     let slow = Answer::chat(9, 12).wait_for(&gate);
-    stage.upstream.set(move |request| match request.json()["max_tokens"].as_u64() {
-        Some(777) => slow.clone(),
-        _ => Answer::chat(9, 12),
-    });
+    stage
+        .upstream
+        .set(move |request| match request.json()["max_tokens"].as_u64() {
+            Some(777) => slow.clone(),
+            _ => Answer::chat(9, 12),
+        });
     let caller = actor.caller.clone();
     let in_flight = tokio::spawn(async move { caller.chat(ask(777)).await });
     stage.upstream.wait_for(1, SOON).await;
 
     let stop = Arc::new(AtomicBool::new(false));
-    let load = [keep_calling(&actor.caller, false, &stop), keep_calling(&actor.caller, true, &stop)];
+    let load = [
+        keep_calling(&actor.caller, false, &stop),
+        keep_calling(&actor.caller, true, &stop),
+    ];
     let socket = stage.edge.dir().join("data/upgrade.sock").display().to_string();
     let upgraded = options(&stage.redis, &stage.upstream.base_url())
         .env("TOLLGATE_PROXY__LISTEN", stage.edge.addr().to_string())
@@ -235,7 +281,11 @@ async fn a_new_process_takes_over_without_a_failed_call() {
         assert!(calls > 10, "{calls}");
         answered += calls;
     }
-    assert_eq!(stage.upstream.arrived(), answered + 1, "each call was forwarded once");
+    assert_eq!(
+        stage.upstream.arrived(),
+        answered + 1,
+        "each call was forwarded once"
+    );
     assert!(new.is_running());
     assert_eq!(new.caller(&actor.key).chat(ask(100)).await.status, 200);
     assert_eq!(actor.agent.counters().await.day_nanos, (answered as u64 + 2) * 12);

@@ -30,28 +30,59 @@ async fn estimates_are_exact() {
     let actor = stage.actor("enterprise", open_cap()).await;
     let text = json!({ "type": "text", "text": TWO_TOKENS });
     let image = json!({ "type": "image_url", "image_url": { "url": format!("data:image/png;base64,{}", "A".repeat(9999)) } });
-    let audio = json!({ "type": "input_audio", "input_audio": { "data": "A".repeat(9999), "format": "wav" } });
+    let audio =
+        json!({ "type": "input_audio", "input_audio": { "data": "A".repeat(9999), "format": "wav" } });
     let file = json!({ "type": "file", "file": { "file_data": "A".repeat(9999) } });
     for (more, nanos) in [
         (json!({}), 2 * 2000 + 10 * 8000),
         (json!({ "max_tokens": null }), 2 * 2000 + 1024 * 8000),
-        (json!({ "max_tokens": 10_000, "max_completion_tokens": 20 }), 2 * 2000 + 20 * 8000),
-        (json!({ "max_tokens": null, "max_completion_tokens": 20 }), 2 * 2000 + 20 * 8000),
+        (
+            json!({ "max_tokens": 10_000, "max_completion_tokens": 20 }),
+            2 * 2000 + 20 * 8000,
+        ),
+        (
+            json!({ "max_tokens": null, "max_completion_tokens": 20 }),
+            2 * 2000 + 20 * 8000,
+        ),
         (json!({ "n": 3 }), 2 * 2000 + 3 * 10 * 8000),
-        (json!({ "n": 128, "max_tokens": null }), 2 * 2000 + 128 * 1024 * 8000),
+        (
+            json!({ "n": 128, "max_tokens": null }),
+            2 * 2000 + 128 * 1024 * 8000,
+        ),
         // Nine bytes are three tokens; characters count by their bytes.
-        (json!({ "messages": content(&"123456789".into()) }), 3 * 2000 + 80_000),
+        (
+            json!({ "messages": content(&"123456789".into()) }),
+            3 * 2000 + 80_000,
+        ),
         (json!({ "messages": content(&"éééé".into()) }), 2 * 2000 + 80_000),
         (json!({ "messages": content(&"éééé1".into()) }), 3 * 2000 + 80_000),
         // Tools and schemas are prompt text: `[{"a":"12345678"}]` has 18 bytes, with the message 26, so 7 tokens.
         (json!({ "tools": [{ "a": TWO_TOKENS }] }), 7 * 2000 + 80_000),
-        (json!({ "response_format": { "a": TWO_TOKENS } }), 6 * 2000 + 80_000),
-        (json!({ "messages": [{ "role": "user", "name": "abcd", "content": TWO_TOKENS }] }), 3 * 2000 + 80_000),
+        (
+            json!({ "response_format": { "a": TWO_TOKENS } }),
+            6 * 2000 + 80_000,
+        ),
+        (
+            json!({ "messages": [{ "role": "user", "name": "abcd", "content": TWO_TOKENS }] }),
+            3 * 2000 + 80_000,
+        ),
         // Parts count their allowance, not their bytes.
-        (json!({ "messages": content(&json!([text, image])) }), (2 + 100) * 2000 + 80_000),
-        (json!({ "messages": content(&json!([text, file])) }), (2 + 300) * 2000 + 80_000),
-        (json!({ "model": "sound", "messages": content(&json!([text, audio])) }), 2 * 2000 + 200 * 40_000 + 80_000),
-        (json!({ "model": "sound", "modalities": ["text", "audio"] }), 2 * 2000 + 10 * 80_000),
+        (
+            json!({ "messages": content(&json!([text, image])) }),
+            (2 + 100) * 2000 + 80_000,
+        ),
+        (
+            json!({ "messages": content(&json!([text, file])) }),
+            (2 + 300) * 2000 + 80_000,
+        ),
+        (
+            json!({ "model": "sound", "messages": content(&json!([text, audio])) }),
+            2 * 2000 + 200 * 40_000 + 80_000,
+        ),
+        (
+            json!({ "model": "sound", "modalities": ["text", "audio"] }),
+            2 * 2000 + 10 * 80_000,
+        ),
         // The tier asked for prices the estimate; an unknown one takes the dearest, `default` is the standard.
         (json!({ "service_tier": "flex" }), 2 * 1000 + 10 * 4000),
         (json!({ "service_tier": "priority" }), 2 * 4000 + 10 * 16_000),
@@ -60,20 +91,38 @@ async fn estimates_are_exact() {
         (json!({ "service_tier": "default" }), 2 * 2000 + 10 * 8000),
         (json!({ "service_tier": "auto" }), 2 * 2000 + 10 * 8000),
         // Long context begins above 1,000 tokens and covers the whole call.
-        (json!({ "messages": content(&"x".repeat(4000).into()) }), 1000 * 2000 + 80_000),
-        (json!({ "messages": content(&"x".repeat(4001).into()) }), 1001 * 3000 + 10 * 12_000),
+        (
+            json!({ "messages": content(&"x".repeat(4000).into()) }),
+            1000 * 2000 + 80_000,
+        ),
+        (
+            json!({ "messages": content(&"x".repeat(4001).into()) }),
+            1001 * 3000 + 10 * 12_000,
+        ),
         // A search fee: the model's own, or the table's dearest. `{}` has two bytes that count.
         (json!({ "model": "search" }), 2 * 2000 + 80_000 + 10_000_000),
-        (json!({ "web_search_options": {} }), 3 * 2000 + 80_000 + 10_000_000),
+        (
+            json!({ "web_search_options": {} }),
+            3 * 2000 + 80_000 + 10_000_000,
+        ),
         // Aliases, snapshots and fine-tuned models have their base's price.
         (json!({ "model": "seek" }), 2 * 2000 + 80_000 + 10_000_000),
         (json!({ "model": "plain-2030-01-31" }), 2 * 2000 + 80_000),
         (json!({ "model": "ft:plain:org::id" }), 2 * 2000 + 80_000),
         // An unknown model takes the dearest of each kind.
-        (json!({ "model": "who-knows" }), 2 * 4000 + 10 * 16_000 + 10_000_000),
+        (
+            json!({ "model": "who-knows" }),
+            2 * 4000 + 10 * 16_000 + 10_000_000,
+        ),
         // 1,000 + 1 pico-USD are rounded up to two nanos, 1,000 to one.
-        (json!({ "model": "grain", "max_tokens": 1, "messages": content(&"x".repeat(4000).into()) }), 2),
-        (json!({ "model": "grain", "max_tokens": 1, "messages": content(&"x".repeat(3996).into()) }), 1),
+        (
+            json!({ "model": "grain", "max_tokens": 1, "messages": content(&"x".repeat(4000).into()) }),
+            2,
+        ),
+        (
+            json!({ "model": "grain", "max_tokens": 1, "messages": content(&"x".repeat(3996).into()) }),
+            1,
+        ),
     ] {
         let reply = actor.caller.chat(call(&more)).await;
         approved(&reply);
@@ -94,7 +143,10 @@ fn usage(prompt: u64, completion: u64, details: &Value) -> Value {
 
 /// An answer with this usage from this tier.
 fn answer(usage: &Value, tier: Option<&str>) -> Answer {
-    Answer::json(200, json!({ "id": "chatcmpl-1", "model": "another-model", "usage": usage, "service_tier": tier }))
+    Answer::json(
+        200,
+        json!({ "id": "chatcmpl-1", "model": "another-model", "usage": usage, "service_tier": tier }),
+    )
 }
 
 #[tokio::test]
@@ -110,16 +162,35 @@ async fn the_real_cost_is_exact() {
         (json!({}), usage(9, 12, &none), None, 9 * 2000 + 12 * 8000),
         (json!({}), usage(1, 1, &none), None, 2000 + 8000),
         (json!({}), usage(9, 0, &none), None, 9 * 2000),
-        (json!({}), usage(100, 10, &prompt(json!({ "cached_tokens": 40 }))), None, 60 * 2000 + 40 * 500 + 80_000),
-        (json!({}), usage(100, 10, &prompt(json!({ "cached_tokens": 100 }))), None, 100 * 500 + 80_000),
         (
             json!({}),
-            usage(100, 10, &prompt(json!({ "cached_tokens": 40, "cache_write_tokens": 20 }))),
+            usage(100, 10, &prompt(json!({ "cached_tokens": 40 }))),
+            None,
+            60 * 2000 + 40 * 500 + 80_000,
+        ),
+        (
+            json!({}),
+            usage(100, 10, &prompt(json!({ "cached_tokens": 100 }))),
+            None,
+            100 * 500 + 80_000,
+        ),
+        (
+            json!({}),
+            usage(
+                100,
+                10,
+                &prompt(json!({ "cached_tokens": 40, "cache_write_tokens": 20 })),
+            ),
             None,
             40 * 2000 + 40 * 500 + 20 * 2500 + 80_000,
         ),
         // Reasoning is part of the completion and costs the same.
-        (json!({}), usage(10, 100, &completion(json!({ "reasoning_tokens": 90 }))), None, 10 * 2000 + 100 * 8000),
+        (
+            json!({}),
+            usage(10, 100, &completion(json!({ "reasoning_tokens": 90 }))),
+            None,
+            10 * 2000 + 100 * 8000,
+        ),
         (
             json!({ "model": "sound" }),
             usage(100, 50, &sound),
@@ -127,16 +198,56 @@ async fn the_real_cost_is_exact() {
             70 * 2000 + 30 * 40_000 + 30 * 8000 + 20 * 80_000,
         ),
         // The tier that the provider reports prices the settlement; when it reports none, the one asked for.
-        (json!({ "service_tier": "flex" }), usage(10, 10, &none), Some("flex"), 10 * 1000 + 10 * 4000),
-        (json!({ "service_tier": "flex" }), usage(10, 10, &none), Some("default"), 10 * 2000 + 10 * 8000),
-        (json!({ "service_tier": "flex" }), usage(10, 10, &none), None, 10 * 1000 + 10 * 4000),
-        (json!({}), usage(10, 10, &none), Some("priority"), 10 * 4000 + 10 * 16_000),
-        (json!({}), usage(10, 10, &none), Some("fast"), 10 * 4000 + 10 * 16_000),
-        (json!({}), usage(10, 10, &none), Some("warp"), 10 * 4000 + 10 * 16_000),
+        (
+            json!({ "service_tier": "flex" }),
+            usage(10, 10, &none),
+            Some("flex"),
+            10 * 1000 + 10 * 4000,
+        ),
+        (
+            json!({ "service_tier": "flex" }),
+            usage(10, 10, &none),
+            Some("default"),
+            10 * 2000 + 10 * 8000,
+        ),
+        (
+            json!({ "service_tier": "flex" }),
+            usage(10, 10, &none),
+            None,
+            10 * 1000 + 10 * 4000,
+        ),
+        (
+            json!({}),
+            usage(10, 10, &none),
+            Some("priority"),
+            10 * 4000 + 10 * 16_000,
+        ),
+        (
+            json!({}),
+            usage(10, 10, &none),
+            Some("fast"),
+            10 * 4000 + 10 * 16_000,
+        ),
+        (
+            json!({}),
+            usage(10, 10, &none),
+            Some("warp"),
+            10 * 4000 + 10 * 16_000,
+        ),
         (json!({}), usage(1000, 1, &none), None, 1000 * 2000 + 8000),
         (json!({}), usage(1001, 1, &none), None, 1001 * 3000 + 12_000),
-        (json!({ "web_search_options": {} }), usage(9, 12, &none), None, 9 * 2000 + 12 * 8000 + 10_000_000),
-        (json!({ "model": "search" }), usage(9, 12, &none), None, 9 * 2000 + 12 * 8000 + 10_000_000),
+        (
+            json!({ "web_search_options": {} }),
+            usage(9, 12, &none),
+            None,
+            9 * 2000 + 12 * 8000 + 10_000_000,
+        ),
+        (
+            json!({ "model": "search" }),
+            usage(9, 12, &none),
+            None,
+            9 * 2000 + 12 * 8000 + 10_000_000,
+        ),
         // The model asked for counts, whatever the answer names.
         (json!({ "model": "grain" }), usage(1, 1, &none), None, 1),
         (json!({ "model": "grain" }), usage(1000, 1, &none), None, 2),
@@ -144,12 +255,18 @@ async fn the_real_cost_is_exact() {
         let actor = stage.actor("enterprise", open_cap()).await;
         let answer = answer(&usage, tier);
         stage.upstream.set(move |_| answer.clone());
-        let reply = actor.caller.chat_with(&[("x-service-run-id", "r")], call(&more)).await;
+        let reply = actor
+            .caller
+            .chat_with(&[("x-service-run-id", "r")], call(&more))
+            .await;
         approved(&reply);
         assert_eq!(amounts(&reply).1, Some(nanos), "{more} {usage} {tier:?}");
         let counters = actor.agent.counters().await;
         let charged = [counters.day_nanos, counters.month_nanos, counters.tracked_nanos];
-        assert_eq!(charged, [nanos; 3], "the ledger moved to the real cost: {more} {usage}");
+        assert_eq!(
+            charged, [nanos; 3],
+            "the ledger moved to the real cost: {more} {usage}"
+        );
         assert_eq!(actor.agent.run_spent("r").await, Some(nanos));
     }
 }
@@ -162,18 +279,46 @@ async fn without_a_believable_usage_the_estimate_stays() {
     for (what, answer) in [
         ("none", Answer::chat_with_usage(Value::Null)),
         ("an empty one", wrapped(json!({}))),
-        ("nothing used", wrapped(json!({ "prompt_tokens": 0, "completion_tokens": 0 }))),
-        ("negative", wrapped(json!({ "prompt_tokens": -5, "completion_tokens": 1 }))),
-        ("absurd", wrapped(json!({ "prompt_tokens": 1_000_000_001_u64, "completion_tokens": 1 }))),
-        ("text", wrapped(json!({ "prompt_tokens": "9", "completion_tokens": 1 }))),
-        ("a fraction", wrapped(json!({ "prompt_tokens": 9.5, "completion_tokens": 1 }))),
+        (
+            "nothing used",
+            wrapped(json!({ "prompt_tokens": 0, "completion_tokens": 0 })),
+        ),
+        (
+            "negative",
+            wrapped(json!({ "prompt_tokens": -5, "completion_tokens": 1 })),
+        ),
+        (
+            "absurd",
+            wrapped(json!({ "prompt_tokens": 1_000_000_001_u64, "completion_tokens": 1 })),
+        ),
+        (
+            "text",
+            wrapped(json!({ "prompt_tokens": "9", "completion_tokens": 1 })),
+        ),
+        (
+            "a fraction",
+            wrapped(json!({ "prompt_tokens": 9.5, "completion_tokens": 1 })),
+        ),
         ("half", wrapped(json!({ "prompt_tokens": 9 }))),
-        ("more cached than there is", wrapped(usage(5, 1, &json!({ "prompt_tokens_details": { "cached_tokens": 6 } })))),
+        (
+            "more cached than there is",
+            wrapped(usage(
+                5,
+                1,
+                &json!({ "prompt_tokens_details": { "cached_tokens": 6 } }),
+            )),
+        ),
         ("a list", wrapped(json!([1, 2]))),
         ("no JSON", Answer::bytes(200, "Hello.")),
         ("no body", Answer::bytes(200, "")),
-        ("broken compression", Answer::chat(9, 12).header("Content-Encoding", "gzip")),
-        ("an unknown encoding", Answer::chat(9, 12).header("Content-Encoding", "br")),
+        (
+            "broken compression",
+            Answer::chat(9, 12).header("Content-Encoding", "gzip"),
+        ),
+        (
+            "an unknown encoding",
+            Answer::chat(9, 12).header("Content-Encoding", "br"),
+        ),
     ] {
         let actor = stage.actor("enterprise", open_cap()).await;
         stage.upstream.set(move |_| answer.clone());
@@ -182,7 +327,11 @@ async fn without_a_believable_usage_the_estimate_stays() {
         approved(&reply);
         assert_eq!(amounts(&reply), (100, None), "{what}");
         let counters = actor.agent.counters().await;
-        assert_eq!([counters.day_nanos, counters.month_nanos, counters.tracked_nanos], [100; 3], "{what}");
+        assert_eq!(
+            [counters.day_nanos, counters.month_nanos, counters.tracked_nanos],
+            [100; 3],
+            "{what}"
+        );
     }
 }
 
@@ -196,12 +345,19 @@ async fn the_shipped_prices_are_the_published_ones() {
         ("gpt-4o-mini", 2 * 150 + 1024 * 600, 9 * 150 + 12 * 600),
         ("gpt-4o-mini-2024-07-18", 2 * 150 + 1024 * 600, 9 * 150 + 12 * 600),
         ("gpt-4o", 2 * 2500 + 1024 * 10_000, 9 * 2500 + 12 * 10_000),
-        ("ft:gpt-4o-mini-2024-07-18:org::id", 2 * 150 + 1024 * 600, 9 * 150 + 12 * 600),
+        (
+            "ft:gpt-4o-mini-2024-07-18:org::id",
+            2 * 150 + 1024 * 600,
+            9 * 150 + 12 * 600,
+        ),
     ] {
         let reply = actor.caller.chat(chat_body(model, "hello")).await;
         if model.starts_with("ft:") {
             // A fine-tuned model has a price of its own where the table lists it, never less than its base.
-            assert!(amounts(&reply).0 >= estimate && amounts(&reply).1 >= Some(actual), "{reply:?}");
+            assert!(
+                amounts(&reply).0 >= estimate && amounts(&reply).1 >= Some(actual),
+                "{reply:?}"
+            );
         } else {
             assert_eq!(amounts(&reply), (estimate, Some(actual)), "{model}");
         }

@@ -51,7 +51,11 @@ async fn call(stage: &Stage, anyone: &Caller, flawed: Flawed) -> Reply {
         account.agent("older").virtual_key().await;
     }
     let agent = account.agent("bot");
-    let mut policy = cap(flawed.limit("per_run_limit"), flawed.limit("daily_limit"), flawed.limit("monthly_limit"));
+    let mut policy = cap(
+        flawed.limit("per_run_limit"),
+        flawed.limit("daily_limit"),
+        flawed.limit("monthly_limit"),
+    );
     policy.enabled = !flawed.has("cap_disabled");
     agent.cap(policy).await;
     if !flawed.has("no_provider_key") {
@@ -61,7 +65,10 @@ async fn call(stage: &Stage, anyone: &Caller, flawed: Flawed) -> Reply {
         agent.frozen(true).await;
     }
     stage.set_slots(&agent, u64::from(flawed.has("plan_agent_limit")));
-    stage.set_tracked(&agent, FREE_TRACKED - ESTIMATE + u64::from(flawed.has("plan_limit")));
+    stage.set_tracked(
+        &agent,
+        FREE_TRACKED - ESTIMATE + u64::from(flawed.has("plan_limit")),
+    );
     let (key_id, key) = agent.virtual_key_with_id().await;
     let requests = if flawed.has("rate_limited") { "10" } else { "9" };
     let rate = account.keys.rate(&key_id);
@@ -77,7 +84,11 @@ async fn call(stage: &Stage, anyone: &Caller, flawed: Flawed) -> Reply {
     if flawed.has("payload_too_large") {
         body += &" ".repeat(BODY_MAX);
     }
-    let key = if flawed.has("malformed key") { key.to_uppercase() } else { key };
+    let key = if flawed.has("malformed key") {
+        key.to_uppercase()
+    } else {
+        key
+    };
     let bearer = format!("Bearer {key}");
     let headers = [("authorization", bearer.as_str()), ("x-service-run-id", "run")];
     anyone.send("POST", "/v1/chat/completions", &headers, body).await
@@ -104,17 +115,32 @@ async fn the_first_flaw_in_the_documented_order_answers() {
     let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__MAX_BODY_BYTES", limit)).await;
     let anyone = stage.edge.caller("");
     let sets = sets();
-    assert_eq!(sets.len(), 14 + 91 + 364 + 11, "all singles, pairs, triples, and eleven longer tails");
+    assert_eq!(
+        sets.len(),
+        14 + 91 + 364 + 11,
+        "all singles, pairs, triples, and eleven longer tails"
+    );
     for set in sets {
         let reply = call(&stage, &anyone, Flawed(set)).await;
         let (status, name) = FLAWS[set.trailing_zeros() as usize];
-        let wanted = if name.ends_with("key") && status == 401 { "invalid_api_key" } else { name };
-        assert_eq!((reply.status, reply.error_code().as_str()), (status, wanted), "{set:014b}: {reply:?}");
+        let wanted = if name.ends_with("key") && status == 401 {
+            "invalid_api_key"
+        } else {
+            name
+        };
+        assert_eq!(
+            (reply.status, reply.error_code().as_str()),
+            (status, wanted),
+            "{set:014b}: {reply:?}"
+        );
         if matches!(status, 402 | 403 | 429) {
             denied(&reply, name);
         }
     }
     assert_eq!(stage.upstream.arrived(), 0, "none of them was forwarded");
     let reply = call(&stage, &anyone, Flawed(0)).await;
-    assert_eq!(reply.status, 200, "without a flaw, with every limit met exactly: {reply:?}");
+    assert_eq!(
+        reply.status, 200,
+        "without a flaw, with every limit met exactly: {reply:?}"
+    );
 }

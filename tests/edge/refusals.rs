@@ -38,7 +38,10 @@ async fn a_missing_wrong_or_revoked_key_is_a_401() {
         vec![("authorization", good.clone()), ("x-api-key", other.key.clone())],
         vec![("authorization", good.clone()), ("x-api-key", String::new())],
         vec![("authorization", good.clone()), ("authorization", good.clone())],
-        vec![("authorization", good.clone()), ("authorization", bearer(&other.key))],
+        vec![
+            ("authorization", good.clone()),
+            ("authorization", bearer(&other.key)),
+        ],
         vec![("x-api-key", actor.key.clone()), ("x-api-key", actor.key.clone())],
     ];
     let anyone = stage.edge.caller("");
@@ -46,7 +49,10 @@ async fn a_missing_wrong_or_revoked_key_is_a_401() {
         let headers: Vec<(&str, &str)> = case.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let reply = anyone.chat_with(&headers, ask(1)).await;
         refused(&reply, 401, "invalid_api_key");
-        assert!(!reply.text().contains(&actor.key[8..]), "no secret is echoed: {reply:?}");
+        assert!(
+            !reply.text().contains(&actor.key[8..]),
+            "no secret is echoed: {reply:?}"
+        );
     }
     actor.agent.account.revoke(&actor.key_id).await;
     refused(&actor.caller.chat(ask(1)).await, 401, "invalid_api_key");
@@ -65,7 +71,10 @@ async fn both_key_headers_are_taken() {
         &[("authorization", bearer.as_str())][..],
         &[("authorization", lower.as_str())],
         &[("x-api-key", actor.key.as_str())],
-        &[("authorization", bearer.as_str()), ("x-api-key", actor.key.as_str())],
+        &[
+            ("authorization", bearer.as_str()),
+            ("x-api-key", actor.key.as_str()),
+        ],
     ] {
         let reply = anyone.chat_with(headers, ask(100)).await;
         assert_eq!(reply.status, 200, "{headers:?}: {reply:?}");
@@ -85,16 +94,48 @@ fn bad_bodies() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         ("invalid_json", "", text("[]")),
         ("invalid_json", "", text("null")),
         ("invalid_json", "", text(&format!("{} x", with("n", "1")))),
-        ("invalid_json", "", text(&format!("{}{}", with("n", "1"), with("n", "1")))),
-        ("invalid_json", "", [b"{\"model\":\"n\xff\"".to_vec(), text("}")].concat()),
+        (
+            "invalid_json",
+            "",
+            text(&format!("{}{}", with("n", "1"), with("n", "1"))),
+        ),
+        (
+            "invalid_json",
+            "",
+            [b"{\"model\":\"n\xff\"".to_vec(), text("}")].concat(),
+        ),
         ("invalid_json", "", text(&deep)),
-        ("invalid_json", "model", text(r#"{"model":"nano","model":"plain","messages":[{}]}"#)),
-        ("missing_model", "model", text(r#"{"messages":[{"role":"user","content":"x"}]}"#)),
-        ("missing_model", "model", text(r#"{"model":"","messages":[{"role":"user","content":"x"}]}"#)),
-        ("missing_model", "model", text(r#"{"model":null,"messages":[{}]}"#)),
+        (
+            "invalid_json",
+            "model",
+            text(r#"{"model":"nano","model":"plain","messages":[{}]}"#),
+        ),
+        (
+            "missing_model",
+            "model",
+            text(r#"{"messages":[{"role":"user","content":"x"}]}"#),
+        ),
+        (
+            "missing_model",
+            "model",
+            text(r#"{"model":"","messages":[{"role":"user","content":"x"}]}"#),
+        ),
+        (
+            "missing_model",
+            "model",
+            text(r#"{"model":null,"messages":[{}]}"#),
+        ),
         ("missing_messages", "messages", text(r#"{"model":"nano"}"#)),
-        ("missing_messages", "messages", text(r#"{"model":"nano","messages":[]}"#)),
-        ("missing_messages", "messages", text(r#"{"model":"nano","messages":"x"}"#)),
+        (
+            "missing_messages",
+            "messages",
+            text(r#"{"model":"nano","messages":[]}"#),
+        ),
+        (
+            "missing_messages",
+            "messages",
+            text(r#"{"model":"nano","messages":"x"}"#),
+        ),
         ("stream_not_supported", "stream", text(&with("stream", "true"))),
     ];
     for (field, values) in [
@@ -103,7 +144,11 @@ fn bad_bodies() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         ("max_tokens", &["0", "-1", "10000001", "1.0", "\"9\""]),
         ("max_completion_tokens", &["0", "10000001", "{}"]),
     ] {
-        bodies.extend(values.iter().map(|value| ("invalid_json", field, text(&with(field, value)))));
+        bodies.extend(
+            values
+                .iter()
+                .map(|value| ("invalid_json", field, text(&with(field, value)))),
+        );
     }
     bodies
 }
@@ -113,7 +158,15 @@ async fn a_malformed_body_is_a_400_that_names_the_fault() {
     let stage = Stage::new().await;
     let actor = stage.actor("enterprise", open_cap()).await;
     for (code, param, body) in bad_bodies() {
-        let reply = actor.caller.send("POST", CHAT, &[("content-type", "application/json")], body.clone()).await;
+        let reply = actor
+            .caller
+            .send(
+                "POST",
+                CHAT,
+                &[("content-type", "application/json")],
+                body.clone(),
+            )
+            .await;
         refused(&reply, 400, code);
         let error = &reply.json()["error"];
         let body = String::from_utf8_lossy(&body);
@@ -121,7 +174,10 @@ async fn a_malformed_body_is_a_400_that_names_the_fault() {
             assert_eq!(error["param"], Value::Null, "{body}: {error}");
         } else {
             assert_eq!(error["param"], param, "{body}: {error}");
-            assert!(error["message"].as_str().is_some_and(|text| text.contains(param)), "{error}");
+            assert!(
+                error["message"].as_str().is_some_and(|text| text.contains(param)),
+                "{error}"
+            );
         }
     }
     let good = ask(1).to_string();
@@ -129,9 +185,16 @@ async fn a_malformed_body_is_a_400_that_names_the_fault() {
         &[("content-type", "text/plain")][..],
         &[("content-type", "")],
         &[("content-type", "application/json"), ("content-encoding", "gzip")],
-        &[("content-type", "application/json"), ("content-encoding", "identity")],
+        &[
+            ("content-type", "application/json"),
+            ("content-encoding", "identity"),
+        ],
     ] {
-        refused(&actor.caller.send("POST", CHAT, headers, good.clone()).await, 400, "invalid_json");
+        refused(
+            &actor.caller.send("POST", CHAT, headers, good.clone()).await,
+            400,
+            "invalid_json",
+        );
     }
     for allowed in ["null", "false"] {
         let mut body = ask(100);
@@ -143,7 +206,11 @@ async fn a_malformed_body_is_a_400_that_names_the_fault() {
     body["n"] = n.clone();
     body["max_completion_tokens"] = n;
     assert_eq!(actor.caller.chat(body).await.status, 200, "null means absent");
-    assert_eq!(actor.caller.send("POST", CHAT, &[], spaced).await.status, 200, "spaces around are fine");
+    assert_eq!(
+        actor.caller.send("POST", CHAT, &[], spaced).await.status,
+        200,
+        "spaces around are fine"
+    );
     assert_eq!(stage.upstream.arrived(), 4);
 }
 
@@ -152,8 +219,16 @@ async fn a_body_that_is_too_long_is_a_413() {
     let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__MAX_BODY_BYTES", "20000")).await;
     let actor = stage.actor("free", open_cap()).await;
     let padded = |length: usize| format!("{:length$}", ask(100).to_string());
-    assert_eq!(actor.caller.send("POST", CHAT, &[], padded(20_000)).await.status, 200, "the limit itself is fine");
-    refused(&actor.caller.send("POST", CHAT, &[], padded(20_001)).await, 413, "payload_too_large");
+    assert_eq!(
+        actor.caller.send("POST", CHAT, &[], padded(20_000)).await.status,
+        200,
+        "the limit itself is fine"
+    );
+    refused(
+        &actor.caller.send("POST", CHAT, &[], padded(20_001)).await,
+        413,
+        "payload_too_large",
+    );
 
     // Declared too long: answered before anything of it is read, and the connection ends there.
     let mut raw = RawClient::connect(stage.edge.addr()).await;
@@ -165,7 +240,11 @@ async fn a_body_that_is_too_long_is_a_413() {
     };
     raw.send(head(&actor.key, "Content-Length: 99999999999")).await;
     let reply = raw.reply(SOON).await.expect("an answer");
-    assert_eq!((reply.status, reply.header("connection")), (413, Some("close")), "{reply:?}");
+    assert_eq!(
+        (reply.status, reply.header("connection")),
+        (413, Some("close")),
+        "{reply:?}"
+    );
 
     // Not declared: as soon as it is. The request counts toward the rate (decision D30), so the eleventh is a 429.
     for count in 2..=11 {
@@ -176,7 +255,11 @@ async fn a_body_that_is_too_long_is_a_413() {
         raw.send(&chunk).await;
         raw.send(&chunk).await;
         let reply = raw.reply(SOON).await.expect("an answer");
-        assert_eq!(reply.status, if count <= 10 { 413 } else { 429 }, "request {count}: {reply:?}");
+        assert_eq!(
+            reply.status,
+            if count <= 10 { 413 } else { 429 },
+            "request {count}: {reply:?}"
+        );
     }
     assert_eq!(stage.upstream.arrived(), 1);
 }
@@ -202,7 +285,15 @@ async fn a_body_that_does_not_come_is_a_408() {
 async fn other_paths_are_404_and_other_methods_405() {
     let stage = Stage::new().await;
     let actor = stage.actor("enterprise", open_cap()).await;
-    for path in ["/", "/v1", "/v1/completions", "/v1/chat/completions/", "/v1//chat/completions", "/v2/models", "/V1/health"] {
+    for path in [
+        "/",
+        "/v1",
+        "/v1/completions",
+        "/v1/chat/completions/",
+        "/v1//chat/completions",
+        "/v2/models",
+        "/V1/health",
+    ] {
         refused(&actor.caller.get(path).await, 404, "not_found");
     }
     for (path, methods, allow) in [
@@ -234,7 +325,11 @@ async fn the_rate_is_a_fixed_minute_in_which_everything_counts() {
         assert_eq!(actor.caller.get("/v1/models").await.status, 200);
     }
     // What is no request with a known key does not.
-    refused(&stage.edge.caller("vk_live_x").chat(ask(1)).await, 401, "invalid_api_key");
+    refused(
+        &stage.edge.caller("vk_live_x").chat(ask(1)).await,
+        401,
+        "invalid_api_key",
+    );
     assert_eq!(actor.caller.get("/v1/health").await.status, 200);
     denied(&actor.caller.chat(ask(1)).await, "frozen");
     actor.agent.frozen(false).await;
@@ -244,12 +339,23 @@ async fn the_rate_is_a_fixed_minute_in_which_everything_counts() {
 
     let rate = actor.agent.account.keys.rate(&actor.key_id);
     let left = || stage.redis.command::<i64>(&["PTTL", &rate]);
-    assert!((1..=60_000).contains(&left()), "the window ends within a minute of the first request");
+    assert!(
+        (1..=60_000).contains(&left()),
+        "the window ends within a minute of the first request"
+    );
     let _: u64 = stage.redis.command(&["PEXPIRE", &rate, "1500"]);
     denied(&actor.caller.chat(ask(1)).await, "rate_limited");
     assert!(left() <= 1500, "a denied request does not prolong the window");
     tokio::time::sleep(Duration::from_millis(1600)).await;
-    assert_eq!(actor.caller.chat(ask(100)).await.status, 200, "the next window is open");
+    assert_eq!(
+        actor.caller.chat(ask(100)).await.status,
+        200,
+        "the next window is open"
+    );
     let other = stage.actor("free", open_cap()).await;
-    assert_eq!(other.caller.chat(ask(100)).await.status, 200, "the rate is the key's own");
+    assert_eq!(
+        other.caller.chat(ask(100)).await.status,
+        200,
+        "the rate is the key's own"
+    );
 }

@@ -21,23 +21,37 @@ struct Monitor {
 /// Looks at the store's health and at the imported prices: they go by the clock, not by calls.
 fn is_background(command: &str) -> bool {
     let lower = command.to_ascii_lowercase();
-    ["\"info\"", "\"hgetall\" \"tollgate/store\"", "\"get\" \"tollgate/prices\"", "\"ping\"", "\"client\"", "\"hello\""]
-        .iter()
-        .any(|name| lower.starts_with(name))
+    [
+        "\"info\"",
+        "\"hgetall\" \"tollgate/store\"",
+        "\"get\" \"tollgate/prices\"",
+        "\"ping\"",
+        "\"client\"",
+        "\"hello\"",
+    ]
+    .iter()
+    .any(|name| lower.starts_with(name))
 }
 
 impl Monitor {
     async fn start(redis: &Redis) -> Self {
-        let mut stream = TcpStream::connect(("127.0.0.1", redis.port())).await.expect("a connection");
+        let mut stream = TcpStream::connect(("127.0.0.1", redis.port()))
+            .await
+            .expect("a connection");
         stream.write_all(b"MONITOR\r\n").await.expect("MONITOR");
         let mut lines = BufReader::new(stream).lines();
         lines.next_line().await.expect("+OK");
-        let (scripts, others) = (Arc::new(AtomicU64::new(0)), Arc::new(std::sync::Mutex::new(Vec::new())));
+        let (scripts, others) = (
+            Arc::new(AtomicU64::new(0)),
+            Arc::new(std::sync::Mutex::new(Vec::new())),
+        );
         let (count, list) = (scripts.clone(), others.clone());
         let task = tokio::spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
                 // +1763676000.123456 [0 127.0.0.1:4242] "EVALSHA" … ; what a script does itself is marked `[0 lua]`.
-                let Some((head, command)) = line.split_once("] ") else { continue };
+                let Some((head, command)) = line.split_once("] ") else {
+                    continue;
+                };
                 if head.ends_with(" lua") || is_background(command) {
                     continue;
                 }
@@ -48,7 +62,11 @@ impl Monitor {
                 }
             }
         });
-        Self { scripts, others, task }
+        Self {
+            scripts,
+            others,
+            task,
+        }
     }
 
     /// Waits until everything sent so far was seen; scripts, and all other commands but the mark itself.
@@ -62,7 +80,10 @@ impl Monitor {
             seen.then(|| std::mem::take(&mut *others))
         })
         .await;
-        let others = others.into_iter().filter(|command| !command.contains(&mark)).collect();
+        let others = others
+            .into_iter()
+            .filter(|command| !command.contains(&mark))
+            .collect();
         (self.scripts.swap(0, Ordering::SeqCst), others)
     }
 }
@@ -74,11 +95,20 @@ impl Drop for Monitor {
 }
 
 /// Makes `count` calls of each actor, spread over both callers, and says what the store was asked meanwhile.
-async fn measure(stage: &Stage, monitor: &Monitor, actors: &[Actor], count: usize, status: u16) -> (u64, Vec<String>) {
+async fn measure(
+    stage: &Stage,
+    monitor: &Monitor,
+    actors: &[Actor],
+    count: usize,
+    status: u16,
+) -> (u64, Vec<String>) {
     monitor.take(&stage.redis).await;
     for _ in 0..count {
         for actor in actors {
-            let reply = actor.caller.chat_with(&[("x-service-run-id", "r")], ask(100)).await;
+            let reply = actor
+                .caller
+                .chat_with(&[("x-service-run-id", "r")], ask(100))
+                .await;
             assert_eq!(reply.status, status, "{reply:?}");
         }
     }
@@ -112,13 +142,21 @@ async fn two_scripts_for_an_approved_call_and_one_for_a_denied_one() {
             assert_eq!(stage.edge.caller(key).chat(ask(1)).await.status, 401);
         }
     }
-    assert_eq!(monitor.take(&stage.redis).await, (0, vec![]), "a flood of invented keys does not reach the store");
+    assert_eq!(
+        monitor.take(&stage.redis).await,
+        (0, vec![]),
+        "a flood of invented keys does not reach the store"
+    );
     approved[0].agent.account.revoke(&approved[0].key_id).await;
     monitor.take(&stage.redis).await;
     for _ in 0..10 {
         assert_eq!(approved[0].caller.chat(ask(1)).await.status, 401);
     }
-    assert_eq!(monitor.take(&stage.redis).await, (10, vec![]), "a revoked key costs one script");
+    assert_eq!(
+        monitor.take(&stage.redis).await,
+        (10, vec![]),
+        "a revoked key costs one script"
+    );
 }
 
 #[tokio::test]
@@ -134,7 +172,10 @@ async fn the_number_of_accounts_changes_nothing() {
     let monitor = Monitor::start(&stage.redis).await;
     measure(&stage, &monitor, &actors, 1, 200).await;
     let calls = (3 * ACCOUNTS) as u64;
-    assert_eq!(measure(&stage, &monitor, &actors, 3, 200).await, (2 * calls, vec![]));
+    assert_eq!(
+        measure(&stage, &monitor, &actors, 3, 200).await,
+        (2 * calls, vec![])
+    );
     for actor in &actors {
         actor.agent.cap(cap(Some(0), None, None)).await;
     }

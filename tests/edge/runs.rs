@@ -12,23 +12,38 @@ async fn calls_of_one_run_share_its_limit_and_others_do_not() {
     let stage = Stage::new().await;
     stage.estimates_stay();
     let account = stage.seed.account("enterprise").await;
-    let one = stage.equip(account.agent("one"), cap(Some(100), None, None)).await;
-    let two = stage.equip(account.agent("two"), cap(Some(100), None, None)).await;
+    let one = stage
+        .equip(account.agent("one"), cap(Some(100), None, None))
+        .await;
+    let two = stage
+        .equip(account.agent("two"), cap(Some(100), None, None))
+        .await;
     let call = async |actor: &super::stage::Actor, run: &str, nanos: u64| {
         actor.caller.chat_with(&[(RUN, run)], ask(nanos)).await
     };
     assert_eq!(call(&one, "a", 100).await.status, 200);
     denied(&call(&one, "a", 1).await, "per_run_limit");
-    assert_eq!(call(&one, "b", 100).await.status, 200, "another run has a limit of its own");
+    assert_eq!(
+        call(&one, "b", 100).await.status,
+        200,
+        "another run has a limit of its own"
+    );
     assert_eq!(call(&one, "A", 100).await.status, 200, "case counts");
-    assert_eq!(call(&two, "a", 100).await.status, 200, "another agent's run of the same name too");
+    assert_eq!(
+        call(&two, "a", 100).await.status,
+        200,
+        "another agent's run of the same name too"
+    );
     let key = one.agent.virtual_key().await;
     let reply = stage.edge.caller(&key).chat_with(&[(RUN, "a")], ask(1)).await;
     denied(&reply, "per_run_limit");
 
     // A restarted agent, on whichever edge, has spent what it has spent.
     let other = stage.another_edge();
-    denied(&other.caller(&one.key).chat_with(&[(RUN, "a")], ask(1)).await, "per_run_limit");
+    denied(
+        &other.caller(&one.key).chat_with(&[(RUN, "a")], ask(1)).await,
+        "per_run_limit",
+    );
     assert_eq!(one.agent.run_spent("a").await, Some(100));
     assert_eq!(one.agent.counters().await.day_nanos, 300);
 }
@@ -59,16 +74,35 @@ async fn a_run_id_has_1_to_200_plain_characters() {
     }
     let too_long = "Z".repeat(201);
     for bad in ["", " ", "a b", "a/b", "a,b", "{x}", "ü", "a\tb", "a@b", &too_long] {
-        refused(&actor.caller.chat_with(&[(RUN, bad)], ask(100)).await, 400, "invalid_run_id");
+        refused(
+            &actor.caller.chat_with(&[(RUN, bad)], ask(100)).await,
+            400,
+            "invalid_run_id",
+        );
     }
     let twice = [(RUN, "a"), (RUN, "b")];
-    refused(&actor.caller.chat_with(&twice, ask(100)).await, 400, "invalid_run_id");
+    refused(
+        &actor.caller.chat_with(&twice, ask(100)).await,
+        400,
+        "invalid_run_id",
+    );
     let arrived = stage.upstream.arrived();
     assert_eq!(arrived, 5, "a malformed run id is never forwarded");
     // What is wrong with the body comes first, what is wrong with the agent later.
-    refused(&actor.caller.chat_with(&[(RUN, "a b")], serde_json::json!({})).await, 400, "missing_model");
+    refused(
+        &actor
+            .caller
+            .chat_with(&[(RUN, "a b")], serde_json::json!({}))
+            .await,
+        400,
+        "missing_model",
+    );
     actor.agent.frozen(true).await;
-    refused(&actor.caller.chat_with(&[(RUN, "a b")], ask(1)).await, 400, "invalid_run_id");
+    refused(
+        &actor.caller.chat_with(&[(RUN, "a b")], ask(1)).await,
+        400,
+        "invalid_run_id",
+    );
 }
 
 /// Run records are kept 35 days after their last call, and count approved calls only.
@@ -85,7 +119,10 @@ async fn a_run_is_kept_35_days_after_its_last_call() {
     assert!((DAYS_35_MS - 60_000..=DAYS_35_MS).contains(&left), "{left}");
     let calls = || stage.redis.command::<u64>(&["HGET", &record, "calls"]);
     assert_eq!(calls(), 2);
-    denied(&actor.caller.chat_with(&[(RUN, "r")], ask(101)).await, "per_run_limit");
+    denied(
+        &actor.caller.chat_with(&[(RUN, "r")], ask(101)).await,
+        "per_run_limit",
+    );
     assert_eq!(calls(), 2, "a denied call is none");
     assert_eq!(actor.agent.run_spent("r").await, Some(24));
 }

@@ -23,9 +23,14 @@ pub const DENIALS: [(&str, u16, &str, bool); 11] = [
 pub fn every_answer(reply: &Reply) {
     let id = reply.header("x-request-id").expect("X-Request-Id");
     assert!(!id.is_empty(), "{reply:?}");
-    let overhead = reply.header("x-service-overhead-ms").expect("X-Service-Overhead-Ms");
+    let overhead = reply
+        .header("x-service-overhead-ms")
+        .expect("X-Service-Overhead-Ms");
     let (whole, fraction) = overhead.split_once('.').unwrap_or((overhead, "0"));
-    assert!(whole.parse::<u64>().is_ok() && fraction.parse::<u64>().is_ok(), "{overhead}");
+    assert!(
+        whole.parse::<u64>().is_ok() && fraction.parse::<u64>().is_ok(),
+        "{overhead}"
+    );
     assert!(!reply.headers.contains_key("set-cookie"), "{reply:?}");
 }
 
@@ -66,11 +71,19 @@ pub fn denied(reply: &Reply, reason: &str) {
 /// Checks that `reply` is a refusal in OpenAI's error shape.
 #[track_caller]
 pub fn refused(reply: &Reply, status: u16, code: &str) {
-    assert_eq!((reply.status, reply.error_code().as_str()), (status, code), "{reply:?}");
+    assert_eq!(
+        (reply.status, reply.error_code().as_str()),
+        (status, code),
+        "{reply:?}"
+    );
     every_answer(reply);
     assert_eq!(reply.header("content-type"), Some("application/json"));
     let body = reply.json();
-    let kind = if status >= 500 { "upstream_error" } else { "invalid_request_error" };
+    let kind = if status >= 500 {
+        "upstream_error"
+    } else {
+        "invalid_request_error"
+    };
     let error = &body["error"];
     let expected = json!({ "error": {
         "message": text(error, "message"), "type": kind, "param": error["param"], "code": code,
@@ -79,7 +92,12 @@ pub fn refused(reply: &Reply, status: u16, code: &str) {
     assert!(error["param"].is_null() || error["param"].is_string(), "{body}");
     if status < 500 {
         // Nothing was decided, so nothing is said about a decision.
-        for absent in ["x-service-decision", "x-service-allow-id", "x-service-estimated-usd", "x-should-retry"] {
+        for absent in [
+            "x-service-decision",
+            "x-service-allow-id",
+            "x-service-estimated-usd",
+            "x-should-retry",
+        ] {
             assert_eq!(reply.header(absent), None, "{reply:?}");
         }
     }

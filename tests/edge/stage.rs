@@ -158,14 +158,22 @@ pub fn ask(estimate_nanos: u64) -> Value {
 pub fn nanos_of(text: &str) -> u64 {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    assert!(!whole.is_empty() && digits(whole) && digits(fraction) && fraction.len() <= 9, "{text}");
+    assert!(
+        !whole.is_empty() && digits(whole) && digits(fraction) && fraction.len() <= 9,
+        "{text}"
+    );
     assert!(whole == "0" || !whole.starts_with('0'), "{text}");
-    format!("{whole}{fraction:0<9}").parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    format!("{whole}{fraction:0<9}")
+        .parse()
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 /// Estimate and actual cost in the headers of an approved answer.
 #[track_caller]
 pub fn amounts(reply: &Reply) -> (u64, Option<u64>) {
     let estimate = reply.header("x-service-estimated-usd").expect("an estimate");
-    (nanos_of(estimate), reply.header("x-service-actual-usd").map(nanos_of))
+    (
+        nanos_of(estimate),
+        reply.header("x-service-actual-usd").map(nanos_of),
+    )
 }

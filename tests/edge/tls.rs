@@ -6,6 +6,7 @@ use harness::{Reply, free_port, http_client};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
@@ -34,7 +35,10 @@ impl Certificate {
     }
 
     /// A client that trusts this certificate and nothing else.
-    fn client(&self, change: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder) -> reqwest::Client {
+    fn client(
+        &self,
+        change: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
+    ) -> reqwest::Client {
         drop(http_client()); // installs the cryptography provider
         let trusted = reqwest::Certificate::from_pem(self.pem.as_bytes()).expect("a certificate");
         let builder = reqwest::Client::builder().no_proxy().tls_certs_only([trusted]);
@@ -50,15 +54,30 @@ async fn post(client: &reqwest::Client, url: &str, key: &str, body: String) -> (
         .header("content-type", "application/json")
         .body(body);
     let response = request.send().await.expect("an answer");
-    let (version, status, headers) = (response.version(), response.status().as_u16(), response.headers().clone());
+    let (version, status, headers) = (
+        response.version(),
+        response.status().as_u16(),
+        response.headers().clone(),
+    );
     let body = response.bytes().await.expect("a body");
-    (version, Reply { status, headers, body })
+    (
+        version,
+        Reply {
+            status,
+            headers,
+            body,
+        },
+    )
 }
 
 #[tokio::test]
 async fn callers_may_speak_http_2_without_tls() {
     let stage = Stage::new().await;
-    let client = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().expect("a client");
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .http2_prior_knowledge()
+        .build()
+        .expect("a client");
     let actor = stage.actor("enterprise", open_cap()).await;
     let (version, reply) = post(&client, &stage.edge.url(), &actor.key, ask(100).to_string()).await;
     assert_eq!((version, reply.status), (http::Version::HTTP_2, 200), "{reply:?}");
@@ -102,14 +121,19 @@ async fn callers_may_speak_tls_with_either_version() {
     let certificate = Certificate::of(&["localhost", "127.0.0.1"]);
     let (cert, key) = (certificate.file("cert.pem"), certificate.file("key.pem"));
     let stage = Stage::with(|options| {
-        options.env("TOLLGATE_PROXY__TLS_CERT", cert).env("TOLLGATE_PROXY__TLS_KEY", key)
+        options
+            .env("TOLLGATE_PROXY__TLS_CERT", cert)
+            .env("TOLLGATE_PROXY__TLS_KEY", key)
     })
     .await;
     let actor = stage.actor("enterprise", open_cap()).await;
     let url = format!("https://{}", stage.edge.addr());
     for (client, version) in [
         (certificate.client(|builder| builder), http::Version::HTTP_2),
-        (certificate.client(reqwest::ClientBuilder::http1_only), http::Version::HTTP_11),
+        (
+            certificate.client(reqwest::ClientBuilder::http1_only),
+            http::Version::HTTP_11,
+        ),
     ] {
         for _ in 0..3 {
             let (spoken, reply) = post(&client, &url, &actor.key, ask(100).to_string()).await;
@@ -120,7 +144,10 @@ async fn callers_may_speak_tls_with_either_version() {
     // Without TLS there is no answer there.
     assert!(actor.caller.try_send("GET", "/v1/health", &[], "").await.is_err());
     let stranger = Certificate::of(&["127.0.0.1"]).client(|builder| builder);
-    assert!(stranger.get(format!("{url}/v1/health")).send().await.is_err(), "the certificate is the edge's own");
+    assert!(
+        stranger.get(format!("{url}/v1/health")).send().await.is_err(),
+        "the certificate is the edge's own"
+    );
 }
 
 /// Takes TLS off in front of a plain server.
@@ -140,14 +167,20 @@ impl Terminator {
             .with_single_cert(vec![certificate.made.cert.der().clone()], key.expect("a key"))
             .expect("a certificate");
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind(("127.0.0.1", free_port())).await.expect("a port");
+        let listener = TcpListener::bind(("127.0.0.1", free_port()))
+            .await
+            .expect("a port");
         let addr = listener.local_addr().expect("an address");
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let acceptor = acceptor.clone();
                 tokio::spawn(async move {
-                    let Ok(mut outer) = acceptor.accept(stream).await else { return };
-                    let Ok(mut inner) = TcpStream::connect(behind).await else { return };
+                    let Ok(mut outer) = acceptor.accept(stream).await else {
+                        return;
+                    };
+                    let Ok(mut inner) = TcpStream::connect(behind).await else {
+                        return;
+                    };
                     let _ = tokio::io::copy_bidirectional(&mut outer, &mut inner).await;
                 });
             }
@@ -188,20 +221,52 @@ async fn the_provider_is_called_over_tls_and_must_prove_its_name() {
     let (reply, charged) = through(url(&front), Some(good.file("cert.pem"))).await;
     assert_eq!((reply.status, charged), (200, 12), "{reply:?}");
     assert_eq!(amounts(&reply), (100, Some(12)));
-    assert_eq!(provider.requests()[0].header("host"), Some(front.addr.to_string().as_str()));
+    assert_eq!(
+        provider.requests()[0].header("host"),
+        Some(front.addr.to_string().as_str())
+    );
 
+    // Answers in plain text at once, whatever it is told.
+    let listener = TcpListener::bind(("127.0.0.1", free_port()))
+        .await
+        .expect("a port");
+    let plain = listener.local_addr().expect("an address");
+    let plain_server = tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream
+                .write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+                .await;
+        }
+    });
     let other = Certificate::of(&["127.0.0.1"]);
     let wrong_name = Certificate::of(&["api.example.test"]);
     let impostor = Terminator::start(&wrong_name, provider.addr()).await;
     for (what, base_url, ca_file) in [
         ("unknown to the system", url(&front), None),
         ("of another authority", url(&front), Some(other.file("cert.pem"))),
-        ("for another name", url(&impostor), Some(wrong_name.file("cert.pem"))),
-        ("no TLS at all", format!("https://{}/v1", provider.addr()), Some(good.file("cert.pem"))),
+        (
+            "for another name",
+            url(&impostor),
+            Some(wrong_name.file("cert.pem")),
+        ),
+        (
+            "no TLS at all",
+            format!("https://{plain}/v1"),
+            Some(good.file("cert.pem")),
+        ),
     ] {
         let (reply, charged) = through(base_url, ca_file).await;
         refused(&reply, 502, "upstream_unreachable");
-        assert_eq!((charged, reply.header("x-should-retry")), (100, Some("false")), "{what}");
+        assert_eq!(
+            (charged, reply.header("x-should-retry")),
+            (100, Some("false")),
+            "{what}"
+        );
     }
-    assert_eq!(provider.arrived(), 1, "nothing was said to a server that did not prove its name");
+    plain_server.abort();
+    assert_eq!(
+        provider.arrived(),
+        1,
+        "nothing was said to a server that did not prove its name"
+    );
 }

@@ -18,8 +18,7 @@ async fn answered_without_a_store(stage: &Stage, count: usize) -> Vec<Reply> {
     let calls = futures::future::join_all((0..count).map(|_| stage.call()));
     let cut = async {
         stage.upstream.wait_for(arrived + count, SOON).await;
-        stage.wire().refuse(true);
-        stage.wire().cut();
+        stage.lose_store();
         for _ in 0..count {
             gate.notify_one();
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -55,8 +55,7 @@ async fn a_question_that_never_arrived_costs_nothing() {
     stage.wire().cut();
     stage.wire().heal();
     stage.settled_at(ACTUAL).await;
-    stage.wire().refuse(true);
-    stage.wire().cut();
+    stage.lose_store();
     stage.unavailable_call().await;
     stage.wire().heal();
     stage.settled_at(ACTUAL).await;

@@ -12,11 +12,16 @@
 #![cfg(test)]
 
 mod bodies;
+mod hang_ups;
 mod http;
 mod keys;
 mod late;
 mod lost_replies;
+mod process;
 mod provider;
+mod provider_errors;
+mod provider_reuse;
+mod secrets;
 mod sizes;
 mod stage;
 mod store_down;

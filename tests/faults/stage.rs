@@ -100,6 +100,12 @@ impl Setup {
         self
     }
 
+    /// Lets the edge log everything that it can, its libraries included.
+    pub fn log_everything(mut self) -> Self {
+        self.env.push(("RUST_LOG".to_owned(), "trace".to_owned()));
+        self
+    }
+
     /// Starts everything; the agent is on the largest plan, with Cap on and no limit.
     pub async fn start(self) -> Stage {
         let redis = self.redis.unwrap_or_else(Redis::start);
@@ -137,6 +143,13 @@ impl Stage {
     /// The wire between edge and store.
     pub fn wire(&self) -> &Wire {
         self.wire.as_ref().expect("a wired stage")
+    }
+
+    /// Takes the store away at this moment: what is sent from now on does not arrive. [`Wire::heal`] brings it back.
+    pub fn lose_store(&self) {
+        self.wire().swallow_requests(true);
+        self.wire().refuse(true);
+        self.wire().cut();
     }
 
     /// One call.

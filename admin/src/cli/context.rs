@@ -37,8 +37,7 @@ impl Context {
 
 /// Opens the store, whatever it holds.
 pub(super) fn open_store(settings: &Settings) -> Result<Store, Failure> {
-    use secrecy::ExposeSecret;
-    let store = Store::open(settings.store.url.expose_secret(), settings.store_timeout());
+    let store = Store::of(&settings.store);
     store.map_err(|error| Failure::usage(error.to_string()))
 }
 

@@ -38,8 +38,7 @@ impl App {
     /// # Errors
     /// [`ServeError`] names the key or file.
     pub fn new(settings: &Settings) -> Result<Self, ServeError> {
-        use secrecy::ExposeSecret;
-        let store = Store::open(settings.store.url.expose_secret(), settings.store_timeout())?;
+        let store = Store::of(&settings.store)?;
         Ok(Self {
             store,
             sealer: settings.sealer()?,

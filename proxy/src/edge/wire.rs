@@ -13,6 +13,8 @@ use tokio::time::timeout;
 
 /// How long an unused connection of a caller is kept.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(60);
+/// How much of an answer a caller has to take within `proxy.client_timeout_ms`: one who reads nothing is let go.
+const WRITTEN_AT_ONCE: usize = 256 << 10;
 /// How much of a refused body is read and thrown away, so that the caller can finish sending and read the answer.
 const LINGER_BYTES: usize = 64 << 20;
 /// How long that may take.
@@ -48,7 +50,12 @@ fn with_length(mut reply: Reply) -> Reply {
 }
 
 /// Writes the answer. The connection is kept when the request was read to its end and the server stays up.
-pub async fn write(mut session: ServerSession, reply: Reply, stopping: bool) -> Option<ReusedHttpStream> {
+pub async fn write(
+    mut session: ServerSession,
+    reply: Reply,
+    stopping: bool,
+    client_timeout: Duration,
+) -> Option<ReusedHttpStream> {
     let unread = !session.is_body_done();
     // After a body that broke off nobody can say where the next request starts.
     let broken_off = reply.status() == RefusalKind::RequestTimeout.status();
@@ -59,14 +66,24 @@ pub async fn write(mut session: ServerSession, reply: Reply, stopping: bool) -> 
         .map(|_| KEEP_ALIVE.as_secs());
     session.set_keepalive(keep);
     let reply = with_length(reply);
-    let Reply { head, body } = reply;
-    session.write_response_header(head).await.ok()?;
-    session.write_response_body(body, true).await.ok()?;
+    let Reply { head, mut body } = reply;
+    timeout(client_timeout, session.write_response_header(head))
+        .await
+        .ok()?
+        .ok()?;
+    loop {
+        let piece = body.split_to(body.len().min(WRITTEN_AT_ONCE));
+        let written = session.write_response_body(piece, body.is_empty());
+        timeout(client_timeout, written).await.ok()?.ok()?;
+        if body.is_empty() {
+            break;
+        }
+    }
     if unread {
         drop(timeout(LINGER, linger(&mut session)).await);
     }
     let settings = HttpPersistentSettings::for_session(&session);
-    let stream = session.finish().await.ok()??;
+    let stream = timeout(client_timeout, session.finish()).await.ok()?.ok()??;
     Some(ReusedHttpStream::from_reusable_stream(stream, settings))
 }
 

@@ -3,7 +3,7 @@
 
 use super::encoding;
 use bytes::Bytes;
-use http::HeaderValue;
+use http::{HeaderName, HeaderValue};
 use memchr::memmem;
 use pingora_http::ResponseHeader;
 
@@ -32,14 +32,23 @@ pub fn body(body: &Bytes, encoding: Option<&[u8]>) -> Redacted {
     }
 }
 
-/// Searches header values.
+/// Searches header values. The other values of a header that stands there several times stay as they are.
 pub fn headers(head: &mut ResponseHeader) {
-    let found = head.headers.iter().filter_map(|(name, value)| {
-        let changed = without_fragments(value.as_bytes())?;
-        Some((name.clone(), HeaderValue::from_bytes(&changed).ok()?))
-    });
-    for (name, value) in found.collect::<Vec<_>>() {
-        drop(head.insert_header(name, value));
+    let names: Vec<HeaderName> = head.headers.keys().cloned().collect();
+    for name in names {
+        let values = head.headers.get_all(&name).iter();
+        let changed: Vec<Option<Vec<u8>>> = values.map(|value| without_fragments(value.as_bytes())).collect();
+        if changed.iter().all(Option::is_none) {
+            continue;
+        }
+        let values: Vec<HeaderValue> = head.headers.get_all(&name).iter().cloned().collect();
+        head.remove_header(&name);
+        for (value, changed) in values.into_iter().zip(changed) {
+            let value = changed.map_or(Ok(value), |changed| HeaderValue::from_bytes(&changed));
+            if let Ok(value) = value {
+                drop(head.append_header(name.clone(), value));
+            }
+        }
     }
 }
 
@@ -133,7 +142,11 @@ mod tests {
         let mut head = ResponseHeader::build(401, None).unwrap();
         head.insert_header("x-debug", "key sk-abc").unwrap();
         head.insert_header("x-other", "fine").unwrap();
+        head.append_header("x-twice", "kept").unwrap();
+        head.append_header("x-twice", "sk-abc").unwrap();
         headers(&mut head);
+        let twice: Vec<_> = head.headers.get_all("x-twice").iter().collect();
+        assert_eq!(twice, ["kept", "[redacted]"]);
         assert_eq!(head.headers["x-debug"], "key [redacted]");
         assert_eq!(head.headers["x-other"], "fine");
     }

@@ -3,14 +3,18 @@
 
 use super::error::StoreError;
 use super::script::Script;
+use crate::settings::StoreSettings;
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
-use redis::{Cmd, FromRedisValue, Pipeline, RedisFuture, Value};
+use redis::{Cmd, FromRedisValue, Pipeline, RedisFuture, TlsCertificates, Value};
+use secrecy::ExposeSecret;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
+/// What the address of a cluster starts with.
+const CLUSTER: &str = "redis-cluster://";
 /// Longest wait for a new connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(250);
 /// Attempts to connect within one command, beyond the first.
@@ -48,21 +52,40 @@ impl Store {
     /// # Errors
     /// [`StoreError::BadUrl`] when the address is none.
     pub fn open(url: &str, timeout: Duration) -> Result<Self, StoreError> {
-        let link = match url.strip_prefix("redis-cluster://") {
+        let link = match url.strip_prefix(CLUSTER) {
             Some(nodes) => cluster(nodes, timeout)?,
-            None => single(url, timeout)?,
+            None => single(client(url, None)?, timeout)?,
         };
         Ok(Self { link, timeout })
     }
 
-    /// Checks an address without connecting, and without a runtime.
+    /// Like [`Store::open`], as configured.
     ///
     /// # Errors
-    /// [`StoreError::BadUrl`] when it is none.
-    pub fn check_url(url: &str) -> Result<(), StoreError> {
-        match url.strip_prefix("redis-cluster://") {
+    /// [`StoreError::BadUrl`] when the address is none, or the file of certificates cannot be read.
+    pub fn of(settings: &StoreSettings) -> Result<Self, StoreError> {
+        let (url, timeout) = (
+            settings.url.expose_secret(),
+            Duration::from_millis(settings.timeout_ms),
+        );
+        match roots(settings)? {
+            Some(roots) if !url.starts_with(CLUSTER) => {
+                let link = single(client(url, Some(roots))?, timeout)?;
+                Ok(Self { link, timeout })
+            }
+            _ => Self::open(url, timeout),
+        }
+    }
+
+    /// Checks what [`Store::of`] would, without a runtime.
+    ///
+    /// # Errors
+    /// As [`Store::of`].
+    pub fn check(settings: &StoreSettings) -> Result<(), StoreError> {
+        let url = settings.url.expose_secret();
+        match url.strip_prefix(CLUSTER) {
             Some(nodes) => cluster(nodes, CONNECT_TIMEOUT).map(drop),
-            None => redis::Client::open(url).map(drop).map_err(|error| StoreError::BadUrl(error.to_string())),
+            None => client(url, roots(settings)?).map(drop),
         }
     }
 
@@ -178,8 +201,35 @@ async fn within<T>(
     }
 }
 
-fn single(url: &str, timeout: Duration) -> Result<Link, StoreError> {
-    let client = redis::Client::open(url).map_err(|error| StoreError::BadUrl(error.to_string()))?;
+/// The certificates to trust instead of the usual ones.
+fn roots(settings: &StoreSettings) -> Result<Option<Vec<u8>>, StoreError> {
+    let file = &settings.ca_file;
+    if file.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let roots = std::fs::read(file);
+    roots
+        .map(Some)
+        .map_err(|error| StoreError::BadUrl(format!("store.ca_file {}: {error}", file.display())))
+}
+
+fn client(url: &str, root_cert: Option<Vec<u8>>) -> Result<redis::Client, StoreError> {
+    // Whoever opens a store over TLS needs a provider of cryptography; the first one installed stays.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let client = match root_cert {
+        None => redis::Client::open(url),
+        Some(_) => redis::Client::build_with_tls(
+            url,
+            TlsCertificates {
+                client_tls: None,
+                root_cert,
+            },
+        ),
+    };
+    client.map_err(|error| StoreError::BadUrl(format!("store.url: {error}")))
+}
+
+fn single(client: redis::Client, timeout: Duration) -> Result<Link, StoreError> {
     let config = ConnectionManagerConfig::new()
         .set_connection_timeout(Some(CONNECT_TIMEOUT.min(timeout)))
         .set_response_timeout(Some(timeout))
@@ -189,7 +239,7 @@ fn single(url: &str, timeout: Duration) -> Result<Link, StoreError> {
     let manager = ConnectionManager::new_lazy_with_config(client, config);
     manager
         .map(Link::Single)
-        .map_err(|error| StoreError::BadUrl(error.to_string()))
+        .map_err(|error| StoreError::BadUrl(format!("store.url: {error}")))
 }
 
 /// `redis-cluster://[user:password@]host:port,host:port`
@@ -204,7 +254,7 @@ fn cluster(nodes: &str, timeout: Duration) -> Result<Link, StoreError> {
         .response_timeout(timeout)
         .retries(CLUSTER_RETRIES)
         .build()
-        .map_err(|error| StoreError::BadUrl(error.to_string()))?;
+        .map_err(|error| StoreError::BadUrl(format!("store.url: {error}")))?;
     Ok(Link::Cluster(Arc::new(client), Arc::new(OnceCell::new())))
 }
 

@@ -19,7 +19,7 @@ pub enum StoreError {
     #[error("the store's answer makes no sense: {0}")]
     Nonsense(String),
     /// The address or its options are wrong.
-    #[error("store.url: {0}")]
+    #[error("{0}")]
     BadUrl(String),
 }
 

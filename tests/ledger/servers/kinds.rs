@@ -3,6 +3,7 @@
 use super::Payer;
 use crate::world::usd;
 use harness::{REPOSITORY, Redis, RedisCluster, Seed};
+use shared::settings::StoreSettings;
 use shared::store::script::hold::Hold;
 use shared::store::script::reap::{Reaped, reap, sweep};
 use shared::store::script::settle::{Settle, Settled};
@@ -13,6 +14,7 @@ use shared::store::script::{
 };
 use shared::store::{Store, sanity};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 /// Longest wait for the store.
@@ -66,6 +68,53 @@ async fn on_tcp_and_on_a_unix_socket() {
         sanity::check(&store).await.unwrap();
         assert!(!store.is_cluster());
     }
+}
+
+/// The settings of a store at `url` that trusts the certificates in `ca_file`.
+fn settings(url: String, ca_file: &Path) -> StoreSettings {
+    StoreSettings {
+        url: url.into(),
+        ca_file: ca_file.to_owned(),
+        timeout_ms: 5_000,
+    }
+}
+
+#[tokio::test]
+async fn over_tls_with_a_certificate_that_is_trusted() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let (cert, key) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let port = harness::free_port().to_string();
+    let (cert_text, key_text) = (cert.display().to_string(), key.display().to_string());
+    let redis = Redis::start_with(&[
+        "--tls-port",
+        &port,
+        "--tls-cert-file",
+        &cert_text,
+        "--tls-key-file",
+        &key_text,
+        "--tls-ca-cert-file",
+        &cert_text,
+        "--tls-auth-clients",
+        "no",
+    ]);
+    let plain = redis.store();
+    let payer = Payer::new(&Seed::new(&plain).await).await;
+    let url = format!("rediss://localhost:{port}");
+    whole_life(&Store::of(&settings(url.clone(), &cert)).unwrap(), &payer).await;
+
+    let stranger = Store::of(&settings(url.clone(), Path::new(""))).unwrap();
+    assert!(
+        sanity::record(&stranger).await.is_err(),
+        "a certificate that nobody vouches for"
+    );
+    let error = Store::check(&settings(url, Path::new("/nonexistent/ca.pem"))).unwrap_err();
+    assert!(
+        error.to_string().contains("store.ca_file /nonexistent/ca.pem"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

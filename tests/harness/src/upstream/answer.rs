@@ -20,6 +20,8 @@ pub struct Answer {
     trickle: Option<(usize, Duration)>,
     twice: bool,
     close: bool,
+    after: Vec<Step>,
+    keeps: Option<bool>,
     raw: Option<Vec<u8>>,
 }
 
@@ -63,6 +65,8 @@ impl Answer {
             trickle: None,
             twice: false,
             close: false,
+            after: Vec::new(),
+            keeps: None,
             raw: None,
         }
     }
@@ -221,6 +225,27 @@ impl Answer {
         self
     }
 
+    /// Closes the connection after the answer and does not say so.
+    #[must_use]
+    pub const fn close_silently(mut self) -> Self {
+        self.keeps = Some(false);
+        self
+    }
+
+    /// Leaves the connection open after the answer, whatever the answer says.
+    #[must_use]
+    pub const fn keep_open(mut self) -> Self {
+        self.keeps = Some(true);
+        self
+    }
+
+    /// Sends more bytes on the connection, this long after the answer.
+    #[must_use]
+    pub fn then_after(mut self, time: Duration, bytes: impl Into<Vec<u8>>) -> Self {
+        self.after = vec![Step::Pause(time), Step::Send(bytes.into())];
+        self
+    }
+
     /// Everything that is sent after the interim answers, once.
     fn rendered(&self) -> Vec<u8> {
         if let Some(raw) = &self.raw {
@@ -266,9 +291,10 @@ impl Answer {
             }
         }
         steps.extend(self.cut.map(|(_, step)| step));
+        steps.extend(self.after);
         Play {
             steps,
-            keep_alive: !self.close,
+            keep_alive: self.keeps.unwrap_or(!self.close),
         }
     }
 }

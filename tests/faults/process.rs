@@ -1,0 +1,242 @@
+//! The edge itself ends: in an orderly way with calls in flight, or killed between hold and settlement. Then the
+//! estimate stays charged, the reaper makes it visible, and a late settlement still corrects it.
+
+use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, Setup, Stage, answer, body};
+use harness::{Admin, AdminOptions, Cli, Edge, EdgeOptions, RawClient, eventually};
+use shared::domain::mode::Mode;
+use shared::store::script::reap::sweep;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
+
+/// A provider that answers each call when the gate is notified.
+fn gated(stage: &Stage) -> Arc<Notify> {
+    let gate = Arc::new(Notify::new());
+    let waiting = gate.clone();
+    stage.upstream.set(move |_| answer().wait_for(&waiting));
+    gate
+}
+
+/// Holds are due 1.5 s after their approval.
+fn short_holds() -> Setup {
+    Setup::default()
+        .env("UPSTREAM__TIMEOUT_MS", 1400)
+        .env("PROXY__HOLD_GRACE_MS", 100)
+}
+
+/// A raw call that waits at the provider.
+async fn waiting_call(stage: &Stage, number: usize) -> RawClient {
+    let mut raw = stage.raw().await;
+    assert!(raw.send_chat(&stage.key, "", body().to_string().as_bytes()).await);
+    stage.upstream.wait_for(number, SOON).await;
+    raw
+}
+
+#[tokio::test]
+async fn an_orderly_end_finishes_the_calls_in_flight() {
+    let stage = Setup::default().start().await;
+    let gate = gated(&stage);
+    let mut calls = Vec::new();
+    for number in 1..=5 {
+        calls.push(waiting_call(&stage, number).await);
+    }
+    stage.edge.term();
+    eventually("no new connections", SOON, async || {
+        tokio::net::TcpStream::connect(stage.edge.addr())
+            .await
+            .is_err()
+            .then_some(())
+    })
+    .await;
+    assert!(stage.edge.is_running(), "it waits for its calls");
+    for _ in 0..5 {
+        gate.notify_one();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for call in &mut calls {
+        let reply = call.reply(SOON).await.expect("an answer");
+        assert_eq!(
+            (reply.status, reply.header("x-service-decision")),
+            (200, Some("approved"))
+        );
+        assert_eq!(reply.header("connection"), Some("close"));
+    }
+    let started = Instant::now();
+    assert_eq!(stage.edge.wait_exit(SOON), Some(0), "{}", stage.edge.logs());
+    assert!(
+        started.elapsed() < Duration::from_secs(10),
+        "it ends as soon as it can"
+    );
+    assert_eq!(
+        (stage.charged(), stage.open_holds()),
+        (Charged::all(5 * ACTUAL), 0)
+    );
+    assert_eq!(stage.upstream.arrived(), 5);
+}
+
+#[tokio::test]
+async fn an_idle_edge_ends_at_once() {
+    let stage = Setup::default().start().await;
+    let mut idle = stage.raw().await;
+    assert!(
+        idle.send_chat(&stage.key, "", body().to_string().as_bytes())
+            .await
+    );
+    assert_eq!(idle.reply(SOON).await.expect("an answer").status, 200);
+    let started = Instant::now();
+    stage.edge.term();
+    assert_eq!(stage.edge.wait_exit(SOON), Some(0));
+    assert!(
+        started.elapsed() < Duration::from_secs(10),
+        "kept connections hold up nothing"
+    );
+}
+
+/// Kills the edge with a call at the provider: what it held stays charged.
+async fn killed_in_a_call(stage: &Stage) {
+    let gate = gated(stage);
+    let mut raw = waiting_call(stage, 1).await;
+    stage.edge.kill9();
+    assert_eq!(raw.reply(Duration::from_secs(5)).await, None);
+    gate.notify_one();
+    assert_eq!((stage.charged(), stage.open_holds()), (Charged::all(ESTIMATE), 1));
+}
+
+#[tokio::test]
+async fn a_killed_edge_leaves_the_estimate_charged_and_the_reaper_shows_it() {
+    let stage = short_holds().start().await;
+    killed_in_a_call(&stage).await;
+    let bucket = stage.bot.account.keys.bucket();
+    let early = sweep(stage.seed.store(), bucket, shared::clock::now_ms() + 60_000)
+        .await
+        .expect("a sweep");
+    assert!(
+        early.is_empty(),
+        "the store's clock decides, not the sweeper's: {early:?}"
+    );
+    assert_eq!(stage.open_holds(), 1);
+    let kept = async || {
+        let kept = sweep(stage.seed.store(), bucket, shared::clock::now_ms())
+            .await
+            .expect("a sweep");
+        kept.into_iter().next()
+    };
+    let hold = eventually("a kept hold", SOON, kept).await;
+    assert_eq!(hold.estimate.get(), ESTIMATE);
+    assert_eq!(
+        (hold.name.agent.as_str(), hold.model.as_str()),
+        ("bot", "gpt-4o-mini")
+    );
+    assert_eq!((stage.charged(), stage.open_holds()), (Charged::all(ESTIMATE), 0));
+    let audit = stage.bot.account.keys.audit(Mode::Live);
+    let entries: Vec<String> = stage.redis.command(&["LRANGE", &audit, "0", "-1"]);
+    let shown = entries
+        .iter()
+        .filter(|entry| entry.contains("hold.kept") && entry.contains(&hold.name.allow_id));
+    assert_eq!(shown.count(), 1, "{entries:?}");
+    // The next edge serves the agent; nothing of the past is repeated.
+    stage.upstream.set(|_| answer());
+    let next = Edge::start(EdgeOptions::new(
+        PROXY,
+        stage.redis.url(),
+        stage.upstream.base_url(),
+    ));
+    assert_eq!(next.caller(&stage.key).chat(body()).await.status, 200);
+    assert_eq!(stage.charged(), Charged::all(ESTIMATE + ACTUAL));
+    assert_eq!(stage.upstream.arrived(), 2);
+}
+
+/// The same with the real admin server as the reaper, and the operator who looks and corrects.
+#[tokio::test]
+async fn the_operator_sees_and_corrects_what_a_killed_edge_left() {
+    let stage = short_holds().start().await;
+    killed_in_a_call(&stage).await;
+    let cli = Cli::new(ADMIN, stage.redis.url());
+    let account = stage.bot.account.id.as_str();
+    let listed = cli.json(&["holds", "list", "--account", account]);
+    assert!(listed.to_string().contains("\"open\""), "{listed}");
+    let _admin = Admin::start(AdminOptions::new(ADMIN, stage.redis.url()));
+    eventually("a kept hold", SOON, async || {
+        (stage.bot.kept_holds().await == 1).then_some(())
+    })
+    .await;
+    assert_eq!((stage.charged(), stage.open_holds()), (Charged::all(ESTIMATE), 0));
+    let listed = cli.json(&["holds", "list", "--account", account]).to_string();
+    assert!(listed.contains("\"kept\""), "{listed}");
+    let start = listed.find("allow_").expect("its id");
+    let id: String = listed[start..]
+        .chars()
+        .take_while(|letter| *letter != '"')
+        .collect();
+    let actual = crate::stage::usd(ACTUAL);
+    drop(cli.json(&[
+        "holds",
+        "settle",
+        "--account",
+        account,
+        "--id",
+        &id,
+        "--actual",
+        &actual,
+    ]));
+    assert_eq!(stage.charged(), Charged::all(ACTUAL));
+    assert_eq!(stage.bot.kept_holds().await, 0);
+}
+
+/// The settlement comes after the reaper kept its hold: it still moves the ledger to what the call really cost.
+#[tokio::test]
+async fn a_late_settlement_corrects_a_kept_hold() {
+    let stage = short_holds().wired().env("STORE__TIMEOUT_MS", 300).start().await;
+    let gate = gated(&stage);
+    let call = stage.call();
+    let (reply, ()) = futures::future::join(call, async {
+        stage.upstream.wait_for(1, SOON).await;
+        stage.lose_store();
+        gate.notify_one();
+    })
+    .await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let bucket = stage.bot.account.keys.bucket();
+    let kept = async || {
+        let kept = sweep(stage.seed.store(), bucket, shared::clock::now_ms())
+            .await
+            .expect("a sweep");
+        (kept.len() == 1).then_some(())
+    };
+    eventually("a kept hold", SOON, kept).await;
+    assert_eq!(stage.charged(), Charged::all(ESTIMATE));
+    stage.wire().heal();
+    stage.settled_at(ACTUAL).await;
+    assert_eq!(stage.bot.kept_holds().await, 0, "corrected, and no longer listed");
+}
+
+/// An edge that is frozen (a stalled machine) for longer than its holds live: when it goes on, its calls are settled.
+#[tokio::test]
+async fn a_frozen_edge_settles_when_it_goes_on() {
+    let stage = short_holds().start().await;
+    let gate = gated(&stage);
+    let mut raw = waiting_call(&stage, 1).await;
+    stage.edge.signal("STOP");
+    gate.notify_one();
+    let bucket = stage.bot.account.keys.bucket();
+    let kept = async || {
+        let kept = sweep(stage.seed.store(), bucket, shared::clock::now_ms())
+            .await
+            .expect("a sweep");
+        (kept.len() == 1).then_some(())
+    };
+    eventually("a kept hold", SOON, kept).await;
+    stage.edge.signal("CONT");
+    let reply = raw.reply(SOON).await.expect("an answer");
+    // Its deadline passed while it slept: what it finds first decides, and the ledger agrees with what it says.
+    stage.at_rest().await;
+    let expected = match reply.status {
+        200 => ACTUAL,
+        504 => ESTIMATE,
+        other => panic!("{other}: {reply:?}"),
+    };
+    stage.settled_at(expected).await;
+    assert_eq!(stage.bot.kept_holds().await, 0);
+}

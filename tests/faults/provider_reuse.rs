@@ -1,0 +1,171 @@
+//! Connections to the provider that are used again: no answer reaches another call, no call is sent twice.
+
+use crate::stage::{ACTUAL, ESTIMATE, SOON, Setup, Stage, answer, body};
+use harness::{Answer, Reply};
+use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// An answer that says which call it is for.
+fn answer_for(who: &str) -> Answer {
+    let usage = json!({ "prompt_tokens": 9, "completion_tokens": 12 });
+    Answer::json(200, json!({ "for": who, "usage": usage }))
+}
+
+async fn call_as(stage: &Stage, who: &str) -> Reply {
+    stage
+        .edge
+        .caller(&stage.key)
+        .chat_with(&[("x-who", who)], body())
+        .await
+}
+
+/// The provider answers each request twice; the second answer belongs to nobody.
+#[tokio::test]
+async fn a_second_answer_reaches_nobody() {
+    let stage = Setup::default().start().await;
+    stage
+        .upstream
+        .set(|request| answer_for(request.header("x-who").unwrap_or("?")).twice());
+    for number in 0..20_u64 {
+        let who = format!("call-{number}");
+        let reply = call_as(&stage, &who).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        assert_eq!(reply.json()["for"], who.as_str(), "another call's answer");
+        // Sometimes at once, sometimes after the extra bytes have arrived.
+        tokio::time::sleep(Duration::from_millis(5 * (number % 3))).await;
+    }
+    stage.settled_at(20 * ACTUAL).await;
+    assert_eq!(stage.upstream.arrived(), 20);
+}
+
+/// The extra bytes come a moment later, while the connection waits for its next call.
+#[tokio::test]
+async fn an_answer_nobody_asked_for_spoils_its_connection() {
+    let stage = Setup::default().start().await;
+    stage.upstream.set(|request| {
+        let own = answer_for(request.header("x-who").unwrap_or("?"));
+        let body =
+            json!({ "for": "nobody", "usage": { "prompt_tokens": 1, "completion_tokens": 1 } }).to_string();
+        let length = body.len();
+        own.then_after(
+            Duration::from_millis(30),
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}"),
+        )
+    });
+    for number in 0..10 {
+        let who = format!("call-{number}");
+        let reply = call_as(&stage, &who).await;
+        assert_eq!(
+            (reply.status, &reply.json()["for"]),
+            (200, &json!(who)),
+            "{reply:?}"
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    stage.settled_at(10 * ACTUAL).await;
+    assert_eq!(stage.upstream.arrived(), 10);
+}
+
+/// The provider closes a connection that was kept, or resets it when it is used again.
+#[tokio::test]
+async fn a_kept_connection_that_died_sends_one_request_at_most() {
+    let stage = Setup::default().start().await;
+    let served = AtomicUsize::new(0);
+    stage
+        .upstream
+        .set(move |request| match served.fetch_add(1, Ordering::SeqCst) % 3 {
+            0 => answer_for(request.header("x-who").unwrap_or("?")),
+            1 => answer_for(request.header("x-who").unwrap_or("?")).close_silently(),
+            _ => Answer::reset(),
+        });
+    let (mut answered, mut broken) = (0, 0);
+    for number in 0..30_usize {
+        let who = format!("call-{number}");
+        let reply = call_as(&stage, &who).await;
+        match reply.status {
+            200 => {
+                assert_eq!(reply.json()["for"], who.as_str());
+                answered += 1;
+            }
+            502 => broken += 1,
+            other => panic!("{other}: {reply:?}"),
+        }
+        stage.settled_at(answered * ACTUAL + broken * ESTIMATE).await;
+        let times = stage
+            .upstream
+            .requests()
+            .iter()
+            .filter(|request| request.header("x-who") == Some(&who))
+            .count();
+        assert!(times <= 1, "{who} was sent {times} times");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!((answered, broken), (20, 10), "one of three was reset");
+    assert_eq!(stage.upstream.arrived(), 30);
+    assert!(stage.upstream.connections() < 30, "connections are used again");
+}
+
+/// Answers that leave the connection in doubt: it is not used again.
+#[tokio::test]
+async fn doubtful_connections_are_not_used_again() {
+    let doubtful: [(&str, fn() -> Answer); 5] = [
+        ("asked to close", || answer_for("x").close()),
+        ("until the close", || answer_for("x").until_close()),
+        ("HTTP/1.0", || {
+            let head = "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+            Answer::raw(head).keep_open()
+        }),
+        ("broken chunks", || {
+            Answer::raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n").keep_open()
+        }),
+        ("too many interim answers", || {
+            (0..20).fold(answer(), |answer, _| answer.interim(103))
+        }),
+    ];
+    for (what, make) in doubtful {
+        let stage = Setup::default().start().await;
+        stage.upstream.set(move |_| make());
+        stage.call().await;
+        stage.at_rest().await;
+        let connections = stage.upstream.connections();
+        stage.upstream.set(|_| answer());
+        stage.approved_call().await;
+        assert_eq!(stage.upstream.connections(), connections + 1, "{what}");
+        assert_eq!(stage.upstream.arrived(), 2, "{what}");
+    }
+}
+
+/// Many calls over few connections, with answers of all sizes and speeds: each caller gets its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_caller_gets_its_own_answer() {
+    let stage = Setup::default().start().await;
+    stage.upstream.set(|request| {
+        let who = request.header("x-who").unwrap_or("?").to_owned();
+        let answer = answer_for(&who);
+        match request.number % 5 {
+            0 => answer.chunked(9),
+            1 => answer.delay(Duration::from_millis(15)),
+            2 => answer.twice(),
+            3 => answer.gzip(),
+            _ => answer.interim(103),
+        }
+    });
+    let calls = (0..16).map(|task| {
+        let stage = &stage;
+        async move {
+            for number in 0..25 {
+                let who = format!("call-{task}-{number}");
+                let reply = call_as(stage, &who).await;
+                assert_eq!(reply.status, 200, "{reply:?}");
+                let zipped = reply.header("content-encoding") == Some("gzip");
+                assert!(zipped || reply.json()["for"] == who.as_str(), "{who}: {reply:?}");
+            }
+        }
+    });
+    futures::future::join_all(calls).await;
+    tokio::time::timeout(SOON, stage.settled_at(400 * ACTUAL))
+        .await
+        .unwrap();
+    assert_eq!(stage.upstream.arrived(), 400, "one request for each approval");
+}
