@@ -93,7 +93,12 @@ async fn run(options: &Options) -> Result<Found, Box<dyn Error>> {
     let cores = Cores::of(std::thread::available_parallelism()?.get());
     let real_time = machine::has_real_time();
     let head = head(options, cores, real_time);
-    let stage = Stage::start(&options.bin_dir.canonicalize()?, cores).await?;
+    let shown = options.bin_dir.display();
+    let bin_dir = options
+        .bin_dir
+        .canonicalize()
+        .map_err(|error| format!("--bin-dir {shown}: {error}"))?;
+    let stage = Stage::start(&bin_dir, cores).await?;
     say(&format!("running in {}", stage.dir().display()));
     let (durable_edge, memory_edge) = stage.edge_urls();
     let prices = (

@@ -145,6 +145,12 @@ fn floor_lines(closed: &Rounds) -> String {
             check.what, check.limit
         );
     }
+    if let Some(percent) = summary::disturbance(closed) {
+        let _ = writeln!(
+            text,
+            "\nOthers took up to {percent:.0} % of a core meanwhile: the machine was not quiet, run it again."
+        );
+    }
     text
 }
 
@@ -244,6 +250,7 @@ mod tests {
             text.contains("- edge CPU, c/b: not measured, at most 1.6: NOT met"),
             "{text}"
         );
+        assert!(!text.contains("was not quiet"), "{text}");
         assert!(text.contains("\n- one\n") && !text.contains("None."), "{text}");
     }
 }

@@ -10,6 +10,8 @@ const OVER_PASS_THROUGH_MAX: f64 = 1.6;
 const OVER_NGINX_MAX: f64 = 3.3;
 /// CPU-microseconds of Redis an approved call, at most.
 const STORE_US_MAX: f64 = 40.0;
+/// Beyond this, whatever else ran on the machine has its part in the numbers.
+const OTHERS_PERCENT_MAX: f64 = 10.0;
 
 /// A contender under full load.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -112,6 +114,14 @@ pub(crate) fn paced(rounds: &Rounds, name: Name) -> Option<Paced> {
     })
 }
 
+/// Percent of a core that others took while a contender of the floor was measured, when that is too much.
+pub(crate) fn disturbance(closed: &Rounds) -> Option<f64> {
+    let names = [Name::Nginx, Name::PassThrough, Name::Tollgate];
+    let others = names.iter().filter_map(|name| busy(closed, *name));
+    let most = others.map(|busy| busy.others_percent).max_by(f64::total_cmp);
+    most.filter(|percent| *percent > OTHERS_PERCENT_MAX)
+}
+
 /// The floor that the edge must keep to.
 pub(crate) fn floor(closed: &Rounds) -> [Check; 3] {
     let edge = |name| busy(closed, name).and_then(|busy| busy.edge_us);
@@ -178,6 +188,8 @@ mod tests {
             (Some(50.0), 50.0, 25.0)
         );
         assert_eq!(busy(&rounds, Name::Nginx), None);
+        assert_eq!(disturbance(&rounds), Some(25.0));
+        assert_eq!(disturbance(&Rounds::new()), None);
         let direct = Rounds::from([(Name::Direct, vec![outcome(10, &[(LOAD, 1.0)])])]);
         let found = busy(&direct, Name::Direct).unwrap();
         assert_eq!((found.edge_us, found.edge_percent), (None, None));

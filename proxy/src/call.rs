@@ -21,9 +21,12 @@ use crate::reply::Reply;
 use crate::reply::denied::Denied;
 use crate::reply::refusal::Refusal;
 use pingora_core::protocols::http::ServerSession;
+use pingora_http::RequestHeader;
+use request::Wanted;
 use shared::clock;
 use shared::domain::denial::Denial;
 use shared::domain::id::Kind;
+use shared::store::lookup::VirtualKeyOwner;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -105,9 +108,14 @@ async fn through_the_gate(gate: &Arc<Gate>, session: &mut ServerSession) -> Resu
         Err(denied) => return Err(denied),
     };
     let received = asked.elapsed();
-    let headers = session.req_header().headers.clone();
+    let headers = &session.req_header().headers;
+    let wanted = match request::understand(gate, headers, body.bytes()) {
+        Ok(wanted) => wanted,
+        Err(refusal) => return Err(decide::count_only(gate, &owner, refusal).await),
+    };
+    let head = forward::head(gate, headers, body.bytes().len())?;
     // From here on the call runs in a task of its own: a caller who hangs up stops neither decision nor settlement.
-    let task = tokio::spawn(decide_and_forward(Arc::clone(gate), owner, headers, body));
+    let task = tokio::spawn(decide_and_forward(Arc::clone(gate), owner, wanted, head, body));
     match task.await {
         Ok(done) => done.map(|done| Done {
             outside: done.outside + received,
@@ -132,16 +140,13 @@ pub async fn admit(gate: &Gate, session: &ServerSession) -> Result<(), Stop> {
 
 async fn decide_and_forward(
     gate: Arc<Gate>,
-    owner: Arc<shared::store::lookup::VirtualKeyOwner>,
-    headers: http::HeaderMap,
+    owner: Arc<VirtualKeyOwner>,
+    wanted: Wanted,
+    head: Box<RequestHeader>,
     body: receive::Body,
 ) -> Result<Done, Stop> {
-    let wanted = match request::understand(&gate, &headers, body.bytes()) {
-        Ok(wanted) => wanted,
-        Err(refusal) => return Err(decide::count_only(&gate, &owner, refusal).await),
-    };
     let approval = decide::decide(&gate, &owner, &wanted).await?;
-    let forwarded = forward::forward(&gate, approval, &headers, body).await?;
+    let forwarded = forward::forward(&gate, approval, head, body).await?;
     Ok(settle::settle(&gate, &wanted, forwarded).await)
 }
 

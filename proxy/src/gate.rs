@@ -16,6 +16,7 @@ use shared::store::Store;
 use shared::store::lookup::VirtualKeyOwner;
 use shared::store::script::authorize::AccountView;
 use shared::store::script::settle::{Settle, Settled};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
@@ -46,7 +47,7 @@ impl PlanLimits {
     /// For an account that was not heard of yet: the store answers with the plan it has, and checks nothing. Should its
     /// record name no plan at all, these limits let nothing through.
     #[must_use]
-    pub fn unknown() -> Self {
+    fn unknown() -> Self {
         let plan = Plan {
             active_virtual_keys: Some(0),
             ..Plan::default()
@@ -59,6 +60,27 @@ impl PlanLimits {
     }
 }
 
+/// The plans as answers name them.
+fn by_name(plans: &Plans, settings: &Settings) -> HashMap<String, Arc<PlanLimits>> {
+    let limits = |name: &str| {
+        let plan = plans.get(name)?.clone();
+        let upgrade_url = plan.upgrade_url.as_ref().map(|url| match url.strip_prefix('/') {
+            Some(path) => format!("{}/{path}", settings.public_url()),
+            None => url.clone(),
+        });
+        let name = name.to_owned();
+        Some((
+            name.clone(),
+            Arc::new(PlanLimits {
+                name,
+                plan,
+                upgrade_url,
+            }),
+        ))
+    };
+    plans.names().filter_map(limits).collect()
+}
+
 /// The gate.
 pub struct Gate {
     /// The configuration.
@@ -69,8 +91,8 @@ pub struct Gate {
     pub sealer: Sealer,
     /// The prices in force.
     pub prices: ArcSwap<PriceTable>,
-    /// The plans in force.
-    pub plans: ArcSwap<Plans>,
+    plans: ArcSwap<HashMap<String, Arc<PlanLimits>>>,
+    unknown_plan: Arc<PlanLimits>,
     /// The way to the provider.
     pub upstream: Upstream,
     /// What is known of the store's health.
@@ -137,11 +159,12 @@ impl Gate {
         let permits = (settings.proxy.max_buffered_bytes / BUDGET_UNIT).clamp(1, Semaphore::MAX_PERMITS);
         Self {
             body_budget: Arc::new(Semaphore::new(permits)),
+            plans: ArcSwap::from_pointee(by_name(&plans, &settings)),
             settings,
             store,
             sealer,
             prices: ArcSwap::from_pointee(prices),
-            plans: ArcSwap::from_pointee(plans),
+            unknown_plan: Arc::new(PlanLimits::unknown()),
             upstream,
             watch: Watch::default(),
             pending,
@@ -191,18 +214,18 @@ impl Gate {
         }
     }
 
-    /// The limits of a plan, or `None` when the table has no such plan: then the call is denied (decision D7).
-    pub fn plan(&self, name: &str) -> Option<PlanLimits> {
-        let plan = self.plans.load().get(name)?.clone();
-        let upgrade_url = plan.upgrade_url.as_ref().map(|url| match url.strip_prefix('/') {
-            Some(path) => format!("{}/{path}", self.settings.public_url()),
-            None => url.clone(),
-        });
-        Some(PlanLimits {
-            name: name.to_owned(),
-            plan,
-            upgrade_url,
-        })
+    /// The limits of a plan, or `None` when the table has no such plan: then the call is denied (decision D7). An account
+    /// that was not heard of yet has the empty plan, whose limits the store does not look at.
+    pub fn plan(&self, name: &str) -> Option<Arc<PlanLimits>> {
+        match name {
+            "" => Some(Arc::clone(&self.unknown_plan)),
+            name => self.plans.load().get(name).cloned(),
+        }
+    }
+
+    /// Puts other plans in force.
+    pub fn set_plans(&self, plans: &Plans) {
+        self.plans.store(Arc::new(by_name(plans, &self.settings)));
     }
 
     /// Moves the ledger, now or, when the store cannot take it, later.

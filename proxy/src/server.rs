@@ -29,6 +29,9 @@ use std::time::Duration;
 const BAD_CONFIGURATION: u8 = 2;
 /// How often the drain looks whether the last call is done.
 const DRAIN_LOOK: Duration = Duration::from_millis(20);
+/// How long connections that are open when the edge stops may still bring a request. Its answer says `Connection: close`,
+/// so their callers turn to whoever listens then, instead of meeting a connection that dies under their request.
+const DRAIN_CONNECTIONS: Duration = Duration::from_secs(1);
 /// How long the drain waits for the retry queue, once no call is in flight; what is left is in the journal.
 const DRAIN_PENDING: Duration = Duration::from_secs(2);
 
@@ -209,6 +212,7 @@ async fn exit_when_drained(gate: Arc<Gate>, mut shutdown: ShutdownWatch) {
     if shutdown.wait_for(|stopping| *stopping).await.is_err() {
         return;
     }
+    tokio::time::sleep(DRAIN_CONNECTIONS).await;
     while gate.in_flight() > 0 {
         tokio::time::sleep(DRAIN_LOOK).await;
     }

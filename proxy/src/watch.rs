@@ -6,7 +6,7 @@ pub mod tables;
 use crate::gate::Gate;
 use crate::upstream::target::RESOLVE_EVERY;
 use arc_swap::ArcSwapOption;
-use shared::crypto::virtual_key::CheckSecret;
+use shared::crypto::virtual_key::WellFormed;
 use shared::store::Store;
 use shared::store::sanity::{self, Insane, StoreRecord};
 use std::sync::Arc;
@@ -28,16 +28,20 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The secret of the key checksum, if the store may be used at all. Asks the store when nothing is known yet.
-    pub async fn usable(&self, store: &Store) -> Option<CheckSecret> {
+    /// Whether the store may be used at all. Asks it when nothing is known yet.
+    pub async fn usable(&self, store: &Store) -> bool {
         if self.record.load().is_none() {
             self.ask_now(store).await;
         }
-        let record = self.record.load();
-        record
+        self.record.load().is_some() && !self.insane.load(Ordering::Acquire)
+    }
+
+    /// Whether this installation can have issued the key.
+    pub fn can_have_issued(&self, key: &WellFormed<'_>) -> bool {
+        self.record
+            .load()
             .as_ref()
-            .filter(|_| !self.insane.load(Ordering::Acquire))
-            .map(|record| record.check_secret.clone())
+            .is_some_and(|record| record.check_secret.issued(key))
     }
 
     /// Whether the store answers and is this ledger, asked now.

@@ -1,7 +1,17 @@
 //! Logs: to stderr, as text on a terminal and as JSON lines otherwise. `RUST_LOG` sets the level (default `info`).
+//!
+//! Libraries never log below `info`, whatever `RUST_LOG` says: at `trace` they print the headers that they send, and
+//! with them the provider's keys.
 
 use std::io::IsTerminal;
+use tracing::{Level, Metadata};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// The crates whose own events are free of secrets at every level.
+const OWN_CRATES: [&str; 3] = ["shared", "proxy", "admin"];
 
 /// Starts logging for this process. Later calls do nothing.
 pub fn start() {
@@ -11,9 +21,16 @@ pub fn start() {
         .with_env_filter(filter)
         .with_writer(std::io::stderr);
     let started = if std::io::stderr().is_terminal() {
-        builder.with_target(false).try_init()
+        let text = builder.with_target(false).finish();
+        text.with(filter_fn(may_be_logged)).try_init()
     } else {
-        builder.json().flatten_event(true).try_init()
+        let json = builder.json().flatten_event(true).finish();
+        json.with(filter_fn(may_be_logged)).try_init()
     };
     drop(started);
+}
+
+fn may_be_logged(event: &Metadata<'_>) -> bool {
+    let origin = event.target().split("::").next().unwrap_or_default();
+    *event.level() <= Level::INFO || OWN_CRATES.contains(&origin)
 }

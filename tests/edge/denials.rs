@@ -1,8 +1,8 @@
 //! Every denial: exact status, headers and body, nothing sent to the provider, nothing charged.
 
-use super::shape::{DENIALS, denied};
-use super::stage::{Actor, Stage, ask, cap, open_cap};
-use harness::{CapPolicy, Reply};
+use super::shape::{DENIALS, denied, refused};
+use super::stage::{Actor, SOON, Stage, ask, cap, open_cap};
+use harness::{CapPolicy, Reply, eventually};
 use serde_json::json;
 
 /// The estimate of the calls here.
@@ -146,6 +146,75 @@ async fn what_cannot_be_decided_is_denied() {
         assert_eq!((counters.day_nanos, counters.tracked_nanos), (0, 0), "{what}");
     }
     assert_eq!(stage.upstream.arrived(), 0);
+}
+
+/// A store that is not the ledger it was is no fresh budget: everything is denied, before any key is looked up (decisions
+/// D47, D52), and only what needs no store to be refused still is.
+#[tokio::test]
+async fn a_wiped_or_evicting_store_denies_everything() {
+    let stage = Stage::alone().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let unknown = stage.edge.caller(&format!("vk_live_{}", "0a".repeat(32)));
+    assert_eq!(actor.caller.chat(ask(100)).await.status, 200);
+    let deny_all = async || {
+        eventually("the denial of everything", SOON, async || {
+            (unknown.chat(ask(1)).await.status == 503).then_some(())
+        })
+        .await;
+        for _ in 0..3 {
+            denied(&actor.caller.chat(ask(1)).await, "service_unavailable");
+            denied(&unknown.chat(ask(1)).await, "service_unavailable");
+            denied(&actor.caller.get("/v1/models").await, "service_unavailable");
+            refused(
+                &stage.edge.caller("vk_live_x").chat(ask(1)).await,
+                401,
+                "invalid_api_key",
+            );
+            assert_eq!(actor.caller.get("/v1/health").await.status, 503);
+            assert_eq!(stage.edge.ops("/readyz").expect("an answer").0, 503);
+        }
+    };
+    let _: String = stage
+        .redis
+        .command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    deny_all().await;
+    let _: String = stage
+        .redis
+        .command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    eventually("the end of it", SOON, async || {
+        (actor.caller.chat(ask(1)).await.status == 200).then_some(())
+    })
+    .await;
+    let before = stage.upstream.arrived();
+    let _: String = stage.redis.command(&["FLUSHALL"]);
+    denied(&actor.caller.chat(ask(1)).await, "service_unavailable");
+    deny_all().await;
+    assert_eq!(stage.upstream.arrived(), before, "nothing is forwarded");
+}
+
+/// An account whose record is older than what was seen before has lost writes; others go on.
+#[tokio::test]
+async fn an_account_that_lost_writes_is_denied() {
+    let stage = Stage::new().await;
+    let (lost, fine) = (
+        stage.actor("enterprise", open_cap()).await,
+        stage.actor("enterprise", open_cap()).await,
+    );
+    for actor in [&lost, &fine] {
+        assert_eq!(actor.caller.chat(ask(100)).await.status, 200);
+    }
+    let record = lost.agent.account.keys.record();
+    let version: u64 = stage.redis.command(&["HGET", &record, "version"]);
+    let _: u64 = stage
+        .redis
+        .command(&["HSET", &record, "version", &(version - 1).to_string()]);
+    denied(&lost.caller.chat(ask(100)).await, "service_unavailable");
+    assert_eq!(fine.caller.chat(ask(100)).await.status, 200);
+    // The operator accepts what was lost by raising the generation.
+    let _: u64 = stage.redis.command(&["HINCRBY", &record, "generation", "1"]);
+    assert_eq!(lost.caller.chat(ask(100)).await.status, 200);
+    let _: u64 = stage.redis.command(&["DEL", &record]);
+    denied(&lost.caller.chat(ask(100)).await, "service_unavailable");
 }
 
 /// The largest call that a body can ask for is computed exactly.

@@ -1,20 +1,16 @@
 //! The edge as an HTTP server: health, models, odd but valid requests, and requests that are none.
 
-use super::shape::{approved, every_answer, refused};
+use super::shape::{every_answer, refused};
 use super::stage::{SOON, Stage, ask, open_cap};
 use harness::{RawClient, Redis};
 use serde_json::json;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Long enough to see that nothing comes.
-const A_WHILE: Duration = Duration::from_millis(300);
 
 #[tokio::test]
 async fn health_says_whether_calls_can_be_decided() {
     let redis = Arc::new(Redis::start());
-    let stage = Stage::on(redis, |options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "300")).await;
+    let stage = Stage::on(redis, |options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "1000")).await;
     let anyone = stage.edge.caller("");
     let check = async |status: u16, word: &str| {
         let reply = anyone.get("/v1/health").await;
@@ -212,109 +208,5 @@ async fn odd_but_valid_requests_are_understood() {
             Some(stage.upstream.addr().to_string().as_str()),
             "{what}"
         );
-    }
-}
-
-/// What is not HTTP, or could be read in two ways, is refused and never forwarded.
-#[tokio::test]
-async fn ill_formed_requests_are_never_forwarded() {
-    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "300")).await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    let body = ask(100).to_string();
-    let length = body.len();
-    let chat = |headers: &str, body: &str| {
-        format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
-             Content-Type: application/json\r\n{headers}\r\n{body}",
-            actor.key
-        )
-    };
-    for (what, request) in [
-        ("no HTTP", "hello, is there anybody out there?\r\n\r\n".to_owned()),
-        ("hardly anything", "hello\r\n\r\n".to_owned()),
-        (
-            "TLS on a plain port",
-            format!("\u{16}\u{3}\u{1}\0\u{5}{}\r\n\r\n", "x".repeat(100)),
-        ),
-        (
-            "two lengths",
-            chat(
-                &format!("Content-Length: {length}\r\nContent-Length: 1\r\n"),
-                &body,
-            ),
-        ),
-        (
-            "a length that is no number",
-            chat("Content-Length: +5\r\n", &body),
-        ),
-        (
-            "chunks of nonsense",
-            chat("Transfer-Encoding: chunked\r\n", "zz\r\nx\r\n0\r\n\r\n"),
-        ),
-        (
-            "a space before the colon",
-            chat(&format!("Content-Length : {length}\r\n"), &body),
-        ),
-        (
-            "a folded header",
-            chat(&format!("X-A: b\r\n c\r\nContent-Length: {length}\r\n"), &body),
-        ),
-    ] {
-        let mut raw = RawClient::connect(stage.edge.addr()).await;
-        raw.send(&request).await;
-        let reply = raw.reply(SOON).await;
-        let status = reply.as_ref().map(|reply| reply.status);
-        assert!(
-            status.is_none_or(|status| (400..500).contains(&status)),
-            "{what}: {reply:?}"
-        );
-        assert_eq!(stage.upstream.arrived(), 0, "{what} was forwarded");
-    }
-    // Length and chunks together: the chunks count, and the connection ends there, so nothing can be smuggled behind it.
-    let mut raw = RawClient::connect(stage.edge.addr()).await;
-    let chunked = format!("{length:x}\r\n{body}\r\n0\r\n\r\n");
-    let both = chat("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", &chunked);
-    raw.send([both.as_str(), "GET /smuggled HTTP/1.1\r\nHost: edge\r\n\r\n"].concat())
-        .await;
-    let reply = raw.reply(SOON).await.expect("an answer");
-    assert_eq!(
-        (reply.status, reply.header("connection")),
-        (200, Some("close")),
-        "{reply:?}"
-    );
-    assert!(raw.closed(SOON).await, "what follows is not answered");
-    let sent = stage.upstream.requests().pop().expect("a request");
-    assert_eq!(
-        (sent.body == body.as_bytes(), sent.header("transfer-encoding")),
-        (true, None)
-    );
-
-    // A body that breaks off, with the caller gone or waiting.
-    let mut raw = RawClient::connect(stage.edge.addr()).await;
-    raw.send(chat(
-        &format!("Content-Length: {length}\r\n"),
-        &body[..length - 1],
-    ))
-    .await;
-    raw.finish().await;
-    let reply = raw.reply(SOON).await;
-    assert!(
-        reply.is_none_or(|reply| reply.status == 408),
-        "a body that breaks off"
-    );
-    tokio::time::sleep(A_WHILE).await;
-    assert_eq!(stage.upstream.arrived(), 1);
-    assert_eq!(actor.agent.counters().await.day_nanos, 12);
-    approved(&actor.caller.chat(ask(100)).await);
-}
-
-/// Whoever connects and does not speak is not waited for longer than `client_timeout_ms`.
-#[tokio::test]
-async fn silent_connections_are_closed() {
-    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "300")).await;
-    for said in ["", "PRI * HTTP/2", "GET /v1/he"] {
-        let mut raw = RawClient::connect(stage.edge.addr()).await;
-        raw.send(said).await;
-        assert!(raw.closed(SOON).await, "after {said:?}");
     }
 }

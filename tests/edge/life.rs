@@ -33,12 +33,17 @@ async fn sigterm_lets_calls_in_flight_finish() {
             tokio::spawn(async move { caller.chat(ask(100)).await })
         })
         .collect();
-    stage.upstream.wait_for(5, SOON).await;
+    // A sixth caller has left by then; his call goes on.
+    let mut gone = RawClient::connect(stage.edge.addr()).await;
+    gone.send_chat(&actor.key, "", ask(100).to_string().as_bytes())
+        .await;
+    stage.upstream.wait_for(6, SOON).await;
+    gone.reset();
     stage.edge.term();
     refuses_connections(&stage.edge).await;
     assert!(stage.edge.is_running(), "calls are in flight");
-    assert_eq!(actor.agent.counters().await.day_nanos, 500);
-    for _ in 0..5 {
+    assert_eq!(actor.agent.counters().await.day_nanos, 600);
+    for _ in 0..6 {
         gate.notify_one();
     }
     for call in calls {
@@ -47,7 +52,7 @@ async fn sigterm_lets_calls_in_flight_finish() {
         assert_eq!(reply.header("connection"), Some("close"));
     }
     assert_eq!(stage.edge.wait_exit(SOON), Some(0), "{}", stage.edge.logs());
-    assert_eq!(actor.agent.counters().await.day_nanos, 60, "all are settled");
+    assert_eq!(actor.agent.counters().await.day_nanos, 72, "all are settled");
     assert_eq!(actor.agent.open_holds().await, 0);
 }
 

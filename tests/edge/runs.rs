@@ -58,6 +58,7 @@ async fn without_a_run_id_every_call_is_its_own_run() {
         let reply = actor.caller.chat(ask(100)).await;
         approved(&reply);
         let run = reply.header(RUN).expect("a run id").to_owned();
+        assert_eq!(actor.agent.run_spent(&run).await, None, "nothing is kept of it");
         assert!(run.starts_with("req_") && seen.insert(run), "{reply:?}");
     }
     denied(&actor.caller.chat(ask(101)).await, "per_run_limit");

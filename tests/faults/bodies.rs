@@ -1,12 +1,10 @@
-//! Malformed bodies and headers over HTTP: each is a 400 that names what is wrong, counts against the key's rate, and
+//! Malformed bodies over HTTP: each is a 400 that names what is wrong, counts against the key's rate, and
 //! reaches nobody (decisions D34, D62, D63).
 
 use crate::stage::{Setup, Stage};
-use harness::{RawReply, Reply};
-use std::time::Duration;
+use harness::Reply;
 
-const SOON: Duration = Duration::from_secs(20);
-const JSON: &str = "application/json";
+pub const JSON: &str = "application/json";
 
 /// A request that must be refused.
 struct Case {
@@ -25,11 +23,11 @@ fn case(body: impl Into<Vec<u8>>, code: &'static str, names: &'static str) -> Ca
 }
 
 /// `{"model":…,"messages":…` and these further fields.
-fn with(fields: &str) -> Vec<u8> {
+pub fn with(fields: &str) -> Vec<u8> {
     format!(r#"{{"model":"gpt-4o-mini","messages":[{{"role":"user","content":"hi"}}]{fields}}}"#).into_bytes()
 }
 
-fn nested(levels: usize) -> Vec<u8> {
+pub fn nested(levels: usize) -> Vec<u8> {
     let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
     with(&format!(r#","x":{open}{close}"#))
 }
@@ -61,7 +59,7 @@ fn no_json() -> Vec<Case> {
         invalid(&[&with("")[..], b"\0"].concat(), "unexpected data after"),
         invalid(&nested(129), "128 levels"),
         invalid(&nested(100_000), "128 levels"),
-        invalid(&with(&",\"x\":".repeat(1)), "unexpected character"),
+        invalid(&with(",\"x\":"), "unexpected character"),
     ];
     for number in [
         "01",
@@ -205,7 +203,7 @@ fn wrong_fields() -> Vec<Case> {
 
 /// What every 400 has in common.
 #[track_caller]
-fn refused(reply: &Reply, code: &str, names: &str, what: &str) {
+pub fn refused(reply: &Reply, code: &str, names: &str, what: &str) {
     assert_eq!(
         (reply.status, reply.error_code().as_str()),
         (400, code),
@@ -223,7 +221,7 @@ fn refused(reply: &Reply, code: &str, names: &str, what: &str) {
     );
 }
 
-async fn untouched(stage: &Stage, requests: usize) {
+pub async fn untouched(stage: &Stage, requests: usize) {
     assert_eq!(stage.rate(), requests as u64, "each counts against the rate");
     assert_eq!(stage.upstream.arrived(), 0, "nothing is forwarded");
     stage.settled_at(0).await;
@@ -246,99 +244,4 @@ async fn every_malformed_body_is_a_400_that_names_it() {
         refused(&reply, code, names, &what);
     }
     untouched(&stage, cases.len()).await;
-}
-
-#[tokio::test]
-async fn every_malformed_header_is_a_400_that_names_it() {
-    let stage = Setup::default().start().await;
-    let caller = stage.edge.caller(&stage.key);
-    let long = "r".repeat(201);
-    let cases: [(&[(&str, &str)], &str, &str); 12] = [
-        (
-            &[("content-encoding", "gzip")],
-            "invalid_json",
-            "Content-Encoding",
-        ),
-        (
-            &[("content-encoding", "identity")],
-            "invalid_json",
-            "Content-Encoding",
-        ),
-        (&[("content-encoding", "")], "invalid_json", "Content-Encoding"),
-        (&[("content-type", "text/plain")], "invalid_json", "Content-Type"),
-        (
-            &[("content-type", "application/jsonx")],
-            "invalid_json",
-            "Content-Type",
-        ),
-        (
-            &[("content-type", JSON), ("content-type", JSON)],
-            "invalid_json",
-            "Content-Type",
-        ),
-        (&[("x-service-run-id", "")], "invalid_run_id", "X-Service-Run-Id"),
-        (
-            &[("x-service-run-id", "a b")],
-            "invalid_run_id",
-            "X-Service-Run-Id",
-        ),
-        (
-            &[("x-service-run-id", "a/b")],
-            "invalid_run_id",
-            "X-Service-Run-Id",
-        ),
-        (&[("x-service-run-id", "ü")], "invalid_run_id", "X-Service-Run-Id"),
-        (
-            &[("x-service-run-id", &long)],
-            "invalid_run_id",
-            "X-Service-Run-Id",
-        ),
-        (
-            &[("x-service-run-id", "a"), ("x-service-run-id", "a")],
-            "invalid_run_id",
-            "X-Service-Run-Id",
-        ),
-    ];
-    for (headers, code, names) in cases {
-        let reply = caller
-            .send("POST", "/v1/chat/completions", headers, with(""))
-            .await;
-        refused(&reply, code, names, &format!("{headers:?}"));
-    }
-    let mut raw = stage.raw().await;
-    let head = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nHost: e\r\nx-api-key: {}\r\n",
-        stage.key
-    );
-    let length = with("").len();
-    assert!(raw.send(format!("{head}Content-Length: {length}\r\n\r\n")).await && raw.send(with("")).await);
-    let untyped: RawReply = raw.reply(SOON).await.expect("an answer");
-    assert!(
-        untyped.status == 400 && untyped.text().contains("Content-Type"),
-        "{untyped:?}"
-    );
-    untouched(&stage, cases.len() + 1).await;
-}
-
-#[tokio::test]
-async fn what_is_only_unusual_is_forwarded_as_it_is() {
-    let stage = Setup::default().start().await;
-    let caller = stage.edge.caller(&stage.key);
-    let unusual = [
-        nested(128),
-        with(r#","n":null,"stream":null,"max_tokens":null,"max_completion_tokens":null"#),
-        with(r#","stream":false,"n":128,"max_tokens":1"#),
-        with(r#","x":1e-400,"y":-0.0,"z":123456789012345678901234567890"#),
-        [b" \n", &with("")[..], b" \r\n\t "].concat(),
-        br#"{"messages":[{"a":1,"a":2}],"model":"\u0067pt-4o-mini"}"#.to_vec(),
-    ];
-    for (at, body) in unusual.iter().enumerate() {
-        let headers = [("content-type", "application/json; charset=utf-8")];
-        let reply = caller
-            .send("POST", "/v1/chat/completions", &headers, body.clone())
-            .await;
-        assert_eq!(reply.status, 200, "{}: {reply:?}", String::from_utf8_lossy(body));
-        assert_eq!(stage.upstream.requests()[at].body, *body, "byte for byte");
-    }
-    assert_eq!(stage.upstream.arrived(), unusual.len());
 }

@@ -78,6 +78,30 @@ async fn a_question_that_arrives_late_costs_nothing() {
     stage.settled_at(2 * ACTUAL).await;
 }
 
+/// The void overtakes the question: when that arrives at last, it is refused, however late it is.
+#[tokio::test]
+async fn a_question_that_was_overtaken_by_its_void_is_refused() {
+    let stage = wired().await;
+    stage.wire().hold_requests();
+    let overtaking = async {
+        eventually("the question", SOON, async || {
+            stage.wire().is_holding().then_some(())
+        })
+        .await;
+        stage.wire().overtake_held_requests();
+    };
+    futures::future::join(stage.unavailable_call(), overtaking).await;
+    stage.settled_at(ACTUAL).await;
+    let asked = stage.redis.calls("evalsha");
+    assert!(stage.wire().is_holding(), "the question is still on its way");
+    stage.wire().release_requests();
+    let arrived = async || (stage.redis.calls("evalsha") > asked).then_some(());
+    eventually("the late question", SOON, arrived).await;
+    stage.settled_at(ACTUAL).await;
+    stage.recovered().await;
+    stage.settled_at(2 * ACTUAL).await;
+}
+
 #[tokio::test]
 async fn a_void_whose_reply_is_lost_gives_back_once() {
     let stage = wired().await;

@@ -2,17 +2,20 @@
 //!
 //! The real `tollgate-proxy` runs in each test, with a private Redis and a scripted provider.
 //!
-//! * [`bodies`], [`sizes`], [`http`], [`keys`]: callers who send what they should not
-//! * [`store_down`], [`store_wrong`], [`lost_replies`]: a store that is gone, frozen, full, read-only, wiped, or unheard
+//! * [`bodies`], [`headers`], [`sizes`], [`http`], [`keys`]: callers who send what they should not
+//! * [`store_down`], [`store_wrong`], [`cluster`], [`lost_replies`]: a store that is gone, frozen, full, read-only, wiped,
+//!   or unheard
 //! * [`late`]: settlements that the store could not take at once
-//! * [`provider`], [`provider_errors`], [`provider_reuse`]: a provider that misbehaves
+//! * [`provider`], [`provider_odd`], [`provider_errors`], [`provider_reuse`]: a provider that misbehaves
 //! * [`hang_ups`]: callers who leave; [`process`]: the edge itself is stopped or killed
 //! * [`secrets`]: nothing of all that writes a key anywhere
 //! * [`torture`]: all of it at once
 #![cfg(test)]
 
 mod bodies;
+mod cluster;
 mod hang_ups;
+mod headers;
 mod http;
 mod keys;
 mod late;
@@ -20,9 +23,11 @@ mod lost_replies;
 mod process;
 mod provider;
 mod provider_errors;
+mod provider_odd;
 mod provider_reuse;
 mod secrets;
 mod sizes;
 mod stage;
 mod store_down;
 mod store_wrong;
+mod torture;

@@ -106,10 +106,13 @@ async fn a_kept_connection_that_died_sends_one_request_at_most() {
     assert!(stage.upstream.connections() < 30, "connections are used again");
 }
 
+/// A kind of answer, and how to make it.
+type Doubtful = (&'static str, fn() -> Answer);
+
 /// Answers that leave the connection in doubt: it is not used again.
 #[tokio::test]
 async fn doubtful_connections_are_not_used_again() {
-    let doubtful: [(&str, fn() -> Answer); 5] = [
+    let doubtful: [Doubtful; 5] = [
         ("asked to close", || answer_for("x").close()),
         ("until the close", || answer_for("x").until_close()),
         ("HTTP/1.0", || {

@@ -79,12 +79,10 @@ async fn a_read_only_replica_denies_and_the_settlement_waits() {
 }
 
 #[tokio::test]
-async fn a_store_whose_disk_fails_denies_and_the_settlement_waits() {
+async fn a_store_without_its_replicas_denies_and_the_settlement_waits() {
     let stage = Setup::default().start().await;
     stage.approved_call().await;
     during_a_call(&stage, async || {
-        let _: String = stage.redis.command(&["CONFIG", "SET", "save", "1 1"]);
-        let _: String = stage.redis.command(&["CONFIG", "SET", "rdb-key-save-delay", "0"]);
         let _: String = stage
             .redis
             .command(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
@@ -97,6 +95,40 @@ async fn a_store_whose_disk_fails_denies_and_the_settlement_waits() {
         .command(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
     stage.settled_at(2 * ACTUAL).await;
     stage.recovered().await;
+}
+
+/// Somebody's endless script keeps the store busy: it refuses everything until that is killed.
+#[tokio::test]
+async fn a_busy_store_denies_until_it_is_free() {
+    let stage = Setup::default().env("STORE__TIMEOUT_MS", 1000).start().await;
+    stage.approved_call().await;
+    let _: String = stage
+        .redis
+        .command(&["CONFIG", "SET", "busy-reply-threshold", "50"]);
+    let client = redis::Client::open(stage.redis.url()).expect("an address");
+    let endless = std::thread::spawn(move || {
+        let mut connection = client.get_connection().expect("a connection");
+        let mut command = redis::cmd("EVAL");
+        command
+            .arg("while true do end")
+            .arg(0)
+            .query::<String>(&mut connection)
+            .is_err()
+    });
+    let busy = || stage.redis.try_command::<String>(&["PING"]);
+    let is_busy = async || {
+        busy()
+            .is_err_and(|error| error.code() == Some("BUSY"))
+            .then_some(())
+    };
+    eventually("a busy store", SOON, is_busy).await;
+    for _ in 0..3 {
+        stage.unavailable_call().await;
+    }
+    let _: String = stage.redis.command(&["SCRIPT", "KILL"]);
+    assert!(endless.join().expect("the script's thread"), "it was killed");
+    stage.recovered().await;
+    stage.settled_at(2 * ACTUAL).await;
 }
 
 /// A wiped store is no fresh budget: not for keys that the edge knows, not after the operator made a new ledger of it.
@@ -149,6 +181,19 @@ async fn a_wiped_store_denies_every_key() {
     })
     .await;
     assert_eq!(charged(&stage.redis, &bot), Charged::all(ACTUAL));
+}
+
+/// A key that the edge has not met yet is not called unknown by a store that has forgotten everything.
+#[tokio::test]
+async fn a_wiped_store_says_nothing_about_a_new_key() {
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    let key = stage.bot.virtual_key().await;
+    stage.at_rest().await;
+    let caller = stage.edge.caller(&key);
+    let _: String = stage.redis.command(&["FLUSHALL"]);
+    crate::stage::unavailable(&caller.chat(crate::stage::body()).await);
+    crate::stage::unavailable(&caller.get("/v1/models").await);
 }
 
 /// Only the account's record is lost, as after a partial restore.

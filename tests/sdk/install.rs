@@ -78,22 +78,53 @@ impl Sdk {
             let advice = "The test of the Node SDK needs Node 20 or newer and npm: install the packages nodejs and npm. \
                           npm installs the SDK once, from the registry that it is set to.";
             let prefix = dir.display().to_string();
-            step("npm", &["install", "--no-audit", "--no-fund", "--prefix", &prefix, NODE_SDK], advice);
+            step(
+                "npm",
+                &[
+                    "install",
+                    "--no-audit",
+                    "--no-fund",
+                    "--prefix",
+                    &prefix,
+                    NODE_SDK,
+                ],
+                advice,
+            );
         });
         let args = vec![script("calls.mjs"), dir];
-        Self { program: "node".into(), args }
+        Self {
+            program: "node".into(),
+            args,
+        }
     }
 
     /// Runs the script with `input`; what it prints.
     pub fn run(&self, input: &str) -> String {
         let mut command = Command::new(&self.program);
-        command.args(&self.args).env_clear().env("PATH", std::env::var("PATH").unwrap_or_default());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(&self.args)
+            .env_clear()
+            .env("PATH", std::env::var("PATH").unwrap_or_default());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let program = self.program.display();
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("{program}: {error}"));
-        child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("the script reads its input");
+        let mut child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{program}: {error}"));
+        child
+            .stdin
+            .take()
+            .expect("a pipe")
+            .write_all(input.as_bytes())
+            .expect("the script reads its input");
         let output = child.wait_with_output().expect("the script ends");
-        assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{program}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).expect("UTF-8")
     }
 }

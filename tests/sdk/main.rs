@@ -41,29 +41,99 @@ const fn case(
     sent: usize,
     charged: u64,
 ) -> Case {
-    Case { name, classes, status, code, sent, charged }
+    Case {
+        name,
+        classes,
+        status,
+        code,
+        sent,
+        charged,
+    }
 }
 
 const CASES: [Case; 15] = [
     case("success", None, 200, "", 1, ACTUAL),
     case("models", None, 200, "", 0, 0),
-    case("wrong key", same("AuthenticationError"), 401, "invalid_api_key", 0, 0),
-    case("stream", same("BadRequestError"), 400, "stream_not_supported", 0, 0),
+    case(
+        "wrong key",
+        same("AuthenticationError"),
+        401,
+        "invalid_api_key",
+        0,
+        0,
+    ),
+    case(
+        "stream",
+        same("BadRequestError"),
+        400,
+        "stream_not_supported",
+        0,
+        0,
+    ),
     // Neither SDK has a class of its own for 402.
-    case("over the cap", Some(["APIStatusError", "APIError"]), 402, "daily_limit", 0, 0),
+    case(
+        "over the cap",
+        Some(["APIStatusError", "APIError"]),
+        402,
+        "daily_limit",
+        0,
+        0,
+    ),
     case("frozen", same("PermissionDeniedError"), 403, "frozen", 0, 0),
     case("too many", same("RateLimitError"), 429, "rate_limited", 0, 0),
-    case("undecided", same("InternalServerError"), 503, "service_unavailable", 0, 0),
+    case(
+        "undecided",
+        same("InternalServerError"),
+        503,
+        "service_unavailable",
+        0,
+        0,
+    ),
     // The provider's own answers after an approval.
     case("provider 400", same("BadRequestError"), 400, "provider_400", 1, 0),
     // Released, so the SDK may try again as it would without us: three requests, none of them charged.
     case("provider 429", same("RateLimitError"), 429, "provider_429", 3, 0),
     // Charged, so it is sent once.
-    case("provider 500", same("InternalServerError"), 500, "provider_500", 1, ESTIMATE),
-    case("provider 503", same("InternalServerError"), 503, "provider_503", 1, ESTIMATE),
-    case("reset", same("InternalServerError"), 502, "upstream_unreachable", 1, ESTIMATE),
-    case("truncated", same("InternalServerError"), 502, "upstream_unreachable", 1, ESTIMATE),
-    case("hang", same("InternalServerError"), 504, "upstream_timeout", 1, ESTIMATE),
+    case(
+        "provider 500",
+        same("InternalServerError"),
+        500,
+        "provider_500",
+        1,
+        ESTIMATE,
+    ),
+    case(
+        "provider 503",
+        same("InternalServerError"),
+        503,
+        "provider_503",
+        1,
+        ESTIMATE,
+    ),
+    case(
+        "reset",
+        same("InternalServerError"),
+        502,
+        "upstream_unreachable",
+        1,
+        ESTIMATE,
+    ),
+    case(
+        "truncated",
+        same("InternalServerError"),
+        502,
+        "upstream_unreachable",
+        1,
+        ESTIMATE,
+    ),
+    case(
+        "hang",
+        same("InternalServerError"),
+        504,
+        "upstream_timeout",
+        1,
+        ESTIMATE,
+    ),
 ];
 
 /// What the provider answers: the text of the message says.
@@ -84,13 +154,24 @@ fn answer(request: &Recorded) -> Answer {
 
 fn name_of(request: &Recorded) -> String {
     let body = request.json();
-    body["messages"][0]["content"].as_str().unwrap_or_default().to_owned()
+    body["messages"][0]["content"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// An agent for a case, and its key.
 async fn actor(seed: &Seed, redis: &Redis, name: &str) -> (SeedAgent, String) {
-    let limit = if name == "over the cap" { ESTIMATE - 1 } else { 1_000_000 };
-    let cap = CapPolicy { enabled: true, daily: Nanos::new(limit), ..CapPolicy::default() };
+    let limit = if name == "over the cap" {
+        ESTIMATE - 1
+    } else {
+        1_000_000
+    };
+    let cap = CapPolicy {
+        enabled: true,
+        daily: Nanos::new(limit),
+        ..CapPolicy::default()
+    };
     let (agent, _) = seed.ready_agent("builder", cap).await;
     let (key_id, key) = agent.virtual_key_with_id().await;
     match name {
@@ -108,7 +189,9 @@ async fn actor(seed: &Seed, redis: &Redis, name: &str) -> (SeedAgent, String) {
 
 fn announced_retries(edge: &Edge) -> u64 {
     let (_, text) = edge.ops("/metrics").expect("metrics");
-    let line = text.lines().find_map(|line| line.strip_prefix("tollgate_proxy_announced_retries_total "));
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("tollgate_proxy_announced_retries_total "));
     line.expect("the metric").parse().expect("a count")
 }
 
@@ -122,12 +205,21 @@ fn check(case: &Case, column: usize, outcome: &Value) {
         } else {
             let shown = json!([outcome["content"], outcome["totalTokens"], outcome["runId"]]);
             assert_eq!(shown, json!(["Hello.", 21, RUN]), "{name}");
-            assert!(outcome["allowId"].as_str().is_some_and(|id| id.starts_with("allow_")), "{outcome}");
+            assert!(
+                outcome["allowId"]
+                    .as_str()
+                    .is_some_and(|id| id.starts_with("allow_")),
+                "{outcome}"
+            );
         }
         return;
     };
     let shown = json!([outcome["class"], outcome["status"], outcome["code"]]);
-    assert_eq!(shown, json!([classes[column], case.status, case.code]), "{name}: {outcome}");
+    assert_eq!(
+        shown,
+        json!([classes[column], case.status, case.code]),
+        "{name}: {outcome}"
+    );
     assert!(outcome["requestId"].is_string(), "{name}: {outcome}");
     if matches!(case.status, 402 | 403) {
         assert_eq!(outcome["type"], "service_denied", "{name}");
@@ -139,10 +231,14 @@ async fn prove(sdk: Sdk, column: usize) {
     let upstream = Upstream::start(answer);
     let seed = Seed::new(&redis.store()).await;
     let edge = Edge::start(
-        EdgeOptions::new(env!("CARGO_BIN_EXE_tollgate-proxy"), redis.url(), upstream.base_url())
-            .env("TOLLGATE_PRICES__FILE", PRICES)
-            .env("TOLLGATE_STORE__TIMEOUT_MS", "10000")
-            .env("TOLLGATE_UPSTREAM__TIMEOUT_MS", "1000"),
+        EdgeOptions::new(
+            env!("CARGO_BIN_EXE_tollgate-proxy"),
+            redis.url(),
+            upstream.base_url(),
+        )
+        .env("TOLLGATE_PRICES__FILE", PRICES)
+        .env("TOLLGATE_STORE__TIMEOUT_MS", "10000")
+        .env("TOLLGATE_UPSTREAM__TIMEOUT_MS", "3000"),
     );
     let mut actors = Vec::new();
     let mut calls = Vec::new();
@@ -158,8 +254,11 @@ async fn prove(sdk: Sdk, column: usize) {
         }));
     }
     let plan = json!({ "baseUrl": format!("{}/v1", edge.url()), "runId": RUN, "calls": calls });
-    let printed = tokio::task::spawn_blocking(move || sdk.run(&plan.to_string())).await.expect("the script");
-    let outcomes: Vec<Value> = serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {printed}"));
+    let printed = tokio::task::spawn_blocking(move || sdk.run(&plan.to_string()))
+        .await
+        .expect("the script");
+    let outcomes: Vec<Value> =
+        serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {printed}"));
     assert_eq!(outcomes.len(), CASES.len());
 
     let mut sent: HashMap<String, usize> = HashMap::new();
@@ -168,8 +267,18 @@ async fn prove(sdk: Sdk, column: usize) {
     }
     for ((case, agent), outcome) in CASES.iter().zip(&actors).zip(&outcomes) {
         check(case, column, outcome);
-        assert_eq!(sent.get(case.name).copied().unwrap_or(0), case.sent, "{}: requests at the provider", case.name);
-        assert_eq!(agent.counters().await.day_nanos, case.charged, "{}: what stays charged", case.name);
+        assert_eq!(
+            sent.get(case.name).copied().unwrap_or(0),
+            case.sent,
+            "{}: requests at the provider",
+            case.name
+        );
+        assert_eq!(
+            agent.counters().await.day_nanos,
+            case.charged,
+            "{}: what stays charged",
+            case.name
+        );
     }
     // Two for what we could not decide, two for the provider's 429; none for what stays charged.
     assert_eq!(announced_retries(&edge), 4, "the SDK's own retries are counted");

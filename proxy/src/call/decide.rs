@@ -147,13 +147,10 @@ async fn ask(
     owner: &VirtualKeyOwner,
     name: &HoldName,
     charge: Option<&Charge<'_>>,
-) -> Result<(Outcome, PlanLimits), ()> {
+) -> Result<(Outcome, Arc<PlanLimits>), ()> {
     let mut view = gate.view(&owner.account);
     for _ in 0..PLAN_CHANGES_MAX {
-        let limits = match view.plan.as_str() {
-            "" => PlanLimits::unknown(),
-            plan => gate.plan(plan).ok_or(())?,
-        };
+        let limits = gate.plan(&view.plan).ok_or(())?;
         let request = Authorize {
             name,
             key_id: &owner.key_id,
@@ -208,7 +205,7 @@ async fn ask(
     Err(())
 }
 
-fn denied(denial: Denial, name: &HoldName, wanted: Option<&Wanted>, plan: Option<PlanLimits>) -> Stop {
+fn denied(denial: Denial, name: &HoldName, wanted: Option<&Wanted>, plan: Option<Arc<PlanLimits>>) -> Stop {
     let kind = if Denied::by_cap(denial) {
         Kind::Allow
     } else {

@@ -8,7 +8,6 @@ use crate::gate::Gate;
 use crate::upstream::{Answer, Failure, headers};
 use http::HeaderMap;
 use pingora_http::RequestHeader;
-use secrecy::SecretString;
 use shared::domain::denial::Denial;
 use shared::domain::money::Nanos;
 use shared::store::script::settle::Settle;
@@ -25,18 +24,30 @@ pub struct Forwarded {
     pub took: Duration,
 }
 
-/// Sends the caller's exact bytes.
+/// The head of the provider's request, but for the key: the caller's headers that may cross the gate.
 ///
 /// # Errors
-/// 503 when the request cannot be built from the stored key; then nothing was sent and the estimate is released.
+/// 503 when it cannot be built; then nothing is charged.
+pub fn head(gate: &Gate, caller: &HeaderMap, length: usize) -> Result<Box<RequestHeader>, Stop> {
+    let target = gate.upstream.target();
+    let head = RequestHeader::build_no_case("POST", target.path.as_bytes(), Some(caller.len() + 4)).ok();
+    let head = head.and_then(|head| headers::filled(head, caller, &target.authority, length));
+    head.map(Box::new)
+        .ok_or_else(|| Stop::denied(Denial::ServiceUnavailable))
+}
+
+/// Sends the caller's exact bytes with the stored provider key.
+///
+/// # Errors
+/// 503 when the stored key cannot be sent; then nothing was sent and the estimate is released.
 pub async fn forward(
     gate: &Gate,
     approval: Approval,
-    caller: &HeaderMap,
+    mut head: Box<RequestHeader>,
     body: Body,
 ) -> Result<Forwarded, Stop> {
     let (hold, provider_key) = approval.into_parts();
-    let Some(head) = request_head(gate, caller, &provider_key, body.bytes().len()) else {
+    if headers::authorize(&mut head, &provider_key).is_none() {
         tracing::error!(
             decision.id = hold.name.allow_id,
             "the stored provider key cannot be sent"
@@ -47,25 +58,9 @@ pub async fn forward(
         })
         .await;
         return Err(Stop::denied(Denial::ServiceUnavailable));
-    };
+    }
     let started = Instant::now();
     let answer = gate.upstream.exchange(head, body.bytes().clone()).await;
-    Ok(Forwarded {
-        hold,
-        answer,
-        took: started.elapsed(),
-    })
-}
-
-fn request_head(
-    gate: &Gate,
-    caller: &HeaderMap,
-    key: &SecretString,
-    length: usize,
-) -> Option<Box<RequestHeader>> {
-    let target = gate.upstream.target();
-    let mut head =
-        RequestHeader::build_no_case("POST", target.path.as_bytes(), Some(caller.len() + 4)).ok()?;
-    headers::fill_request(&mut head, caller, &target.authority, key, length)?;
-    Some(Box::new(head))
+    let took = started.elapsed();
+    Ok(Forwarded { hold, answer, took })
 }

@@ -26,9 +26,9 @@ pub fn unknown_key() -> Stop {
 /// 503 when the store may not be trusted or does not answer, 401 when there is no such key.
 pub async fn owner(gate: &Gate, key: &PresentedKey) -> Result<Arc<VirtualKeyOwner>, Stop> {
     let unavailable = || Stop::denied(Denial::ServiceUnavailable);
-    let Some(check_secret) = gate.watch.usable(&gate.store).await else {
+    if !gate.watch.usable(&gate.store).await {
         return Err(unavailable());
-    };
+    }
     let Some(key) = WellFormed::parse(key.secret.expose_secret().as_bytes()) else {
         return Err(unknown_key());
     };
@@ -36,7 +36,7 @@ pub async fn owner(gate: &Gate, key: &PresentedKey) -> Result<Arc<VirtualKeyOwne
     if let Some(owner) = gate.owners.get(&hash) {
         return Ok(owner);
     }
-    if !check_secret.issued(&key) || gate.unknown.get(&hash).is_some() {
+    if !gate.watch.can_have_issued(&key) || gate.unknown.get(&hash).is_some() {
         return Err(unknown_key());
     }
     match VirtualKeyOwner::find(&gate.store, &hash).await {

@@ -3,7 +3,6 @@
 use super::malformed;
 use crate::gate::Gate;
 use crate::reply::Reply;
-use crate::reply::refusal::RefusalKind;
 use http::StatusCode;
 use http::header::CONTENT_LENGTH;
 use pingora_core::apps::{HttpPersistentSettings, ReusedHttpStream};
@@ -57,12 +56,11 @@ pub async fn write(
     client_timeout: Duration,
 ) -> Option<ReusedHttpStream> {
     let unread = !session.is_body_done();
-    // After a body that broke off nobody can say where the next request starts.
-    let broken_off = reply.status() == RefusalKind::RequestTimeout.status();
-    // What the caller asked for (`Connection: close`, HTTP/1.0) is already in the session; it is only ever tightened here.
+    // What the caller asked for (`Connection: close`, HTTP/1.0) is already in the session, and so is that a body broke off:
+    // nobody can say where the next request starts. It is only ever tightened here.
     let keep = session
         .get_keepalive()
-        .filter(|_| !unread && !broken_off && !stopping)
+        .filter(|_| !unread && !stopping)
         .map(|_| KEEP_ALIVE.as_secs());
     session.set_keepalive(keep);
     let reply = with_length(reply);

@@ -7,6 +7,7 @@ use serde::Serialize;
 use shared::domain::denial::{Denial, RATE_RETRY_AFTER_S, Stage};
 use shared::domain::money::Nanos;
 use shared::domain::plan::Plan;
+use std::sync::Arc;
 
 /// A denial, with what its answer tells.
 #[derive(Debug)]
@@ -20,7 +21,7 @@ pub struct Denied {
     /// The estimate, once it is known.
     pub estimate: Option<Nanos>,
     /// The account's plan, for the denials that name it.
-    pub plan: Option<PlanLimits>,
+    pub plan: Option<Arc<PlanLimits>>,
 }
 
 #[derive(Serialize)]

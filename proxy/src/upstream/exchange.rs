@@ -5,7 +5,6 @@ use bytes::{Bytes, BytesMut};
 use pingora_core::connectors::ConnectorOptions;
 use pingora_core::connectors::http::Connector;
 use pingora_core::protocols::http::client::HttpSession;
-use pingora_core::upstreams::peer::HttpPeer;
 use pingora_http::{RequestHeader, ResponseHeader};
 use shared::settings::UpstreamSettings;
 use std::time::Duration;
@@ -101,11 +100,10 @@ impl Upstream {
 
     async fn attempt(&self, head: Box<RequestHeader>, body: Bytes) -> Result<Answer, Failure> {
         let failed = Failure::Unreachable;
-        let address = self.target.address().ok_or(failed("its name does not resolve"))?;
-        let peer = HttpPeer::new(address, self.target.tls, self.target.host.clone());
+        let peer = self.target.peer().ok_or(failed("its name does not resolve"))?;
         let (session, _reused) = self
             .connector
-            .get_http_session(&peer)
+            .get_http_session(&*peer)
             .await
             .map_err(|error| lost("connect", &error))?;
         let HttpSession::H1(_) = session else {
@@ -127,7 +125,7 @@ impl Upstream {
         let head = read_head(&mut session).await?;
         let body = self.read_body(&mut session, &head).await?;
         self.connector
-            .release_http_session(session, &peer, Some(IDLE))
+            .release_http_session(session, &*peer, Some(IDLE))
             .await;
         Ok(Answer { head, body })
     }

@@ -56,22 +56,14 @@ fn is_forwarded(name: &str, nominated: &[String]) -> bool {
         && !nominated.iter().any(|nominated| nominated == name)
 }
 
-/// A header value that is kept out of logs.
-fn bearer(key: &SecretString) -> Option<HeaderValue> {
-    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret())).ok()?;
-    value.set_sensitive(true);
-    Some(value)
-}
-
-/// Fills the head of the provider's request from the caller's headers. `None` when the stored key cannot be a header
-/// value, or a header is refused: then nothing may be sent.
-pub fn fill_request(
-    request: &mut RequestHeader,
+/// The head of the provider's request with the caller's headers that may cross the gate. `None` when a header is
+/// refused: then nothing may be sent.
+pub fn filled(
+    mut request: RequestHeader,
     caller: &HeaderMap,
     host: &str,
-    key: &SecretString,
     length: usize,
-) -> Option<()> {
+) -> Option<RequestHeader> {
     let nominated = nominated(caller);
     for (name, value) in caller {
         if is_forwarded(name.as_str(), &nominated) {
@@ -82,8 +74,16 @@ pub fn fill_request(
     request
         .insert_header(header::CONTENT_LENGTH, length.to_string())
         .ok()?;
-    request.insert_header(header::ACCEPT_ENCODING, "identity").ok()?;
-    request.insert_header(header::AUTHORIZATION, bearer(key)?).ok()
+    let identity = HeaderValue::from_static("identity");
+    request.insert_header(header::ACCEPT_ENCODING, identity).ok()?;
+    Some(request)
+}
+
+/// Adds the provider key, kept out of logs. `None` when the stored key cannot be a header value.
+pub fn authorize(request: &mut RequestHeader, key: &SecretString) -> Option<()> {
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret())).ok()?;
+    value.set_sensitive(true);
+    request.insert_header(header::AUTHORIZATION, value).ok()
 }
 
 /// Removes from the provider's answer what must not reach the caller.
@@ -132,8 +132,9 @@ mod tests {
         ] {
             caller.append(name, value.parse().unwrap());
         }
-        let mut request = RequestHeader::build_no_case("POST", b"/v1/chat/completions", None).unwrap();
-        fill_request(&mut request, &caller, "provider:1", &"sk-real".into(), 12).unwrap();
+        let request = RequestHeader::build_no_case("POST", b"/v1/chat/completions", None).unwrap();
+        let mut request = filled(request, &caller, "provider:1", 12).unwrap();
+        authorize(&mut request, &"sk-real".into()).unwrap();
         let mut names: Vec<&str> = request.headers.keys().map(HeaderName::as_str).collect();
         names.sort_unstable();
         assert_eq!(
@@ -157,7 +158,12 @@ mod tests {
     fn a_key_that_is_no_header_value_sends_nothing() {
         let mut request = RequestHeader::build_no_case("POST", b"/", None).unwrap();
         assert_eq!(
-            fill_request(&mut request, &HeaderMap::new(), "h", &"sk-a\r\nb: c".into(), 0),
+            authorize(
+                &mut request,
+                &"sk-a
+b: c"
+                    .into()
+            ),
             None
         );
     }

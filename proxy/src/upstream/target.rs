@@ -3,6 +3,7 @@
 use arc_swap::ArcSwapOption;
 use http::Uri;
 use http::uri::Authority;
+use pingora_core::upstreams::peer::HttpPeer;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ pub struct Target {
     /// The path that calls are sent to.
     pub path: String,
     port: u16,
-    address: ArcSwapOption<SocketAddr>,
+    peer: ArcSwapOption<HttpPeer>,
 }
 
 impl Target {
@@ -54,20 +55,21 @@ impl Target {
         let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
         let path = format!("{}/chat/completions", uri.path().trim_end_matches('/'));
         let literal: Option<IpAddr> = host.parse().ok();
-        let address = ArcSwapOption::from_pointee(literal.map(|ip| SocketAddr::new(ip, port)));
+        let peer = literal.map(|ip| HttpPeer::new(SocketAddr::new(ip, port), tls, host.clone()));
+        let peer = ArcSwapOption::from_pointee(peer);
         Ok(Self {
             tls,
             host,
             authority: authority.as_str().to_owned(),
             path,
             port,
-            address,
+            peer,
         })
     }
 
-    /// The last good address, if the name was ever resolved.
-    pub fn address(&self) -> Option<SocketAddr> {
-        self.address.load().as_deref().copied()
+    /// The provider at its last good address, if the name was ever resolved.
+    pub fn peer(&self) -> Option<Arc<HttpPeer>> {
+        self.peer.load_full()
     }
 
     /// Resolves the name once more. A failure keeps the last good address.
@@ -79,7 +81,8 @@ impl Target {
         match tokio::time::timeout(RESOLVE_TIMEOUT, lookup).await {
             Ok(Ok(mut found)) => {
                 if let Some(address) = found.next() {
-                    self.address.store(Some(Arc::new(address)));
+                    let peer = HttpPeer::new(address, self.tls, self.host.clone());
+                    self.peer.store(Some(Arc::new(peer)));
                 }
             }
             Ok(Err(error)) => {
@@ -104,14 +107,12 @@ mod tests {
             (target.host.as_str(), target.port, target.path.as_str()),
             ("api.example.com", 443, "/v1/chat/completions")
         );
-        assert_eq!(target.address(), None);
+        assert!(target.peer().is_none());
         let local = Target::parse("http://127.0.0.1:8090/v1").unwrap();
-        assert_eq!(local.address(), Some("127.0.0.1:8090".parse().unwrap()));
+        assert_eq!(local.peer().unwrap()._address.to_string(), "127.0.0.1:8090");
         assert_eq!(local.authority, "127.0.0.1:8090");
-        assert_eq!(
-            Target::parse("http://[::1]:80").unwrap().address(),
-            Some("[::1]:80".parse().unwrap())
-        );
+        let six = Target::parse("http://[::1]:80").unwrap().peer().unwrap();
+        assert_eq!(six._address.to_string(), "[::1]:80");
         for bad in [
             "",
             "https://",

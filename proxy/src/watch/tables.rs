@@ -54,7 +54,7 @@ pub async fn follow(gate: &Gate, every: Duration) {
         };
         if reread {
             match plans(&gate.settings) {
-                Ok(plans) => gate.plans.store(plans.into()),
+                Ok(plans) => gate.set_plans(&plans),
                 Err(error) => tracing::error!(%error, "the plans in force stay"),
             }
         }

@@ -24,7 +24,7 @@
 //! assert_eq!(reply.status, 200, "{reply:?}\n{}", edge.logs());
 //! assert_eq!(reply.header("x-service-decision"), Some("approved"));
 //! assert_eq!(upstream.requests().len(), 1);
-//! assert_eq!(bot.counters().await.day_nanos, 9_600);
+//! assert_eq!(bot.counters().await.day_nanos, 8_550);
 //! # }
 //! ```
 

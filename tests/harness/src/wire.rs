@@ -29,6 +29,8 @@ struct State {
     generation: watch::Sender<u64>,
     /// Held requests go on.
     released: Notify,
+    /// Raised to hang up on the clients of all connections, and on nobody's server.
+    hang_ups: watch::Sender<u64>,
     connections: AtomicU64,
     bytes_up: AtomicU64,
     bytes_down: AtomicU64,
@@ -126,6 +128,13 @@ impl Wire {
     pub fn release_requests(&self) {
         self.set(|faults| faults.hold_requests = false);
         self.state.released.notify_waiters();
+    }
+
+    /// Hangs up on every client and holds nothing new: what they send over their next connection arrives before what is
+    /// held, which waits for [`Wire::release_requests`].
+    pub fn overtake_held_requests(&self) {
+        self.set(|faults| faults.hold_requests = false);
+        self.state.hang_ups.send_modify(|hang_ups| *hang_ups += 1);
     }
 
     /// Whether a request is being held back.
@@ -281,7 +290,14 @@ async fn carry_replies(
     reply_lost: Arc<AtomicBool>,
 ) {
     let mut buffer = vec![0; CHUNK];
-    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+    let mut hang_ups = state.hang_ups.subscribe();
+    hang_ups.mark_unchanged();
+    loop {
+        let read = tokio::select! {
+            read = from.read(&mut buffer) => read,
+            _ = hang_ups.changed() => return,
+        };
+        let Ok(count @ 1..) = read else { return };
         if reply_lost.load(Ordering::SeqCst) {
             return;
         }

@@ -1,0 +1,140 @@
+//! Bodies and answers of every size and framing pass unchanged, and never to somebody else (decisions D34, D35, D64).
+
+use super::shape::approved;
+use super::stage::{SOON, Stage, ask, open_cap};
+use harness::{Answer, RawClient, Reply};
+use serde_json::json;
+use std::time::Duration;
+
+#[tokio::test]
+async fn bodies_of_all_sizes_arrive_whole_and_once() {
+    let stage = Stage::new().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    // Around Pingora's 64 KiB, and far beyond it.
+    for (count, length) in [100, 65_535, 65_536, 65_537, 200_000, 1 << 20, 8 << 20]
+        .into_iter()
+        .enumerate()
+    {
+        let text = "0123456789abcdef".repeat(length / 16 + 1);
+        let mut body = ask(100);
+        body["messages"][0]["content"] = text[..length].into();
+        let body = body.to_string();
+        let reply = actor
+            .caller
+            .send("POST", "/v1/chat/completions", &[], body.clone())
+            .await;
+        assert_eq!(reply.status, 200, "{length}: {}", reply.text());
+        let requests = stage.upstream.requests();
+        assert_eq!(requests.len(), count + 1);
+        assert!(
+            requests[count].body == body.as_bytes(),
+            "{length} bytes arrive unchanged"
+        );
+    }
+    // The same without a declared length.
+    let body = format!("{}{}", ask(100), " ".repeat(70_000));
+    let mut raw = RawClient::connect(stage.edge.addr()).await;
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+        actor.key
+    );
+    raw.send(head).await;
+    for piece in body.as_bytes().chunks(1000) {
+        raw.send([format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat())
+            .await;
+    }
+    raw.send("0\r\n\r\n").await;
+    assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
+    let last = stage.upstream.requests().pop().expect("a request");
+    assert!(last.body == body.as_bytes(), "a chunked body arrives unchanged");
+    assert_eq!(
+        last.header("content-length"),
+        Some(body.len().to_string().as_str())
+    );
+    assert_eq!(last.header("transfer-encoding"), None);
+}
+
+/// However the provider frames its answer, the caller gets the same bytes and the ledger the same cost.
+#[tokio::test]
+async fn answers_in_every_framing_are_passed_on_whole() {
+    let stage = Stage::new().await;
+    let plain = Answer::chat(9, 12);
+    let long =
+        json!({ "usage": { "prompt_tokens": 9, "completion_tokens": 12 }, "pad": "x".repeat(3_000_000) });
+    let cases: Vec<(&str, Answer)> = vec![
+        ("with a length", plain.clone()),
+        ("in chunks", plain.clone().chunked(7)),
+        ("until the connection closes", plain.clone().until_close()),
+        ("with closing announced", plain.clone().close()),
+        ("after interim answers", plain.clone().interim(103).interim(100)),
+        (
+            "byte by byte",
+            plain.clone().trickle(40, Duration::from_millis(1)),
+        ),
+        ("compressed", plain.clone().gzip()),
+        ("compressed in chunks", plain.gzip().chunked(11)),
+        ("very long", Answer::json(200, long.clone())),
+        ("very long in chunks", Answer::json(200, long).chunked(65_536)),
+        (
+            "created",
+            Answer::json(
+                201,
+                json!({ "usage": { "prompt_tokens": 9, "completion_tokens": 12 } }),
+            ),
+        ),
+    ];
+    for (what, answer) in cases {
+        let actor = stage.actor("enterprise", open_cap()).await;
+        let direct = {
+            let answer = answer.clone();
+            harness::Upstream::start(move |_| answer.clone())
+        };
+        let straight = harness::Caller::new(&format!("http://{}", direct.addr()), "")
+            .chat(ask(100))
+            .await;
+        stage.upstream.set(move |_| answer.clone());
+        let before = stage.upstream.arrived();
+        let reply: Reply = actor.caller.chat(ask(100)).await;
+        assert_eq!(reply.status, straight.status, "{what}");
+        assert!(reply.body == straight.body, "{what}: the body is the provider's");
+        for name in ["content-type", "content-encoding"] {
+            assert_eq!(reply.header(name), straight.header(name), "{what}");
+        }
+        approved(&reply);
+        assert_eq!(
+            reply.header("x-service-actual-usd"),
+            Some("0.000000012"),
+            "{what}"
+        );
+        assert_eq!(actor.agent.counters().await.day_nanos, 12, "{what}");
+        assert_eq!(stage.upstream.arrived(), before + 1, "{what}");
+    }
+}
+
+/// A provider that sends more than one answer must not answer the next caller's question.
+#[tokio::test]
+async fn a_second_answer_is_never_given_to_the_next_call() {
+    let stage = Stage::new().await;
+    let (one, two) = (
+        stage.actor("enterprise", open_cap()).await,
+        stage.actor("enterprise", open_cap()).await,
+    );
+    let own = |body: &serde_json::Value| json!({ "for": body["messages"][0]["content"] });
+    stage
+        .upstream
+        .set(move |request| Answer::json(200, own(&request.json())).twice());
+    for round in 0..10 {
+        for (name, actor) in [("one", &one), ("two", &two)] {
+            let mut body = ask(100);
+            let content = format!("{name} {round}");
+            body["messages"][0]["content"] = content.as_str().into();
+            let reply = actor.caller.chat(body).await;
+            if reply.status == 200 {
+                assert_eq!(reply.json()["for"], content, "an answer belongs to its question");
+            } else {
+                assert_eq!(reply.status, 502, "{reply:?}");
+            }
+        }
+    }
+}

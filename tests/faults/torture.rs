@@ -1,0 +1,237 @@
+//! Everything at once: 32 callers, two edges, a provider in every mood, a store that is killed, frozen and cut off on a
+//! seeded schedule. In the end every call is charged exactly what it cost, and what nobody settled is listed.
+
+mod chaos;
+mod crowd;
+mod dice;
+
+use crate::stage::{Charged, PROXY, Setup, Stage, charged, metric};
+use chaos::Chaos;
+use crowd::{Call, Crowd};
+use dice::Dice;
+use harness::{Edge, EdgeOptions, Nanos, Redis, SeedAgent, Wire, eventually, free_port};
+use shared::store::open_holds;
+use shared::store::script::reap::sweep;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// How long the callers call.
+const CALLING: Duration = Duration::from_secs(25);
+/// Longest wait for the dust to settle: holds live 9 s, and stay until a sweep.
+const DUST: Duration = Duration::from_secs(60);
+/// Keys of each agent, so that none meets its rate limit.
+const KEYS: usize = 4;
+/// What the capped agent may be charged in a day: some tens of calls.
+const CAP: u64 = 2_000_000;
+
+/// An edge that can be killed and started again at the same place.
+pub struct Site {
+    redis_url: String,
+    upstream_url: String,
+    listen: u16,
+    ops: u16,
+    data: TempDir,
+}
+
+impl Site {
+    fn new(redis_url: String, stage: &Stage) -> Self {
+        let (listen, ops) = (free_port(), free_port());
+        let data = tempfile::tempdir().expect("a directory");
+        let upstream_url = stage.upstream.base_url();
+        Self {
+            redis_url,
+            upstream_url,
+            listen,
+            ops,
+            data,
+        }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.listen)
+    }
+
+    pub fn start(&self) -> Edge {
+        let at = |port: u16| format!("127.0.0.1:{port}");
+        let options = EdgeOptions::new(PROXY, &self.redis_url, &self.upstream_url)
+            .alive_is_enough()
+            .env("TOLLGATE_PROXY__LISTEN", at(self.listen))
+            .env("TOLLGATE_PROXY__OPS_LISTEN", at(self.ops))
+            .env("TOLLGATE_PROXY__DATA_DIR", self.data.path().display().to_string())
+            .env("TOLLGATE_STORE__TIMEOUT_MS", "500")
+            .env("TOLLGATE_UPSTREAM__TIMEOUT_MS", "6000")
+            .env("TOLLGATE_PROXY__HOLD_GRACE_MS", "3000");
+        Edge::start(options)
+    }
+}
+
+/// Watches the capped agent: at no moment is it charged more than its cap.
+fn watch_the_cap(stage: Arc<Stage>, agent: SeedAgent, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<u64> {
+    std::thread::spawn(move || {
+        let key = agent
+            .account
+            .keys
+            .agent(shared::domain::mode::Mode::Live, &agent.id);
+        let mut highest = 0;
+        while !stop.load(Ordering::SeqCst) {
+            let fields: HashMap<String, String> =
+                stage.redis.try_command(&["HGETALL", &key]).unwrap_or_default();
+            for (name, value) in fields {
+                if name.starts_with('d') && name[1..].bytes().all(|byte| byte.is_ascii_digit()) {
+                    highest = highest.max(value.parse().expect("a counter"));
+                }
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        highest
+    })
+}
+
+/// Sweeps like the reaper does.
+async fn reap(stage: &Stage, stop: Arc<AtomicBool>) {
+    let bucket = stage.bot.account.keys.bucket();
+    while !stop.load(Ordering::SeqCst) {
+        // The store may be away; the next sweep meets the same holds.
+        drop(sweep(stage.seed.store(), bucket, shared::clock::now_ms()).await);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+}
+
+/// What is open or kept in the end: the estimate of each, by run, which is the call's own id.
+async fn unsettled(stage: &Stage) -> HashMap<String, u64> {
+    let account = &stage.bot.account.id;
+    let found = open_holds::list(stage.seed.store(), Some(account), 10_000)
+        .await
+        .expect("the holds");
+    found
+        .into_iter()
+        .map(|found| (found.hold.name.run, found.hold.estimate.get()))
+        .collect()
+}
+
+/// Compares each call with its run's counter; returns what they come to, by agent.
+fn account_for(
+    stage: &Stage,
+    calls: &[Call],
+    unsettled: &HashMap<String, u64>,
+    seed: u64,
+) -> HashMap<String, u64> {
+    let mut arrived: HashMap<String, usize> = HashMap::new();
+    for request in stage.upstream.requests() {
+        *arrived
+            .entry(request.header("x-call").expect("its id").to_owned())
+            .or_default() += 1;
+    }
+    let mut sums = HashMap::new();
+    let mut allow_ids = std::collections::HashSet::new();
+    for call in calls {
+        let times = arrived.get(&call.id).copied().unwrap_or(0);
+        assert!(times <= 1, "seed {seed}: {call:?} was forwarded {times} times");
+        call.check_answer(times == 1, &mut allow_ids);
+        let expected = match unsettled.get(&call.id) {
+            Some(estimate) => *estimate,
+            None if times == 1 => call.cost(),
+            None => 0,
+        };
+        let run = stage.bot.account.keys.run(&call.agent, &call.id);
+        let spent: Option<u64> = stage.redis.command(&["HGET", &run, "spent"]);
+        assert_eq!(
+            spent.unwrap_or(0),
+            expected,
+            "seed {seed}: {call:?}, forwarded {times} times"
+        );
+        *sums.entry(call.agent.clone()).or_default() += expected;
+    }
+    sums
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_is_lost_and_nothing_is_free() {
+    let seed = dice::seed();
+    let stage = Arc::new(Setup::default().redis(Redis::start_durable()).start().await);
+    let capped = stage.bot.account.agent("capped");
+    capped
+        .cap(harness::CapPolicy {
+            enabled: true,
+            daily: Nanos::new(CAP),
+            ..Default::default()
+        })
+        .await;
+    capped.provider_key(crate::stage::PROVIDER_KEY).await;
+    let mut keys = [Vec::new(), Vec::new()];
+    for (agent, keys) in [&stage.bot, &capped].into_iter().zip(&mut keys) {
+        for _ in 0..KEYS {
+            keys.push(agent.virtual_key().await);
+        }
+    }
+    let wire = Arc::new(Wire::to_port(stage.redis.port()));
+    let sites = [
+        Site::new(wire.redis_url(), &stage),
+        Site::new(stage.redis.url(), &stage),
+    ]
+    .map(Arc::new);
+    let (steady, shaky) = (sites[0].start(), sites[1].start());
+    stage.upstream.set(crowd::provider);
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let cap = watch_the_cap(stage.clone(), capped.clone(), stop.clone());
+    let reaping = async { reap(&stage, stop.clone()).await };
+    let crowd = Crowd {
+        urls: sites.each_ref().map(|site| site.url()),
+        keys,
+        until: CALLING,
+    };
+    let mut chaos = Chaos {
+        dice: Dice::new(seed),
+        stage: stage.clone(),
+        wire,
+        site: sites[1].clone(),
+        shaky,
+    };
+    let calling = async {
+        let (calls, ()) = futures::future::join(crowd.call(seed), chaos.run(CALLING)).await;
+        chaos.heal().await;
+        let rest = async || {
+            let quiet = |name| metric(&steady, name) == 0 && metric(&chaos.shaky, name) == 0;
+            (quiet("tollgate_proxy_in_flight") && quiet("tollgate_proxy_pending")).then_some(())
+        };
+        eventually("edges at rest", DUST, rest).await;
+        eventually("no open hold", DUST, async || {
+            (stage.open_holds() == 0).then_some(())
+        })
+        .await;
+        stop.store(true, Ordering::SeqCst);
+        calls
+    };
+    let ((), calls) = futures::future::join(reaping, calling).await;
+    let highest = cap.join().expect("the watcher");
+
+    let unsettled = unsettled(&stage).await;
+    let sums = account_for(&stage, &calls, &unsettled, seed);
+    let (free, tight) = (sums["bot"], sums["capped"]);
+    let all = |agent: &SeedAgent| charged(&stage.redis, agent);
+    assert_eq!(
+        all(&stage.bot),
+        Charged {
+            tracked: (free + tight).cast_signed(),
+            ..Charged::all(free)
+        },
+        "seed {seed}"
+    );
+    assert_eq!(
+        all(&capped),
+        Charged {
+            tracked: (free + tight).cast_signed(),
+            ..Charged::all(tight)
+        },
+        "seed {seed}"
+    );
+    assert!(
+        highest <= CAP && tight <= CAP,
+        "seed {seed}: {highest} and {tight} of {CAP}"
+    );
+    crowd::was_worth_it(&calls, unsettled.len(), highest, seed);
+}

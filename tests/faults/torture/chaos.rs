@@ -1,0 +1,96 @@
+//! What happens to the store, the wire and one of the edges.
+
+use super::Site;
+use super::dice::Dice;
+use crate::stage::{Stage, sha};
+use harness::{Edge, Wire};
+use shared::store::script::authorize::AUTHORIZE;
+use shared::store::script::settle::SETTLE;
+use shared::store::script::void::VOID;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub struct Chaos {
+    pub dice: Dice,
+    pub stage: Arc<Stage>,
+    /// The wire of the edge that is not killed.
+    pub wire: Arc<Wire>,
+    /// Where the edge lives that is.
+    pub site: Arc<Site>,
+    pub shaky: Edge,
+}
+
+impl Chaos {
+    /// One misfortune after the other.
+    pub async fn run(&mut self, during: Duration) {
+        let end = Instant::now() + during;
+        // Each kind comes early once; then chance decides.
+        let mut kinds = (0..8).collect::<Vec<u64>>();
+        while Instant::now() < end {
+            let kind = kinds.pop().unwrap_or_else(|| self.dice.below(8));
+            self.strike(kind).await;
+            self.sleep(300, 1200).await;
+        }
+    }
+
+    async fn sleep(&mut self, from: u64, to: u64) {
+        let time = from + self.dice.below(to - from);
+        tokio::time::sleep(Duration::from_millis(time)).await;
+    }
+
+    async fn strike(&mut self, kind: u64) {
+        match kind {
+            0 => {
+                self.stage.redis.pause();
+                self.sleep(100, 1500).await;
+                self.stage.redis.resume();
+            }
+            1 => {
+                self.stage.redis.kill9();
+                self.sleep(50, 800).await;
+                tokio::task::block_in_place(|| self.stage.redis.restart());
+            }
+            2 => self.wire.cut(),
+            3 => {
+                let script = self.dice.pick(&[&*AUTHORIZE, &*SETTLE, &*VOID]);
+                let times = 1 + u32::try_from(self.dice.below(6)).expect("a few");
+                self.wire.lose_reply_to(sha(script), times);
+            }
+            4 => {
+                self.wire
+                    .delay_replies(Duration::from_millis(50 + self.dice.below(700)));
+                self.sleep(200, 900).await;
+                self.wire.heal();
+            }
+            5 => {
+                self.wire.swallow_requests(true);
+                self.wire.refuse(true);
+                self.wire.cut();
+                self.sleep(100, 900).await;
+                self.wire.heal();
+            }
+            6 => {
+                self.wire.hold_requests();
+                self.sleep(200, 900).await;
+                self.wire.release_requests();
+            }
+            _ => {
+                self.shaky.kill9();
+                self.sleep(50, 500).await;
+                self.shaky = tokio::task::block_in_place(|| self.site.start());
+            }
+        }
+        // Now and then the store forgets its scripts as well.
+        if self.dice.percent(20) {
+            let _ = self.stage.redis.try_command::<String>(&["SCRIPT", "FLUSH"]);
+        }
+    }
+
+    /// Everything works again.
+    pub async fn heal(&mut self) {
+        self.stage.redis.resume();
+        self.wire.heal();
+        self.wire.cut();
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,268 @@
+//! The callers, and the provider that behaves as each call asks.
+
+use super::dice::Dice;
+use crate::stage::usd;
+use harness::{Answer, Caller, Recorded, Reply};
+use serde_json::json;
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// Callers at once.
+const CALLERS: u64 = 32;
+/// Pause between two calls of a caller, at most, in milliseconds.
+const PAUSE_MS: u64 = 150;
+/// Longest a patient caller waits; beyond every deadline of the edge.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// What the provider does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mood {
+    Fine,
+    Slow,
+    Zipped,
+    NoUsage,
+    BadRequest,
+    Limited,
+    Broken,
+    Reset,
+    Truncated,
+    Hang,
+}
+
+impl Mood {
+    const ALL: [(Self, &str); 10] = [
+        (Self::Fine, "fine"),
+        (Self::Slow, "slow"),
+        (Self::Zipped, "zipped"),
+        (Self::NoUsage, "no-usage"),
+        (Self::BadRequest, "bad-request"),
+        (Self::Limited, "limited"),
+        (Self::Broken, "broken"),
+        (Self::Reset, "reset"),
+        (Self::Truncated, "truncated"),
+        (Self::Hang, "hang"),
+    ];
+
+    fn word(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find(|(mood, _)| *mood == self)
+            .expect("a mood")
+            .1
+    }
+
+    /// Mostly fine, seldom silent.
+    fn roll(dice: &mut Dice) -> Self {
+        match dice.below(100) {
+            0..50 => Self::Fine,
+            50..51 => Self::Hang,
+            _ => dice.pick(&Self::ALL[1..9]).0,
+        }
+    }
+
+    fn status(self) -> u16 {
+        match self {
+            Self::Fine | Self::Slow | Self::Zipped | Self::NoUsage => 200,
+            Self::BadRequest => 400,
+            Self::Limited => 429,
+            Self::Broken => 500,
+            Self::Reset | Self::Truncated => 502,
+            Self::Hang => 504,
+        }
+    }
+}
+
+/// Answers as the call asks in its headers.
+pub fn provider(request: &Recorded) -> Answer {
+    let word = request.header("x-mood").expect("a mood");
+    let tokens: u64 = request
+        .header("x-tokens")
+        .expect("tokens")
+        .parse()
+        .expect("a number");
+    let mood = Mood::ALL
+        .iter()
+        .find(|(_, name)| *name == word)
+        .expect("a known mood")
+        .0;
+    let fine = Answer::chat(2, tokens);
+    match mood {
+        Mood::Fine => fine,
+        Mood::Slow => fine.delay(Duration::from_millis(10 * tokens)),
+        Mood::Zipped => fine.gzip(),
+        Mood::NoUsage => Answer::chat_with_usage(json!(null)),
+        Mood::BadRequest => Answer::error(400, "bad_request", "sk-abc is wrong"),
+        Mood::Limited => Answer::error(429, "rate_limit", "slow down"),
+        Mood::Broken => Answer::error(500, "server_error", "oh"),
+        Mood::Reset => fine.reset_after(60),
+        Mood::Truncated => fine.truncated(7),
+        Mood::Hang => Answer::hang(),
+    }
+}
+
+/// One call and what its caller heard of it.
+#[derive(Debug)]
+pub struct Call {
+    pub id: String,
+    pub agent: String,
+    mood: Mood,
+    max_tokens: u64,
+    tokens: u64,
+    /// The answer, if the caller got one.
+    heard: Option<Reply>,
+}
+
+/// Two prompt tokens at 150 nano-USD, and completion tokens at 600.
+const fn price(tokens: u64) -> u64 {
+    2 * 150 + tokens * 600
+}
+
+impl Call {
+    fn new(id: String, agent: &str, dice: &mut Dice) -> Self {
+        let max_tokens = 1 + dice.below(60);
+        let tokens = dice.below(max_tokens + 1);
+        Self {
+            id,
+            agent: agent.to_owned(),
+            mood: Mood::roll(dice),
+            max_tokens,
+            tokens,
+            heard: None,
+        }
+    }
+
+    /// What it costs once the provider has it.
+    pub fn cost(&self) -> u64 {
+        match self.mood {
+            Mood::Fine | Mood::Slow | Mood::Zipped => price(self.tokens),
+            Mood::BadRequest | Mood::Limited => 0,
+            _ => price(self.max_tokens),
+        }
+    }
+
+    async fn make(&mut self, caller: &Caller, patience: Duration) {
+        let body = json!({ "model": "gpt-4o-mini", "max_tokens": self.max_tokens,
+            "messages": [{ "role": "user", "content": "hello" }] });
+        let tokens = self.tokens.to_string();
+        let headers = [
+            ("x-call", self.id.as_str()),
+            ("x-service-run-id", &self.id),
+            ("x-mood", self.mood.word()),
+            ("x-tokens", &tokens),
+        ];
+        let call = caller.try_send("POST", "/v1/chat/completions", &headers, body.to_string());
+        self.heard = tokio::time::timeout(patience, call)
+            .await
+            .ok()
+            .and_then(Result::ok);
+    }
+
+    /// The answer agrees with what the provider saw, and with the call.
+    pub fn check_answer(&self, arrived: bool, allow_ids: &mut HashSet<String>) {
+        let Some(reply) = &self.heard else { return };
+        match reply.header("x-service-decision") {
+            Some("approved") => {
+                assert!(arrived, "approved, and the provider has not seen it: {self:?}");
+                assert_eq!(reply.status, self.mood.status(), "{self:?}");
+                let id = reply.header("x-service-allow-id").expect("its id").to_owned();
+                assert!(allow_ids.insert(id), "two calls with one id: {self:?}");
+                let estimate = usd(price(self.max_tokens));
+                assert_eq!(
+                    reply.header("x-service-estimated-usd"),
+                    Some(estimate.as_str()),
+                    "{self:?}"
+                );
+                if matches!(self.mood, Mood::Fine | Mood::Slow | Mood::Zipped) {
+                    let actual = usd(self.cost());
+                    assert_eq!(
+                        reply.header("x-service-actual-usd"),
+                        Some(actual.as_str()),
+                        "{self:?}"
+                    );
+                }
+            }
+            Some("denied") => {
+                assert!(!arrived, "denied, and the provider has seen it: {self:?}");
+                let reason = reply.header("x-service-reason").expect("a reason");
+                let capped = self.agent == "capped" && (reply.status, reason) == (402, "daily_limit");
+                assert!(
+                    capped || (reply.status, reason) == (503, "service_unavailable"),
+                    "{self:?}"
+                );
+            }
+            other => panic!("{other:?}: {self:?}"),
+        }
+    }
+
+    fn status(&self) -> u16 {
+        self.heard.as_ref().map_or(0, |reply| reply.status)
+    }
+}
+
+pub struct Crowd {
+    pub urls: [String; 2],
+    /// Of the agent without limits, and of the capped one.
+    pub keys: [Vec<String>; 2],
+    pub until: Duration,
+}
+
+impl Crowd {
+    /// All callers; all calls.
+    pub async fn call(&self, seed: u64) -> Vec<Call> {
+        let callers = (0..CALLERS)
+            .map(|number| self.caller(number, Dice::new(seed.rotate_left(7) ^ (number << 8 | 1))));
+        futures::future::join_all(callers)
+            .await
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    async fn caller(&self, number: u64, mut dice: Dice) -> Vec<Call> {
+        let end = Instant::now() + self.until;
+        let client = if number.is_multiple_of(4) {
+            let builder = reqwest::Client::builder().http2_prior_knowledge().no_proxy();
+            builder.tls_certs_only([]).build().expect("a client")
+        } else {
+            harness::http_client()
+        };
+        let mut calls = Vec::new();
+        while Instant::now() < end {
+            let capped = dice.percent(25);
+            let agent = if capped { "capped" } else { "bot" };
+            let url = &self.urls[usize::from(dice.percent(50))];
+            let keys = &self.keys[usize::from(capped)];
+            let key = &keys[calls.len() % keys.len()];
+            let caller = Caller::new(url, key).with_client(client.clone());
+            let mut call = Call::new(format!("c-{number}-{}", calls.len()), agent, &mut dice);
+            let hangs_up = dice.percent(15);
+            let patience = if hangs_up {
+                Duration::from_millis(dice.below(120))
+            } else {
+                PATIENCE
+            };
+            call.make(&caller, patience).await;
+            calls.push(call);
+            tokio::time::sleep(Duration::from_millis(dice.below(PAUSE_MS))).await;
+        }
+        calls
+    }
+}
+
+/// The run had something of everything; otherwise it shows little.
+pub fn was_worth_it(calls: &[Call], unsettled: usize, highest: u64, seed: u64) {
+    let count = |status: u16| calls.iter().filter(|call| call.status() == status).count();
+    let summary: Vec<(u16, usize)> = [0, 200, 400, 402, 429, 500, 502, 503, 504]
+        .map(|status| (status, count(status)))
+        .to_vec();
+    println!(
+        "seed {seed}: {} calls {summary:?}, {unsettled} kept, at most {highest} of the cap",
+        calls.len()
+    );
+    for (status, least) in [(0, 20), (200, 200), (402, 20), (503, 20), (502, 5)] {
+        assert!(
+            count(status) >= least,
+            "seed {seed}: too few calls ended with {status}: {summary:?}"
+        );
+    }
+}
