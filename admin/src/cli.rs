@@ -87,7 +87,7 @@ pub fn run() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return report::usage(&error),
     };
-    shared::telemetry::start();
+    let _logs = shared::telemetry::start();
     let outcome = shared::settings::load(cli.config.as_deref()).map_err(Failure::from);
     match outcome.and_then(|settings| execute(cli.command, settings)) {
         Ok(report) => report.print(cli.json),

@@ -69,13 +69,12 @@ impl HttpServerApp for Edge {
 /// The answer to any request, with the headers that every answer has.
 async fn answer(gate: &Arc<Gate>, session: &mut ServerSession) -> Reply {
     let started = Instant::now();
-    let request_id = request_id(session);
     let Done { mut reply, outside } = dispatch(gate, session).await;
     let own = started.elapsed().saturating_sub(outside);
     gate.metrics.own_time(own.as_secs_f64());
     reply.set(names::OVERHEAD_MS, &format!("{:.3}", own.as_secs_f64() * 1000.0));
     if !reply.head.headers.contains_key(names::REQUEST_ID) {
-        reply.set(names::REQUEST_ID, &request_id);
+        reply.set(names::REQUEST_ID, &request_id(session));
     }
     reply
 }

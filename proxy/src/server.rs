@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use clap::Parser;
 use pingora_core::listeners::tls::TlsSettings;
 use pingora_core::server::configuration::{Opt, ServerConf};
-use pingora_core::server::{ListenFds, Server, ShutdownWatch};
+use pingora_core::server::{ListenFds, RunArgs, Server, ShutdownWatch};
 use pingora_core::services::listening::Service;
 use pingora_core::services::{ServiceReadyNotifier, ServiceWithDependents};
 use shared::settings::{self, BadSettings, Settings};
@@ -51,11 +51,12 @@ struct Options {
 #[must_use]
 pub fn run() -> ExitCode {
     let options = Options::parse();
-    shared::telemetry::start();
+    let _logs = shared::telemetry::start();
     drop(rustls::crypto::ring::default_provider().install_default());
     match prepare(&options) {
         Ok(server) => {
-            server.run_forever();
+            server.run(RunArgs::default());
+            ExitCode::SUCCESS
         }
         Err(error) => {
             eprintln!("tollgate-proxy: {error}");
@@ -222,5 +223,6 @@ async fn exit_when_drained(gate: Arc<Gate>, mut shutdown: ShutdownWatch) {
     }
     tracing::info!(pending = gate.pending.len(), "drained");
     gate.pending.close();
+    shared::telemetry::flush();
     std::process::exit(0);
 }

@@ -1,5 +1,7 @@
 //! The one place that draws randomness from the operating system.
 
+use std::cell::RefCell;
+
 /// The operating system gave no randomness; nothing that needs any may go on.
 #[derive(Debug, thiserror::Error)]
 #[error("the operating system's random number generator failed")]
@@ -14,4 +16,35 @@ pub fn random_bytes<const N: usize>() -> Result<[u8; N], NoEntropy> {
     let mut bytes = [0_u8; N];
     getrandom::fill(&mut bytes).map_err(NoEntropy)?;
     Ok(bytes)
+}
+
+/// Bytes drawn at once for ids.
+const POOL_BYTES: usize = 1024;
+
+/// Random bits drawn ahead for ids, so that not every id costs a system call. Nothing secret comes from here.
+struct Pool {
+    bytes: [u8; POOL_BYTES],
+    used: usize,
+}
+
+thread_local! {
+    static POOL: RefCell<Pool> = const { RefCell::new(Pool { bytes: [0; POOL_BYTES], used: POOL_BYTES }) };
+}
+
+/// Random bits for an id.
+///
+/// # Errors
+/// [`NoEntropy`] when the operating system has none to give.
+pub fn id_bits() -> Result<u128, NoEntropy> {
+    const BYTES: usize = size_of::<u128>();
+    POOL.with_borrow_mut(|pool| {
+        if pool.used + BYTES > POOL_BYTES {
+            pool.bytes = random_bytes()?;
+            pool.used = 0;
+        }
+        let mut bits = [0; BYTES];
+        bits.copy_from_slice(&pool.bytes[pool.used..pool.used + BYTES]);
+        pool.used += BYTES;
+        Ok(u128::from_ne_bytes(bits))
+    })
 }

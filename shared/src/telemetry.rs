@@ -3,6 +3,10 @@
 //! Libraries never log below `info`, whatever `RUST_LOG` says: at `trace` they print the headers that they send, and
 //! with them the provider's keys.
 
+mod buffered;
+
+pub use buffered::flush;
+
 use std::io::IsTerminal;
 use tracing::{Level, Metadata};
 use tracing_subscriber::EnvFilter;
@@ -13,21 +17,42 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// The crates whose own events are free of secrets at every level.
 const OWN_CRATES: [&str; 3] = ["shared", "proxy", "admin"];
 
-/// Starts logging for this process. Later calls do nothing.
-pub fn start() {
+/// Keeps logging alive; what waits is written when it is dropped.
+#[derive(Debug)]
+#[must_use = "log lines that wait are written when this is dropped"]
+pub struct Logs(());
+
+impl Drop for Logs {
+    fn drop(&mut self) {
+        flush();
+    }
+}
+
+/// Starts logging for this process. Later calls do nothing. A process that ends by `exit` calls [`flush`] first.
+pub fn start() -> Logs {
     let filter = EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| EnvFilter::new("info,pingora=warn,pingora_core=warn"));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter);
     let started = if std::io::stderr().is_terminal() {
-        let text = builder.with_target(false).finish();
+        let text = builder.with_writer(std::io::stderr).with_target(false).finish();
         text.with(filter_fn(may_be_logged)).try_init()
+    } else if buffered::start().is_ok() {
+        let json = builder
+            .json()
+            .flatten_event(true)
+            .with_writer(buffered::Collector)
+            .finish();
+        json.with(filter_fn(may_be_logged)).try_init()
     } else {
-        let json = builder.json().flatten_event(true).finish();
+        let json = builder
+            .json()
+            .flatten_event(true)
+            .with_writer(std::io::stderr)
+            .finish();
         json.with(filter_fn(may_be_logged)).try_init()
     };
     drop(started);
+    Logs(())
 }
 
 fn may_be_logged(event: &Metadata<'_>) -> bool {

@@ -7,7 +7,7 @@
 //!   or unheard
 //! * [`late`]: settlements that the store could not take at once
 //! * [`provider`], [`provider_odd`], [`provider_errors`], [`provider_reuse`]: a provider that misbehaves
-//! * [`hang_ups`]: callers who leave; [`process`]: the edge itself is stopped or killed
+//! * [`hang_ups`], [`hang_ups_h2`]: callers who leave; [`process`]: the edge itself is stopped or killed
 //! * [`secrets`]: nothing of all that writes a key anywhere
 //! * [`torture`]: all of it at once
 #![cfg(test)]
@@ -15,6 +15,7 @@
 mod bodies;
 mod cluster;
 mod hang_ups;
+mod hang_ups_h2;
 mod headers;
 mod http;
 mod keys;

@@ -2,16 +2,20 @@
 
 use super::target::Target;
 use bytes::{Bytes, BytesMut};
-use pingora_core::connectors::ConnectorOptions;
-use pingora_core::connectors::http::Connector;
-use pingora_core::protocols::http::client::HttpSession;
+use pingora_core::connectors::{ConnectorOptions, TransportConnector};
+use pingora_core::protocols::Stream;
+use pingora_core::protocols::http::v1::client::{HttpSession, http_req_header_to_wire};
+use pingora_core::upstreams::peer::Peer;
 use pingora_http::{RequestHeader, ResponseHeader};
 use shared::settings::UpstreamSettings;
 use std::time::Duration;
+use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout_at};
 
 /// Interim (1xx) answers that are skipped before the real one.
 const INTERIM_MAX: usize = 8;
+/// Bodies up to this size, in bytes, are copied behind their head.
+const JOINED_BODY: usize = 64 * 1024;
 /// How long an unused connection is kept; below what providers keep theirs, so that a call rarely meets a dead one.
 const IDLE: Duration = Duration::from_secs(10);
 /// Unused connections that are kept.
@@ -19,7 +23,7 @@ const IDLE_CONNECTIONS: usize = 1024;
 
 /// The way to the provider.
 pub struct Upstream {
-    connector: Connector,
+    connector: TransportConnector,
     target: Target,
     timeout: Duration,
     max_response_bytes: usize,
@@ -68,7 +72,7 @@ impl Upstream {
             options.ca_file = Some(path);
         }
         Ok(Self {
-            connector: Connector::new(Some(options)),
+            connector: TransportConnector::new(Some(options)),
             target,
             timeout: Duration::from_millis(settings.timeout_ms),
             max_response_bytes: settings.max_response_bytes,
@@ -101,32 +105,17 @@ impl Upstream {
     async fn attempt(&self, head: Box<RequestHeader>, body: Bytes) -> Result<Answer, Failure> {
         let failed = Failure::Unreachable;
         let peer = self.target.peer().ok_or(failed("its name does not resolve"))?;
-        let (session, _reused) = self
-            .connector
-            .get_http_session(&*peer)
-            .await
-            .map_err(|error| lost("connect", &error))?;
-        let HttpSession::H1(_) = session else {
-            return Err(failed("it does not speak HTTP/1.1"));
-        };
-        let mut session = session;
-        session
-            .write_request_header(head)
-            .await
-            .map_err(|error| lost("write", &error))?;
-        session
-            .write_request_body(body, true)
-            .await
-            .map_err(|error| lost("write", &error))?;
-        session
-            .finish_request_body()
-            .await
-            .map_err(|error| lost("write", &error))?;
+        let connected = self.connector.get_stream(&*peer).await;
+        let (mut stream, _reused) = connected.map_err(|error| lost("connect", &error))?;
+        send(&mut stream, &head, &body).await?;
+        let mut session = HttpSession::new_with_options(stream, &*peer);
         let head = read_head(&mut session).await?;
         let body = self.read_body(&mut session, &head).await?;
-        self.connector
-            .release_http_session(session, &*peer, Some(IDLE))
-            .await;
+        session.respect_keepalive();
+        if let Some(stream) = session.reuse().await {
+            self.connector
+                .release_stream(stream, peer.reuse_hash(), Some(IDLE));
+        }
         Ok(Answer { head, body })
     }
 
@@ -136,7 +125,7 @@ impl Upstream {
         let mut whole = BytesMut::new();
         let mut length = 0_usize;
         while let Some(piece) = session
-            .read_response_body()
+            .read_body_bytes()
             .await
             .map_err(|error| lost("body", &error))?
         {
@@ -159,21 +148,43 @@ impl Upstream {
     }
 }
 
-/// The final head; interim ones are skipped.
+/// Writes the request. A body of usual size goes out together with its head, in one system call instead of two.
+async fn send(stream: &mut Stream, head: &RequestHeader, body: &Bytes) -> Result<(), Failure> {
+    let mut wire = http_req_header_to_wire(head).ok_or(Failure::Unreachable("its address is malformed"))?;
+    let written = if body.len() <= JOINED_BODY {
+        wire.extend_from_slice(body);
+        stream.write_all(&wire).await
+    } else {
+        match stream.write_all(&wire).await {
+            Ok(()) => stream.write_all(body).await,
+            Err(error) => Err(error),
+        }
+    };
+    let flushed = match written {
+        Ok(()) => stream.flush().await,
+        Err(error) => Err(error),
+    };
+    flushed.map_err(|error| {
+        tracing::warn!(upstream.stage = "write", upstream.error = %error.kind(), "the provider could not be reached");
+        Failure::Unreachable("write")
+    })
+}
+
+/// The final head; interim ones are skipped. Names come without their letter case, which HTTP does not know.
 async fn read_head(session: &mut HttpSession) -> Result<Box<ResponseHeader>, Failure> {
     for _ in 0..=INTERIM_MAX {
         session
-            .read_response_header()
+            .read_response()
             .await
             .map_err(|error| lost("head", &error))?;
         let head = session
-            .response_header()
+            .resp_header()
             .ok_or(Failure::Unreachable("it sent no head"))?;
-        if !head.status.is_informational() {
-            return Ok(Box::new(head.clone()));
-        }
         if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
             return Err(Failure::Unreachable("it switched protocols"));
+        }
+        if !head.status.is_informational() {
+            return Ok(Box::new(ResponseHeader::from(head.as_owned_parts())));
         }
     }
     Err(Failure::Unreachable("it sent too many interim answers"))

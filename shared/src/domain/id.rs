@@ -1,7 +1,7 @@
 //! Ids that Tollgate makes: a prefix and a time-sortable random part (decision D3), such as
 //! `allow_01KAH3V9J8…` (26 characters of Crockford's base 32: 48 bits of milliseconds, 80 random bits).
 
-use crate::entropy::{NoEntropy, random_bytes};
+use crate::entropy::{NoEntropy, id_bits};
 
 /// What an id names; it decides the prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Kind {
     /// # Errors
     /// [`NoEntropy`] when the operating system has no randomness.
     pub fn mint(self, at_ms: u64) -> Result<String, NoEntropy> {
-        let random = u128::from_be_bytes(random_bytes::<16>()?);
+        let random = id_bits()?;
         let mut id = String::with_capacity(self.prefix().len() + ulid::ULID_LEN);
         id.push_str(self.prefix());
         id.push_str(ulid::Ulid::from_parts(at_ms, random).array_to_str(&mut [0; ulid::ULID_LEN]));

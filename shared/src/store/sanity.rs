@@ -96,16 +96,23 @@ pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, Insane> {
             .map_err(|_| StoreError::Nonsense("DBSIZE".to_owned()))?;
     }
     if keys > 0 {
-        return Err(Insane::NotEmpty(keys));
+        // Somebody else may have initialised it meanwhile.
+        return record(store).await.map_err(|error| match error {
+            Insane::NoEpoch => Insane::NotEmpty(keys),
+            error => error,
+        });
     }
+    // Each field is only ever set once and all of them together, so of two that initialise at once one wins whole.
     let epoch = hex::encode(crate::entropy::random_bytes::<16>()?);
-    let mut set = redis::cmd("HSET");
-    set.arg(STORE)
-        .arg("epoch")
-        .arg(epoch)
-        .arg("check_secret")
-        .arg(CheckSecret::mint()?);
-    set.arg("initialised_at").arg(at_iso);
-    let _: i64 = store.command(&set).await?;
+    let mut set = redis::pipe();
+    set.atomic();
+    for (field, value) in [
+        ("epoch", epoch),
+        ("check_secret", CheckSecret::mint()?),
+        ("initialised_at", at_iso.to_owned()),
+    ] {
+        set.cmd("HSETNX").arg(STORE).arg(field).arg(value);
+    }
+    let _: [i64; 3] = store.pipeline(&set).await?;
     record(store).await
 }

@@ -1,0 +1,182 @@
+//! Callers who leave or stall over HTTP/2, frame by frame: what no well-behaved client library would send.
+
+use crate::stage::{ACTUAL, SOON, Setup, Stage, answer, body};
+use harness::{RawClient, eventually};
+use std::time::Duration;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+/// `SETTINGS_INITIAL_WINDOW_SIZE`
+const INITIAL_WINDOW: u16 = 4;
+/// The error code `CANCEL`.
+const CANCEL: u32 = 8;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).expect("a short frame").to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// Header fields without compression.
+fn fields(list: &[(&str, &str)]) -> Vec<u8> {
+    let mut block = Vec::new();
+    for text in list.iter().flat_map(|(name, value)| [(0_u8, *name), (1, *value)]) {
+        let (is_value, text) = text;
+        if is_value == 0 {
+            block.push(0);
+        }
+        block.push(
+            u8::try_from(text.len())
+                .ok()
+                .filter(|length| *length < 127)
+                .expect("a short text"),
+        );
+        block.extend(text.as_bytes());
+    }
+    block
+}
+
+/// A connection whose streams may send `window` bytes of their answers at first.
+async fn connected(stage: &Stage, window: u32) -> RawClient {
+    let mut raw = stage.raw().await;
+    let settings = [&INITIAL_WINDOW.to_be_bytes()[..], &window.to_be_bytes()].concat();
+    let start = [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        frame(SETTINGS, 0, 0, &settings),
+    ]
+    .concat();
+    assert!(raw.send(start).await);
+    raw
+}
+
+/// The head of a call on a stream.
+fn head(stage: &Stage, stream: u32) -> Vec<u8> {
+    let bearer = format!("Bearer {}", stage.key);
+    let block = fields(&[
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", "/v1/chat/completions"),
+        (":authority", "edge"),
+        ("authorization", &bearer),
+        ("content-type", "application/json"),
+    ]);
+    frame(HEADERS, END_HEADERS, stream, &block)
+}
+
+/// The whole call on a stream.
+fn call(stage: &Stage, stream: u32) -> Vec<u8> {
+    let body = body().to_string();
+    [
+        head(stage, stream),
+        frame(DATA, END_STREAM, stream, body.as_bytes()),
+    ]
+    .concat()
+}
+
+async fn in_flight(stage: &Stage, count: u64) {
+    eventually("the calls in flight", SOON, async || {
+        (stage.metric("tollgate_proxy_in_flight") == count).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn streams_that_break_off_in_their_body_are_not_served() {
+    let stage = Setup::default().start().await;
+    let half = body().to_string()[..40].to_owned();
+    let mut raw = connected(&stage, 65_535).await;
+    for stream in [1, 3, 5] {
+        assert!(raw.send(head(&stage, stream)).await);
+        assert!(raw.send(frame(DATA, 0, stream, half.as_bytes())).await);
+    }
+    in_flight(&stage, 3).await;
+    assert!(raw.send(frame(RST_STREAM, 0, 1, &CANCEL.to_be_bytes())).await);
+    in_flight(&stage, 2).await;
+    raw.reset();
+    stage.settled_at(0).await;
+    assert_eq!(stage.upstream.arrived(), 0);
+    stage.approved_call().await;
+}
+
+#[tokio::test]
+async fn a_stream_that_drips_ends_at_its_deadline() {
+    let stage = Setup::default()
+        .env("PROXY__CLIENT_TIMEOUT_MS", 1000)
+        .start()
+        .await;
+    let mut raw = connected(&stage, 65_535).await;
+    assert!(raw.send(head(&stage, 1)).await);
+    for _ in 0..5 {
+        assert!(raw.send(frame(DATA, 0, 1, b"{")).await);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    stage.settled_at(0).await;
+    assert_eq!((stage.upstream.arrived(), stage.rate()), (0, 1));
+}
+
+#[tokio::test]
+async fn a_stream_that_is_reset_after_its_call_is_settled() {
+    let stage = Setup::default().start().await;
+    stage.upstream.set(|_| answer().delay(Duration::from_millis(300)));
+    let mut raw = connected(&stage, 65_535).await;
+    for round in 1..=3_u32 {
+        let stream = 2 * round - 1;
+        assert!(raw.send(call(&stage, stream)).await);
+        stage
+            .upstream
+            .wait_for(usize::try_from(round).unwrap(), SOON)
+            .await;
+        assert!(
+            raw.send(frame(RST_STREAM, 0, stream, &CANCEL.to_be_bytes()))
+                .await
+        );
+        stage.settled_at(u64::from(round) * ACTUAL).await;
+    }
+}
+
+/// The caller gives its answers no room at all: it is settled, and let go of after some time.
+#[tokio::test]
+async fn a_caller_without_room_for_its_answer_is_let_go() {
+    let stage = Setup::default()
+        .env("PROXY__CLIENT_TIMEOUT_MS", 1500)
+        .start()
+        .await;
+    let mut raw = connected(&stage, 0).await;
+    for stream in [1, 3, 5, 7] {
+        assert!(raw.send(call(&stage, stream)).await);
+    }
+    stage.upstream.wait_for(4, SOON).await;
+    eventually("the settlements", SOON, async || {
+        (stage.open_holds() == 0).then_some(())
+    })
+    .await;
+    stage.settled_at(4 * ACTUAL).await;
+    drop(raw);
+}
+
+/// Streams that are opened and cancelled at once, by the hundred ("rapid reset"): calls that were approved are settled,
+/// the edge lives on.
+#[tokio::test]
+async fn streams_reset_by_the_hundred_leave_nothing_behind() {
+    let stage = Setup::default().start().await;
+    let mut raw = connected(&stage, 65_535).await;
+    for number in 0..500_u32 {
+        let stream = 2 * number + 1;
+        let both = [
+            call(&stage, stream),
+            frame(RST_STREAM, 0, stream, &CANCEL.to_be_bytes()),
+        ]
+        .concat();
+        if !raw.send(both).await {
+            break;
+        }
+    }
+    drop(raw.read_to_end(Duration::from_secs(1)).await);
+    stage.at_rest().await;
+    let forwarded = stage.upstream.arrived() as u64;
+    stage.settled_at(forwarded * ACTUAL).await;
+    stage.approved_call().await;
+}
