@@ -101,18 +101,45 @@ async fn malformed_http_is_refused_and_hides_no_call() {
         .start()
         .await;
     for (what, head) in malformed(&stage.key) {
-        let mut raw = stage.raw().await;
-        let _ = raw.send(&head).await && raw.send(call(&stage.key)).await;
-        let said = statuses(&mut raw).await;
-        assert!(said.len() <= 1, "{what}: {said:?}");
-        let refused = said
-            .iter()
-            .all(|status| ["400", "408", "413"].contains(&status.as_str()));
-        assert!(refused, "{what}: {said:?}");
-        assert_eq!(stage.upstream.arrived(), 0, "{what} was forwarded");
+        // What follows arrives with it, or when it has been read.
+        for pause_ms in [0, 50] {
+            let mut raw = stage.raw().await;
+            assert!(raw.send(&head).await);
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            let _ = raw.send(call(&stage.key)).await;
+            let said = statuses(&mut raw).await;
+            assert!(said.len() <= 1, "{what}: {said:?}");
+            let mut refusals = said.iter().map(String::as_str);
+            assert!(
+                refusals.all(|status| ["400", "408", "413"].contains(&status)),
+                "{what}: {said:?}"
+            );
+            assert_eq!(stage.upstream.arrived(), 0, "{what} was forwarded");
+        }
     }
     stage.settled_at(0).await;
     stage.approved_call().await;
+}
+
+/// The same when the key has used up its minute, and the answer is another one.
+#[tokio::test]
+async fn a_broken_body_hides_no_call_behind_a_denial() {
+    let stage = Setup::default().start().await;
+    stage.bot.frozen(true).await;
+    stage.bot.account.set_plan("free").await;
+    for round in 0..15 {
+        let mut raw = stage.raw().await;
+        let head = format!(
+            "{LINE}Authorization: Bearer {}\r\nTransfer-Encoding: chunked\r\n\r\n",
+            stage.key
+        );
+        assert!(raw.send(head + "zz\r\n{}\r\n0\r\n\r\n").await);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let _ = raw.send(call(&stage.key)).await;
+        let expected = if round < 10 { "408" } else { "429" };
+        assert_eq!(statuses(&mut raw).await, [expected], "call {round}");
+    }
+    assert_eq!(stage.rate(), 15, "no hidden call was counted");
 }
 
 #[tokio::test]

@@ -86,10 +86,11 @@ async fn read(gate: &Arc<Gate>, session: &mut ServerSession) -> Result<Body, Sto
     let mut whole = BytesMut::new();
     let mut length = 0_usize;
     loop {
-        let piece = session
-            .read_request_body()
-            .await
-            .map_err(|_| incomplete("The request broke off."))?;
+        let Ok(piece) = session.read_request_body().await else {
+            // Nobody can say where the next request of this connection would start.
+            session.set_keepalive(None);
+            return Err(incomplete("The request broke off."));
+        };
         let Some(piece) = piece else { break };
         length += piece.len();
         if length > limit {

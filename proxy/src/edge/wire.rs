@@ -56,8 +56,8 @@ pub async fn write(
     client_timeout: Duration,
 ) -> Option<ReusedHttpStream> {
     let unread = !session.is_body_done();
-    // What the caller asked for (`Connection: close`, HTTP/1.0) is already in the session, and so is that a body broke off:
-    // nobody can say where the next request starts. It is only ever tightened here.
+    // What the caller asked for (`Connection: close`, HTTP/1.0) is already in the session, and so is that its body broke
+    // off; it is only ever tightened here.
     let keep = session
         .get_keepalive()
         .filter(|_| !unread && !stopping)
