@@ -6,6 +6,7 @@ use crate::reply::refusal::{Refusal, RefusalKind};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use shared::clock;
+use shared::crypto::virtual_key::WellFormed;
 use shared::domain::id::Kind;
 use shared::domain::money::Nanos;
 use shared::domain::names;
@@ -110,6 +111,7 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// The run that the caller names, or a new one. A virtual key is no name: it would be stored and logged.
 fn run_of(headers: &HeaderMap) -> Result<Run, Refusal> {
     let refused = || {
         let message = "`X-Service-Run-Id` must be 1 to 200 characters of A-Z a-z 0-9 . _ : -";
@@ -122,7 +124,7 @@ fn run_of(headers: &HeaderMap) -> Result<Run, Refusal> {
     };
     let id = std::str::from_utf8(value.as_bytes())
         .ok()
-        .filter(|id| names::is_run_id(id.as_bytes()));
+        .filter(|id| names::is_run_id(id.as_bytes()) && WellFormed::parse(id.as_bytes()).is_none());
     match (id, values.next()) {
         (Some(id), None) => Ok(Run {
             id: id.to_owned(),
@@ -171,7 +173,8 @@ mod tests {
         );
         let made = run_of(&headers(&[])).unwrap();
         assert!(made.id.starts_with("req_") && !made.named);
-        for bad in ["", "a b", "a/b"] {
+        let secret = format!("vk_live_{}", "0a".repeat(32));
+        for bad in ["", "a b", "a/b", &secret] {
             assert_eq!(
                 run_of(&headers(&[("x-service-run-id", bad)])).unwrap_err().kind,
                 RefusalKind::InvalidRunId

@@ -4,10 +4,10 @@
 use super::error::StoreError;
 use super::script::Script;
 use crate::settings::StoreSettings;
-use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
-use redis::{Cmd, FromRedisValue, Pipeline, RedisFuture, TlsCertificates, Value};
+use redis::{Cmd, FromRedisValue, Pipeline, TlsCertificates, Value};
 use secrecy::ExposeSecret;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,13 +100,16 @@ impl Store {
     /// # Errors
     /// [`StoreError`]; ask it whether the command may have run.
     pub async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
-        let run = async {
-            match &self.link {
-                Link::Single(manager) => command.query_async(&mut manager.clone()).await,
-                Link::Cluster(client, cell) => command.query_async(&mut connect(client, cell).await?).await,
+        match &self.link {
+            Link::Single(manager) => {
+                let answer = within(self.timeout, command.query_async(&mut manager.clone())).await;
+                answer.map_err(StoreError::unless_never_sent)
             }
-        };
-        within(self.timeout, run).await
+            Link::Cluster(client, cell) => {
+                let run = async { command.query_async(&mut connect(client, cell).await?).await };
+                within(self.timeout, run).await
+            }
+        }
     }
 
     /// Runs several commands in one round trip, not atomically. On a cluster all of them must share one slot.
@@ -150,39 +153,6 @@ impl Store {
             Value::Map(nodes) => nodes.into_iter().map(|(_, answer)| text(answer)).collect(),
             answer => Ok(vec![text(answer)?]),
         }
-    }
-}
-
-/// A raw connection for libraries that want one; commands through it have the store's deadlines.
-impl ConnectionLike for Store {
-    fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
-        match &mut self.link {
-            Link::Single(manager) => manager.req_packed_command(cmd),
-            Link::Cluster(client, cell) => {
-                Box::pin(async move { connect(client, cell).await?.req_packed_command(cmd).await })
-            }
-        }
-    }
-
-    fn req_packed_commands<'a>(
-        &'a mut self,
-        cmd: &'a Pipeline,
-        offset: usize,
-        count: usize,
-    ) -> RedisFuture<'a, Vec<Value>> {
-        match &mut self.link {
-            Link::Single(manager) => manager.req_packed_commands(cmd, offset, count),
-            Link::Cluster(client, cell) => Box::pin(async move {
-                connect(client, cell)
-                    .await?
-                    .req_packed_commands(cmd, offset, count)
-                    .await
-            }),
-        }
-    }
-
-    fn get_db(&self) -> i64 {
-        0
     }
 }
 

@@ -29,6 +29,18 @@ impl StoreError {
     pub const fn may_have_run(&self) -> bool {
         !matches!(self, Self::Refused { .. } | Self::BadUrl(_))
     }
+
+    /// Recognises a command that was never sent, because there was no connection to send it on and none could be made.
+    /// Only for a single server: a cluster client may have sent a command to one node before it failed at another.
+    pub(super) fn unless_never_sent(self) -> Self {
+        match self {
+            Self::NoAnswer(Some(source)) if source.is_connection_refusal() => Self::Refused {
+                code: "CONNECTION_REFUSED".to_owned(),
+                source,
+            },
+            error => error,
+        }
+    }
 }
 
 /// Codes with which the server refuses a command *before* any of its effects.
