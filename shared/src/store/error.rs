@@ -15,6 +15,9 @@ pub enum StoreError {
     /// No answer in time, or the connection broke: the command may have run.
     #[error("the store did not answer")]
     NoAnswer(#[source] Option<redis::RedisError>),
+    /// There is no connection and none could be made: the command was never sent.
+    #[error("the store did not answer")]
+    NotConnected(#[source] redis::RedisError),
     /// An answer that the caller does not understand.
     #[error("the store's answer makes no sense: {0}")]
     Nonsense(String),
@@ -27,17 +30,17 @@ impl StoreError {
     /// Whether the command may have had an effect although no usable answer came.
     #[must_use]
     pub const fn may_have_run(&self) -> bool {
-        !matches!(self, Self::Refused { .. } | Self::BadUrl(_))
+        !matches!(
+            self,
+            Self::Refused { .. } | Self::NotConnected(_) | Self::BadUrl(_)
+        )
     }
 
     /// Recognises a command that was never sent, because there was no connection to send it on and none could be made.
     /// Only for a single server: a cluster client may have sent a command to one node before it failed at another.
     pub(super) fn unless_never_sent(self) -> Self {
         match self {
-            Self::NoAnswer(Some(source)) if source.is_connection_refusal() => Self::Refused {
-                code: "CONNECTION_REFUSED".to_owned(),
-                source,
-            },
+            Self::NoAnswer(Some(source)) if source.is_connection_refusal() => Self::NotConnected(source),
             error => error,
         }
     }
