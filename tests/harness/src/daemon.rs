@@ -16,6 +16,8 @@ use tempfile::TempDir;
 pub const READY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Deadline of one look at the ops listener.
 const OPS_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longer than the programs let a log line wait before they write it (50 ms).
+const LINES_WAIT: Duration = Duration::from_millis(150);
 
 /// What both kinds of server have in common. `Edge` and `Admin` dereference to it.
 #[derive(Debug)]
@@ -143,9 +145,10 @@ impl Daemon {
         self.with(|process| process.exited().is_none())
     }
 
-    /// Everything it has printed.
+    /// Everything it has printed, also what it was still collecting when this was asked.
     #[must_use]
     pub fn logs(&self) -> String {
+        std::thread::sleep(LINES_WAIT);
         self.with(|process| process.logs())
     }
 }
