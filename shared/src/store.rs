@@ -9,6 +9,7 @@ pub mod error;
 pub mod keys;
 pub mod lookup;
 pub mod open_holds;
+pub mod page;
 pub mod policy;
 pub mod sanity;
 pub mod script;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use shared::crypto::virtual_key::{self, WellFormed};
 use shared::domain::cap::{CapPolicy, strictest};
 use shared::domain::mode::Mode;
-use shared::store::agent::Page;
+use shared::store::page::Page;
 use shared::store::policy::PolicyRecord;
 use shared::store::sanity;
 use shared::store::script::agent::{Created as AgentCreated, NewAgent, PlanLimit};

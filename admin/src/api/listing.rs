@@ -1,7 +1,7 @@
 //! The one form of all lists: `{ success, <plural>: […], total, limit, offset }` (decision D5).
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use shared::store::agent::Page;
+use shared::store::page::Page;
 
 /// A page of records.
 pub(super) struct Listing<'a, T> {

@@ -3,6 +3,7 @@
 use super::keys::{
     AccountKeys, PROVIDER_KEY_ID_PREFIX, provider_key_created_field, provider_key_last4_field,
 };
+use super::page::Page;
 use super::{Store, StoreError};
 use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
@@ -111,19 +112,10 @@ impl AgentRecord {
         mode: Mode,
         page: Page,
     ) -> Result<(Vec<Self>, u64), StoreError> {
-        let (ids, total) = page.read(store, &account.agents(mode)).await?;
-        let mut look = redis::pipe();
-        for id in &ids {
-            look.cmd("HGETALL").arg(account.agent(mode, id));
-        }
-        let records: Vec<HashMap<String, String>> = match ids.is_empty() {
-            true => Vec::new(),
-            false => store.pipeline(&look).await?,
-        };
-        let agents = ids
-            .iter()
-            .zip(&records)
-            .map(|(id, fields)| Self::from_fields(id, fields));
+        let (records, total) = page
+            .records(store, &account.agents(mode), |id| account.agent(mode, id))
+            .await?;
+        let agents = records.iter().map(|(id, fields)| Self::from_fields(id, fields));
         let agents: Vec<Self> = agents.collect::<Option<_>>().ok_or_else(nonsense)?;
         // One that was deleted between the two reads is left out.
         Ok((
@@ -162,26 +154,6 @@ impl ProviderKeyRecord {
             last4: fields.get(&provider_key_last4_field(provider))?.clone(),
             created_at_ms: created.parse().ok()?,
         })
-    }
-}
-
-/// A part of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
-    /// How many at most.
-    pub limit: usize,
-    /// How many to skip.
-    pub offset: usize,
-}
-
-impl Page {
-    /// The members of a sorted set on this page, highest first, and the size of the set.
-    pub(super) async fn read(self, store: &Store, set: &str) -> Result<(Vec<String>, u64), StoreError> {
-        let last = self.offset.saturating_add(self.limit).saturating_sub(1);
-        let mut look = redis::pipe();
-        look.cmd("ZREVRANGE").arg(set).arg(self.offset).arg(last);
-        look.cmd("ZCARD").arg(set);
-        store.pipeline(&look).await
     }
 }
 

@@ -1,7 +1,7 @@
 //! Policy records, as the store keeps them: read here, written by the scripts in `script/policy` (decision D20).
 
-use super::agent::Page;
 use super::keys::AccountKeys;
+use super::page::Page;
 use super::{Store, StoreError};
 use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
@@ -110,17 +110,14 @@ impl PolicyRecord {
         mode: Mode,
         page: Page,
     ) -> Result<(Vec<Self>, u64), StoreError> {
-        let (ids, total) = page.read(store, &account.policies(mode)).await?;
-        let mut look = redis::pipe();
-        for id in &ids {
-            look.cmd("HGETALL").arg(account.policy(mode, id));
-        }
-        let records: Vec<HashMap<String, String>> = match ids.is_empty() {
-            true => Vec::new(),
-            false => store.pipeline(&look).await?,
-        };
+        let (records, total) = page
+            .records(store, &account.policies(mode), |id| account.policy(mode, id))
+            .await?;
         // One that was deleted between the two reads is left out.
-        let present = records.iter().filter(|fields| !fields.is_empty());
+        let present = records
+            .iter()
+            .map(|(_, fields)| fields)
+            .filter(|fields| !fields.is_empty());
         let policies = present.map(Self::from_fields).collect::<Option<_>>();
         policies
             .map(|policies| (policies, total))

@@ -1,7 +1,7 @@
 //! Virtual key records, as the store keeps them: read here, written by the scripts in `script/virtual_key`.
 
-use super::agent::Page;
 use super::keys::AccountKeys;
+use super::page::Page;
 use super::{Store, StoreError};
 use std::collections::HashMap;
 
@@ -54,20 +54,18 @@ impl VirtualKeyRecord {
         agent: &str,
         page: Page,
     ) -> Result<(Vec<Self>, u64), StoreError> {
-        let (ids, total) = page.read(store, &account.agent_keys(agent)).await?;
-        let mut keys = Vec::with_capacity(ids.len());
-        if ids.is_empty() {
+        let (records, total) = page
+            .records(store, &account.agent_keys(agent), |id| account.virtual_key(id))
+            .await?;
+        let mut keys = Vec::with_capacity(records.len());
+        if records.is_empty() {
             return Ok((keys, total));
         }
-        let mut look = redis::pipe();
-        for id in &ids {
-            look.cmd("HGETALL").arg(account.virtual_key(id));
-        }
-        let records: Vec<HashMap<String, String>> = store.pipeline(&look).await?;
+        let ids: Vec<&str> = records.iter().map(|(id, _)| id.as_str()).collect();
         let mut look = redis::cmd("ZMSCORE");
         look.arg(account.active_keys()).arg(&ids);
         let scores: Vec<Option<f64>> = store.command(&look).await?;
-        for ((id, fields), score) in ids.iter().zip(&records).zip(scores) {
+        for ((id, fields), score) in records.iter().zip(scores) {
             // One whose agent was deleted between the reads is left out.
             if fields.is_empty() {
                 continue;

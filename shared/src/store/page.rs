@@ -1,0 +1,47 @@
+//! Reading one page of a listing: a sorted set of ids, and the records behind them.
+
+use super::{Store, StoreError};
+use std::collections::HashMap;
+
+/// A part of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// How many at most.
+    pub limit: usize,
+    /// How many to skip.
+    pub offset: usize,
+}
+
+impl Page {
+    /// The records (hashes) of the members of a sorted set on this page, highest first, and the size of the set. A record
+    /// that is deleted between the two reads is empty.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(super) async fn records(
+        self,
+        store: &Store,
+        set: &str,
+        key: impl Fn(&str) -> String,
+    ) -> Result<(Vec<(String, HashMap<String, String>)>, u64), StoreError> {
+        let (ids, total) = self.read(store, set).await?;
+        let mut look = redis::pipe();
+        for id in &ids {
+            look.cmd("HGETALL").arg(key(id));
+        }
+        let records: Vec<HashMap<String, String>> = match ids.is_empty() {
+            true => Vec::new(),
+            false => store.pipeline(&look).await?,
+        };
+        Ok((ids.into_iter().zip(records).collect(), total))
+    }
+
+    /// The members of a sorted set on this page, highest first, and the size of the set.
+    async fn read(self, store: &Store, set: &str) -> Result<(Vec<String>, u64), StoreError> {
+        let last = self.offset.saturating_add(self.limit).saturating_sub(1);
+        let mut look = redis::pipe();
+        look.cmd("ZREVRANGE").arg(set).arg(self.offset).arg(last);
+        look.cmd("ZCARD").arg(set);
+        store.pipeline(&look).await
+    }
+}
