@@ -9,7 +9,7 @@ use crate::ops::Ops;
 use crate::pending::Pending;
 use crate::pending::journal::Journal;
 use crate::upstream::Upstream;
-use crate::watch::{self, tables};
+use crate::watch;
 use async_trait::async_trait;
 use clap::Parser;
 use pingora_core::listeners::tls::TlsSettings;
@@ -107,8 +107,8 @@ fn prepare(options: &Options) -> Result<Server, BadSettings> {
 
 fn parts(settings: Settings) -> Result<Parts, BadSettings> {
     let sealer = settings.sealer()?;
-    let prices = tables::prices(&settings)?;
-    let plans = tables::plans(&settings)?;
+    let prices = settings.prices()?;
+    let plans = settings.plans()?;
     let upstream = Upstream::new(&settings.upstream).map_err(BadSettings)?;
     let (dir, limit) = (&settings.proxy.data_dir, settings.proxy.retry_queue_limit);
     let (journal, left_behind) = Journal::open(dir, limit)
