@@ -80,6 +80,19 @@ impl Site {
         running
     }
 
+    /// The process id of the store that the script started.
+    fn store(&self) -> u32 {
+        let socket = self.state("redis/redis.sock").display().to_string();
+        let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+            let id = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            let command = fs::read_to_string(format!("/proc/{id}/cmdline")).ok()?;
+            (command.contains("redis-server") && command.contains(&socket)).then_some(id)
+        });
+        let found: Vec<u32> = processes.collect();
+        assert_eq!(found.len(), 1, "{found:?}");
+        found[0]
+    }
+
     fn logs(&self) -> String {
         let files = fs::read_dir(self.state("log")).into_iter().flatten();
         files
@@ -100,10 +113,7 @@ impl Running {
     }
 
     fn signal(&self, name: &str) {
-        let sent = Command::new("sh")
-            .args(["-c", &format!("kill -{name} {}", self.child.id())])
-            .status();
-        assert!(sent.unwrap().success());
+        signal(name, self.child.id());
     }
 
     /// Asks it to end; its exit status, once everything that it started has closed its output.
@@ -121,6 +131,13 @@ impl Drop for Running {
             let _ = self.child.wait();
         }
     }
+}
+
+fn signal(name: &str, pid: u32) {
+    let sent = Command::new("sh")
+        .args(["-c", &format!("kill -{name} {pid}")])
+        .status();
+    assert!(sent.unwrap().success());
 }
 
 /// Runs a line as somebody who pasted it.
@@ -195,6 +212,24 @@ fn nothing_is_left_when_the_script_is_killed() {
         }
     }
     assert!(site.up().stop().success(), "and it starts again");
+}
+
+#[test]
+fn a_restart_waits_for_the_store_of_a_killed_run() {
+    let site = Site::new();
+    let mut running = site.up();
+    let store = site.store();
+    signal("STOP", store);
+    running.signal("KILL");
+    running.child.wait().unwrap();
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| site.up());
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        signal("CONT", store);
+        let second = second.join().unwrap();
+        assert!(second.call().starts_with("HTTP/1.1 200"));
+        assert!(second.stop().success());
+    });
 }
 
 #[test]

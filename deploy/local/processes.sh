@@ -1,6 +1,7 @@
 # Sourced by up.sh: starting, watching and stopping the processes of `make run`.
 # Each child is in a session of its own, so that Ctrl-C reaches this script alone and it can stop them in order; and it
-# is told to end should this script be killed.
+# is told to end should this script be killed. Each holds the lock on descriptor 8 as long as it lives, so that the next
+# run waits for a store that is still saving, and which would then remove the new one's socket.
 
 STOP_SECONDS=120 # the edge lets calls in flight finish
 READY_SECONDS=60

@@ -32,6 +32,8 @@ prepare() {
   mkdir -p "$STATE/redis" "$STATE/proxy" "$STATE/log"
   exec 9>"$STATE/lock"
   flock -n 9 || die "make run is already running here ($STATE/lock is held)"
+  exec 8>"$STATE/children"
+  flock -w "$STOP_SECONDS" 8 || die "what an earlier run started is still running ($STATE/children is held): stop it first"
   free_port "$EDGE" "the edge" TOLLGATE_PROXY__LISTEN
   free_port "$EDGE_OPS" "the edge's metrics" TOLLGATE_PROXY__OPS_LISTEN
   free_port "$ADMIN" "the admin server" TOLLGATE_ADMIN__LISTEN
