@@ -14,6 +14,7 @@ use crate::problem::{Code, Problem};
 use crate::serve::App;
 use axum::http::HeaderMap;
 use shared::clock;
+use shared::crypto::virtual_key::CheckSecret;
 use shared::domain::mode::Mode;
 use shared::domain::permission::Permission;
 use shared::store::account::Account;
@@ -34,6 +35,8 @@ pub struct Caller {
     pub key_id: String,
     /// The account's plan, as of this request.
     pub plan: String,
+    /// What idempotency keys are turned into ids with.
+    pub check_secret: CheckSecret,
     permissions: Vec<Permission>,
 }
 
@@ -46,7 +49,7 @@ impl Caller {
         let hash = credential::key_hash(headers)?;
         app.health.require_trust()?;
         let (sane, owner) = tokio::join!(sanity::record(&app.store), ApiKeyOwner::find(&app.store, &hash));
-        sane?;
+        let record = sane?;
         let owner = owner?.ok_or(Code::InvalidApiKey)?;
         // Taken before the read: an answer that is older than this was overtaken by a failover, not by another request.
         let floor = app.versions.seen(&owner.account);
@@ -76,6 +79,7 @@ impl Caller {
             mode: key.mode,
             key_id: owner.key_id,
             plan: account.plan,
+            check_secret: record.check_secret,
             permissions: key.permissions,
         })
     }

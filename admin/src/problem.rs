@@ -82,6 +82,36 @@ codes! {
     /// The record's state does not allow it.
     Conflict = "CONFLICT", CONFLICT,
         "The present state does not allow this.";
+    /// The wallet does not cover the amount.
+    InsufficientBalance = "INSUFFICIENT_BALANCE", BAD_REQUEST,
+        "The wallet's balance does not cover the amount.";
+    /// Nothing leaves the wallet of a frozen agent (decision D67).
+    Frozen = "FROZEN", FORBIDDEN,
+        "The agent is frozen: nothing leaves its wallet.";
+    /// The wallet's agent was deleted.
+    WalletClosed = "WALLET_CLOSED", CONFLICT,
+        "This wallet is closed.";
+    /// The wallet cannot hold that much.
+    BalanceLimit = "BALANCE_LIMIT", CONFLICT,
+        "The receiving wallet cannot hold that much.";
+    /// The caller's account has no part in it (decision D54).
+    NotAParty = "NOT_A_PARTY", FORBIDDEN,
+        "Your account is no party to this.";
+    /// The escrow's state does not allow this call.
+    EscrowWrongState = "ESCROW_WRONG_STATE", BAD_REQUEST,
+        "The escrow is not in the state that this call needs.";
+    /// The escrow was released or disputed before.
+    EscrowResolved = "ESCROW_RESOLVED", CONFLICT,
+        "The escrow is already resolved.";
+    /// An idempotency key or deposit reference came with another request before (decisions D26, D59).
+    IdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED", UNPROCESSABLE_ENTITY,
+        "This idempotency key was used with a different request.";
+    /// The intent does not wait for a decision.
+    IntentNotPending = "INTENT_NOT_PENDING", CONFLICT,
+        "This intent does not wait for approval.";
+    /// A live deposit by an API key (decision D17).
+    OwnerRequired = "OWNER_REQUIRED", FORBIDDEN,
+        "Live deposits are made by an owner of the account in the dashboard, or by the operator.";
     /// The store does not answer, or may not be trusted (decisions D47, D52).
     ServiceUnavailable = "SERVICE_UNAVAILABLE", SERVICE_UNAVAILABLE,
         "Tollgate cannot reach its store or cannot trust it, so nothing can be done now. Try again shortly.";

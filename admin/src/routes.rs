@@ -7,8 +7,8 @@ mod dispatch;
 mod reply;
 mod request_id;
 
-pub use body::{Fields, Given, Text, missing};
-pub use call::{Call, page, require_agent_id};
+pub use body::{CURRENCIES, Fields, Given, Text, WalletName, missing};
+pub use call::{Call, IDEMPOTENCY_FIELDS, page, require_agent_id};
 pub(crate) use dispatch::method_label;
 pub use dispatch::{BODY_MAX, Seen};
 pub use reply::{Answer, Reply};
@@ -126,10 +126,11 @@ mod tests {
     #[test]
     fn permissions_follow_the_method() {
         for route in ROUTES {
-            let expected = if route.method == Method::GET {
-                Permission::Read
-            } else {
-                Permission::Write
+            let decides = ["/intents/{id}/approve", "/intents/{id}/deny"].contains(&route.path);
+            let expected = match (&route.method, decides) {
+                (&Method::GET, _) => Permission::Read,
+                (_, true) => Permission::Approve,
+                (_, false) => Permission::Write,
             };
             assert_eq!(route.permission, expected, "{} {}", route.method, route.path);
             let known = [Method::GET, Method::POST, Method::PATCH, Method::DELETE];

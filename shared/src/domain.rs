@@ -2,8 +2,10 @@
 
 pub mod amount;
 pub mod cap;
+pub mod chain;
 pub mod denial;
 pub mod id;
+pub mod intent;
 pub mod mode;
 pub mod money;
 pub mod names;

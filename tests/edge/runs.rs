@@ -2,6 +2,7 @@
 
 use super::shape::{approved, denied, refused};
 use super::stage::{Stage, ask, cap, open_cap};
+use shared::domain::mode::Mode;
 use std::collections::HashSet;
 
 const RUN: &str = "x-service-run-id";
@@ -111,7 +112,7 @@ async fn a_run_id_has_1_to_200_plain_characters() {
 async fn a_run_is_kept_35_days_after_its_last_call() {
     let stage = Stage::new().await;
     let actor = stage.actor("enterprise", cap(Some(100), None, None)).await;
-    let record = actor.agent.account.keys.run("bot", "r");
+    let record = actor.agent.account.keys.run(Mode::Live, "bot", "r");
     let call = || actor.caller.chat_with(&[(RUN, "r")], ask(50));
     assert_eq!(call().await.status, 200);
     let _: u64 = stage.redis.command(&["PEXPIRE", &record, "60000"]);

@@ -3,6 +3,7 @@
 
 use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, Setup, Stage, body, sha};
 use harness::eventually;
+use shared::domain::mode::Mode;
 use shared::store::script::authorize::AUTHORIZE;
 use shared::store::script::settle::SETTLE;
 use shared::store::script::void::VOID;
@@ -43,7 +44,7 @@ async fn a_lost_decision_leaves_no_trace_in_its_run() {
     assert_eq!(caller.chat_with(&run, body()).await.status, 503);
     stage.settled_at(2 * ACTUAL).await;
     assert_eq!(stage.bot.run_spent("run-1").await, Some(ACTUAL));
-    let key = stage.bot.account.keys.run("bot", "run-1");
+    let key = stage.bot.account.keys.run(Mode::Live, "bot", "run-1");
     assert_eq!(stage.redis.command::<u64>(&["HGET", &key, "calls"]), 1);
 }
 

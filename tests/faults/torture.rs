@@ -136,7 +136,7 @@ fn account_for(
             None if times == 1 => call.cost(),
             None => 0,
         };
-        let run = stage.bot.account.keys.run(&call.agent, &call.id);
+        let run = stage.bot.account.keys.run(Mode::Live, &call.agent, &call.id);
         let spent: Option<u64> = stage.redis.command(&["HGET", &run, "spent"]);
         assert_eq!(
             spent.unwrap_or(0),

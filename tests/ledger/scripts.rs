@@ -6,11 +6,18 @@ use shared::store::script::settle::SETTLE;
 use shared::store::script::void::VOID;
 use shared::store::script::{Script, WhenFull};
 
-pub const PERIOD: &str = include_str!("../../shared/src/store/script/period.lua");
+pub const PERIOD: &str = concat!(
+    include_str!("../../shared/src/store/script/clock.lua"),
+    include_str!("../../shared/src/store/script/period.lua"),
+    include_str!("../../shared/src/store/script/prune.lua"),
+);
 pub const AUTHORIZE_LUA: &str = include_str!("../../shared/src/store/script/authorize.lua");
 pub const SETTLE_LUA: &str = include_str!("../../shared/src/store/script/settle.lua");
 pub const VOID_LUA: &str = include_str!("../../shared/src/store/script/void.lua");
-pub const REAP_LUA: &str = include_str!("../../shared/src/store/script/reap.lua");
+pub const REAP_LUA: &str = concat!(
+    include_str!("../../shared/src/store/script/clock.lua"),
+    include_str!("../../shared/src/store/script/reap.lua"),
+);
 
 /// Lays a known state that only the script's own clock can name: the hold's deadline is the very moment of the reaping.
 const DUE_NOW: &str = "

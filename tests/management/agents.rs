@@ -317,13 +317,13 @@ async fn the_plan_limits_custom_agents_in_live_mode_only() {
         let mut get = redis::cmd("GET");
         let owner: Option<String> = world
             .store
-            .command(get.arg(shared::store::keys::wallet_lookup(n)))
+            .command(get.arg(shared::store::keys::wallet_lookup(&n.to_string())))
             .await
             .unwrap();
         owners.extend(owner);
     }
     assert_eq!(owners.len(), 13, "{owners:?}");
-    let last = format!("{} live {}", account.id, text(&made, "/agent/id"));
+    let last = format!("{} live {} 13", account.id, text(&made, "/agent/id"));
     assert_eq!(owners.last(), Some(&last));
 }
 

@@ -2,7 +2,7 @@
 
 use super::listing::Listing;
 use crate::problem::{Code, Problem};
-use crate::routes::{Answer, Call, Fields, Given, Reply, Text, missing, page, require_agent_id};
+use crate::routes::{Answer, CURRENCIES, Call, Fields, Given, Reply, Text, missing, page, require_agent_id};
 use serde::Serialize;
 use shared::clock::{iso_from_ms, now_ms};
 use shared::domain::id::Kind;
@@ -15,8 +15,6 @@ use shared::store::script::policy::{self, ACCOUNT_POLICIES_MAX, Deleted, PolicyS
 const NAME_MAX: usize = 200;
 /// The name of a policy that was made by `POST /policies/{agentId}` without one.
 const NAME_DEFAULT: &str = "default";
-/// The currencies, one unit of account at par (decision D4); the first is the default.
-const CURRENCIES: [&str; 2] = ["USD", "USDC"];
 /// The limits of a body and the fields of the record that hold them.
 const LIMITS: [(&str, &str); 6] = [
     ("maxSpendPerDay", "day"),

@@ -5,9 +5,13 @@
 
 use crate::problem::Problem;
 use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use shared::domain::amount;
+use shared::domain::id::Kind;
 use shared::domain::money::Nanos;
+use shared::domain::names::is_agent_id;
+use shared::store::keys::USER;
 use std::fmt;
 
 /// A field of a body.
@@ -153,6 +157,87 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// An amount that is to move: above zero (decision D4).
+    ///
+    /// # Errors
+    /// 400 names the field, also when it is missing.
+    pub fn amount(&self, name: &str) -> Result<Nanos, Problem> {
+        match self.get(name) {
+            Given::Absent | Given::Null => Err(missing(name)),
+            Given::Value(json) => match amount::parse_amount(json) {
+                Ok(amount) => Ok(amount),
+                Err(error) => Err(Problem::validation(format!("{name} {error}."))),
+            },
+        }
+    }
+
+    /// `USD`, unless the body says `USDC` (decision D4).
+    ///
+    /// # Errors
+    /// 400 for anything else.
+    pub fn currency(&self) -> Result<&'static str, Problem> {
+        let [default, other] = CURRENCIES;
+        match self.string("currency")? {
+            Given::Absent | Given::Null => Ok(default),
+            Given::Value(text) if text == default => Ok(default),
+            Given::Value(text) if text == other => Ok(other),
+            Given::Value(_) => Err(Problem::validation("currency must be USD or USDC.")),
+        }
+    }
+
+    /// The name of a wallet (decision D61).
+    ///
+    /// # Errors
+    /// 400 names the field, also when it is missing.
+    pub fn wallet(&self, name: &str) -> Result<WalletName, Problem> {
+        match self.get(name) {
+            Given::Absent | Given::Null => Err(missing(name)),
+            Given::Value(json) => WalletName::parse(json).ok_or_else(|| {
+                let must = "must name a wallet: its number, its id `wal_…`, an agent's id, or `user`";
+                Problem::validation(format!("{name} {must}."))
+            }),
+        }
+    }
+
+    /// A JSON object of at most [`OBJECT_MAX`] bytes, as a value.
+    ///
+    /// # Errors
+    /// 400 names the field.
+    pub fn object(&self, name: &str) -> Result<Given<Value>, Problem> {
+        let json = match self.get(name) {
+            Given::Absent => return Ok(Given::Absent),
+            Given::Null => return Ok(Given::Null),
+            Given::Value(json) => json,
+        };
+        if json.len() > OBJECT_MAX {
+            let message = format!("{name} must have at most {OBJECT_MAX} bytes.");
+            return Err(Problem::validation(message));
+        }
+        match serde_json::from_str(json) {
+            Ok(object @ Value::Object(_)) => Ok(Given::Value(object)),
+            Ok(_) => Err(Problem::validation(format!("{name} must be a JSON object."))),
+            Err(error) => Err(Problem::validation(format!("{name} is not valid: {error}."))),
+        }
+    }
+
+    /// A whole number above zero, as a number or a string of digits.
+    ///
+    /// # Errors
+    /// 400 names the field, also when it is missing.
+    pub fn number(&self, name: &str) -> Result<u64, Problem> {
+        let bad = || Problem::validation(format!("{name} must be a whole number above zero."));
+        match self.get(name) {
+            Given::Absent | Given::Null => Err(missing(name)),
+            Given::Value(json) => {
+                let text = json
+                    .strip_prefix('"')
+                    .and_then(|json| json.strip_suffix('"'))
+                    .unwrap_or(json);
+                whole_number(text).ok_or_else(bad)
+            }
+        }
+    }
+
     /// `true` or `false`.
     ///
     /// # Errors
@@ -166,6 +251,66 @@ impl<'a> Fields<'a> {
             Given::Value(_) => Err(Problem::validation(format!("{name} must be true or false."))),
         }
     }
+}
+
+/// The currencies, one unit of account at par (decision D4); the first is the default.
+pub const CURRENCIES: [&str; 2] = ["USD", "USDC"];
+/// Longest free-form object of a body, in bytes as it was sent.
+pub const OBJECT_MAX: usize = 16 * 1024;
+
+/// How a caller names a wallet (decision D61).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WalletName {
+    /// By its number.
+    Number(u64),
+    /// By its id, `wal_…`.
+    Id(String),
+    /// By the agent's id, or `user`: a wallet of the caller's account.
+    Owner(String),
+}
+
+impl WalletName {
+    /// Reads a JSON integer or string.
+    fn parse(json: &str) -> Option<Self> {
+        match serde_json::from_str(json).ok()? {
+            Value::Number(number) => number.as_u64().filter(|number| *number > 0).map(Self::Number),
+            Value::String(text) => Self::of_text(text),
+            _ => None,
+        }
+    }
+
+    /// Reads a text that is no number: an id, an agent or `user`.
+    fn of_text(text: String) -> Option<Self> {
+        match text.starts_with(Kind::Wallet.prefix()) {
+            true => is_agent_id(&text).then_some(Self::Id(text)),
+            false => (text == USER || is_agent_id(&text)).then_some(Self::Owner(text)),
+        }
+    }
+
+    /// Reads a number or an id, as in a path or a query.
+    #[must_use]
+    pub fn of_path(text: &str) -> Option<Self> {
+        match whole_number(text) {
+            Some(number) => Some(Self::Number(number)),
+            None => Self::of_text(text.to_owned()).filter(|name| matches!(name, Self::Id(_))),
+        }
+    }
+
+    /// As it is named, for fingerprints and messages.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Id(id) => id.clone(),
+            Self::Owner(owner) => owner.clone(),
+        }
+    }
+}
+
+/// Digits that are a number above zero.
+fn whole_number(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|number| digits && *number > 0)
 }
 
 /// The complaint about a field that is not there.

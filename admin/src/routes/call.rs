@@ -1,6 +1,6 @@
 //! What a handler gets: an authenticated call with its parameters and its body.
 
-use super::body::Fields;
+use super::body::{Fields, Given};
 use crate::caller::Caller;
 use crate::problem::{Code, Problem};
 use crate::serve::App;
@@ -12,6 +12,7 @@ use shared::domain::id::Kind;
 use shared::domain::names::is_agent_id;
 use shared::domain::plan::Plan;
 use shared::store::keys::AccountKeys;
+use shared::store::once::{KEY_MAX, is_key};
 use shared::store::page::Page;
 use shared::store::script::change::Scope;
 use std::collections::BTreeMap;
@@ -25,6 +26,11 @@ const PAGE_MAX: usize = 200;
 const OFFSET_MAX: usize = 1_000_000_000;
 /// Characters of an id behind its prefix.
 const ID_LENGTH: usize = 26;
+
+/// The header of an idempotency key.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// The fields of a body that can hold one, in the order in which they count.
+pub const IDEMPOTENCY_FIELDS: [&str; 2] = ["intent_id", "idempotency_key"];
 
 /// An authenticated call.
 pub struct Call {
@@ -117,6 +123,42 @@ impl Call {
             return Err(Code::UnsupportedMediaType.into());
         }
         Fields::parse(&self.body)
+    }
+
+    /// The caller's idempotency key (decision D26): the `Idempotency-Key` header, or else `intent_id` or `idempotency_key`
+    /// of the body.
+    ///
+    /// # Errors
+    /// 400 for one that is not 1 to 255 printable ASCII characters, or for two different headers.
+    pub fn idempotency_key(&self, body: &Fields<'_>) -> Result<Option<String>, Problem> {
+        let bad = |name: &str| {
+            Problem::validation(format!(
+                "{name} must be 1 to {KEY_MAX} printable ASCII characters."
+            ))
+        };
+        let mut sent = self.headers.get_all(IDEMPOTENCY_KEY).iter();
+        if let Some(key) = sent.next() {
+            if sent.any(|other| other != key) {
+                let message = "Idempotency-Key is given twice.";
+                return Err(Problem::validation(message));
+            }
+            let key = key.to_str().ok().filter(|key| is_key(key));
+            return key
+                .map(|key| Some(key.to_owned()))
+                .ok_or_else(|| bad("Idempotency-Key"));
+        }
+        for name in IDEMPOTENCY_FIELDS {
+            if let Given::Value(key) = body.string(name)? {
+                return is_key(&key).then_some(Some(key)).ok_or_else(|| bad(name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The text of a path parameter.
+    #[must_use]
+    pub fn path(&self, name: &str) -> &str {
+        self.param(name)
     }
 
     /// The query's parameters, all of them among `known`.

@@ -45,10 +45,28 @@ impl CheckSecret {
     }
 
     fn check(&self, random: &[u8]) -> Option<[u8; CHECK_BYTES]> {
-        let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(self.0.expose_secret().as_bytes()).ok()?;
-        mac.update(b"tollgate virtual key\n");
-        mac.update(random);
-        mac.finalize().into_bytes().first_chunk().copied()
+        self.mac(&[b"tollgate virtual key", random])
+            .first_chunk()
+            .copied()
+    }
+
+    /// 128 bits that only this store derives from these words: what finds a record again without telling what it was
+    /// derived from. A word may not hold a line break, but for the last one.
+    #[must_use]
+    pub fn derive(&self, words: &[&str]) -> u128 {
+        let bytes: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let mac = self.mac(&[&[&b"tollgate"[..]], &bytes[..]].concat());
+        mac.first_chunk().copied().map_or(0, u128::from_be_bytes)
+    }
+
+    /// The HMAC of these parts, with a line break between them.
+    fn mac(&self, parts: &[&[u8]]) -> Vec<u8> {
+        let key = self.0.expose_secret().as_bytes();
+        let Ok(mut mac) = <Hmac<Sha256> as KeyInit>::new_from_slice(key) else {
+            return Vec::new(); // HMAC takes keys of every length
+        };
+        mac.update(&parts.join(&b'\n'));
+        mac.finalize().into_bytes().to_vec()
     }
 
     /// Whether `key` was issued under this secret.

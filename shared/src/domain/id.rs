@@ -28,6 +28,10 @@ pub enum Kind {
     Deny,
     /// A run id made for a call that brought none, and a request id.
     Request,
+    /// A payout intent.
+    Intent,
+    /// A transaction, and a deposit that becomes one.
+    Transaction,
 }
 
 impl Kind {
@@ -46,6 +50,8 @@ impl Kind {
             Self::Allow => "allow_",
             Self::Deny => "deny_",
             Self::Request => "req_",
+            Self::Intent => "int_",
+            Self::Transaction => "txn_",
         }
     }
 
@@ -54,11 +60,20 @@ impl Kind {
     /// # Errors
     /// [`NoEntropy`] when the operating system has no randomness.
     pub fn mint(self, at_ms: u64) -> Result<String, NoEntropy> {
-        let random = id_bits()?;
+        Ok(self.write(ulid::Ulid::from_parts(at_ms, id_bits()?)))
+    }
+
+    /// An id of this kind made of bits that say which it must be, so that the same request finds the same record.
+    #[must_use]
+    pub fn derived(self, bits: u128) -> String {
+        self.write(ulid::Ulid(bits))
+    }
+
+    fn write(self, bits: ulid::Ulid) -> String {
         let mut id = String::with_capacity(self.prefix().len() + ulid::ULID_LEN);
         id.push_str(self.prefix());
-        id.push_str(ulid::Ulid::from_parts(at_ms, random).array_to_str(&mut [0; ulid::ULID_LEN]));
-        Ok(id)
+        id.push_str(bits.array_to_str(&mut [0; ulid::ULID_LEN]));
+        id
     }
 }
 

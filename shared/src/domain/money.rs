@@ -44,6 +44,17 @@ impl Nanos {
         Self(self.0.saturating_add(other.0))
     }
 
+    /// The double nearest to the number of USD, for what is hashed as JCS writes numbers (decision D50). Nothing is
+    /// ever computed from it.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "the exact amount stands beside it wherever this one does"
+    )]
+    pub fn as_double(self) -> f64 {
+        self.0 as f64 / NANOS_PER_USD as f64
+    }
+
     /// With exactly two fraction digits, rounded down: the form of `Wallet.balance` (specification §4.1).
     #[must_use]
     pub fn two_digits(self) -> String {

@@ -18,6 +18,8 @@ pub const ACCOUNTS: &str = "tollgate/accounts";
 pub const PRICES: &str = "tollgate/prices";
 /// The last wallet number given.
 pub const WALLET_NUMBER: &str = "tollgate/wallet-number";
+/// The last escrow number given.
+pub const ESCROW_NUMBER: &str = "tollgate/escrow-number";
 
 /// Immutable: which account and key a virtual key's hash belongs to.
 #[must_use]
@@ -37,11 +39,27 @@ pub fn user_lookup(email: &str) -> String {
     format!("tollgate/user/{}", hex::encode(Sha256::digest(email.as_bytes())))
 }
 
-/// Immutable: which account, mode and agent a wallet number belongs to. It is written before the wallet, so it holds only
-/// when the agent's record names the same number.
+/// Immutable: which account, mode and owner a wallet belongs to, by its number (`17`) and by its id (`wal_…`). It is
+/// written before the wallet, so it holds only when a record names the same wallet.
 #[must_use]
-pub fn wallet_lookup(number: u64) -> String {
-    format!("tollgate/wallet/{number}")
+pub fn wallet_lookup(name: &str) -> String {
+    format!("tollgate/wallet/{name}")
+}
+
+/// Immutable: the payer's account and mode of an escrow. Written before the escrow, so it holds only when there is one.
+#[must_use]
+pub fn escrow_lookup(number: u64) -> String {
+    format!("tollgate/escrow/{number}")
+}
+
+/// Which accounts and modes have a pending deposit of this rail reference (set of `<account> <mode>`), since an operator
+/// confirms a deposit by its reference alone.
+#[must_use]
+pub fn deposit_lookup(reference: &str) -> String {
+    format!(
+        "tollgate/deposit/{}",
+        hex::encode(Sha256::digest(reference.as_bytes()))
+    )
 }
 
 /// A bucket: the hash tag that groups accounts.
@@ -84,7 +102,22 @@ impl Bucket {
     pub fn kept_hold(self, allow_id: &str) -> String {
         format!("{{b{:04}}}/kept/{allow_id}", self.0)
     }
+
+    /// What has left an account of this bucket and has not arrived in another account yet (hash of transit id to row).
+    #[must_use]
+    pub fn transit(self) -> String {
+        format!("{{b{:04}}}/transit", self.0)
+    }
+
+    /// The mark that a transit has arrived in an account of this bucket, so that it arrives once.
+    #[must_use]
+    pub fn arrived(self, transit_id: &str) -> String {
+        format!("{{b{:04}}}/arrived/{transit_id}", self.0)
+    }
 }
+
+/// Who owns a wallet within an account and mode: an agent by its id, or the account itself.
+pub const USER: &str = "user";
 
 /// The keys of one account.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,8 +175,8 @@ impl AccountKeys {
 
     /// A run (hash): what it spent, its calls, when it was seen.
     #[must_use]
-    pub fn run(&self, agent: &str, run: &str) -> String {
-        format!("{}/run/{agent}/{run}", self.base)
+    pub fn run(&self, mode: Mode, agent: &str, run: &str) -> String {
+        format!("{}/{mode}/run/{agent}/{run}", self.base)
     }
 
     /// An agent (hash): its record, freeze, policy, provider key and counters.
@@ -205,6 +238,117 @@ impl AccountKeys {
     pub fn audit(&self, mode: Mode) -> String {
         format!("{}/{mode}/audit", self.base)
     }
+
+    /// The wallet of `owner` (hash): an agent's own record, or that of the account's user wallet.
+    #[must_use]
+    pub fn wallet(&self, mode: Mode, owner: &str) -> String {
+        match owner {
+            USER => format!("{}/{mode}/user-wallet", self.base),
+            agent => self.agent(mode, agent),
+        }
+    }
+
+    /// What is left of a wallet whose agent was deleted (hash).
+    #[must_use]
+    pub fn closed_wallet(&self, mode: Mode, number: u64) -> String {
+        format!("{}/{mode}/closed-wallet/{number}", self.base)
+    }
+
+    /// Escrows, funded or disputed, that owe the wallet of `owner` something (set of numbers).
+    #[must_use]
+    pub fn open_escrows(&self, mode: Mode, owner: &str) -> String {
+        format!("{}/{mode}/open-escrows/{owner}", self.base)
+    }
+
+    /// All transactions (hash of number to line); the numbers count from 1 without a gap.
+    #[must_use]
+    pub fn transactions(&self, mode: Mode) -> String {
+        format!("{}/{mode}/txns", self.base)
+    }
+
+    /// The numbers of all transactions of a type (list, oldest first).
+    #[must_use]
+    pub fn transactions_of_type(&self, mode: Mode, kind: &str) -> String {
+        format!("{}/{mode}/txns/type/{kind}", self.base)
+    }
+
+    /// The numbers of the transactions of a wallet (list, oldest first): all, or those of one type. `holder` is the
+    /// owner, or for a closed wallet `closed/<number>`.
+    #[must_use]
+    pub fn transactions_of_wallet(&self, mode: Mode, holder: &str, kind: Option<&str>) -> String {
+        match kind {
+            None => format!("{}/{mode}/txns/of/{holder}", self.base),
+            Some(kind) => format!("{}/{mode}/txns/of/{holder}/{kind}", self.base),
+        }
+    }
+
+    /// The four keys of a movement of the wallet of `owner`, as the scripts take them: the wallet, and the lists of its
+    /// transactions of the type, of its own, and both.
+    #[must_use]
+    pub fn leg(&self, mode: Mode, owner: &str, kind: &str) -> [String; 4] {
+        [
+            self.wallet(mode, owner),
+            self.transactions_of_type(mode, kind),
+            self.transactions_of_wallet(mode, owner, None),
+            self.transactions_of_wallet(mode, owner, Some(kind)),
+        ]
+    }
+
+    /// The record of a request that is made at most once (hash): an intent, a transfer or a deposit.
+    #[must_use]
+    pub fn intent(&self, mode: Mode, id: &str) -> String {
+        format!("{}/{mode}/intent/{id}", self.base)
+    }
+
+    /// Ids of intents (list, oldest first). `which` is one of [`IntentIndex`].
+    #[must_use]
+    pub fn intents(&self, mode: Mode, which: IntentIndex<'_>) -> String {
+        let base = format!("{}/{mode}/intents", self.base);
+        match which {
+            IntentIndex::All => base,
+            IntentIndex::Kind(kind) => format!("{base}/kind/{kind}"),
+            IntentIndex::Agent(agent) => format!("{base}/agent/{agent}"),
+            IntentIndex::State(state) => format!("{base}/state/{state}"),
+        }
+    }
+
+    /// An escrow that a wallet of this account pays (hash).
+    #[must_use]
+    pub fn escrow(&self, mode: Mode, number: u64) -> String {
+        format!("{}/{mode}/escrow/{number}", self.base)
+    }
+
+    /// The release and dispute intents of an escrow (list of `<account> <intent id>`).
+    #[must_use]
+    pub fn escrow_siblings(&self, mode: Mode, number: u64) -> String {
+        format!("{}/{mode}/escrow/{number}/siblings", self.base)
+    }
+
+    /// The escrows that the account pays or is paid by (sorted set of numbers, by number).
+    #[must_use]
+    pub fn escrows(&self, mode: Mode) -> String {
+        format!("{}/{mode}/escrows", self.base)
+    }
+
+    /// A deposit (hash), by its rail reference.
+    #[must_use]
+    pub fn deposit(&self, mode: Mode, reference: &str) -> String {
+        let hash = hex::encode(Sha256::digest(reference.as_bytes()));
+        format!("{}/{mode}/deposit/{hash}", self.base)
+    }
+}
+
+/// One of the lists of an account's intents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IntentIndex<'a> {
+    /// Every intent, by creation.
+    All,
+    /// Those of a kind, by creation.
+    Kind(&'a str),
+    /// Those of an agent, by creation.
+    Agent(&'a str),
+    /// Those in a state, by the time they came into it; those that wait for approval are a sorted set.
+    State(&'a str),
 }
 
 /// The field of an agent that holds the id of its key for `provider`.
@@ -254,7 +398,7 @@ mod tests {
             keys.virtual_key("vk_1"),
             keys.agent_keys("bot"),
             keys.rate("vk_1"),
-            keys.run("bot", "r"),
+            keys.run(Mode::Live, "bot", "r"),
             keys.agent(Mode::Live, "bot"),
             keys.agents(Mode::Test),
             keys.policies(Mode::Live),
@@ -269,6 +413,20 @@ mod tests {
             keys.bucket().due(),
             keys.bucket().kept(),
             keys.bucket().kept_hold("allow_1"),
+            keys.bucket().transit(),
+            keys.bucket().arrived("txn_1"),
+            keys.wallet(Mode::Test, USER),
+            keys.closed_wallet(Mode::Live, 7),
+            keys.open_escrows(Mode::Live, "bot"),
+            keys.transactions(Mode::Live),
+            keys.transactions_of_type(Mode::Live, "spend"),
+            keys.transactions_of_wallet(Mode::Live, "bot", Some("spend")),
+            keys.intent(Mode::Live, "int_1"),
+            keys.intents(Mode::Live, IntentIndex::Agent("bot")),
+            keys.escrow(Mode::Live, 3),
+            keys.escrow_siblings(Mode::Live, 3),
+            keys.escrows(Mode::Live),
+            keys.deposit(Mode::Live, "ref"),
         ];
         for key in &all {
             assert_eq!(tag(key), tag(&all[0]), "{key}");
@@ -279,7 +437,7 @@ mod tests {
     #[test]
     fn names_cannot_run_into_each_other() {
         let keys = AccountKeys::of("acct_1");
-        assert_ne!(keys.run("a:b", "c"), keys.run("a", "b:c"));
+        assert_ne!(keys.run(Mode::Live, "a:b", "c"), keys.run(Mode::Live, "a", "b:c"));
         assert_ne!(keys.agent(Mode::Live, "x"), keys.agent(Mode::Test, "x"));
     }
 

@@ -25,15 +25,36 @@ impl Page {
         key: impl Fn(&str) -> String,
     ) -> Result<(Vec<(String, HashMap<String, String>)>, u64), StoreError> {
         let (ids, total) = self.read(store, set).await?;
+        Ok((records(store, ids, key).await?, total))
+    }
+
+    /// The records (hashes) of the items of a list on this page, last first, and the length of the list.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(super) async fn records_of_list(
+        self,
+        store: &Store,
+        list: &str,
+        key: impl Fn(&str) -> String,
+    ) -> Result<(Vec<(String, HashMap<String, String>)>, u64), StoreError> {
+        let (ids, total) = self.items(store, list).await?;
+        Ok((records(store, ids, key).await?, total))
+    }
+
+    /// The items of a list on this page, last first, and the length of the list.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(super) async fn items(self, store: &Store, list: &str) -> Result<(Vec<String>, u64), StoreError> {
+        let end = |skipped: usize| -i64::try_from(skipped).unwrap_or(i64::MAX);
         let mut look = redis::pipe();
-        for id in &ids {
-            look.cmd("HGETALL").arg(key(id));
-        }
-        let records: Vec<HashMap<String, String>> = match ids.is_empty() {
-            true => Vec::new(),
-            false => store.pipeline(&look).await?,
-        };
-        Ok((ids.into_iter().zip(records).collect(), total))
+        let (first, last) = (end(self.offset.saturating_add(self.limit)), end(self.offset + 1));
+        look.cmd("LRANGE").arg(list).arg(first).arg(last);
+        look.cmd("LLEN").arg(list);
+        let (mut items, total): (Vec<String>, u64) = store.pipeline(&look).await?;
+        items.reverse();
+        Ok((items, total))
     }
 
     /// The members of a sorted set on this page, highest first, and the size of the set.
@@ -44,4 +65,21 @@ impl Page {
         look.cmd("ZCARD").arg(set);
         store.pipeline(&look).await
     }
+}
+
+/// The records behind ids, in the same order.
+async fn records(
+    store: &Store,
+    ids: Vec<String>,
+    key: impl Fn(&str) -> String,
+) -> Result<Vec<(String, HashMap<String, String>)>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut look = redis::pipe();
+    for id in &ids {
+        look.cmd("HGETALL").arg(key(id));
+    }
+    let records: Vec<HashMap<String, String>> = store.pipeline(&look).await?;
+    Ok(ids.into_iter().zip(records).collect())
 }

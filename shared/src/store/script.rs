@@ -17,8 +17,10 @@ pub mod reap;
 pub mod replace_prices;
 pub mod reseal;
 pub mod settle;
+pub mod transit;
 pub mod virtual_key;
 pub mod void;
+pub mod wallet;
 
 use redis::Cmd;
 

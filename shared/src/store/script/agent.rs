@@ -3,7 +3,7 @@
 use super::change::{ATTEMPTS, CHANGE, Event, FIELDS, FieldChange, Scope, field_args, nonsense};
 use super::{Script, WhenFull};
 use crate::domain::mode::Mode;
-use crate::store::keys;
+use crate::store::wallet::WalletPlace;
 use crate::store::{Store, StoreError};
 use serde_json::json;
 use std::sync::LazyLock;
@@ -95,17 +95,15 @@ pub enum Deleted {
 }
 
 impl NewAgent<'_> {
-    /// Creates the agent. Its wallet number comes from outside the bucket: number and look-up are written first, so a
-    /// crash in between leaves a number that nobody has and a look-up that no record confirms.
+    /// Creates the agent. Its wallet number comes from outside the bucket: number and look-ups are written first, so a
+    /// crash in between leaves a number that nobody has and look-ups that no record confirms.
     ///
     /// # Errors
     /// [`StoreError`]; when it may have run, the agent may exist.
     pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<Created, StoreError> {
         let account = scope.keys();
-        let number: u64 = store.command(redis::cmd("INCR").arg(keys::WALLET_NUMBER)).await?;
-        let lookup = keys::wallet_lookup(number);
-        let owner = format!("{} {} {}", scope.account, scope.mode, self.id);
-        let () = store.command(redis::cmd("SET").arg(&lookup).arg(owner)).await?;
+        let number = WalletPlace::next_number(store).await?;
+        let lookups = WalletPlace::write(store, scope, self.id, number, self.wallet).await?;
         let keys = [account.agent(scope.mode, self.id), account.agents(scope.mode)];
         let number = number.to_string();
         let most = self.limit.and_then(|limit| limit.most);
@@ -140,7 +138,7 @@ impl NewAgent<'_> {
             ["other_plan", plan] => Created::OtherPlan((*plan).to_owned()),
             _ => return nonsense(&CREATE),
         };
-        let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
+        WalletPlace::forget(store, &lookups).await?;
         Ok(refused)
     }
 }

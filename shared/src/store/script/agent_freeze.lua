@@ -4,18 +4,9 @@
 -- Returns: {'done'} | {'already'} | {'not_permitted'} (frozen by the operator, lifted by a user) | {'not_found'}
 --   | {'no_account'}
 -- Cost: O(fields of the agent); 9 calls
-local agent = redis.call('HMGET', KEYS[3], 'frozen', 'wallet', 'cap')
-local exists = agent[2] or agent[3]
-if not exists then
-  for _, field in ipairs(redis.call('HKEYS', KEYS[3])) do
-    if string.sub(field, 1, 6) == 'pk_id:' then exists = true end
-  end
-end
--- Virtual keys are live.
-if not exists and ARGV[1] == 'live' then exists = redis.call('ZCARD', KEYS[4]) > 0 end
-if not exists then return {'not_found'} end
+if not agent_exists(3, 4) then return {'not_found'} end
 
-local frozen, who = agent[1], ARGV[4]
+local frozen, who = redis.call('HGET', KEYS[3], 'frozen'), ARGV[4]
 if ARGV[3] == 'freeze' then
   if frozen == 'operator' or frozen == who then return {'already'} end
   redis.call('HSET', KEYS[3], 'frozen', who)

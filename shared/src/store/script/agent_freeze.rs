@@ -1,6 +1,6 @@
 //! Twin of `agent_freeze.lua`: freeze and unfreeze an agent.
 
-use super::change::{CHANGE, Event, Scope, nonsense};
+use super::change::{AGENT_EXISTS, CHANGE, Event, Scope, nonsense};
 use super::{Script, WhenFull};
 use crate::store::{Store, StoreError};
 use serde_json::json;
@@ -11,7 +11,7 @@ pub static AGENT_FREEZE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "agent_freeze",
         WhenFull::Run,
-        &[CHANGE, include_str!("agent_freeze.lua")],
+        &[CHANGE, AGENT_EXISTS, include_str!("agent_freeze.lua")],
     )
 });
 

@@ -9,8 +9,7 @@
 --   16, 17 fields of the agent that hold the id and the sealed form of its provider key
 -- Returns: {word, generation, version, plan[, provider key id, sealed provider key]}; the words are those of authorize.rs
 -- Cost: O(log keys of the account); 9 calls for a denial, up to 20 for an approval, one more once a minute and key
-local DAYS_KEPT, MONTHS_KEPT = 40, 200 -- in days, and in the distance of month numbers (two years)
-local CEILING = 9e18                   -- counters are int64
+local CEILING = 9e18 -- counters are int64
 
 local day_field = string.format('d%d', today)
 local month = month_of(today)
@@ -66,13 +65,7 @@ if over(ARGV[8], tracked) then return answer('plan_limit') end
 if redis.call('EXISTS', KEYS[5]) == 1 then return answer('known') end
 if math.max(run_spent, month_spent, day_spent, tracked) + estimate > CEILING then return answer('too_much') end
 
-if not agent[8] then
-  for _, field in ipairs(redis.call('HKEYS', KEYS[4])) do
-    local kind, number = string.match(field, '^([dm])(%d+)$')
-    local age = kind and (kind == 'd' and today or month) - tonumber(number) or 0
-    if age > (kind == 'd' and DAYS_KEPT or MONTHS_KEPT) then redis.call('HDEL', KEYS[4], field) end
-  end
-end
+if not agent[8] then prune(4, month) end
 redis.call('HINCRBY', KEYS[4], day_field, ARGV[10])
 redis.call('HINCRBY', KEYS[4], month_field, ARGV[10])
 redis.call('HINCRBY', KEYS[1], tracked_field, ARGV[10])

@@ -1,5 +1,6 @@
 //! Twin of `authorize.lua`: decide on a call and charge its estimate, in one step.
 
+use super::change::{CLOCK, PERIOD, PRUNE};
 use super::hold::{HoldName, memo};
 use super::{Script, WhenFull};
 use crate::domain::denial::Denial;
@@ -15,7 +16,7 @@ pub static AUTHORIZE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "authorize",
         WhenFull::Refuse,
-        &[include_str!("period.lua"), include_str!("authorize.lua")],
+        &[CLOCK, PERIOD, PRUNE, include_str!("authorize.lua")],
     )
 });
 

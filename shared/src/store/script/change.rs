@@ -6,7 +6,21 @@ use crate::store::keys::AccountKeys;
 use crate::store::{Store, StoreError, audit};
 use serde_json::Value;
 
-pub(super) const CHANGE: &str = include_str!("change.lua");
+/// The store's clock.
+pub(super) const CLOCK: &str = include_str!("clock.lua");
+/// The day and month; needs [`CLOCK`].
+pub(super) const PERIOD: &str = include_str!("period.lua");
+/// Removes old counters; needs [`PERIOD`].
+pub(super) const PRUNE: &str = include_str!("prune.lua");
+/// What a change begins and ends with; brings the clock along.
+pub(super) const CHANGE: &str = concat!(include_str!("clock.lua"), include_str!("change.lua"));
+/// Wallets and transactions; needs [`CHANGE`].
+pub(super) const MONEY: &str = include_str!("money.lua");
+/// Intents; needs [`CHANGE`].
+pub(super) const INTENT: &str = include_str!("intent.lua");
+/// Whether an agent exists.
+pub(super) const AGENT_EXISTS: &str = include_str!("agent_exists.lua");
+/// Sets and clears fields of a record.
 pub(super) const FIELDS: &str = include_str!("fields.lua");
 
 /// Attempts at a change that first looks and then acts, when others change the same record in between.

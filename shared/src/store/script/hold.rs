@@ -39,7 +39,7 @@ impl HoldName {
         HoldKeys {
             account: keys.record(),
             agent: keys.agent(Mode::Live, &self.agent),
-            run: keys.run(&self.agent, &self.run),
+            run: keys.run(Mode::Live, &self.agent, &self.run),
             hold: bucket.hold(&self.allow_id),
             due: bucket.due(),
             kept: bucket.kept(),

@@ -1,6 +1,4 @@
--- Fragment: the UTC day and month of the store's clock, as shared/src/domain/period.rs computes them.
-local clock = redis.call('TIME')
-local now_ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
+-- Fragment: the UTC day and month of the store's clock, as shared/src/domain/period.rs computes them. Needs clock.lua.
 local today = math.floor(now_ms / 86400000)
 
 local function month_of(day)

@@ -3,8 +3,6 @@
 -- ARGV: 1 allow id  2 life of the kept record ms  3 audit entry (JSON without seq and at)
 -- Returns: {'kept'} | {'early'} (its deadline has not come) | {'gone'} (settled or voided meanwhile)
 -- Cost: O(log open holds); 3 to 10 calls
-local clock = redis.call('TIME')
-local now_ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local deadline = redis.call('ZSCORE', KEYS[3], ARGV[1])
 if deadline and tonumber(deadline) > now_ms then return {'early'} end
 local value = redis.call('GET', KEYS[2])

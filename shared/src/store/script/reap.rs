@@ -1,5 +1,6 @@
 //! Twin of `reap.lua`, and the sweep over a bucket that calls it: holds past their deadline become kept holds.
 
+use super::change::CLOCK;
 use super::hold::Hold;
 use super::{Script, WhenFull};
 use crate::domain::mode::Mode;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 /// The script.
 pub static REAP: LazyLock<Script> =
-    LazyLock::new(|| Script::new("reap", WhenFull::Run, &[include_str!("reap.lua")]));
+    LazyLock::new(|| Script::new("reap", WhenFull::Run, &[CLOCK, include_str!("reap.lua")]));
 
 /// Kept holds can be listed and corrected this long: 35 days, within the life of the counters they were charged to.
 pub const KEPT_LIFE: Duration = Duration::from_secs(35 * 24 * 3600);

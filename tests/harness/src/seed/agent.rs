@@ -159,7 +159,9 @@ impl SeedAgent {
 
     /// What a named run has spent, or `None` when it has no record.
     pub async fn run_spent(&self, run: &str) -> Option<u64> {
-        let fields = self.fields(&self.account.keys.run(&self.id, run)).await;
+        let fields = self
+            .fields(&self.account.keys.run(Mode::Live, &self.id, run))
+            .await;
         fields.get("spent").map(|text| text.parse().expect("a counter"))
     }
 

@@ -1,0 +1,43 @@
+//! Requests that are made at most once (decision D26): whose record a request leads to, and whether it is there already.
+
+use crate::problem::{Code, Problem};
+use crate::routes::{Call, Fields};
+use serde_json::Value;
+use shared::clock::now_ms;
+use shared::store::intent::IntentRecord;
+use shared::store::once::Once;
+
+/// The identity of a request: what its idempotency key leads to, and the fingerprint of `request`, which holds every
+/// field that matters, amounts as nano-USD in strings.
+///
+/// # Errors
+/// 400 for a malformed key, 503.
+pub(super) fn identify(
+    call: &Call,
+    body: &Fields<'_>,
+    route: &'static str,
+    request: &Value,
+) -> Result<Once, Problem> {
+    let key = call.idempotency_key(body)?;
+    let scope = (call.caller.account.as_str(), call.caller.mode);
+    let secret = &call.caller.check_secret;
+    Ok(Once::new(
+        secret,
+        scope,
+        key.as_deref(),
+        (route, request),
+        now_ms(),
+    )?)
+}
+
+/// The record of this request, if it was made before.
+///
+/// # Errors
+/// 422 `IDEMPOTENCY_KEY_REUSED` when the record is one of another request, 503.
+pub(super) async fn earlier(call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
+    let (keys, mode) = (call.keys(), call.caller.mode);
+    match IntentRecord::read(&call.app.store, &keys, mode, &once.id).await? {
+        Some(record) if record.fingerprint != once.fingerprint => Err(Code::IdempotencyKeyReused.into()),
+        record => Ok(record),
+    }
+}

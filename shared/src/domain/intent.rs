@@ -1,0 +1,279 @@
+//! Payout intents: what was asked for and what became of it (specification "Payout intent", decisions D23 to D26, D50).
+//!
+//! Everything in the timeline is hashed and exported. The words of this file are therefore part of the data: one that is
+//! in use never changes; what must be said differently gets a new reason.
+
+use super::chain::{GENESIS, entry_hash};
+use super::money::Nanos;
+use crate::clock::iso_from_ms;
+use serde::Serialize;
+
+macro_rules! words {
+    ($(#[$doc:meta])+ $name:ident { $($(#[$variant_doc:meta])+ $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$variant_doc])+ $variant,)+ }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// The word used in records, hashes and answers.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str { match self { $(Self::$variant => $word,)+ } }
+
+            /// What the word stands for.
+            #[must_use]
+            pub fn parse(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|item| item.as_str() == word)
+            }
+        }
+    };
+}
+
+words! {
+    /// What kind of request a record belongs to. The last two are made at most once like the others, and are no intents.
+    Kind {
+        /// `POST /spend`
+        Spend = "spend",
+        /// `POST /escrow/create`
+        EscrowCreate = "escrow_create",
+        /// `POST /escrow/fund`
+        EscrowFund = "escrow_fund",
+        /// `POST /escrow/release`
+        EscrowRelease = "escrow_release",
+        /// `POST /escrow/dispute`
+        EscrowDispute = "escrow_dispute",
+        /// A transfer.
+        Transfer = "transfer",
+        /// A deposit.
+        Deposit = "deposit",
+    }
+}
+
+words! {
+    /// Where an intent stands; the last two are final.
+    State {
+        /// It waits for somebody to approve or deny it.
+        PendingApproval = "pending_approval",
+        /// It was carried out.
+        Settled = "settled",
+        /// It was refused; `blocked_reason` says why.
+        Blocked = "blocked",
+    }
+}
+
+words! {
+    /// What happened in the life of an intent. `replayed` of decision D24 never occurs: a replay changes nothing.
+    EventType {
+        /// A spend was asked for.
+        SpendRequested = "spend_requested",
+        /// Its money moved.
+        SpendApproved = "spend_approved",
+        /// It was refused.
+        SpendBlocked = "spend_blocked",
+        /// It waits for approval.
+        ApprovalRequested = "approval_requested",
+        /// Somebody approved it.
+        ApprovalGranted = "approval_granted",
+        /// Somebody denied it.
+        ApprovalDenied = "approval_denied",
+        /// An escrow was made.
+        EscrowCreated = "escrow_created",
+        /// The payer's money went into it.
+        EscrowFunded = "escrow_funded",
+        /// The money went to the payee.
+        EscrowReleased = "escrow_released",
+        /// A party disputed it.
+        EscrowDisputed = "escrow_disputed",
+        /// A call on it was refused.
+        EscrowBlocked = "escrow_blocked",
+    }
+}
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])+ $name:ident = $word:literal, $sentence:literal;)+) => {
+        words! {
+            /// Why an intent is blocked.
+            Reason { $($(#[$doc])+ $name = $word,)+ }
+        }
+
+        impl Reason {
+            /// The sentence for people, in `blocked_reason` and in the timeline.
+            #[must_use]
+            pub const fn sentence(self) -> &'static str { match self { $(Self::$name => $sentence,)+ } }
+        }
+    };
+}
+
+reasons! {
+    /// The agent is frozen.
+    Frozen = "frozen", "The agent is frozen: nothing leaves its wallet.";
+    /// No policy with Cap enabled holds for the agent.
+    CapDisabled = "cap_disabled", "Cap is not enabled on the agent.";
+    /// Above the policy's limit of one spend.
+    PerTransactionLimit = "per_transaction_limit", "The amount is above what the policy allows in one transaction.";
+    /// The run would pass its cap.
+    PerRunLimit = "per_run_limit", "The amount would push the run over its per-run cap.";
+    /// The agent would pass its cap of the UTC day.
+    DailyLimit = "daily_limit", "The amount would push the agent over its daily cap.";
+    /// The agent would pass its cap of the UTC month.
+    MonthlyLimit = "monthly_limit", "The amount would push the agent over its monthly cap.";
+    /// All of the plan's Cap agents of the month are in use.
+    PlanAgentLimit = "plan_agent_limit", "All agents that the plan allows this month are in use.";
+    /// The account would pass the USD that its plan tracks in a month.
+    PlanLimit = "plan_limit", "The amount would push the account over the USD that the plan tracks in a month.";
+    /// The wallet would pass its own limit of the UTC day.
+    SpendLimit = "spend_limit", "The amount would push the wallet over its spend limit of the day.";
+    /// The wallet does not cover it.
+    InsufficientBalance = "insufficient_balance", "The wallet's balance does not cover the amount.";
+    /// Somebody denied it.
+    ApprovalDenied = "approval_denied", "The approval was denied.";
+    /// A release or dispute of an escrow that was released.
+    EscrowReleased = "escrow_released", "The escrow was already released.";
+    /// A release or dispute of an escrow that is disputed.
+    EscrowDisputed = "escrow_disputed", "The escrow is already disputed.";
+    /// A release or dispute of an escrow whose money went back.
+    EscrowRefunded = "escrow_refunded", "The escrow was already refunded.";
+    /// A release or dispute before the escrow was funded.
+    EscrowNotFunded = "escrow_not_funded", "The escrow is not funded.";
+    /// Funding an escrow twice.
+    EscrowNotPending = "escrow_not_pending", "The escrow is not pending.";
+    /// The payee's wallet is closed.
+    WalletClosed = "wallet_closed", "The receiving wallet is closed.";
+}
+
+/// An event of a timeline, before it is chained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// When it happened.
+    pub at_ms: u64,
+    /// What it was.
+    pub kind: EventType,
+    /// Why; for a request, what the caller said about it.
+    pub reasoning: String,
+    /// The intent's amount.
+    pub amount: Nanos,
+}
+
+/// A chained event, as it is exported: exactly what was hashed, and the hash.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Entry {
+    at: String,
+    event_type: &'static str,
+    action: &'static str,
+    reasoning: String,
+    amount: f64,
+    #[serde(rename = "amountNanos")]
+    amount_nanos: String,
+    previous_entry_hash: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry_hash: Option<String>,
+}
+
+impl Entry {
+    /// Its hash.
+    #[must_use]
+    pub fn hash(&self) -> &str {
+        self.entry_hash.as_deref().unwrap_or_default()
+    }
+}
+
+/// Chains the events of a timeline, oldest first.
+#[must_use]
+pub fn timeline(events: &[Event]) -> Vec<Entry> {
+    let mut previous = GENESIS.to_owned();
+    let chained = events.iter().map(|event| {
+        let mut entry = Entry {
+            at: iso_from_ms(event.at_ms),
+            event_type: event.kind.as_str(),
+            action: event.kind.action(),
+            reasoning: event.reasoning.clone(),
+            amount: event.amount.as_double(),
+            amount_nanos: event.amount.get().to_string(),
+            previous_entry_hash: previous.clone(),
+            entry_hash: None,
+        };
+        let hash = entry_hash(&previous, &entry).unwrap_or_default();
+        previous.clone_from(&hash);
+        entry.entry_hash = Some(hash);
+        entry
+    });
+    chained.collect()
+}
+
+impl EventType {
+    /// What was done, for people.
+    const fn action(self) -> &'static str {
+        match self {
+            Self::SpendRequested => "Spend requested",
+            Self::SpendApproved => "Spend approved and settled",
+            Self::SpendBlocked => "Spend blocked",
+            Self::ApprovalRequested => "Approval requested",
+            Self::ApprovalGranted => "Approval granted",
+            Self::ApprovalDenied => "Approval denied",
+            Self::EscrowCreated => "Escrow created",
+            Self::EscrowFunded => "Escrow funded",
+            Self::EscrowReleased => "Escrow released",
+            Self::EscrowDisputed => "Escrow disputed",
+            Self::EscrowBlocked => "Escrow call blocked",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use std::collections::HashSet;
+
+    #[test]
+    fn words_are_distinct_and_read_back() {
+        let words: HashSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
+        assert_eq!(words.len(), Reason::ALL.len());
+        for reason in Reason::ALL {
+            assert_eq!(Reason::parse(reason.as_str()), Some(*reason));
+            let plain = |c: char| c.is_ascii_lowercase() || c == '_';
+            assert!(
+                reason.as_str().chars().all(plain),
+                "a word of the heads: {reason:?}"
+            );
+        }
+        assert_eq!(State::parse("settled"), Some(State::Settled));
+        assert_eq!(Kind::parse("refund"), None);
+    }
+
+    #[test]
+    fn a_timeline_can_be_verified_by_anyone() {
+        let amount = Nanos::new(100_000_000).unwrap();
+        let event = |kind, reasoning: &str| Event {
+            at_ms: 1_795_214_203_120,
+            kind,
+            reasoning: reasoning.to_owned(),
+            amount,
+        };
+        let chained = timeline(&[
+            event(EventType::SpendRequested, "A book"),
+            event(EventType::SpendBlocked, Reason::DailyLimit.sentence()),
+        ]);
+        let mut previous = GENESIS.to_owned();
+        for entry in &chained {
+            let mut shown: Value = serde_json::from_str(&serde_json::to_string(entry).unwrap()).unwrap();
+            let hash = shown.as_object_mut().unwrap().remove("entry_hash").unwrap();
+            assert_eq!(shown["previous_entry_hash"], json!(previous));
+            assert_eq!(
+                Some(hash.as_str().unwrap().to_owned()),
+                entry_hash(&previous, &shown)
+            );
+            previous = entry.hash().to_owned();
+        }
+        // Pinned: exports that were handed out must verify for ever.
+        assert_eq!(
+            chained.iter().map(Entry::hash).collect::<Vec<_>>(),
+            [
+                "e8f07202d8da0ac91e443c5185bd64052b3b75e6c5511b245a7f2c309ef6a7d2",
+                "d737879659481e0acbd17eca1665f7de9d77f3cbf257fd6b6cb445e14322194f",
+            ]
+        );
+    }
+}

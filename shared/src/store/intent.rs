@@ -1,0 +1,394 @@
+//! The record of a request that is made at most once: of an intent, a transfer or a deposit. Read here, written by the
+//! scripts of `spend`, `escrow`, `transfer` and `deposit` (decisions D24 to D26).
+//!
+//! The timeline is not stored: it follows from the record, and the hash of its last entry is stored beside it, so that a
+//! record that was changed behind our back shows.
+
+use super::keys::{AccountKeys, IntentIndex};
+use super::page::Page;
+use super::{Store, StoreError};
+use crate::domain::intent::{Entry, Event, EventType, Kind, Reason, State, timeline};
+use crate::domain::mode::Mode;
+use crate::domain::money::Nanos;
+use std::collections::HashMap;
+
+/// A record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IntentRecord {
+    /// `int_…`
+    pub id: String,
+    /// What was asked for.
+    pub kind: Kind,
+    /// The hash of the canonical request.
+    pub fingerprint: String,
+    /// Where it stands.
+    pub state: State,
+    /// Where it stood when the request was answered first.
+    pub first: State,
+    /// Why it is blocked.
+    pub reason: Option<Reason>,
+    /// The amount.
+    pub amount: Nanos,
+    /// `USD` or `USDC`.
+    pub currency: String,
+    /// Who asked: the API key's id.
+    pub actor: String,
+    /// The agent, or `user`, whose wallet it is about.
+    pub agent: String,
+    /// When it was asked for.
+    pub at_ms: u64,
+    /// The decision of an approval, if there was one.
+    pub decision: Option<Decision>,
+    /// What the caller said about it: the description of a spend, the reason of a dispute.
+    pub note: Option<String>,
+    /// What was asked for besides, as JSON.
+    pub request: String,
+    /// The policy that allowed a spend.
+    pub policy: Option<String>,
+    /// The transaction that moved its money, `txn_…`.
+    pub transaction: Option<String>,
+    /// The balance after it, where a wallet moved.
+    pub balance: Option<Nanos>,
+    /// The UTC day and month that a spend was charged to.
+    pub charged: Option<(u64, u64)>,
+    /// The escrow it is about.
+    pub escrow: Option<u64>,
+    /// The hash of the timeline's last entry.
+    pub head: String,
+}
+
+/// What somebody decided about an intent that waited for approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether it was approved.
+    pub granted: bool,
+    /// Who: the API key's id.
+    pub by: String,
+    /// When.
+    pub at_ms: u64,
+}
+
+/// What a record is made of before the store has said what becomes of it. The fields are those of [`IntentRecord`].
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "each field is described in IntentRecord")]
+pub struct NewIntent<'a> {
+    pub kind: Kind,
+    pub fingerprint: &'a str,
+    pub amount: Nanos,
+    pub currency: &'a str,
+    pub actor: &'a str,
+    pub agent: &'a str,
+    pub at_ms: u64,
+    pub note: Option<&'a str>,
+    pub request: &'a str,
+    pub transaction: Option<&'a str>,
+    pub escrow: Option<u64>,
+}
+
+/// Where an intent is listed.
+#[derive(Debug, Clone, Copy)]
+pub struct IntentPlace<'a> {
+    /// Its kind.
+    pub kind: &'a str,
+    /// The agent, or `user`, whose wallet it is about.
+    pub agent: &'a str,
+}
+
+impl IntentPlace<'_> {
+    /// The six keys of the index that the scripts take.
+    #[must_use]
+    pub fn index(&self, account: &AccountKeys, mode: Mode) -> [String; 6] {
+        let state = |state: State| IntentIndex::State(state.as_str());
+        [
+            IntentIndex::All,
+            IntentIndex::Kind(self.kind),
+            IntentIndex::Agent(self.agent),
+            state(State::Settled),
+            state(State::Blocked),
+            state(State::PendingApproval),
+        ]
+        .map(|which| account.intents(mode, which))
+    }
+}
+
+impl NewIntent<'_> {
+    /// Where it will be listed.
+    #[must_use]
+    pub const fn place(&self) -> IntentPlace<'_> {
+        IntentPlace {
+            kind: self.kind.as_str(),
+            agent: self.agent,
+        }
+    }
+
+    /// The fields to be stored, with their values.
+    #[must_use]
+    pub fn fields(&self) -> Vec<String> {
+        let mut fields = vec![
+            ("kind", self.kind.as_str().to_owned()),
+            ("fp", self.fingerprint.to_owned()),
+            ("amount", self.amount.get().to_string()),
+            ("currency", self.currency.to_owned()),
+            ("actor", self.actor.to_owned()),
+            ("agent", self.agent.to_owned()),
+            ("at", self.at_ms.to_string()),
+            ("request", self.request.to_owned()),
+        ];
+        let optional = [
+            ("note", self.note.map(str::to_owned)),
+            ("txn", self.transaction.map(str::to_owned)),
+            ("escrow", self.escrow.map(|number| number.to_string())),
+        ];
+        fields.extend(
+            optional
+                .into_iter()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        let words = fields.into_iter();
+        words.flat_map(|(name, value)| [name.to_owned(), value]).collect()
+    }
+
+    /// The hash of the timeline's last entry for each thing that can become of it, as the scripts read it:
+    /// `settled=<hash> daily_limit=<hash> …`.
+    #[must_use]
+    pub fn heads(&self, pending: bool, reasons: &[Reason]) -> String {
+        let outcomes = Outcome::all(pending, reasons);
+        heads(outcomes, |outcome| {
+            events(self.kind, self.at_ms, self.amount, self.note, outcome)
+        })
+    }
+}
+
+/// What can become of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Settled,
+    Pending,
+    Blocked(Reason),
+}
+
+impl Outcome {
+    fn all(pending: bool, reasons: &[Reason]) -> impl Iterator<Item = Self> {
+        let waits = pending.then_some(Self::Pending);
+        let blocked = reasons.iter().copied().map(Self::Blocked);
+        std::iter::once(Self::Settled).chain(waits).chain(blocked)
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Settled => State::Settled.as_str(),
+            Self::Pending => State::PendingApproval.as_str(),
+            Self::Blocked(reason) => reason.as_str(),
+        }
+    }
+}
+
+fn heads(outcomes: impl Iterator<Item = Outcome>, events: impl Fn(Outcome) -> Vec<Event>) -> String {
+    let word = |outcome: Outcome| {
+        let chained = timeline(&events(outcome));
+        let head = chained.last().map(Entry::hash).unwrap_or_default();
+        format!("{}={head}", outcome.word())
+    };
+    outcomes.map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// What happened when the request was made. A transfer or deposit is no intent: its record has no timeline.
+fn events(kind: Kind, at_ms: u64, amount: Nanos, note: Option<&str>, outcome: Outcome) -> Vec<Event> {
+    let event = |kind, reasoning: &str| Event {
+        at_ms,
+        kind,
+        reasoning: reasoning.to_owned(),
+        amount,
+    };
+    let note = note.unwrap_or_default();
+    let done = match kind {
+        Kind::Spend => {
+            let last = match outcome {
+                Outcome::Settled => event(EventType::SpendApproved, PASSED),
+                Outcome::Pending => event(EventType::ApprovalRequested, ABOVE_THRESHOLD),
+                Outcome::Blocked(reason) => event(EventType::SpendBlocked, reason.sentence()),
+            };
+            return vec![event(EventType::SpendRequested, note), last];
+        }
+        Kind::EscrowCreate => EventType::EscrowCreated,
+        Kind::EscrowFund => EventType::EscrowFunded,
+        Kind::EscrowRelease => EventType::EscrowReleased,
+        Kind::EscrowDispute => EventType::EscrowDisputed,
+        Kind::Transfer | Kind::Deposit => return Vec::new(),
+    };
+    vec![match outcome {
+        Outcome::Blocked(reason) => event(EventType::EscrowBlocked, reason.sentence()),
+        Outcome::Settled | Outcome::Pending => event(done, note),
+    }]
+}
+
+/// What is said of a spend that was let through. Hashed: see `domain::intent`.
+const PASSED: &str = "Every check passed.";
+/// What is said of a spend that waits. Hashed: see `domain::intent`.
+const ABOVE_THRESHOLD: &str = "The amount is above the policy's approval threshold.";
+
+/// What a decision adds to the timeline.
+fn decided(decision: &Decision, amount: Nanos, outcome: Outcome) -> Vec<Event> {
+    let event = |kind, reasoning: &str| Event {
+        at_ms: decision.at_ms,
+        kind,
+        reasoning: reasoning.to_owned(),
+        amount,
+    };
+    let by = format!("By {}.", decision.by);
+    if !decision.granted {
+        return vec![event(EventType::ApprovalDenied, &by)];
+    }
+    let last = match outcome {
+        Outcome::Blocked(reason) => event(EventType::SpendBlocked, reason.sentence()),
+        Outcome::Settled | Outcome::Pending => event(EventType::SpendApproved, PASSED),
+    };
+    vec![event(EventType::ApprovalGranted, &by), last]
+}
+
+impl IntentRecord {
+    /// Reads the fields of a record; `None` when they make no sense.
+    #[must_use]
+    pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
+        let get = |name: &str| fields.get(name);
+        let number = |name: &str| get(name).map(|text| text.parse::<u64>());
+        let optional = |name: &str| number(name).transpose().ok();
+        let nanos = |name: &str| Some(optional(name)?.map(Nanos::from_stored));
+        let decision = match get("decided_by") {
+            None => None,
+            Some(by) => Some(Decision {
+                granted: get("decision")? == "granted",
+                by: by.clone(),
+                at_ms: get("decided_at")?.parse().ok()?,
+            }),
+        };
+        Some(Self {
+            id: get("id")?.clone(),
+            kind: Kind::parse(get("kind")?)?,
+            fingerprint: get("fp")?.clone(),
+            state: State::parse(get("state")?)?,
+            first: State::parse(get("first")?)?,
+            reason: match get("reason").map(String::as_str) {
+                None | Some("") => None,
+                Some(word) => Some(Reason::parse(word)?),
+            },
+            amount: nanos("amount")??,
+            currency: get("currency")?.clone(),
+            actor: get("actor")?.clone(),
+            agent: get("agent")?.clone(),
+            at_ms: number("at")?.ok()?,
+            decision,
+            note: get("note").cloned(),
+            request: get("request")?.clone(),
+            policy: get("policy").cloned(),
+            transaction: get("txn").cloned(),
+            balance: match get("balance").map(String::as_str) {
+                None | Some("") => None,
+                Some(_) => nanos("balance")?,
+            },
+            charged: optional("day")?.zip(optional("month")?),
+            escrow: optional("escrow")?,
+            head: get("head")?.clone(),
+        })
+    }
+
+    /// The record `id`, or `None` when there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn read(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        id: &str,
+    ) -> Result<Option<Self>, StoreError> {
+        let key = account.intent(mode, id);
+        let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
+        match Self::from_fields(&fields) {
+            None if !fields.is_empty() => Err(StoreError::Nonsense("intent record".to_owned())),
+            record => Ok(record),
+        }
+    }
+
+    /// The intents of a list, newest first, and how many there are in all.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn list(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        index: IntentIndex<'_>,
+        page: Page,
+    ) -> Result<(Vec<Self>, u64), StoreError> {
+        let list = account.intents(mode, index);
+        let waiting = index == IntentIndex::State(State::PendingApproval.as_str());
+        let key = |id: &str| account.intent(mode, id);
+        let (records, total) = match waiting {
+            true => page.records(store, &list, key).await?,
+            false => page.records_of_list(store, &list, key).await?,
+        };
+        let records = records.iter().map(|(_, fields)| Self::from_fields(fields));
+        records
+            .collect::<Option<_>>()
+            .map(|records| (records, total))
+            .ok_or_else(|| StoreError::Nonsense("intent record".to_owned()))
+    }
+
+    /// What happened, chained. A record that is no intent has none.
+    #[must_use]
+    pub fn timeline(&self) -> Vec<Entry> {
+        let outcome = |state: State| match (state, self.reason) {
+            (State::PendingApproval, _) => Outcome::Pending,
+            (State::Blocked, Some(reason)) => Outcome::Blocked(reason),
+            (State::Settled | State::Blocked, _) => Outcome::Settled,
+        };
+        let note = self.note.as_deref();
+        let mut all = events(self.kind, self.at_ms, self.amount, note, outcome(self.first));
+        if let Some(decision) = &self.decision {
+            all.extend(decided(decision, self.amount, outcome(self.state)));
+        }
+        timeline(&all)
+    }
+
+    /// Whether the record is the one that was written: its timeline ends in the hash stored beside it.
+    #[must_use]
+    pub fn is_intact(&self) -> bool {
+        self.timeline().last().map_or("", Entry::hash) == self.head
+    }
+
+    /// The heads of a decision on this record, as the scripts read them.
+    #[must_use]
+    pub fn heads_of(&self, decision: &Decision, reasons: &[Reason]) -> String {
+        let before = events(
+            self.kind,
+            self.at_ms,
+            self.amount,
+            self.note.as_deref(),
+            Outcome::Pending,
+        );
+        heads(Outcome::all(false, reasons), |outcome| {
+            let after = decided(decision, self.amount, outcome);
+            before.iter().cloned().chain(after).collect()
+        })
+    }
+
+    /// When it last changed.
+    #[must_use]
+    pub fn updated_at_ms(&self) -> u64 {
+        self.decision
+            .as_ref()
+            .map_or(self.at_ms, |decision| decision.at_ms)
+    }
+
+    /// Who allowed it; nobody when it is blocked or waits.
+    #[must_use]
+    pub fn allowed_by(&self) -> Option<&str> {
+        let decided_by = self.decision.as_ref().map(|decision| decision.by.as_str());
+        let allowed_by = decided_by.or(self.policy.as_deref()).unwrap_or(&self.actor);
+        (self.state == State::Settled).then_some(allowed_by)
+    }
+}
+
+#[cfg(test)]
+mod tests;

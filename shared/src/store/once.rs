@@ -1,0 +1,117 @@
+//! Requests that are made at most once (decision D26): the id that a caller's idempotency key leads to, and the
+//! fingerprint that tells whether a repeated request is the same one.
+
+use crate::crypto::virtual_key::CheckSecret;
+use crate::domain::chain::canonical;
+use crate::domain::id::Kind;
+use crate::domain::mode::Mode;
+use crate::entropy::NoEntropy;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// Longest idempotency key.
+pub const KEY_MAX: usize = 255;
+
+/// Whether this may be an idempotency key: 1 to 255 printable ASCII characters.
+#[must_use]
+pub fn is_key(key: &str) -> bool {
+    (1..=KEY_MAX).contains(&key.len()) && key.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
+/// What identifies one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Once {
+    /// The id of its record, `int_…`. The same for the same account, mode and idempotency key, whatever the route.
+    pub id: String,
+    /// A fresh id, for a refusal that is not stored under the caller's key (decision D59).
+    pub spare_id: String,
+    /// The hash of the canonical request.
+    pub fingerprint: String,
+}
+
+impl Once {
+    /// The identity of a request to `route` with these fields, amounts written as nano-USD. Without a key it is a new one.
+    ///
+    /// # Errors
+    /// [`NoEntropy`] when the operating system has no randomness.
+    pub fn new(
+        secret: &CheckSecret,
+        (account, mode): (&str, Mode),
+        key: Option<&str>,
+        (route, request): (&str, &Value),
+        at_ms: u64,
+    ) -> Result<Self, NoEntropy> {
+        let id = match key {
+            Some(key) => Kind::Intent.derived(secret.derive(&["intent", account, mode.as_str(), key])),
+            None => Kind::Intent.mint(at_ms)?,
+        };
+        let mut hash = Sha256::new();
+        hash.update(route.as_bytes());
+        hash.update(b"\n");
+        hash.update(canonical(request).unwrap_or_default());
+        Ok(Self {
+            id,
+            spare_id: Kind::Intent.mint(at_ms)?,
+            fingerprint: hex::encode(hash.finalize()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn once(account: &str, mode: Mode, key: Option<&str>, route: &str, request: &Value) -> Once {
+        let secret = CheckSecret::from_stored("00".repeat(32));
+        Once::new(&secret, (account, mode), key, (route, request), 1).unwrap()
+    }
+
+    #[test]
+    fn the_key_leads_to_one_id_in_its_account_and_mode() {
+        let request = json!({ "amountNanos": "5" });
+        let first = once("acct_1", Mode::Live, Some("k"), "spend", &request);
+        assert_eq!(
+            once("acct_1", Mode::Live, Some("k"), "transfer", &request).id,
+            first.id
+        );
+        for (account, mode, key) in [
+            ("acct_2", Mode::Live, "k"),
+            ("acct_1", Mode::Test, "k"),
+            ("acct_1", Mode::Live, "K"),
+        ] {
+            assert_ne!(once(account, mode, Some(key), "spend", &request).id, first.id);
+        }
+        assert_ne!(
+            once("acct_1", Mode::Live, None, "spend", &request).id,
+            once("acct_1", Mode::Live, None, "spend", &request).id
+        );
+        assert!(
+            first.id.starts_with("int_") && first.id.len() == 30,
+            "{}",
+            first.id
+        );
+        // Pinned: keys that callers hold must find their records after an upgrade.
+        assert_eq!(first.id, "int_7V9AATH1FEDX144AS4QDPNSR26");
+    }
+
+    #[test]
+    fn the_fingerprint_ignores_order_and_sees_route_and_values() {
+        let of = |route: &str, request: Value| once("a", Mode::Live, Some("k"), route, &request).fingerprint;
+        let first = of("spend", json!({ "a": "1", "b": { "x": 1, "y": [1.0] } }));
+        assert_eq!(of("spend", json!({ "b": { "y": [1], "x": 1 }, "a": "1" })), first);
+        assert_ne!(of("spend", json!({ "b": { "y": [2], "x": 1 }, "a": "1" })), first);
+        assert_ne!(
+            of("transfer", json!({ "a": "1", "b": { "x": 1, "y": [1] } })),
+            first
+        );
+    }
+
+    #[test]
+    fn keys_are_printable_ascii() {
+        assert!(is_key("a") && is_key("a b~") && is_key(&"x".repeat(255)));
+        for bad in ["", "é", "a\n", "a\u{7f}", &"x".repeat(256)] {
+            assert!(!is_key(bad), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+-- Fragment: intents. An index is six keys in a row: the lists of all intents, of those of its kind, of its agent, of the
+-- settled and of the blocked ones, and the sorted set of those that wait for approval.
+-- `heads` is a list of <word>=<hash>: what the timeline's last hash is for each outcome (decision D25); Rust computed it.
+local function head_for(heads, outcome)
+  for word, hash in string.gmatch(heads, '(%S+)=(%x+)') do
+    if word == outcome then return hash end
+  end
+end
+
+local function file_under(index, id, state)
+  if state == 'pending_approval' then
+    redis.call('ZADD', KEYS[index + 5], now_ms, id)
+  elseif state == 'settled' then
+    redis.call('RPUSH', KEYS[index + 3], id)
+  else
+    redis.call('RPUSH', KEYS[index + 4], id)
+  end
+end
+
+-- Writes a new intent in its first state; ARGV[first] and on are its other fields and their values.
+local function keep_intent(intent, index, id, state, reason, heads, first)
+  local head = head_for(heads, state == 'blocked' and reason or state)
+  redis.call('HSET', KEYS[intent], 'id', id, 'state', state, 'first', state, 'reason', reason, 'head', head,
+    unpack(ARGV, first))
+  redis.call('RPUSH', KEYS[index], id)
+  redis.call('RPUSH', KEYS[index + 1], id)
+  redis.call('RPUSH', KEYS[index + 2], id)
+  file_under(index, id, state)
+end
+
