@@ -10,6 +10,7 @@ use chaos::Chaos;
 use crowd::{Call, Crowd};
 use dice::Dice;
 use harness::{Edge, EdgeOptions, Nanos, Redis, SeedAgent, Wire, eventually, free_port};
+use shared::domain::mode::Mode;
 use shared::store::open_holds;
 use shared::store::script::reap::sweep;
 use std::collections::HashMap;
