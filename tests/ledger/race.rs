@@ -253,7 +253,7 @@ async fn resolved_in_one_day(race: &Race) -> bool {
         (counters.day_nanos, counters.month_nanos, counters.tracked_nanos),
         (spent, spent, spent)
     );
-    let run = AccountKeys::of(ACCOUNT).run(AGENTS[0], "r");
+    let run = AccountKeys::of(ACCOUNT).run(Mode::Live, AGENTS[0], "r");
     assert_eq!(race.redis.command::<u64>(&["HGET", &run, "spent"]), spent);
     let bucket = AccountKeys::of(ACCOUNT).bucket();
     assert_eq!(

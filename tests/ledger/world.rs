@@ -283,7 +283,9 @@ impl<'a> World<'a> {
                 .runs
                 .contains_key(&(charge.agent.clone(), charge.run.clone()))
         });
-        let gone: Vec<String> = gone.map(|charge| keys.run(&charge.agent, &charge.run)).collect();
+        let gone: Vec<String> = gone
+            .map(|charge| keys.run(Mode::Live, &charge.agent, &charge.run))
+            .collect();
         pipeline.atomic().cmd("DEL").arg(&owned).arg(&gone);
         let expected = self.model.render();
         for key in &owned {

@@ -42,7 +42,7 @@ impl Model {
             let cells = cells.map(|(name, cell)| (name.to_owned(), cell)).into();
             put(
                 &mut all,
-                keys.run(agent, run),
+                keys.run(Mode::Live, agent, run),
                 Some(meta.expires),
                 Shape::Hash(cells),
             );
