@@ -1,12 +1,19 @@
 //! The operations of the management API, one file for each resource: bodies in, records out.
 
 pub mod agents;
+pub mod deposits;
+pub mod escrow;
+pub mod intents;
 mod listing;
 mod once;
 pub mod policies;
 pub mod provider_keys;
+pub mod spend;
+pub mod transactions;
+pub mod transfers;
 pub mod virtual_keys;
-mod wallet_name;
+pub(crate) mod wallet_name;
+pub mod wallets;
 
 /// Attempts at a change whose plan limit is of another plan than the account has meanwhile.
 const PLAN_ATTEMPTS: usize = 4;

@@ -4,8 +4,11 @@ mod account;
 mod agent;
 mod api_key;
 mod context;
+mod deposit;
+mod escrow;
 mod failure;
 mod holds;
+mod ledger;
 mod master_keys;
 mod password;
 mod prices;
@@ -66,6 +69,8 @@ enum Operate {
     /// Freeze and unfreeze agents; an operator's freeze can be lifted by the operator only
     #[command(subcommand)]
     Agent(agent::Agent),
+    /// Bring money into a wallet, confirm a pending deposit
+    Deposit(deposit::Deposit),
     /// Rotate the master key
     #[command(subcommand)]
     Keys(master_keys::Keys),
@@ -75,9 +80,15 @@ enum Operate {
     /// Initialise the store, check it, accept it after it lost writes
     #[command(subcommand)]
     Store(store::Store),
+    /// Look at an escrow, and end its dispute
+    #[command(subcommand)]
+    Escrow(escrow::Escrow),
     /// List and correct charges of calls that were never settled
     #[command(subcommand)]
     Holds(holds::Holds),
+    /// Check that everything in the ledger adds up
+    #[command(subcommand)]
+    Ledger(ledger::Ledger),
 }
 
 /// Runs the command that the process was started with.
@@ -119,10 +130,13 @@ async fn operate(command: Operate, settings: shared::settings::Settings) -> Resu
         Operate::User(command) => command.run(&context).await,
         Operate::ApiKey(command) => command.run(&context).await,
         Operate::Agent(command) => command.run(&context).await,
+        Operate::Deposit(command) => command.run(&context).await,
         Operate::Keys(command) => command.run(&context).await,
         Operate::Prices(command) => command.run(&context).await,
         Operate::Store(command) => command.run(&context).await,
+        Operate::Escrow(command) => command.run(&context).await,
         Operate::Holds(command) => command.run(&context).await,
+        Operate::Ledger(command) => command.run(&context).await,
     }
 }
 

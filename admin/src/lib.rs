@@ -3,11 +3,13 @@
 //! * [`cli`][]: the command line of `tollgate-admin`, the operator's commands included
 //! * [`serve`]: the management API as a process; [`routes`], [`caller`], [`api`] and [`problem`] are the life of one
 //!   request, [`workers`] what runs beside them, [`ops`] what is measured
+//! * [`ledger`][]: the check of everything that must hold
 //! * [`sandbox`][]: an upstream that needs no provider account
 
 pub mod api;
 pub mod caller;
 pub mod cli;
+pub mod ledger;
 pub mod ops;
 pub mod problem;
 pub mod routes;

@@ -27,6 +27,12 @@ pub struct Metrics {
     pub sweeps_failed: IntCounter,
     /// Sweeps over all buckets that came to their end.
     pub sweeps_done: IntCounter,
+    /// What left one account and was delivered in another by the worker.
+    pub transits_delivered: IntCounter,
+    /// Deliveries by the worker that failed and are tried again.
+    pub transits_failed: IntCounter,
+    /// What is still in transit after the worker's last round.
+    pub transits_waiting: IntGauge,
     /// 1 while the store answers and may be trusted.
     pub store_sane: IntGauge,
 }
@@ -59,6 +65,18 @@ impl Metrics {
                 "tollgate_admin_sweeps_done_total",
                 "Sweeps for overdue holds over all buckets.",
             )?,
+            transits_delivered: counter(
+                "tollgate_admin_transits_delivered_total",
+                "Money and notices between accounts that the worker delivered after a crash or a store failure.",
+            )?,
+            transits_failed: counter(
+                "tollgate_admin_transits_failed_total",
+                "Deliveries between accounts that failed and are tried again.",
+            )?,
+            transits_waiting: IntGauge::new(
+                "tollgate_admin_transits_waiting",
+                "Money and notices still in transit after the worker's last round.",
+            )?,
             store_sane: IntGauge::new(
                 "tollgate_admin_store_sane",
                 "1 while the store answers and may be trusted.",
@@ -72,7 +90,12 @@ impl Metrics {
             .registry
             .register(Box::new(metrics.sweeps_failed.clone()))?;
         metrics.registry.register(Box::new(metrics.sweeps_done.clone()))?;
-        metrics.registry.register(Box::new(metrics.store_sane.clone()))?;
+        for counter in [&metrics.transits_delivered, &metrics.transits_failed] {
+            metrics.registry.register(Box::new(counter.clone()))?;
+        }
+        for gauge in [&metrics.transits_waiting, &metrics.store_sane] {
+            metrics.registry.register(Box::new(gauge.clone()))?;
+        }
         Ok(metrics)
     }
 

@@ -13,7 +13,10 @@ pub(crate) use dispatch::method_label;
 pub use dispatch::{BODY_MAX, Seen};
 pub use reply::{Answer, Reply};
 
-use crate::api::{agents, policies, provider_keys, virtual_keys};
+use crate::api::{
+    agents, deposits, escrow, intents, policies, provider_keys, spend, transactions, transfers, virtual_keys,
+    wallets,
+};
 use crate::problem::{Code, Problem};
 use crate::serve::App;
 use axum::Router;
@@ -83,6 +86,29 @@ routes! {
     GET    "/policies",                            Read,  Both,     policies::list;
     POST   "/policies/{id}",                       Write, Both,     policies::set_for_agent;
     DELETE "/policies/{id}",                       Write, Both,     policies::delete;
+    POST   "/wallets/create",                      Write, Both,     wallets::create;
+    GET    "/wallets/{id}",                        Read,  Both,     wallets::get;
+    GET    "/wallets/{id}/transactions",           Read,  Both,     transactions::list_of_wallet;
+    POST   "/wallets/transfer",                    Write, Both,     transfers::create;
+    GET    "/agents/{id}/wallet",                  Read,  Both,     wallets::of_agent_id;
+    GET    "/wallet",                              Read,  Both,     wallets::all;
+    POST   "/wallet/transfer",                     Write, Both,     transfers::create;
+    POST   "/wallet/deposits",                     Write, Both,     deposits::create;
+    POST   "/wallet/deposits/confirm",             Write, Both,     deposits::confirm;
+    GET    "/transactions",                        Read,  Both,     transactions::list;
+    POST   "/escrow/create",                       Write, Both,     escrow::create;
+    POST   "/escrow/fund",                         Write, Both,     escrow::fund;
+    POST   "/escrow/release",                      Write, Both,     escrow::release;
+    POST   "/escrow/dispute",                      Write, Both,     escrow::dispute;
+    GET    "/escrow",                              Read,  Both,     escrow::list;
+    GET    "/escrow/{id}",                         Read,  Both,     escrow::get;
+
+    POST   "/spend",                               Write, Both,     spend::spend;
+    GET    "/intents",                             Read,  Both,     intents::list;
+    GET    "/intents/{id}",                        Read,  Both,     intents::get;
+    GET    "/intents/{id}/export",                 Read,  Both,     intents::export;
+    POST   "/intents/{id}/approve",                Approve, Both,   intents::approve;
+    POST   "/intents/{id}/deny",                   Approve, Both,   intents::deny;
 }
 
 /// The service of the management listener.

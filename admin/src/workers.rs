@@ -1,5 +1,7 @@
-//! What runs beside the requests: the watch on the store, and the reaper of overdue holds.
+//! What runs beside the requests: the watch on the store, the reaper of overdue holds, and the carrier of what is in
+//! transit between accounts.
 
+mod carrier;
 mod health;
 mod reaper;
 
@@ -12,6 +14,7 @@ use tokio::sync::watch;
 
 /// Starts all workers; they end when `stopping` turns true.
 pub fn start(app: &Arc<App>, stopping: &watch::Receiver<bool>) {
+    tokio::spawn(carrier::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(health::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(reaper::run(Arc::clone(app), stopping.clone()));
 }

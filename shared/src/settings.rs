@@ -33,6 +33,7 @@ pub struct Settings {
     pub upstream: UpstreamSettings,
     pub admin: AdminSettings,
     pub webhooks: WebhookSettings,
+    pub idempotency: IdempotencySettings,
     pub secrets: SecretSettings,
     pub network: NetworkSettings,
     pub plans: FileSettings,
@@ -102,6 +103,14 @@ pub struct WebhookSettings {
     pub timeout_ms: u64,
 }
 
+/// `[idempotency]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct IdempotencySettings {
+    pub retention_days: u64,
+}
+
 /// `[secrets]`
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -132,6 +141,12 @@ impl Settings {
     #[must_use]
     pub const fn hold_life(&self) -> Duration {
         Duration::from_millis(self.upstream.timeout_ms + self.proxy.hold_grace_ms)
+    }
+
+    /// How long the record of a transfer or deposit is kept.
+    #[must_use]
+    pub const fn idempotency_life(&self) -> Duration {
+        Duration::from_secs(self.idempotency.retention_days * 24 * 3600)
     }
 
     /// The address of the admin server in links.

@@ -4,7 +4,10 @@
 mod accounts;
 mod agents;
 mod api_keys;
+mod deposits;
+mod escrows;
 mod holds;
+mod ledger;
 mod master_keys;
 mod output;
 mod prices;

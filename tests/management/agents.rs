@@ -323,7 +323,7 @@ async fn the_plan_limits_custom_agents_in_live_mode_only() {
         owners.extend(owner);
     }
     assert_eq!(owners.len(), 13, "{owners:?}");
-    let last = format!("{} live {} 13", account.id, text(&made, "/agent/id"));
+    let last = format!("{} live {} {number}", account.id, text(&made, "/agent/id"));
     assert_eq!(owners.last(), Some(&last));
 }
 

@@ -29,20 +29,37 @@ async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
     assert_eq!(made, expected);
     let effect = async || {
         let fields = world.fields(&account.keys.agent(Mode::Live, "bot")).await;
-        ["cap", "cap_run", "cap_day", "cap_month"].map(|name| fields.get(name).cloned().unwrap_or_default())
+        let names = [
+            "cap",
+            "cap_run",
+            "cap_day",
+            "cap_month",
+            "cap_txn",
+            "cap_approval",
+            "cap_low",
+        ];
+        names.map(|name| fields.get(name).cloned().unwrap_or_default())
     };
-    assert_eq!(effect().await, ["1", "1", "10500000000", ""]);
+    assert_eq!(
+        effect().await,
+        ["1", "1", "10500000000", "", "2000000000", "", "0"]
+    );
 
-    let body =
-        json!({ "maxSpendPerDay": null, "maxSpendPerMonth": 100, "capEnabled": false, "currency": "USDC" });
+    let body = json!({ "maxSpendPerDay": null, "maxSpendPerMonth": 100, "capEnabled": false, "currency": "USDC",
+        "maxSpendPerTransaction": null, "approvalThreshold": 3 });
     let again = success(&caller.post("/v1/policies/bot", body).await, 200);
     expected["policy"]["maxSpendPerDay"] = Value::Null;
     expected["policy"]["maxSpendPerMonth"] = json!(100);
     expected["policy"]["capEnabled"] = json!(false);
     expected["policy"]["currency"] = json!("USDC");
+    expected["policy"]["maxSpendPerTransaction"] = Value::Null;
+    expected["policy"]["approvalThreshold"] = json!(3);
     expected["policy"]["updatedAt"] = again["policy"]["updatedAt"].clone();
     assert_eq!(again, expected);
-    assert_eq!(effect().await, ["0", "1", "", "100000000000"]);
+    assert_eq!(
+        effect().await,
+        ["0", "1", "", "100000000000", "", "3000000000", "0"]
+    );
     let body = json!({ "name": "Other", "agentId": "bot", "capEnabled": null, "currency": null });
     let third = success(&caller.post("/v1/policies", body).await, 200);
     assert_eq!(
@@ -59,7 +76,7 @@ async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
         success(&caller.delete(&format!("/v1/policies/{id}")).await, 200),
         json!({ "success": true })
     );
-    assert_eq!(effect().await, ["", "", "", ""]);
+    assert_eq!(effect().await, [""; 7]);
     problem(
         &caller.delete(&format!("/v1/policies/{id}")).await,
         404,
@@ -124,6 +141,34 @@ async fn the_strictest_of_all_account_wide_policies_binds() {
     delete(&loose).await;
     assert_eq!(effect("live").await, [None, None, None, None]);
     assert_eq!(effect("test").await, some(["1", "", "1000000000", ""]));
+}
+
+/// The limits of spends: the smallest binds, and of the thresholds for a low balance the one that is met first.
+#[tokio::test]
+async fn the_strictest_limits_of_spends_bind() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    let effect = async || {
+        let fields = world.fields(&account.keys.record()).await;
+        ["live_txn", "live_approval", "live_low"].map(|name| fields.get(name).cloned())
+    };
+    let some = |texts: [&str; 3]| texts.map(|text| Some(text.to_owned()));
+    let set = async |body: Value| {
+        let made = success(&caller.post("/v1/policies", body).await, 200);
+        text(&made, "/policy/id").to_owned()
+    };
+    let one = set(json!({ "name": "a", "maxSpendPerTransaction": 10, "lowBalanceThreshold": 2 })).await;
+    assert_eq!(effect().await, some(["10000000000", "", "2000000000"]));
+    let two = set(
+        json!({ "name": "b", "maxSpendPerTransaction": 9, "approvalThreshold": 0,
+        "lowBalanceThreshold": 10 }),
+    )
+    .await;
+    assert_eq!(effect().await, some(["9000000000", "0", "10000000000"]));
+    for id in [two, one] {
+        success(&caller.delete(&format!("/v1/policies/{id}")).await, 200);
+    }
+    assert_eq!(effect().await, [None, None, None]);
 }
 
 #[tokio::test]

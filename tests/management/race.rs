@@ -6,7 +6,7 @@ use harness::{RawClient, eventually};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use shared::crypto::virtual_key::{self, WellFormed};
-use shared::domain::cap::{CapPolicy, strictest};
+use shared::domain::cap::{CapPolicy, SpendPolicy, strictest, strictest_spend};
 use shared::domain::mode::Mode;
 use shared::store::page::Page;
 use shared::store::policy::PolicyRecord;
@@ -72,9 +72,9 @@ async fn exactly_as_many_agents_as_the_plan_allows() {
 }
 
 /// What the store has in effect for the whole account.
-async fn in_effect(world: &World, record: &str) -> [Option<String>; 4] {
+async fn in_effect(world: &World, record: &str) -> [Option<String>; 7] {
     let fields = world.fields(record).await;
-    ["cap", "run", "day", "month"].map(|name| {
+    ["cap", "run", "day", "month", "txn", "approval", "low"].map(|name| {
         fields
             .get(&format!("live_{name}"))
             .cloned()
@@ -92,7 +92,8 @@ async fn parallel_writers_of_account_wide_policies_leave_the_strictest() {
             async move {
                 let limit = |salt: u64| (n * 7919 + round * 104_729 + salt) % 100 + 1;
                 let body = json!({ "name": "p", "maxSpendPerDay": limit(1), "maxSpendPerRun": limit(2),
-                    "maxSpendPerMonth": limit(3), "capEnabled": n % 5 != round });
+                    "maxSpendPerMonth": limit(3), "capEnabled": n % 5 != round, "maxSpendPerTransaction": limit(4),
+                    "approvalThreshold": limit(5), "lowBalanceThreshold": limit(6) });
                 let made = success(&caller.post("/v1/policies", body).await, 200);
                 let path = format!("/v1/policies/{}", text(&made, "/policy/id"));
                 if n % 2 == 0 {
@@ -118,10 +119,27 @@ async fn parallel_writers_of_account_wide_policies_leave_the_strictest() {
             })
             .collect();
         let model = strictest(&caps).unwrap();
-        let limits = [model.per_run, model.daily, model.monthly]
-            .map(|limit| limit.map(|nanos| nanos.get().to_string()));
-        let [run, day, month] = limits;
-        let expected = [Some(u8::from(model.enabled).to_string()), run, day, month];
+        let spends: Vec<SpendPolicy> = policies
+            .iter()
+            .map(|policy| SpendPolicy {
+                per_transaction: policy.per_transaction,
+                approval_threshold: policy.approval_threshold,
+                low_balance: policy.low_balance_threshold,
+            })
+            .collect();
+        let spend = strictest_spend(&spends).unwrap();
+        let limits = [
+            model.per_run,
+            model.daily,
+            model.monthly,
+            spend.per_transaction,
+            spend.approval_threshold,
+            spend.low_balance,
+        ];
+        let [run, day, month, txn, approval, low] =
+            limits.map(|limit| limit.map(|nanos| nanos.get().to_string()));
+        let cap = Some(u8::from(model.enabled).to_string());
+        let expected = [cap, run, day, month, txn, approval, low];
         assert_eq!(
             in_effect(&world, &account.keys.record()).await,
             expected,

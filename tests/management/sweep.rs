@@ -49,12 +49,12 @@ async fn every_operation_asks_for_a_key_that_may_do_it() {
         assert_eq!(missing.header("www-authenticate"), Some("Bearer"));
         problem(&ask(&malformed, prefix, route).await, 401, "INVALID_API_KEY");
         problem(&ask(&unknown, prefix, route).await, 401, "INVALID_API_KEY");
-        let wrong = if route.permission == Permission::Read {
-            &writer
-        } else {
-            &reader
-        };
-        for caller in [wrong, &approver] {
+        let callers = [
+            (Permission::Read, &reader),
+            (Permission::Write, &writer),
+            (Permission::Approve, &approver),
+        ];
+        for (_, caller) in callers.iter().filter(|(has, _)| *has != route.permission) {
             let sentence = problem(
                 &ask(caller, prefix, route).await,
                 403,

@@ -110,7 +110,9 @@ impl World {
             let seq = words.next().unwrap().parse().unwrap();
             let at: u64 = words.next().unwrap().parse().unwrap();
             assert!(at.abs_diff(clock::now_ms()) < 60_000, "{entry}");
-            let body: Value = serde_json::from_str(words.next().unwrap()).unwrap();
+            // Behind the entry there can be words that only the script knew.
+            let rest = serde_json::Deserializer::from_str(words.next().unwrap());
+            let body: Value = rest.into_iter().next().unwrap().unwrap();
             (
                 seq,
                 body["type"].as_str().unwrap().to_owned(),

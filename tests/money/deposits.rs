@@ -1,1 +1,349 @@
-//! To come.
+//! Deposits: confirmed and pending, once for each rail reference, by whom (decisions D17, D56, D59).
+
+use crate::purse::{BAD_AMOUNTS, Purse, replayed};
+use crate::world::{World, fresh, minted, problem, success, text};
+use futures::future::join_all;
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+
+const PATH: &str = "/v1/wallet/deposits";
+const CONFIRM: &str = "/v1/wallet/deposits/confirm";
+const USD: u64 = 1_000_000_000;
+
+#[tokio::test]
+async fn a_confirmed_deposit_is_money_at_once() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    let bot = purse.bot("bot").await;
+    let body = json!({ "wallet": bot.id, "amount": "8999999.999999999", "reference": "Überweisung 7/é" });
+    let reply = purse.caller.post("/api/v1/wallet/deposits", body).await;
+    let done = success(&reply, 200);
+    let id = text(&done, "/transactionId");
+    minted(id, "txn_");
+    fresh(text(&done, "/deposit/createdAt"));
+    assert_eq!(done["deposit"]["createdAt"], done["deposit"]["confirmedAt"]);
+    assert_eq!(
+        (
+            &done["deposit"]["id"],
+            &done["deposit"]["reference"],
+            &done["deposit"]["walletId"]
+        ),
+        (&json!(id), &json!("Überweisung 7/é"), &json!(bot.number))
+    );
+    assert_eq!(
+        (&done["deposit"]["state"], &done["deposit"]["currency"]),
+        (&json!("confirmed"), &json!("USD"))
+    );
+    assert!(
+        reply.text().ends_with(",\"balance\":8999999.999999999}"),
+        "{}",
+        reply.text()
+    );
+    let all = purse.transactions(&world).await;
+    assert_eq!(all.len(), 1);
+    assert_eq!(
+        (all[0].id.as_str(), all[0].balance_after.get()),
+        (id, 8_999_999_999_999_999)
+    );
+    assert_eq!(all[0].tail.counterparty.as_deref(), Some("Überweisung 7/é"));
+}
+
+#[tokio::test]
+async fn a_pending_deposit_counts_when_it_is_confirmed() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    purse.bot("bot").await;
+    purse.fund("bot", 1).await;
+    let body =
+        json!({ "wallet": "bot", "amount": "0.3", "reference": "r", "pending": true, "currency": "USDC" });
+    let first = purse.caller.post(PATH, body.clone()).await;
+    let made = success(&first, 200);
+    assert_eq!(
+        (
+            &made["deposit"]["state"],
+            &made["deposit"]["confirmedAt"],
+            &made["balance"]
+        ),
+        (&json!("pending"), &Value::Null, &json!(1))
+    );
+    let wallet = purse.wallet(&world, "bot").await;
+    assert_eq!((wallet.balance.get(), wallet.pending.get()), (USD, 300_000_000));
+    let out = json!({ "from": "bot", "to": "user", "amount": "1.000000001" });
+    problem(
+        &purse.caller.post("/v1/wallet/transfer", out).await,
+        400,
+        "INSUFFICIENT_BALANCE",
+    );
+    assert_eq!(
+        purse.transactions(&world).await.len(),
+        1,
+        "no transaction before it is confirmed"
+    );
+
+    let confirm = json!({ "reference": "r" });
+    let done = purse.caller.post(CONFIRM, confirm.clone()).await;
+    let confirmed = success(&done, 200);
+    assert_eq!(
+        (
+            &confirmed["deposit"]["state"],
+            &confirmed["balance"],
+            &confirmed["transactionId"]
+        ),
+        (&json!("confirmed"), &json!(1.3), &made["transactionId"])
+    );
+    fresh(text(&confirmed, "/deposit/confirmedAt"));
+    assert_eq!(confirmed["deposit"]["currency"], json!("USDC"));
+    let wallet = purse.wallet(&world, "bot").await;
+    assert_eq!((wallet.balance.get(), wallet.pending.get()), (1_300_000_000, 0));
+    purse.fund("bot", 5).await;
+    replayed(&done, &purse.caller.post(CONFIRM, confirm).await);
+    replayed(&first, &purse.caller.post(PATH, body).await);
+    assert_eq!(purse.balance(&world, "bot").await, 6_300_000_000);
+    let ids: Vec<String> = purse
+        .transactions(&world)
+        .await
+        .into_iter()
+        .map(|one| one.id)
+        .collect();
+    assert_eq!(ids[1], text(&made, "/transactionId"));
+    let audit = world.audit_types(&purse.account, purse.mode).await;
+    assert_eq!(
+        audit.iter().filter(|kind| *kind == "deposit.confirmed").count(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn a_reference_is_one_deposit_in_its_account_and_mode() {
+    let world = World::start().await;
+    let (purse, other) = (Purse::new(&world).await, Purse::new(&world).await);
+    let bot = purse.bot("bot").await;
+    purse.bot("two").await;
+    let body = json!({ "wallet": "bot", "amount": 1, "reference": "r" });
+    let first = purse.keyed(PATH, "k", &body).await;
+    success(&first, 200);
+    for (key, again) in [
+        ("k", body.clone()),
+        ("other", body.clone()),
+        ("", body.clone()),
+        (
+            "",
+            json!({ "wallet": bot.number, "amount": "1.0", "reference": "r" }),
+        ),
+        (
+            "",
+            json!({ "wallet": bot.id, "amount": 1, "reference": "r", "pending": true }),
+        ),
+    ] {
+        replayed(&first, &purse.keyed(PATH, key, &again).await);
+    }
+    for (key, changed) in [
+        ("", json!({ "wallet": "bot", "amount": "1.1", "reference": "r" })),
+        ("", json!({ "wallet": "two", "amount": 1, "reference": "r" })),
+        ("", json!({ "wallet": "user", "amount": 1, "reference": "r" })),
+        (
+            "",
+            json!({ "wallet": "bot", "amount": 1, "reference": "r", "currency": "USDC" }),
+        ),
+        ("k", json!({ "wallet": "bot", "amount": 1, "reference": "new" })),
+    ] {
+        let reply = purse.keyed(PATH, key, &changed).await;
+        problem(&reply, 422, "IDEMPOTENCY_KEY_REUSED");
+    }
+    assert_eq!(purse.balance(&world, "bot").await, USD);
+    let theirs = json!({ "wallet": "user", "amount": 7, "reference": "r" });
+    success(&other.caller.post(PATH, theirs).await, 200);
+    assert_eq!(other.balance(&world, "user").await, 7 * USD);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_deposit_from_many_at_once_is_one() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    purse.bot("bot").await;
+    for pending in [false, true] {
+        let body =
+            json!({ "wallet": "bot", "amount": 1, "reference": format!("r{pending}"), "pending": pending });
+        let keys = (0..16)
+            .map(|n| format!("{pending} {}", n % 3))
+            .collect::<Vec<_>>();
+        let replies = join_all(keys.iter().map(|key| purse.keyed(PATH, key, &body))).await;
+        let fresh = replies
+            .iter()
+            .filter(|reply| success(reply, 200).get("replayed").is_none());
+        assert_eq!(fresh.count(), 1);
+    }
+    let confirm = json!({ "reference": "rtrue" });
+    let replies = join_all((0..16).map(|_| purse.caller.post(CONFIRM, confirm.clone()))).await;
+    let fresh = replies
+        .iter()
+        .filter(|reply| success(reply, 200).get("replayed").is_none());
+    assert_eq!(fresh.count(), 1);
+    let wallet = purse.wallet(&world, "bot").await;
+    assert_eq!((wallet.balance.get(), wallet.pending.get()), (2 * USD, 0));
+}
+
+#[tokio::test]
+async fn live_money_is_not_brought_in_by_an_api_key() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    let version = world.version(&account).await;
+    let body = json!({ "wallet": "user", "amount": 1, "reference": "r" });
+    problem(&caller.post(PATH, body).await, 403, "OWNER_REQUIRED");
+    problem(
+        &caller.post(CONFIRM, json!({ "reference": "r" })).await,
+        403,
+        "OWNER_REQUIRED",
+    );
+    problem(&caller.post(PATH, json!({})).await, 403, "OWNER_REQUIRED");
+    assert_eq!(world.version(&account).await, version, "nothing was changed");
+}
+
+#[tokio::test]
+async fn bad_requests_name_the_field_and_bring_nothing_in() {
+    let world = World::start().await;
+    let (purse, stranger) = (Purse::new(&world).await, Purse::new(&world).await);
+    purse.user().await;
+    let theirs = stranger.bot("bot").await;
+    let live = Purse::of(&world, purse.account.clone(), Mode::Live).await;
+    let live_bot = live.bot("bot").await;
+    let version = world.version(&purse.account).await;
+    let long = "é".repeat(201);
+    let mut bad: Vec<(String, String)> = BAD_AMOUNTS
+        .iter()
+        .map(|(amount, named)| {
+            let body = format!(r#"{{"wallet":"user","reference":"r","amount":{amount}}}"#);
+            (body, (*named).to_owned())
+        })
+        .collect();
+    for (rest, named) in [
+        (r#""amount":1"#.to_owned(), "reference is required."),
+        (
+            r#""amount":1,"reference":"""#.to_owned(),
+            "reference must be 1 to 200",
+        ),
+        (
+            r#""amount":1,"reference":"a\n""#.to_owned(),
+            "reference must be 1 to 200",
+        ),
+        (
+            format!(r#""amount":1,"reference":"{long}""#),
+            "reference must be 1 to 200",
+        ),
+        (
+            r#""amount":1,"reference":7"#.to_owned(),
+            "reference must be a string.",
+        ),
+        (
+            r#""amount":1,"reference":"r","pending":"yes""#.to_owned(),
+            "pending must be true or false.",
+        ),
+        (
+            r#""amount":1,"reference":"r","currency":"BTC""#.to_owned(),
+            "currency must be",
+        ),
+        (
+            r#""amount":1,"reference":"r","to":"x""#.to_owned(),
+            "\"to\" is not a field",
+        ),
+    ] {
+        bad.push((format!(r#"{{"wallet":"user",{rest}}}"#), named.to_owned()));
+    }
+    bad.push((
+        r#"{"amount":1,"reference":"r"}"#.to_owned(),
+        "wallet is required.".to_owned(),
+    ));
+    bad.push(("[]".to_owned(), "must be a JSON object".to_owned()));
+    for (body, named) in bad {
+        let reply = purse.caller.send("POST", PATH, &[], body.clone()).await;
+        let sentence = problem(&reply, 400, "VALIDATION");
+        assert!(sentence.contains(&named), "{body}: {sentence}");
+    }
+    let into = |wallet: Value| json!({ "wallet": wallet, "amount": 1, "reference": "r" });
+    problem(
+        &purse.caller.post(PATH, into(json!(theirs.id))).await,
+        403,
+        "NOT_A_PARTY",
+    );
+    for unknown in [json!(live_bot.number), json!("nobody"), json!(99_999)] {
+        problem(&purse.caller.post(PATH, into(unknown)).await, 404, "NOT_FOUND");
+    }
+    for body in [
+        json!({}),
+        json!({ "reference": "" }),
+        json!({ "reference": "r", "x": 1 }),
+    ] {
+        problem(&purse.caller.post(CONFIRM, body).await, 400, "VALIDATION");
+    }
+    problem(
+        &purse.caller.post(CONFIRM, json!({ "reference": "r" })).await,
+        404,
+        "NOT_FOUND",
+    );
+    assert_eq!(
+        world.version(&purse.account).await,
+        version,
+        "nothing was changed"
+    );
+}
+
+#[tokio::test]
+async fn frozen_wallets_take_deposits_and_closed_ones_do_not() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    let bot = purse.bot("bot").await;
+    success(&purse.caller.post("/v1/agents/bot/freeze", json!({})).await, 200);
+    purse.fund("bot", 1).await;
+    success(
+        &purse.caller.post("/v1/agents/bot/unfreeze", json!({})).await,
+        200,
+    );
+    let out = json!({ "from": "bot", "to": "user", "amount": 1 });
+    success(&purse.caller.post("/v1/wallet/transfer", out).await, 200);
+    success(&purse.caller.delete("/v1/agents/bot").await, 200);
+    for pending in [false, true] {
+        let body = json!({ "wallet": bot.number, "amount": 1, "reference": "r", "pending": pending });
+        let key = format!("k{pending}");
+        let first = purse.keyed(PATH, &key, &body).await;
+        problem(&first, 409, "WALLET_CLOSED");
+        replayed(&first, &purse.keyed(PATH, &key, &body).await);
+    }
+    problem(
+        &purse.caller.post(CONFIRM, json!({ "reference": "r" })).await,
+        404,
+        "NOT_FOUND",
+    );
+    let body = json!({ "wallet": "user", "amount": 1, "reference": "r" });
+    success(&purse.caller.post(PATH, body).await, 200);
+}
+
+#[tokio::test]
+async fn what_waits_counts_towards_the_most_that_a_wallet_can_hold() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    purse.bot("bot").await;
+    let pending = json!({ "wallet": "bot", "amount": 1, "reference": "p", "pending": true });
+    success(&purse.caller.post(PATH, pending).await, 200);
+    let set = async |balance: u64| {
+        let mut set = redis::cmd("HSET");
+        set.arg(purse.account.keys.agent(purse.mode, "bot"))
+            .arg("balance")
+            .arg(balance);
+        let _: i64 = world.store.command(&set).await.unwrap();
+    };
+    let most = 9_000_000_000_000_000_000;
+    set(most - 2 * USD + 1_000_000).await;
+    for pending in [false, true] {
+        let body = json!({ "wallet": "bot", "amount": 1, "reference": "x", "pending": pending });
+        problem(&purse.caller.post(PATH, body).await, 409, "BALANCE_LIMIT");
+    }
+    set(most - USD + 1_000_000).await;
+    let confirm = json!({ "reference": "p" });
+    problem(
+        &purse.caller.post(CONFIRM, confirm.clone()).await,
+        409,
+        "BALANCE_LIMIT",
+    );
+    set(most - USD).await;
+    success(&purse.caller.post(CONFIRM, confirm).await, 200);
+}

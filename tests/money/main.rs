@@ -4,11 +4,18 @@
 #[path = "../management/world.rs"]
 mod world;
 
+mod approvals;
 mod deposits;
 mod escrow;
 mod escrow_parties;
+mod intent_links;
 mod intents;
+mod purse;
+mod seen;
 mod spend;
+mod spend_limits;
+mod spender;
 mod transactions;
 mod transfers;
+mod transit;
 mod wallets;

@@ -1,1 +1,205 @@
-//! To come.
+//! Listing transactions: records, filters, spans of time, pages (decisions D19, D56).
+
+use crate::purse::Purse;
+use crate::world::{World, problem, success, text};
+use serde_json::{Value, json};
+use shared::clock::iso_from_ms;
+use shared::domain::mode::Mode;
+use shared::store::transaction::Transaction;
+use std::time::Duration;
+
+const LIST: &str = "/v1/transactions";
+
+async fn list(purse: &Purse, path: &str) -> Value {
+    success(&purse.caller.get(path).await, 200)
+}
+
+fn ids(body: &Value) -> Vec<String> {
+    let records = body["transactions"].as_array().unwrap().iter();
+    records.map(|record| text(record, "/id").to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_record_to_the_letter() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    let bot = purse.bot("bot").await;
+    let user = purse.user().await;
+    let body =
+        json!({ "wallet": "user", "amount": "8999999.999999999", "reference": "rail-1", "currency": "USDC" });
+    success(&purse.caller.post("/v1/wallet/deposits", body).await, 200);
+    let body = json!({ "from": "user", "to": "bot", "amount": "0.000000001", "memo": "Grüße" });
+    let moved = success(&purse.caller.post("/v1/wallet/transfer", body).await, 200);
+    let reply = purse.caller.get(LIST).await;
+    let listed = success(&reply, 200);
+    assert_eq!(
+        (&listed["total"], &listed["limit"], &listed["offset"]),
+        (&json!(3), &json!(50), &json!(0))
+    );
+    let out = &listed["transactions"][1];
+    let expected = json!({ "id": moved["transactionId"], "walletId": user, "type": "transfer_out",
+        "amount": 0.000000001, "currency": "USD", "counterparty": bot.number.to_string(), "intentId": null,
+        "balanceAfter": 8999999.999999998, "memo": "Grüße", "createdAt": moved["transfer"]["createdAt"] });
+    assert_eq!(*out, expected);
+    for exact in [
+        "\"amount\":8999999.999999999,\"currency\":\"USDC\",\"counterparty\":\"rail-1\"",
+        "\"amount\":0.000000001,",
+        "\"balanceAfter\":8999999.999999998,",
+    ] {
+        assert!(reply.text().contains(exact), "{exact}: {}", reply.text());
+    }
+}
+
+#[tokio::test]
+async fn filters_name_wallets_agents_and_types() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    let (one, two) = (purse.bot("one").await, purse.bot("two").await);
+    let user = purse.user().await;
+    purse.fund("one", 5).await;
+    purse.fund("user", 5).await;
+    for (from, to) in [("one", "two"), ("two", "user"), ("user", "one")] {
+        let body = json!({ "from": from, "to": to, "amount": "0.5" });
+        success(&purse.caller.post("/v1/wallet/transfer", body).await, 200);
+    }
+    let total = async |query: &str| {
+        let body = list(&purse, &format!("{LIST}?{query}")).await;
+        assert_eq!(body["total"], json!(ids(&body).len()));
+        body["total"].as_u64().unwrap()
+    };
+    let numbered = format!("walletId={}", one.number);
+    for (query, count) in [
+        ("", 8),
+        ("type=deposit", 2),
+        ("type=transfer_in", 3),
+        ("type=transfer_out", 3),
+        ("type=spend", 0),
+        ("type=escrow_fund", 0),
+        ("agentId=one", 3),
+        ("agentId=one&type=deposit", 1),
+        ("agentId=two&type=transfer_in", 1),
+        ("agentId=nobody", 0),
+        (&numbered, 3),
+        (&format!("walletId={}", one.id), 3),
+        (&format!("walletId={user}&type=transfer_in"), 1),
+        (&format!("{numbered}&agentId=one"), 3),
+        (&format!("{numbered}&agentId=two"), 0),
+        (&format!("walletId={user}&agentId=one"), 0),
+        ("walletId=99999", 0),
+    ] {
+        assert_eq!(total(query).await, count, "{query}");
+    }
+    for name in [two.number.to_string(), two.id.clone()] {
+        for prefix in ["/v1", "/api/v1"] {
+            let body = list(&purse, &format!("{prefix}/wallets/{name}/transactions")).await;
+            assert_eq!(body["total"], json!(2));
+            let numbers = body["transactions"].as_array().unwrap().iter();
+            assert!(
+                numbers
+                    .map(|one| &one["walletId"])
+                    .all(|id| *id == json!(two.number))
+            );
+        }
+    }
+    let stranger = Purse::new(&world).await;
+    let live = Purse::of(&world, purse.account.clone(), Mode::Live).await;
+    for outsider in [&stranger, &live] {
+        for query in ["", "?agentId=one", &format!("?{numbered}"), "?type=deposit"] {
+            let body = list(outsider, &format!("{LIST}{query}")).await;
+            assert_eq!(body["total"], json!(0), "{query}");
+        }
+    }
+    let of_wallet = format!("/v1/wallets/{}/transactions", one.number);
+    for (path, named) in [
+        (format!("{LIST}?type=gift"), "type must be one of deposit,"),
+        (format!("{LIST}?from=yesterday"), "from must be an ISO 8601"),
+        (format!("{LIST}?to=1700000000"), "to must be an ISO 8601"),
+        (format!("{LIST}?agentId=a%20b"), "agentId must be"),
+        (format!("{LIST}?agentId=user"), "agentId must be"),
+        (format!("{LIST}?walletId=one"), "walletId must be"),
+        (format!("{LIST}?walletId=0"), "walletId must be"),
+        (format!("{LIST}?limit=201"), "limit must be"),
+        (format!("{LIST}?sort=asc"), "known here"),
+        (format!("{of_wallet}?offset=-1"), "offset must be"),
+        (format!("{of_wallet}?agentId=one"), "known here"),
+    ] {
+        let sentence = problem(&purse.caller.get(&path).await, 400, "VALIDATION");
+        assert!(sentence.contains(named), "{path}: {sentence}");
+    }
+}
+
+/// A history of `count` deposits, in bursts, to two wallets.
+async fn history(world: &World, purse: &Purse, count: usize) -> Vec<Transaction> {
+    for n in 0..count {
+        let owner = if n % 3 == 0 { "bot" } else { "user" };
+        purse.fund(owner, "0.01").await;
+        if n % 40 == 39 {
+            tokio::time::sleep(Duration::from_millis(15)).await;
+        }
+    }
+    let all = purse.transactions(world).await;
+    assert_eq!(all.len(), count);
+    all
+}
+
+#[tokio::test]
+async fn pages_and_spans_of_a_long_history_agree_with_a_scan() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    purse.bot("bot").await;
+    let all = history(&world, &purse, 260).await;
+    let newest: Vec<&str> = all.iter().rev().map(|one| one.id.as_str()).collect();
+    for (limit, offset) in [
+        (200, 0),
+        (200, 60),
+        (200, 200),
+        (7, 13),
+        (1, 259),
+        (50, 260),
+        (50, 1000),
+    ] {
+        let body = list(&purse, &format!("{LIST}?limit={limit}&offset={offset}")).await;
+        assert_eq!(body["total"], json!(260));
+        let end = newest.len().min(offset + limit);
+        assert_eq!(ids(&body), newest[offset.min(end)..end], "{limit} {offset}");
+    }
+
+    let first = all[0].at_ms;
+    let mut bounds: Vec<u64> = all.iter().step_by(17).map(|one| one.at_ms).collect();
+    bounds.extend([first - 1, first, first + 1, all[259].at_ms, all[259].at_ms + 1]);
+    for (owner, path) in [
+        (None, LIST.to_owned()),
+        (Some("bot"), format!("{LIST}?agentId=bot&type=deposit")),
+        (
+            Some("user"),
+            format!("/v1/wallets/{}/transactions", purse.user().await),
+        ),
+    ] {
+        for (at, from_ms) in bounds.iter().enumerate() {
+            let to_ms = bounds[(at * 7 + 3) % bounds.len()];
+            let expected: Vec<&str> = all
+                .iter()
+                .rev()
+                .filter(|one| owner.is_none_or(|owner| one.owner == owner))
+                .filter(|one| (*from_ms..to_ms).contains(&one.at_ms))
+                .map(|one| one.id.as_str())
+                .collect();
+            let sign = if path.contains('?') { '&' } else { '?' };
+            let (from, to) = (iso_from_ms(*from_ms), iso_from_ms(to_ms));
+            let query = format!("{path}{sign}from={from}&to={to}");
+            let body = list(&purse, &format!("{query}&limit=200")).await;
+            assert_eq!(body["total"], json!(expected.len()), "{query}");
+            assert_eq!(ids(&body), expected[..expected.len().min(200)], "{query}");
+            let body = list(&purse, &format!("{query}&limit=3&offset=2")).await;
+            let end = expected.len().min(5);
+            assert_eq!(ids(&body), expected[end.min(2)..end], "{query}");
+        }
+        let sign = if path.contains('?') { '&' } else { '?' };
+        let open = format!("{path}{sign}from={}&limit=1", iso_from_ms(all[100].at_ms));
+        let later = all.iter().filter(|one| one.at_ms >= all[100].at_ms);
+        let count = later
+            .filter(|one| owner.is_none_or(|owner| one.owner == owner))
+            .count();
+        assert_eq!(list(&purse, &open).await["total"], json!(count));
+    }
+}

@@ -1,1 +1,468 @@
-//! To come.
+//! Transfers: between two wallets of an account and to another account's, made at most once (decisions D18, D26, D67).
+
+use crate::purse::{BAD_AMOUNTS, Purse, refused, replayed};
+use crate::world::{World, fresh, minted, problem, success, text};
+use futures::future::join_all;
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+use shared::store::transaction::TransactionType;
+
+const PATH: &str = "/v1/wallet/transfer";
+const USD: u64 = 1_000_000_000;
+
+#[tokio::test]
+async fn money_moves_between_wallets_of_one_account() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    let bot = purse.bot("bot").await;
+    let user = purse.user().await;
+    purse.fund("user", "0.3").await;
+    let body =
+        json!({ "from": "user", "to": bot.id, "amount": "0.1", "currency": "USDC", "memo": "für dich 🤖" });
+    let reply = purse.caller.post("/api/v1/wallet/transfer", body).await;
+    let done = success(&reply, 200);
+    let id = text(&done, "/transactionId");
+    minted(id, "txn_");
+    fresh(text(&done, "/transfer/createdAt"));
+    let expected = json!({ "success": true, "transfer": { "id": id, "from": user, "to": bot.number, "amount": 0.1,
+        "currency": "USDC", "memo": "für dich 🤖", "createdAt": done["transfer"]["createdAt"] },
+        "transactionId": id, "balance": 0.2 });
+    assert_eq!(done, expected);
+    assert!(
+        reply.text().ends_with(",\"balance\":0.2}"),
+        "0.3 - 0.1 is exact: {}",
+        reply.text()
+    );
+
+    let back = json!({ "from": bot.number, "to": "user", "amount": "0.000000001" });
+    success(&purse.caller.post("/v1/wallets/transfer", back).await, 200);
+    assert_eq!(purse.balance(&world, "bot").await, 99_999_999);
+    assert_eq!(purse.balance(&world, "user").await, 200_000_001);
+    let all = purse.transactions(&world).await;
+    let kinds: Vec<_> = all
+        .iter()
+        .map(|one| (one.kind, one.wallet, one.balance_after.get()))
+        .collect();
+    let (out, into) = (TransactionType::TransferOut, TransactionType::TransferIn);
+    let expected = [
+        (TransactionType::Deposit, user, 300_000_000),
+        (out, user, 200_000_000),
+        (into, bot.number, 100_000_000),
+        (out, bot.number, 99_999_999),
+        (into, user, 200_000_001),
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!((all[1].id.as_str(), all[1].at_ms), (id, all[2].at_ms));
+    assert_ne!(all[1].id, all[2].id, "each side has its own transaction");
+    assert_eq!(
+        all[1].tail.counterparty.as_deref(),
+        Some(bot.number.to_string().as_str())
+    );
+    assert_eq!(
+        all[2].tail.counterparty.as_deref(),
+        Some(user.to_string().as_str())
+    );
+    assert_eq!(all[2].tail.memo.as_deref(), Some("für dich 🤖"));
+    let audit = world.audit_types(&purse.account, purse.mode).await;
+    assert_eq!(audit[audit.len() - 2..], ["transfer.requested"; 2]);
+}
+
+#[tokio::test]
+async fn bad_requests_name_the_field_and_move_nothing() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    let bot = purse.bot("bot").await;
+    purse.fund("user", 5).await;
+    let version = world.version(&purse.account).await;
+    let long = "x".repeat(501);
+    let body = |rest: &str| format!(r#"{{"from":"user","to":"bot",{rest}}}"#);
+    let mut bad: Vec<(String, String)> = BAD_AMOUNTS
+        .iter()
+        .map(|(amount, named)| (body(&format!(r#""amount":{amount}"#)), (*named).to_owned()))
+        .collect();
+    let more = [
+        (body(r#""amount":1,"amount":1"#), "\"amount\" is given twice."),
+        (body(r#""amount":1,"fee":1"#), "\"fee\" is not a field"),
+        (
+            body(r#""amount":1,"currency":"EUR""#),
+            "currency must be USD or USDC.",
+        ),
+        (
+            body(r#""amount":1,"currency":"usd""#),
+            "currency must be USD or USDC.",
+        ),
+        (
+            body(r#""amount":1,"memo":"a\nb""#),
+            "memo must not contain control",
+        ),
+        (
+            body(&format!(r#""amount":1,"memo":"{long}""#)),
+            "memo must have at most 500",
+        ),
+        (r#"{"to":"bot","amount":1}"#.to_owned(), "from is required."),
+        (r#"{"from":"bot","amount":1}"#.to_owned(), "to is required."),
+        (
+            r#"{"from":0,"to":"bot","amount":1}"#.to_owned(),
+            "from must name a wallet",
+        ),
+        (
+            r#"{"from":1.5,"to":"bot","amount":1}"#.to_owned(),
+            "from must name a wallet",
+        ),
+        (
+            r#"{"from":"user","to":"a b","amount":1}"#.to_owned(),
+            "to must name a wallet",
+        ),
+        (
+            r#"{"from":"user","to":["bot"],"amount":1}"#.to_owned(),
+            "to must name a wallet",
+        ),
+        (
+            r#"[{"from":"user","to":"bot","amount":1}]"#.to_owned(),
+            "must be a JSON object",
+        ),
+        (
+            r#"{"from":"user","to":"user","amount":1}"#.to_owned(),
+            "to must be another wallet",
+        ),
+        (
+            format!(r#"{{"from":"bot","to":{},"amount":1}}"#, bot.number),
+            "to must be another wallet",
+        ),
+        (
+            format!(r#"{{"from":{},"to":"{}","amount":1}}"#, bot.number, bot.id),
+            "to must be another wallet",
+        ),
+        (
+            body(r#""amount":1,"idempotency_key":"é""#),
+            "idempotency_key must be 1 to 255",
+        ),
+        (body(r#""amount":1,"intent_id":7"#), "intent_id must be a string."),
+    ];
+    bad.extend(more.map(|(body, named)| (body, named.to_owned())));
+    for (body, named) in bad {
+        for path in [PATH, "/api/v1/wallets/transfer"] {
+            let reply = purse.caller.send("POST", path, &[], body.clone()).await;
+            let sentence = problem(&reply, 400, "VALIDATION");
+            assert!(sentence.contains(&named), "{body}: {sentence}");
+        }
+    }
+    assert_eq!(
+        world.version(&purse.account).await,
+        version,
+        "nothing was changed"
+    );
+}
+
+#[tokio::test]
+async fn every_form_of_an_amount_moves_the_exact_nanos() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    purse.bot("bot").await;
+    purse.fund("user", 9_000_000).await;
+    purse.fund("user", 9_000_000).await;
+    let mut expected = 0;
+    for (amount, nanos) in [
+        ("\"1\"", USD),
+        ("0.1", 100_000_000),
+        ("0.2", 200_000_000),
+        ("1e-9", 1),
+        ("0.000000001", 1),
+        ("1E+2", 100 * USD),
+        ("1.000000000000", USD),
+        ("8999999.999999999", 8_999_999_999_999_999),
+        ("9000000", 9_000_000 * USD),
+    ] {
+        let body = format!(r#"{{"from":"user","to":"bot","amount":{amount}}}"#);
+        let reply = purse.caller.send("POST", PATH, &[], body).await;
+        // The last two do not fit after the first ones.
+        if expected + nanos > 18_000_000 * USD {
+            problem(&reply, 400, "INSUFFICIENT_BALANCE");
+            continue;
+        }
+        success(&reply, 200);
+        expected += nanos;
+        assert_eq!(purse.balance(&world, "bot").await, expected, "{amount}");
+    }
+    assert_eq!(purse.balance(&world, "user").await, 18_000_000 * USD - expected);
+}
+
+#[tokio::test]
+async fn wallets_of_others_and_of_the_other_mode() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    let stranger = Purse::new(&world).await;
+    purse.fund("user", 5).await;
+    let theirs = stranger.bot("bot").await;
+    stranger.fund("bot", 5).await;
+    let live = Purse::of(&world, purse.account.clone(), Mode::Live).await;
+    let live_bot = live.bot("bot").await;
+    let version = world.version(&purse.account).await;
+    let transfer = async |body: Value| purse.caller.post(PATH, body).await;
+    for from in [json!(theirs.number), json!(theirs.id)] {
+        let reply = transfer(json!({ "from": from, "to": "user", "amount": 1 })).await;
+        let sentence = problem(&reply, 403, "NOT_A_PARTY");
+        assert!(sentence.starts_with("from"), "{sentence}");
+    }
+    for (from, to, field) in [
+        (json!(live_bot.number), json!("user"), "from"),
+        (json!("user"), json!(live_bot.id), "to"),
+        (json!("bot"), json!("user"), "from"),
+        (json!("user"), json!("bot"), "to"),
+        (json!(99_999), json!("user"), "from"),
+        (json!("user"), json!("wal_00000000000000000000000000"), "to"),
+        (json!("user"), json!(theirs.number.to_string()), "to"),
+    ] {
+        let reply = transfer(json!({ "from": from, "to": to, "amount": 1 })).await;
+        let sentence = problem(&reply, 404, "NOT_FOUND");
+        assert!(sentence.starts_with(&format!("{field}: ")), "{sentence}");
+    }
+    let reply = transfer(json!({ "from": "user", "to": theirs.number, "amount": "5.000000001" })).await;
+    problem(&reply, 400, "INSUFFICIENT_BALANCE");
+    assert_eq!(
+        world.version(&purse.account).await,
+        version,
+        "nothing was changed"
+    );
+    assert_eq!(stranger.balance(&world, "bot").await, 5 * USD);
+}
+
+#[tokio::test]
+async fn nothing_leaves_a_frozen_wallet_and_money_may_come_in() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    purse.bot("bot").await;
+    purse.fund("bot", 5).await;
+    purse.fund("user", 5).await;
+    success(&purse.caller.post("/v1/agents/bot/freeze", json!({})).await, 200);
+    let out = json!({ "from": "bot", "to": "user", "amount": 1 });
+    let first = purse.keyed(PATH, "k", &out).await;
+    problem(&first, 403, "FROZEN");
+    let into = json!({ "from": "user", "to": "bot", "amount": 1 });
+    success(&purse.caller.post(PATH, into).await, 200);
+    success(
+        &purse.caller.post("/v1/agents/bot/unfreeze", json!({})).await,
+        200,
+    );
+    replayed(&first, &purse.keyed(PATH, "k", &out).await);
+    assert_eq!(purse.balance(&world, "bot").await, 6 * USD);
+    success(&purse.keyed(PATH, "other", &out).await, 200);
+    assert_eq!(purse.balance(&world, "bot").await, 5 * USD);
+}
+
+#[tokio::test]
+async fn a_closed_wallet_neither_pays_nor_receives() {
+    let world = World::start().await;
+    let (purse, payer) = (Purse::new(&world).await, Purse::new(&world).await);
+    let gone = purse.bot("bot").await;
+    success(&purse.caller.delete("/v1/agents/bot").await, 200);
+    purse.bot("bot").await;
+    purse.fund("user", 5).await;
+    payer.fund("user", 5).await;
+    for (who, from, to, field) in [
+        (&purse, json!("user"), json!(gone.number), "to"),
+        (&purse, json!(gone.id), json!("user"), "from"),
+        (&payer, json!("user"), json!(gone.id), "to"),
+    ] {
+        let body = json!({ "from": from, "to": to, "amount": 1 });
+        let first = who.keyed(PATH, &format!("k {from}{to}"), &body).await;
+        let sentence = problem(&first, 409, "WALLET_CLOSED");
+        assert!(sentence.starts_with(field), "{sentence}");
+        replayed(&first, &who.keyed(PATH, &format!("k {from}{to}"), &body).await);
+    }
+    assert_eq!(purse.balance(&world, "user").await, 5 * USD);
+    assert_eq!(payer.balance(&world, "user").await, 5 * USD);
+    assert_eq!(purse.balance(&world, "bot").await, 0, "the new one is another");
+}
+
+#[tokio::test]
+async fn the_same_key_and_request_is_one_transfer() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    let other = Purse::new(&world).await;
+    purse.bot("bot").await;
+    let far = other.bot("far").await;
+    purse.fund("user", 10).await;
+    for (key, to) in [("near \"k\"", json!("bot")), ("far", json!(far.number))] {
+        let body = json!({ "from": "user", "to": to, "amount": "1.50", "memo": "m" });
+        let first = purse.keyed(PATH, key, &body).await;
+        success(&first, 200);
+        let balance = purse.balance(&world, "user").await;
+        for (path, again) in [
+            (
+                "/api/v1/wallets/transfer",
+                json!({ "memo": "m", "amount": 1.5, "to": to, "from": "user" }),
+            ),
+            (
+                PATH,
+                json!({ "from": "user", "to": to, "amount": "15e-1", "memo": "m", "currency": "USD" }),
+            ),
+        ] {
+            replayed(&first, &purse.keyed(path, key, &again).await);
+        }
+        let in_body = json!({ "from": "user", "to": to, "amount": 1.5, "memo": "m", "idempotency_key": key });
+        replayed(&first, &purse.keyed(PATH, "", &in_body).await);
+        let both = json!({ "from": "user", "to": to, "amount": 1.5, "memo": "m", "intent_id": key,
+            "idempotency_key": "x" });
+        replayed(&first, &purse.keyed(PATH, "", &both).await);
+        for changed in [
+            json!({ "from": "user", "to": to, "amount": "1.500000001", "memo": "m" }),
+            json!({ "from": "user", "to": to, "amount": 1.5 }),
+            json!({ "from": "user", "to": to, "amount": 1.5, "memo": "m", "currency": "USDC" }),
+            json!({ "from": to, "to": "user", "amount": 1.5, "memo": "m" }),
+        ] {
+            let reply = purse.keyed(PATH, key, &changed).await;
+            problem(&reply, 422, "IDEMPOTENCY_KEY_REUSED");
+        }
+        let deposit = json!({ "wallet": "user", "amount": 1, "reference": "r" });
+        let reply = purse.keyed("/v1/wallet/deposits", key, &deposit).await;
+        problem(&reply, 422, "IDEMPOTENCY_KEY_REUSED");
+        assert_eq!(purse.balance(&world, "user").await, balance, "moved once");
+    }
+    assert_eq!(purse.balance(&world, "bot").await, 1_500_000_000);
+    assert_eq!(other.balance(&world, "far").await, 1_500_000_000);
+    // Another account's key of the same name is another key.
+    other.fund("user", 2).await;
+    let body = json!({ "from": "user", "to": "far", "amount": 2 });
+    success(&other.keyed(PATH, "far", &body).await, 200);
+}
+
+#[tokio::test]
+async fn a_wallets_number_and_an_agent_of_that_name_are_two_requests() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    let one = purse.bot("one").await;
+    purse.bot(&one.number.to_string()).await;
+    purse.fund("user", 10).await;
+    let body = json!({ "from": "user", "to": one.number, "amount": 1 });
+    success(&purse.keyed(PATH, "k", &body).await, 200);
+    let body = json!({ "from": "user", "to": one.number.to_string(), "amount": 1 });
+    problem(
+        &purse.keyed(PATH, "k", &body).await,
+        422,
+        "IDEMPOTENCY_KEY_REUSED",
+    );
+}
+
+#[tokio::test]
+async fn refusals_with_400_are_not_stored_and_records_end_after_their_time() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    purse.bot("bot").await;
+    let user = purse.user().await;
+    let records = async || {
+        let pattern = format!("{}*", purse.account.keys.intent(purse.mode, ""));
+        let mut keys = redis::cmd("KEYS");
+        let keys: Vec<String> = world.store.command(keys.arg(pattern)).await.unwrap();
+        keys
+    };
+    let body = json!({ "from": user, "to": "bot", "amount": 1 });
+    problem(&purse.keyed(PATH, "k", &body).await, 400, "INSUFFICIENT_BALANCE");
+    assert_eq!(records().await.len(), 0);
+    purse.fund("user", 10).await;
+    success(&purse.keyed(PATH, "", &body).await, 200);
+    assert_eq!(records().await.len(), 0, "nobody could repeat it");
+    success(&purse.keyed(PATH, "k", &body).await, 200);
+    let kept = records().await;
+    assert_eq!(kept.len(), 1);
+    let life_ms: i64 = world
+        .store
+        .command(redis::cmd("PTTL").arg(&kept[0]))
+        .await
+        .unwrap();
+    let days = 30 * 86_400_000;
+    assert!((days - 60_000..=days).contains(&life_ms), "{life_ms}");
+}
+
+#[tokio::test]
+async fn no_wallet_holds_more_than_an_int64() {
+    let world = World::start().await;
+    let (purse, payer) = (Purse::new(&world).await, Purse::new(&world).await);
+    let rich = purse.bot("rich").await;
+    purse.fund("user", 5).await;
+    payer.fund("user", 5).await;
+    let record = purse.account.keys.agent(purse.mode, "rich");
+    let set = async |balance: u64| {
+        let mut set = redis::cmd("HSET");
+        let _: i64 = world
+            .store
+            .command(set.arg(&record).arg("balance").arg(balance))
+            .await
+            .unwrap();
+    };
+    for who in [&purse, &payer] {
+        let body = json!({ "from": "user", "to": rich.number, "amount": 1 });
+        set(9_000_000_000_000_000_000 - USD + 1).await;
+        problem(&who.caller.post(PATH, body.clone()).await, 409, "BALANCE_LIMIT");
+        assert_eq!(who.balance(&world, "user").await, 5 * USD);
+        set(9_000_000_000_000_000_000 - USD).await;
+        success(&who.caller.post(PATH, body).await, 200);
+        assert_eq!(purse.balance(&world, "rich").await, 9_000_000_000_000_000_000);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_at_once_with_one_key_move_once() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    let other = Purse::new(&world).await;
+    let far = other.bot("far").await;
+    purse.bot("bot").await;
+    purse.fund("user", 100).await;
+    for (round, to) in [json!("bot"), json!(far.id), json!("bot"), json!(far.id)]
+        .into_iter()
+        .enumerate()
+    {
+        let key = format!("key-{round}");
+        let body = json!({ "from": "user", "to": to, "amount": 1 });
+        let replies = join_all((0..16).map(|_| purse.keyed(PATH, &key, &body))).await;
+        let fresh: Vec<_> = replies
+            .iter()
+            .filter(|reply| reply.json().get("replayed").is_none())
+            .collect();
+        assert_eq!(fresh.len(), 1);
+        let first = fresh[0];
+        for reply in replies.iter().filter(|reply| reply.body != first.body) {
+            replayed(first, reply);
+        }
+    }
+    assert_eq!(purse.total(&world, &["bot"]).await, 98 * USD);
+    assert_eq!(other.balance(&world, "far").await, 2 * USD);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn crossing_transfers_conserve_money_and_never_go_below_zero() {
+    let world = World::start().await;
+    let (a, b) = (Purse::new(&world).await, Purse::new(&world).await);
+    let (one, two) = (a.bot("one").await, b.bot("two").await);
+    a.fund("one", 3).await;
+    b.fund("two", 3).await;
+    let tasks = (0..60_u64).map(|n| {
+        let (who, from, to) = match n % 4 {
+            0 => (&a, json!("one"), json!(two.number)),
+            1 => (&b, json!("two"), json!(one.number)),
+            2 => (&a, json!("one"), json!("user")),
+            _ => (&b, json!("two"), json!("user")),
+        };
+        let body = json!({ "from": from, "to": to, "amount": format!("0.{}", n % 9 + 1) });
+        async move { who.caller.post(PATH, body).await }
+    });
+    let replies = join_all(tasks).await;
+    for reply in &replies {
+        if reply.status != 200 {
+            refused(reply, 400, "INSUFFICIENT_BALANCE");
+        }
+    }
+    let sum = a.total(&world, &["one"]).await + b.total(&world, &["two"]).await;
+    assert_eq!(sum, 6 * USD);
+    for purse in [&a, &b] {
+        let mut balances = std::collections::BTreeMap::new();
+        for one in purse.transactions(&world).await {
+            let before = balances.entry(one.wallet).or_insert(0_i128);
+            let signed = i128::from(one.amount.get());
+            *before += if one.kind.sign() == "-" { -signed } else { signed };
+            assert_eq!(*before, i128::from(one.balance_after.get()), "{one:?}");
+            assert!(*before >= 0, "{one:?}");
+        }
+    }
+}

@@ -15,7 +15,7 @@ use shared::store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen}
 use shared::store::script::change::FieldChange;
 
 /// Longest name.
-const NAME_MAX: usize = 200;
+pub(super) const NAME_MAX: usize = 200;
 /// Longest type.
 const TYPE_MAX: usize = 64;
 /// Longest description.
@@ -89,8 +89,23 @@ pub async fn create(call: Call) -> Answer {
     };
     let kind = body.text("type", Text::Line, TYPE_MAX)?.value();
     let description = body.text("description", Text::Lines, DESCRIPTION_MAX)?.value();
-    let now = now_ms();
-    let (id, wallet) = (Kind::Agent.mint(now)?, Kind::Wallet.mint(now)?);
+    let id = Kind::Agent.mint(now_ms())?;
+    make(&call, &id, &name, kind.as_deref(), description.as_deref()).await?;
+    show(&call, &id).await
+}
+
+/// Makes the agent `id` with its wallet, within the plan.
+///
+/// # Errors
+/// 403 `TIER_LIMIT`, 409 when it has a wallet, 503.
+pub(super) async fn make(
+    call: &Call,
+    id: &str,
+    name: &str,
+    kind: Option<&str>,
+    description: Option<&str>,
+) -> Result<(), Problem> {
+    let wallet = Kind::Wallet.mint(now_ms())?;
     let mut plan_name = call.caller.plan.clone();
     for _ in 0..PLAN_ATTEMPTS {
         let plan = call.plan(&plan_name)?;
@@ -100,15 +115,15 @@ pub async fn create(call: Call) -> Answer {
             most: plan.custom_agents,
         });
         let new = NewAgent {
-            id: &id,
+            id,
             wallet: &wallet,
-            name: &name,
-            kind: kind.as_deref().unwrap_or(TYPE_DEFAULT),
-            description: description.as_deref(),
+            name,
+            kind: kind.unwrap_or(TYPE_DEFAULT),
+            description,
             limit,
         };
         match new.create(&call.app.store, &call.scope()).await? {
-            Created::Done => return show(&call, &id).await,
+            Created::Done => return Ok(()),
             Created::TierLimit => return Err(tier_limit(&plan_name, plan.custom_agents)),
             Created::Exists => return Err(Problem::new(Code::Conflict, "This agent has a wallet already.")),
             Created::OtherPlan(other) => plan_name = other,
@@ -202,7 +217,11 @@ pub async fn delete(call: Call) -> Answer {
         Deleted::Missing => Err(no_wallet(id)),
         Deleted::HoldsMoney => Err(Problem::new(
             Code::Conflict,
-            format!("The wallet of agent `{id}` holds money; move it first."),
+            format!("The wallet of agent `{id}` holds money or waits for a deposit; move it first."),
+        )),
+        Deleted::OpenEscrows => Err(Problem::new(
+            Code::Conflict,
+            format!("The wallet of agent `{id}` is a party to an escrow that is funded or disputed."),
         )),
     }
 }
@@ -262,7 +281,8 @@ fn not_found(id: &str) -> Problem {
     Problem::new(Code::NotFound, format!("There is no agent `{id}`."))
 }
 
-fn no_wallet(id: &str) -> Problem {
+/// The complaint about an agent without a wallet row.
+pub(super) fn no_wallet(id: &str) -> Problem {
     Problem::new(Code::NotFound, format!("There is no agent `{id}` with a wallet."))
 }
 

@@ -2,23 +2,31 @@
 
 use crate::problem::{Code, Problem};
 use crate::routes::{Call, WalletName};
-use shared::store::keys::USER;
+use serde_json::{Value, json};
+use shared::store::keys::{AccountKeys, USER};
+use shared::store::script::change::Scope;
 use shared::store::script::wallet::user_wallet;
-use shared::store::wallet::{Wallet, WalletPlace};
+use shared::store::wallet::{Wallet, WalletPlace, WalletStatus};
+use shared::store::{Store, StoreError};
 
 /// A wallet and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Whose it is.
-    pub(super) place: WalletPlace,
+    pub(crate) place: WalletPlace,
     /// As it was just now; it may be closed.
-    pub(super) wallet: Wallet,
+    pub(crate) wallet: Wallet,
 }
 
 impl Found {
     /// Whether it belongs to the caller's account.
     pub(super) fn is_of(&self, call: &Call) -> bool {
         self.place.account == call.caller.account
+    }
+
+    /// Whether its agent was deleted; then it stays so.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.wallet.status == WalletStatus::Closed
     }
 }
 
@@ -27,36 +35,55 @@ impl Found {
 /// # Errors
 /// 404 when there is none, 503.
 pub(super) async fn find(call: &Call, field: &str, name: &WalletName) -> Result<Found, Problem> {
-    let store = &call.app.store;
-    let found = match name {
-        WalletName::Owner(owner) => of_owner(call, owner).await?,
-        WalletName::Number(_) | WalletName::Id(_) => match WalletPlace::find(store, &name.text()).await? {
-            Some(place) if place.mode == call.caller.mode => {
-                let wallet = Wallet::at(store, &place).await?;
-                wallet.map(|wallet| Found { place, wallet })
-            }
-            _ => None,
-        },
-    };
+    let found = look_up(&call.app.store, &call.scope(), name).await?;
     found.ok_or_else(|| {
         let message = format!("{field}: there is no wallet `{}`.", name.text());
         Problem::new(Code::NotFound, message)
     })
 }
 
-async fn of_owner(call: &Call, owner: &str) -> Result<Option<Found>, Problem> {
-    let (store, mode) = (&call.app.store, call.caller.mode);
+/// The wallet of this name in the mode of `scope`; an agent or `user` is one of its account, a number or id of any.
+///
+/// # Errors
+/// [`StoreError`].
+pub(crate) async fn look_up(
+    store: &Store,
+    scope: &Scope<'_>,
+    name: &WalletName,
+) -> Result<Option<Found>, StoreError> {
+    match name {
+        WalletName::Owner(owner) => of_owner(store, scope, owner).await,
+        WalletName::Number(_) | WalletName::Id(_) => match WalletPlace::find(store, &name.text()).await? {
+            Some(place) if place.mode == scope.mode => {
+                let wallet = Wallet::at(store, &place).await?;
+                Ok(wallet.map(|wallet| Found { place, wallet }))
+            }
+            _ => Ok(None),
+        },
+    }
+}
+
+async fn of_owner(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Option<Found>, StoreError> {
+    let account = AccountKeys::of(scope.account);
     let wallet = match owner {
-        USER => Some(user_wallet(store, &call.scope()).await?),
-        agent => Wallet::of_owner(store, &call.keys(), mode, agent).await?,
+        USER => Some(user_wallet(store, scope).await?),
+        agent => Wallet::of_owner(store, &account, scope.mode, agent).await?,
     };
     Ok(wallet.map(|wallet| Found {
         place: WalletPlace {
-            account: call.caller.account.clone(),
-            mode,
+            account: scope.account.to_owned(),
+            mode: scope.mode,
             owner: wallet.owner.clone(),
             number: wallet.number,
         },
         wallet,
     }))
+}
+
+/// The name as it stands in a fingerprint: a wallet's number and an agent of that name are two things.
+pub(super) fn canonical(name: &WalletName) -> Value {
+    match name {
+        WalletName::Number(number) => json!(number),
+        WalletName::Id(_) | WalletName::Owner(_) => json!(name.text()),
+    }
 }

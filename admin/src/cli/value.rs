@@ -1,12 +1,16 @@
 //! Values on the command line, checked before anything is touched.
 
+use crate::routes::WalletName;
 use crate::sandbox::DELAY_MAX;
 use ipnet::IpNet;
 use shared::domain::amount;
+use shared::domain::id::Kind;
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::domain::names;
 use shared::domain::permission::Permission;
+use shared::store::deposit::{REFERENCE_MAX, is_reference};
+use shared::store::keys::USER;
 use std::net::IpAddr;
 
 /// Longest id that is looked up.
@@ -97,6 +101,33 @@ pub(super) fn usd(text: &str) -> Result<Nanos, String> {
     amount::parse_limit(text).map_err(|error| format!("the amount {error}"))
 }
 
+/// An amount of USD that is to move: above zero (decision D4).
+pub(super) fn amount(text: &str) -> Result<Nanos, String> {
+    amount::parse_amount(text).map_err(|error| format!("the amount {error}"))
+}
+
+/// A wallet: its number, its id, an agent's id, or `user` (decision D61).
+pub(super) fn wallet(text: &str) -> Result<WalletName, String> {
+    let by_owner = || {
+        let is_owner = text == USER || names::is_agent_id(text);
+        let is_id = text.starts_with(Kind::Wallet.prefix());
+        (is_owner && !is_id).then(|| WalletName::Owner(text.to_owned()))
+    };
+    WalletName::of_path(text)
+        .or_else(by_owner)
+        .ok_or_else(|| "a wallet is named by its number, its id `wal_…`, an agent's id, or `user`".to_owned())
+}
+
+/// What a payment rail calls a deposit.
+pub(super) fn reference(text: &str) -> Result<String, String> {
+    match is_reference(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "a reference has 1 to {REFERENCE_MAX} printable characters"
+        )),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,5 +174,17 @@ mod tests {
     fn amounts_are_exact() {
         assert_eq!(usd("0.000000001").map(Nanos::get), Ok(1));
         assert!(usd("-1").unwrap_err().contains("negative"));
+        assert!(usd("0").is_ok() && amount("0").is_err() && amount("0.1").is_ok());
+    }
+
+    #[test]
+    fn wallets_have_four_kinds_of_names() {
+        assert_eq!(wallet("17"), Ok(WalletName::Number(17)));
+        assert_eq!(wallet("wal_01"), Ok(WalletName::Id("wal_01".to_owned())));
+        assert_eq!(wallet("user"), Ok(WalletName::Owner("user".to_owned())));
+        assert_eq!(wallet("my-bot"), Ok(WalletName::Owner("my-bot".to_owned())));
+        for bad in ["", "a b", "wal_/", "a/b"] {
+            assert!(wallet(bad).is_err(), "{bad:?}");
+        }
     }
 }

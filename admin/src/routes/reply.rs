@@ -1,4 +1,4 @@
-//! What a handler gives: a JSON reply, or a problem.
+//! What a handler gives: a JSON reply, a file, or a problem.
 
 use crate::problem::{Code, Problem};
 use axum::body::Body;
@@ -13,7 +13,12 @@ pub type Answer = Result<Reply, Problem>;
 pub struct Reply {
     status: StatusCode,
     body: Vec<u8>,
+    content_type: &'static str,
+    file_name: Option<String>,
 }
+
+/// The type of every answer but some files.
+const JSON: &str = "application/json";
 
 impl Reply {
     /// 200 with this body.
@@ -40,15 +45,39 @@ impl Reply {
         Ok(Self {
             status: StatusCode::OK,
             body: br#"{"success":true}"#.to_vec(),
+            content_type: JSON,
+            file_name: None,
         })
     }
 
-    fn with_status(status: StatusCode, body: &impl Serialize) -> Answer {
+    /// 200 with a file to be saved. The name is one of ours: letters, digits, `_` and `.`.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn file(name: &str, content_type: &'static str, body: Vec<u8>) -> Answer {
+        Ok(Self {
+            status: StatusCode::OK,
+            body,
+            content_type,
+            file_name: Some(name.to_owned()),
+        })
+    }
+
+    /// This body with another status.
+    ///
+    /// # Errors
+    /// 500 when the body cannot be written as JSON.
+    pub fn with_status(status: StatusCode, body: &impl Serialize) -> Answer {
         let body = serde_json::to_vec(body).map_err(|error| {
             tracing::error!(%error, "an answer that is no JSON");
             Code::Internal
         })?;
-        Ok(Self { status, body })
+        Ok(Self {
+            status,
+            body,
+            content_type: JSON,
+            file_name: None,
+        })
     }
 
     /// The HTTP response. Answers can hold secrets and are never to be kept by anything between.
@@ -56,7 +85,13 @@ impl Reply {
         let mut response = Response::new(Body::from(self.body));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        let disposition = self
+            .file_name
+            .map(|name| format!("attachment; filename=\"{name}\""));
+        if let Some(disposition) = disposition.and_then(|text| HeaderValue::from_str(&text).ok()) {
+            headers.insert(header::CONTENT_DISPOSITION, disposition);
+        }
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         response
     }

@@ -11,6 +11,7 @@ use shared::domain::plan::Plans;
 use shared::settings::Settings;
 use shared::store::Store;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The server's state.
 pub struct App {
@@ -22,6 +23,8 @@ pub struct App {
     pub plans: ArcSwap<Plans>,
     /// The address of this server in links.
     pub public_url: String,
+    /// How long the record of a transfer or deposit made under an idempotency key is kept (decision D26).
+    pub idempotency_life: Duration,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether the store may be trusted, as last checked.
@@ -44,6 +47,7 @@ impl App {
             sealer: settings.sealer()?,
             plans: ArcSwap::from_pointee(settings.plans()?),
             public_url: settings.public_url(),
+            idempotency_life: settings.idempotency_life(),
             trusted_proxies: settings.network.trusted_proxies.clone(),
             health: Health::default(),
             versions: Versions::default(),

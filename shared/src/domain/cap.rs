@@ -96,6 +96,28 @@ pub fn strictest(policies: &[CapPolicy]) -> Option<CapPolicy> {
     })
 }
 
+/// The limits of a policy that bind `POST /spend` and wallets only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SpendPolicy {
+    /// Largest single spend.
+    pub per_transaction: Option<Nanos>,
+    /// A spend above this waits for approval.
+    pub approval_threshold: Option<Nanos>,
+    /// A balance below this is reported.
+    pub low_balance: Option<Nanos>,
+}
+
+/// The strictest of several: the smallest limits, and the threshold that reports a low balance first.
+#[must_use]
+pub fn strictest_spend(policies: &[SpendPolicy]) -> Option<SpendPolicy> {
+    let tighter = |a: Option<Nanos>, b: Option<Nanos>| a.into_iter().chain(b).min();
+    policies.iter().copied().reduce(|a, b| SpendPolicy {
+        per_transaction: tighter(a.per_transaction, b.per_transaction),
+        approval_threshold: tighter(a.approval_threshold, b.approval_threshold),
+        low_balance: a.low_balance.max(b.low_balance),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,5 +235,21 @@ mod tests {
             .enabled
         );
         assert_eq!(strictest(&[]), None);
+    }
+
+    #[test]
+    fn spend_limits_bind_together() {
+        let policy = |per_transaction, approval_threshold, low_balance| SpendPolicy {
+            per_transaction,
+            approval_threshold,
+            low_balance,
+        };
+        let both = strictest_spend(&[
+            policy(Some(usd(5)), None, Some(usd(10))),
+            policy(Some(usd(3)), Some(usd(0)), Some(usd(9))),
+            SpendPolicy::default(),
+        ]);
+        assert_eq!(both, Some(policy(Some(usd(3)), Some(usd(0)), Some(usd(10)))));
+        assert_eq!(strictest_spend(&[]), None);
     }
 }

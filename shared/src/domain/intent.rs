@@ -139,8 +139,8 @@ reasons! {
     EscrowNotFunded = "escrow_not_funded", "The escrow is not funded.";
     /// Funding an escrow twice.
     EscrowNotPending = "escrow_not_pending", "The escrow is not pending.";
-    /// The payee's wallet is closed.
-    WalletClosed = "wallet_closed", "The receiving wallet is closed.";
+    /// The payer's or the payee's wallet is closed.
+    WalletClosed = "wallet_closed", "One of the wallets is closed.";
 }
 
 /// An event of a timeline, before it is chained.

@@ -8,6 +8,8 @@ use toml::{Table, Value};
 pub const DEFAULT_FILE: &str = "config/tollgate.toml";
 const DEFAULTS: &str = include_str!("../../../config/tollgate.toml");
 const ENV_PREFIX: &str = "TOLLGATE_";
+/// How long idempotency keys can be kept (decision D26).
+const RETENTION_DAYS: std::ops::RangeInclusive<u64> = 30..=36_500;
 
 /// Loads the configuration from `file` (or the default file, if it exists) and the process's environment.
 ///
@@ -148,6 +150,12 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
         return Err(BadSettings(
             "`proxy.max_buffered_bytes` must be at least `proxy.max_body_bytes`".to_owned(),
         ));
+    }
+    if !RETENTION_DAYS.contains(&settings.idempotency.retention_days) {
+        let (least, most) = (RETENTION_DAYS.start(), RETENTION_DAYS.end());
+        return Err(BadSettings(format!(
+            "`idempotency.retention_days` must be from {least} to {most}"
+        )));
     }
     let empty = |path: &Path| path.as_os_str().is_empty();
     if empty(&settings.proxy.tls_cert) != empty(&settings.proxy.tls_key) {

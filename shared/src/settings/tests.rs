@@ -19,6 +19,7 @@ fn the_defaults_are_those_of_the_operating_contract() {
     assert_eq!(settings.upstream.timeout_ms, 100_000);
     assert_eq!(settings.webhooks.retry_delays_ms, [2000, 4000]);
     assert_eq!(settings.public_url(), "http://127.0.0.1:8081");
+    assert_eq!(settings.idempotency_life().as_secs(), 30 * 86_400);
 }
 
 #[test]
@@ -45,6 +46,14 @@ fn every_mistake_is_one_line_that_names_the_key() {
         (
             from("[store]\ntimeout_ms = 0\n").unwrap_err(),
             "`store.timeout_ms`",
+        ),
+        (
+            from("[idempotency]\nretention_days = 29\n").unwrap_err(),
+            "`idempotency.retention_days`",
+        ),
+        (
+            from_env("TOLLGATE_IDEMPOTENCY__RETENTION_DAYS", "36501").unwrap_err(),
+            "`idempotency.retention_days`",
         ),
         (from("[store\n").unwrap_err(), "line 1"),
         (

@@ -1,6 +1,8 @@
 //! The connection to the store: one multiplexed connection with deadlines that reconnects by itself, to a single server
 //! or to a cluster. Scripts run with EVALSHA and fall back to EVAL where the server does not know them yet.
 
+pub mod walk;
+
 use super::error::StoreError;
 use super::script::Script;
 use crate::settings::StoreSettings;
@@ -29,6 +31,8 @@ const CLUSTER_RETRIES: u32 = 3;
 pub struct Store {
     link: Link,
     timeout: Duration,
+    /// See [`Store::replacing`].
+    replaced: Vec<Arc<Script>>,
 }
 
 #[derive(Clone)]
@@ -56,7 +60,11 @@ impl Store {
             Some(nodes) => cluster(nodes, timeout)?,
             None => single(client(url, None)?, timeout)?,
         };
-        Ok(Self { link, timeout })
+        Ok(Self {
+            link,
+            timeout,
+            replaced: Vec::new(),
+        })
     }
 
     /// Like [`Store::open`], as configured.
@@ -71,7 +79,11 @@ impl Store {
         match roots(settings)? {
             Some(roots) if !url.starts_with(CLUSTER) => {
                 let link = single(client(url, Some(roots))?, timeout)?;
-                Ok(Self { link, timeout })
+                Ok(Self {
+                    link,
+                    timeout,
+                    replaced: Vec::new(),
+                })
             }
             _ => Self::open(url, timeout),
         }
@@ -136,12 +148,26 @@ impl Store {
         keys: &[&str],
         args: &[&str],
     ) -> Result<T, StoreError> {
+        let replaced = self.replaced.iter().rev();
+        let script = replaced
+            .map(Arc::as_ref)
+            .find(|other| other.name() == script.name())
+            .unwrap_or(script);
         match self.command(&script.by_hash(keys, args)).await {
             Err(StoreError::Refused { code, .. }) if code == "NOSCRIPT" => {
                 self.command(&script.by_source(keys, args)).await
             }
             answer => answer,
         }
+    }
+
+    /// The same store, on which another script runs in the place of the one of the same name: the tests check that a
+    /// changed script is noticed.
+    #[must_use]
+    pub fn replacing(&self, script: Script) -> Self {
+        let mut store = self.clone();
+        store.replaced.push(Arc::new(script));
+        store
     }
 
     /// Asks every server of the store the same thing: one answer from a single server, one a node from a cluster.

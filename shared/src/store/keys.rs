@@ -4,6 +4,9 @@
 //! script can change them together. Outside the buckets there are only the store's own record, counters for store-wide
 //! numbers, and look-ups that never change once written. `/` separates the parts; no caller-chosen name can contain it.
 
+pub mod parse;
+
+use super::transaction::TransactionType;
 use crate::domain::mode::Mode;
 use sha2::{Digest, Sha256};
 
@@ -209,7 +212,8 @@ impl AccountKeys {
         format!("{}/{mode}/policy/{policy_id}", self.base)
     }
 
-    /// What the account-wide policies limit (hash of policy id to `<cap> <run> <day> <month>`).
+    /// What the account-wide policies limit (hash of policy id to
+    /// `<cap> <run> <day> <month> <txn> <approval> <low>`).
     #[must_use]
     pub fn account_policies(&self, mode: Mode) -> String {
         format!("{}/{mode}/account-policies", self.base)
@@ -282,6 +286,14 @@ impl AccountKeys {
         }
     }
 
+    /// Every list of the transactions of a wallet: all, and those of each type.
+    pub fn transaction_lists(&self, mode: Mode, holder: &str) -> impl Iterator<Item = String> {
+        let kinds = TransactionType::ALL.iter().map(|kind| Some(kind.as_str()));
+        std::iter::once(None)
+            .chain(kinds)
+            .map(move |kind| self.transactions_of_wallet(mode, holder, kind))
+    }
+
     /// The four keys of a movement of the wallet of `owner`, as the scripts take them: the wallet, and the lists of its
     /// transactions of the type, of its own, and both.
     #[must_use]
@@ -336,6 +348,12 @@ impl AccountKeys {
         let hash = hex::encode(Sha256::digest(reference.as_bytes()));
         format!("{}/{mode}/deposit/{hash}", self.base)
     }
+}
+
+/// Under what the transactions of a closed wallet are listed.
+#[must_use]
+pub fn closed_holder(number: u64) -> String {
+    format!("closed/{number}")
 }
 
 /// One of the lists of an account's intents.

@@ -24,7 +24,7 @@ impl Page {
         set: &str,
         key: impl Fn(&str) -> String,
     ) -> Result<(Vec<(String, HashMap<String, String>)>, u64), StoreError> {
-        let (ids, total) = self.read(store, set).await?;
+        let (ids, total) = self.members(store, set).await?;
         Ok((records(store, ids, key).await?, total))
     }
 
@@ -58,7 +58,10 @@ impl Page {
     }
 
     /// The members of a sorted set on this page, highest first, and the size of the set.
-    async fn read(self, store: &Store, set: &str) -> Result<(Vec<String>, u64), StoreError> {
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(super) async fn members(self, store: &Store, set: &str) -> Result<(Vec<String>, u64), StoreError> {
         let last = self.offset.saturating_add(self.limit).saturating_sub(1);
         let mut look = redis::pipe();
         look.cmd("ZREVRANGE").arg(set).arg(self.offset).arg(last);

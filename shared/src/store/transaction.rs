@@ -5,6 +5,8 @@
 use crate::domain::money::Nanos;
 use serde::{Deserialize, Serialize};
 
+pub mod list;
+
 macro_rules! types {
     ($($(#[$doc:meta])+ $name:ident = $word:literal, $sign:literal;)+) => {
         /// What moved a wallet.

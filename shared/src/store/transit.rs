@@ -7,6 +7,9 @@ use super::{Store, StoreError};
 use crate::domain::mode::Mode;
 use serde::{Deserialize, Serialize};
 
+/// Rows of a bucket that are read in one go.
+pub const WAITING_MAX: usize = 100;
+
 /// A row, as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transit {
@@ -65,16 +68,26 @@ pub struct IntentParts {
 }
 
 impl Transit {
-    /// The rows that wait in a bucket.
+    /// Some of the rows that wait in a bucket, [`WAITING_MAX`] at most and others each time, and how many wait in all. A
+    /// row that makes no sense stands for itself: it does not hold up the others.
     ///
     /// # Errors
-    /// [`StoreError`], also for a row that makes no sense.
-    pub async fn waiting(store: &Store, bucket: Bucket) -> Result<Vec<Self>, StoreError> {
-        let rows: Vec<String> = store.command(redis::cmd("HVALS").arg(bucket.transit())).await?;
+    /// [`StoreError`].
+    pub async fn waiting(
+        store: &Store,
+        bucket: Bucket,
+    ) -> Result<(Vec<Result<Self, StoreError>>, u64), StoreError> {
+        let rows = bucket.transit();
+        let total: u64 = store.command(redis::cmd("HLEN").arg(&rows)).await?;
+        if total == 0 {
+            return Ok((Vec::new(), 0));
+        }
+        let mut some = redis::cmd("HRANDFIELD");
+        some.arg(&rows).arg(WAITING_MAX).arg("WITHVALUES");
+        let some: Vec<(String, String)> = store.command(&some).await?;
         let nonsense = |_| StoreError::Nonsense("transit row".to_owned());
-        rows.iter()
-            .map(|row| serde_json::from_str(row).map_err(nonsense))
-            .collect()
+        let parse = |(_, row): &(String, String)| serde_json::from_str(row).map_err(nonsense);
+        Ok((some.iter().map(parse).collect(), total))
     }
 
     /// The mode.

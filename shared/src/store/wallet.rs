@@ -4,11 +4,14 @@
 //! found by number (`17`) or id (`wal_…`) through look-ups outside the buckets.
 
 use super::keys::{self, AccountKeys, USER};
+use super::page::Page;
 use super::script::change::Scope;
 use super::{Store, StoreError};
 use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
 use std::collections::HashMap;
+
+pub mod totals;
 
 /// Where a wallet stands. It never changes; the wallet may be closed since.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +51,9 @@ pub struct Wallet {
     pub updated_at_ms: u64,
 }
 
+/// The most that a wallet can hold: the scripts' CEILING, since balances are int64.
+pub const BALANCE_MAX: Nanos = Nanos::from_stored(9_000_000_000_000_000_000);
+
 /// Where a wallet is in its life (decision D16).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalletStatus {
@@ -72,6 +78,12 @@ impl WalletStatus {
 }
 
 impl WalletPlace {
+    /// The agent whose wallet it is; none for the account's own.
+    #[must_use]
+    pub fn agent(&self) -> Option<&str> {
+        Some(self.owner.as_str()).filter(|owner| *owner != USER)
+    }
+
     /// The next wallet number.
     ///
     /// # Errors
@@ -154,6 +166,27 @@ impl Wallet {
             true => Self::from_fields(owner, &fields)
                 .map(Some)
                 .ok_or_else(|| StoreError::Nonsense("wallet".to_owned())),
+        }
+    }
+
+    /// The wallets of the account's agents on a page, newest first, and how many there are in all.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn list(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        page: Page,
+    ) -> Result<(Vec<Self>, u64), StoreError> {
+        let key = |agent: &str| account.agent(mode, agent);
+        let (records, total) = page.records(store, &account.agents(mode), key).await?;
+        // One that was deleted between the two reads is left out.
+        let there = records.iter().filter(|(_, fields)| fields.contains_key("wallet"));
+        let wallets = there.map(|(agent, fields)| Self::from_fields(agent, fields));
+        match wallets.collect::<Option<_>>() {
+            Some(wallets) => Ok((wallets, total)),
+            None => Err(StoreError::Nonsense("wallet".to_owned())),
         }
     }
 

@@ -9,8 +9,9 @@ use shared::store::script::reap::{Reaped, reap, sweep};
 use shared::store::script::settle::{Settle, Settled};
 use shared::store::script::void::{Voided, void};
 use shared::store::script::{
-    Script, account, agent, agent_freeze, api_key, authorize, policy, provider_key, reap as reap_script,
-    replace_prices, reseal, settle, virtual_key, void as void_script,
+    Script, account, agent, agent_freeze, api_key, authorize, deposit, escrow, policy, provider_key,
+    reap as reap_script, replace_prices, reseal, settle, spend, transfer, transit, virtual_key,
+    void as void_script, wallet,
 };
 use shared::store::{Store, sanity};
 use std::collections::BTreeSet;
@@ -156,11 +157,23 @@ fn all_scripts() -> Vec<&'static Script> {
         &*agent::DELETE,
         &*policy::SET,
         &*policy::DELETE,
+        &*wallet::OPEN,
+        &*deposit::MAKE,
+        &*deposit::CONFIRM,
+        &*transfer::OWN,
+        &*transfer::OUT,
+        &*transit::ARRIVE,
         &*provider_key::STORE,
         &*virtual_key::CREATE,
         &*virtual_key::REVOKE,
+        &*spend::SPEND,
+        &*spend::DENY,
         &*reseal::RESEAL,
         &*replace_prices::REPLACE_PRICES,
+        &*escrow::CREATE,
+        &*escrow::FUND,
+        &*escrow::RESOLVE,
+        &*escrow::BLOCKED,
     ]
 }
 

@@ -3,6 +3,9 @@
 use super::change::{ATTEMPTS, CHANGE, Event, FIELDS, FieldChange, Scope, field_args, nonsense};
 use super::{Script, WhenFull};
 use crate::domain::mode::Mode;
+use crate::store::keys::closed_holder;
+use crate::store::open_escrows;
+use crate::store::transaction::TransactionType;
 use crate::store::wallet::WalletPlace;
 use crate::store::{Store, StoreError};
 use serde_json::json;
@@ -90,8 +93,10 @@ pub enum Deleted {
     Done,
     /// There is no such agent with a wallet row.
     Missing,
-    /// Its wallet holds money; nothing changed.
+    /// Its wallet holds money, or waits for a deposit; nothing changed.
     HoldsMoney,
+    /// An escrow that is funded or disputed pays its wallet or may pay it back; nothing changed.
+    OpenEscrows,
 }
 
 impl NewAgent<'_> {
@@ -173,14 +178,17 @@ pub async fn update(
     }
 }
 
-/// Deletes the agent with everything that can act or spend for it.
+/// Deletes the agent with everything that can act or spend for it (decision D15). Its wallet is closed.
 ///
 /// # Errors
 /// [`StoreError`]; it may be repeated. Also when others keep changing the agent's keys meanwhile.
 pub async fn delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Deleted, StoreError> {
     for _ in 0..ATTEMPTS {
-        if let Some(deleted) = try_delete(store, scope, agent).await? {
-            return Ok(deleted);
+        match try_delete(store, scope, agent).await? {
+            None => {}
+            // What is only noted as open may be over, or may never have been funded.
+            Some(Deleted::OpenEscrows) if open_escrows::forget_over(store, scope, agent).await? => {}
+            Some(deleted) => return Ok(deleted),
         }
     }
     Err(StoreError::Nonsense(
@@ -188,44 +196,59 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Del
     ))
 }
 
-/// One attempt; `None` when policy or virtual keys changed between the look and the script.
+const _: () = assert!(
+    TransactionType::ALL.len() + 1 == 8,
+    "agent/delete.lua renames eight lists"
+);
+
+/// One attempt; `None` when policy, wallet or virtual keys changed between the look and the script.
 async fn try_delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Option<Deleted>, StoreError> {
     let account = scope.keys();
     let record = account.agent(scope.mode, agent);
     let mut look = redis::pipe();
-    look.cmd("HGET").arg(&record).arg("policy_id");
+    look.cmd("HMGET")
+        .arg(&record)
+        .arg(&["policy_id", "wallet_number"]);
     look.cmd("ZRANGE").arg(account.agent_keys(agent)).arg(0).arg(-1);
-    let (policy, virtual_keys): (Option<String>, Vec<String>) = store.pipeline(&look).await?;
-    let virtual_keys = if scope.mode == Mode::Live {
-        virtual_keys
-    } else {
-        Vec::new()
+    let ((policy, number), virtual_keys): ((Option<String>, Option<u64>), Vec<String>) =
+        store.pipeline(&look).await?;
+    let Some(number) = number else {
+        return Ok(Some(Deleted::Missing));
+    };
+    let virtual_keys = match scope.mode {
+        Mode::Live => virtual_keys,
+        Mode::Test => Vec::new(),
     };
     let policies = account.policies(scope.mode);
     let policy_key = policy
         .as_ref()
         .map_or_else(|| policies.clone(), |id| account.policy(scope.mode, id));
-    let mut keys = vec![
-        record,
-        account.agents(scope.mode),
-        policies,
-        policy_key,
+    let mut keys = vec![record, account.agents(scope.mode), policies, policy_key];
+    keys.extend([
         account.active_keys(),
-    ];
-    keys.extend([account.agent_keys(agent), account.sealed_agents()]);
+        account.agent_keys(agent),
+        account.sealed_agents(),
+    ]);
+    keys.extend([
+        account.closed_wallet(scope.mode, number),
+        account.open_escrows(scope.mode, agent),
+    ]);
+    keys.extend(account.transaction_lists(scope.mode, agent));
+    keys.extend(account.transaction_lists(scope.mode, &closed_holder(number)));
     keys.extend(virtual_keys.iter().map(|id| account.virtual_key(id)));
-    let data = json!({ "policyId": policy, "virtualKeys": virtual_keys });
     let event = Event {
         kind: "agent.deleted",
         agent: Some(agent),
-        data,
+        data: json!({ "policyId": policy, "virtualKeys": virtual_keys, "walletId": number }),
     };
-    let args = [agent, policy.as_deref().unwrap_or_default()];
+    let number = number.to_string();
+    let args = [agent, policy.as_deref().unwrap_or_default(), &number];
     let reply = scope.run(store, &DELETE, event, &keys, &args).await?;
     match reply.first().map(String::as_str) {
         Some("deleted") => Ok(Some(Deleted::Done)),
         Some("missing") => Ok(Some(Deleted::Missing)),
         Some("holds_money") => Ok(Some(Deleted::HoldsMoney)),
+        Some("open_escrows") => Ok(Some(Deleted::OpenEscrows)),
         Some("changed") => Ok(None),
         _ => nonsense(&DELETE),
     }

@@ -18,6 +18,8 @@ pub(super) const CHANGE: &str = concat!(include_str!("clock.lua"), include_str!(
 pub(super) const MONEY: &str = include_str!("money.lua");
 /// Intents; needs [`CHANGE`].
 pub(super) const INTENT: &str = include_str!("intent.lua");
+/// The record of a transfer or deposit; needs [`CHANGE`].
+pub(super) const ONCE: &str = include_str!("once.lua");
 /// Whether an agent exists.
 pub(super) const AGENT_EXISTS: &str = include_str!("agent_exists.lua");
 /// Sets and clears fields of a record.

@@ -1,8 +1,9 @@
 //! The house rules for Lua, checked on the sources: amounts must never lose digits, keys must be declared.
 
 use super::{
-    Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, authorize::AUTHORIZE, policy, provider_key,
-    reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL, settle::SETTLE, virtual_key, void::VOID,
+    Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, authorize::AUTHORIZE, deposit, escrow,
+    policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL, settle::SETTLE, spend,
+    transfer, transit, virtual_key, void::VOID, wallet,
 };
 
 /// Every script, one line for each file.
@@ -24,11 +25,23 @@ fn all() -> Vec<&'static Script> {
         &*agent::DELETE,
         &*policy::SET,
         &*policy::DELETE,
+        &*wallet::OPEN,
+        &*deposit::MAKE,
+        &*deposit::CONFIRM,
+        &*transfer::OWN,
+        &*transfer::OUT,
+        &*transit::ARRIVE,
         &*provider_key::STORE,
         &*virtual_key::CREATE,
         &*virtual_key::REVOKE,
+        &*spend::SPEND,
+        &*spend::DENY,
         &*RESEAL,
         &*REPLACE_PRICES,
+        &*escrow::CREATE,
+        &*escrow::FUND,
+        &*escrow::RESOLVE,
+        &*escrow::BLOCKED,
     ]
 }
 

@@ -72,7 +72,7 @@ async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> R
             id: &credit.transaction,
             kind,
             owner,
-            intent: None,
+            intent: transit.intent.as_ref().map(|intent| intent.id.as_str()),
             currency: &credit.currency,
             tail: Tail {
                 counterparty: Some(credit.counterparty.clone()),

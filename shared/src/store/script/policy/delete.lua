@@ -6,7 +6,8 @@
 if redis.call('DEL', KEYS[3]) == 0 then return {'missing'} end
 redis.call('ZREM', KEYS[4], ARGV[3])
 if ARGV[4] == 'agent' then
-  redis.call('HDEL', KEYS[5], 'policy_id', 'cap', 'cap_run', 'cap_day', 'cap_month')
+  redis.call('HDEL', KEYS[5], 'policy_id', 'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval',
+    'cap_low')
 else
   redis.call('HDEL', KEYS[5], ARGV[3])
   write_strictest()

@@ -21,13 +21,14 @@ if is_new then
   redis.call('ZADD', KEYS[4], now_ms, ARGV[3])
 end
 redis.call('HSET', KEYS[3], 'updated_at', now)
-local policy = redis.call('HMGET', KEYS[3], 'cap', 'run', 'day', 'month')
-local cap, run, day, month = policy[1], policy[2], policy[3], policy[4]
+local policy = redis.call('HMGET', KEYS[3], 'cap', 'run', 'day', 'month', 'transaction', 'approval', 'low_balance')
 if ARGV[4] == 'agent' then
-  redis.call('HSET', KEYS[5], 'policy_id', ARGV[3], 'cap', cap, 'cap_run', run or '', 'cap_day', day or '',
-    'cap_month', month or '')
+  for at = 2, 7 do policy[at] = policy[at] or '' end
+  redis.call('HSET', KEYS[5], 'policy_id', ARGV[3], 'cap', policy[1], 'cap_run', policy[2], 'cap_day', policy[3],
+    'cap_month', policy[4], 'cap_txn', policy[5], 'cap_approval', policy[6], 'cap_low', policy[7])
 else
-  redis.call('HSET', KEYS[5], ARGV[3], string.format('%s %s %s %s', cap, run or '-', day or '-', month or '-'))
+  for at = 2, 7 do policy[at] = policy[at] or '-' end
+  redis.call('HSET', KEYS[5], ARGV[3], string.format('%s %s %s %s %s %s %s', unpack(policy)))
   write_strictest()
 end
 recorded()

@@ -6,13 +6,15 @@
 --   9 spare intent for a refusal with 400  10 to 15 index of intents  16 run  17 virtual keys of the agent
 -- ARGV: 1 mode  2 audit entry  3 plan that the limits belong to ('' = no plan counts)  4 agents a month  5 tracked nanos a
 --   month (each '' = unlimited)  6 amount nanos  7 '' for a request, or the head of the intent that is approved
---   8 heads  9 intent id  10 spare id  11 '1' when the run was named  12 life of a run ms  13 words of the transaction
+--   8 heads  9 intent id  10 spare id  11 '1' when the run was named  12 life of a run ms
+--   13 words of the transaction, its id first: kept only where a wallet moves
 --   14 and on: fields of the intent (of an approved one: those that change)
 -- Returns: {'settled', balance ('' without a wallet), policy id} | {'pending'} | {'blocked', reason, intent id}
 --   | {'known'} (an intent of this id is there)
 --   | {'changed'} (the intent no longer waits as the caller saw it) | {'other_plan', plan} | {'not_found'} | {'too_much'}
 --   | {'no_account'}; only the first three write anything
--- Cost: O(1), and O(fields of the agent) once a day; 14 calls for a refusal, up to 35
+-- Cost: O(1), and O(fields of the agent) once a day, or where it has neither wallet nor policy of its own; up to 16 calls
+--   for a refusal, up to 35 for a spend, and one for each old counter that goes
 local NO_MONEY = 'insufficient_balance'
 local approving = ARGV[7] ~= ''
 local intent = redis.call('HMGET', KEYS[8], 'state', 'head')
@@ -104,6 +106,7 @@ local balance = ''
 if agent[3] then
   redis.call('HINCRBY', KEYS[4], wallet_field, ARGV[6])
   balance = post(4, string.format('-%s', ARGV[6]), ARGV[13])
+  redis.call('HSET', KEYS[8], 'txn', string.match(ARGV[13], '^%S+'))
 end
 local allowed_by = agent[10] and agent[6] or 'account-policies'
 keep(8, ARGV[9], 'settled', '')

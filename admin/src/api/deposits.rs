@@ -1,0 +1,255 @@
+//! `POST /wallet/deposits` and `POST /wallet/deposits/confirm`: money that enters (decisions D17, D26, D56, D59).
+//!
+//! A deposit is made once for each rail reference: the same one again is answered as it was the first time.
+
+use super::once::{earlier, identify};
+use super::wallet_name::{canonical, find};
+use crate::problem::{Code, Problem};
+use crate::routes::{Answer, Call, Fields, Given, IDEMPOTENCY_FIELDS, Reply, WalletName, missing};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use shared::clock::{iso_from_ms, now_ms};
+use shared::domain::id::Kind;
+use shared::domain::intent::{Reason, State};
+use shared::domain::mode::Mode;
+use shared::domain::money::Nanos;
+use shared::store::deposit::{Deposit, DepositState, REFERENCE_MAX, is_reference};
+use shared::store::intent::IntentRecord;
+use shared::store::once::Once;
+use shared::store::script::deposit::{Confirmed, Made, NewDeposit, confirm as confirm_deposit};
+use std::time::Duration;
+
+/// Attempts at a deposit whose wallet changes between the look and the script.
+const ATTEMPTS: usize = 4;
+
+/// What is asked for.
+struct Asked {
+    wallet: WalletName,
+    amount: Nanos,
+    currency: &'static str,
+    reference: String,
+    state: DepositState,
+    once: Once,
+    /// How long the record is kept; `None` without a key.
+    record_life: Option<Duration>,
+}
+
+/// What the record keeps beside the usual fields.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    reference: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct View<'a> {
+    id: &'a str,
+    reference: &'a str,
+    wallet_id: u64,
+    amount: Nanos,
+    currency: &'a str,
+    state: &'static str,
+    created_at: String,
+    confirmed_at: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Done<'a> {
+    success: bool,
+    deposit: View<'a>,
+    transaction_id: &'a str,
+    balance: Nanos,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replayed: Option<bool>,
+}
+
+/// `POST /wallet/deposits`
+///
+/// # Errors
+/// 400, 403 `OWNER_REQUIRED` and `NOT_A_PARTY`, 404, 409 `WALLET_CLOSED` and `BALANCE_LIMIT`, 422, 503.
+pub async fn create(call: Call) -> Answer {
+    require_owner(&call)?;
+    let body = call.body()?;
+    let asked = Asked::read(&call, &body)?;
+    if let Some(record) = earlier(&call, &asked.once).await? {
+        return replay(&call, &record).await;
+    }
+    for _ in 0..ATTEMPTS {
+        if let Some(answer) = attempt(&call, &asked).await? {
+            return answer;
+        }
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+/// `POST /wallet/deposits/confirm`. It can be repeated by its nature, so that an idempotency key adds nothing.
+///
+/// # Errors
+/// 400, 403 `OWNER_REQUIRED`, 404, 409 `WALLET_CLOSED` and `BALANCE_LIMIT`, 503.
+pub async fn confirm(call: Call) -> Answer {
+    require_owner(&call)?;
+    let body = call.body()?;
+    body.require_only(&[&["reference"][..], &IDEMPOTENCY_FIELDS].concat())?;
+    call.idempotency_key(&body)?;
+    let reference = reference(&body)?;
+    match confirm_deposit(&call.app.store, &call.scope(), &reference).await? {
+        Confirmed::Done { deposit, again } => show_confirmed(&deposit, again),
+        Confirmed::Missing => Err(Problem::new(
+            Code::NotFound,
+            "reference: there is no deposit of this reference.",
+        )),
+        Confirmed::Closed => Err(Code::WalletClosed.into()),
+        Confirmed::TooMuch => Err(Code::BalanceLimit.into()),
+    }
+}
+
+/// Live money is brought in by an owner in the dashboard or by the operator, never by an API key (decision D17).
+fn require_owner(call: &Call) -> Result<(), Problem> {
+    match call.caller.mode {
+        Mode::Test => Ok(()),
+        Mode::Live => Err(Code::OwnerRequired.into()),
+    }
+}
+
+fn reference(body: &Fields<'_>) -> Result<String, Problem> {
+    let reference = match body.string("reference")? {
+        Given::Value(reference) => reference,
+        Given::Absent | Given::Null => return Err(missing("reference")),
+    };
+    match is_reference(&reference) {
+        true => Ok(reference),
+        false => {
+            let message = format!("reference must be 1 to {REFERENCE_MAX} printable characters.");
+            Err(Problem::validation(message))
+        }
+    }
+}
+
+impl Asked {
+    fn read(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
+        let mine = ["wallet", "amount", "reference", "currency", "pending"];
+        body.require_only(&[&mine[..], &IDEMPOTENCY_FIELDS].concat())?;
+        let wallet = body.wallet("wallet")?;
+        let (amount, currency) = (body.amount("amount")?, body.currency()?);
+        let reference = reference(body)?;
+        let state = match body.flag("pending")?.value() {
+            Some(true) => DepositState::Pending,
+            Some(false) | None => DepositState::Confirmed,
+        };
+        let request = json!({ "wallet": canonical(&wallet), "amountNanos": amount.get().to_string(),
+            "currency": currency, "reference": reference, "state": state.as_str() });
+        let once = identify(call, body, "deposit", &request)?;
+        let has_key = call.idempotency_key(body)?.is_some();
+        Ok(Self {
+            wallet,
+            amount,
+            currency,
+            reference,
+            state,
+            once,
+            record_life: has_key.then_some(call.app.idempotency_life),
+        })
+    }
+}
+
+/// Looks at the wallet and takes the deposit in; `None` when the wallet changed between the two.
+async fn attempt(call: &Call, asked: &Asked) -> Result<Option<Answer>, Problem> {
+    let found = find(call, "wallet", &asked.wallet).await?;
+    if !found.is_of(call) {
+        return Err(Problem::new(Code::NotAParty, "wallet: this wallet is not yours."));
+    }
+    let kept = Kept {
+        reference: asked.reference.clone(),
+    };
+    let now = now_ms();
+    let deposit = NewDeposit {
+        once: &asked.once,
+        record_life: asked.record_life,
+        wallet: &found.place,
+        closed: found.is_closed(),
+        amount: asked.amount,
+        currency: asked.currency,
+        reference: &asked.reference,
+        state: asked.state,
+        transaction: &Kind::Transaction.mint(now)?,
+        request: &json!(kept).to_string(),
+        at_ms: now,
+    };
+    let answer = match deposit.run(&call.app.store, &call.scope()).await? {
+        Made::Done { deposit, again } => show_made(&deposit, again),
+        Made::Blocked(reason) => Err(refusal(reason)),
+        Made::OtherDeposit => Err(Problem::new(
+            Code::IdempotencyKeyReused,
+            "reference: this reference was used for another deposit.",
+        )),
+        Made::TooMuch => Err(Code::BalanceLimit.into()),
+        Made::Known => match earlier(call, &asked.once).await? {
+            Some(record) => replay(call, &record).await,
+            None => Err(Code::ServiceUnavailable.into()),
+        },
+        Made::Changed => return Ok(None),
+    };
+    Ok(Some(answer))
+}
+
+fn refusal(reason: Reason) -> Problem {
+    match reason {
+        Reason::WalletClosed => Problem::new(Code::WalletClosed, "wallet: this wallet is closed."),
+        _ => Code::Internal.into(),
+    }
+}
+
+/// The first answer to a request with this key again (decision D26).
+async fn replay(call: &Call, record: &IntentRecord) -> Answer {
+    if let (State::Blocked, Some(reason)) = (record.state, record.reason) {
+        return Err(refusal(reason).with("replayed", true));
+    }
+    let nonsense = || {
+        tracing::error!(record = record.id, "a deposit's record makes no sense");
+        Problem::from(Code::Internal)
+    };
+    let kept: Kept = serde_json::from_str(&record.request).map_err(|_| nonsense())?;
+    let (keys, mode) = (call.keys(), call.caller.mode);
+    let deposit = Deposit::read(&call.app.store, &keys, mode, &kept.reference).await?;
+    show_made(&deposit.ok_or_else(nonsense)?, true)
+}
+
+/// The deposit as it was when it was made.
+fn show_made(deposit: &Deposit, replayed: bool) -> Answer {
+    let confirmed_at_ms = (deposit.first == DepositState::Confirmed).then_some(deposit.at_ms);
+    show(
+        deposit,
+        (deposit.first, confirmed_at_ms, deposit.first_balance),
+        replayed,
+    )
+}
+
+/// The deposit as it was when it was confirmed.
+fn show_confirmed(deposit: &Deposit, replayed: bool) -> Answer {
+    let (at_ms, balance) = deposit.confirmed.ok_or(Code::Internal)?;
+    show(deposit, (deposit.state, Some(at_ms), balance), replayed)
+}
+
+fn show(
+    deposit: &Deposit,
+    (state, confirmed_at_ms, balance): (DepositState, Option<u64>, Nanos),
+    replayed: bool,
+) -> Answer {
+    Reply::ok(&Done {
+        success: true,
+        deposit: View {
+            id: &deposit.id,
+            reference: &deposit.reference,
+            wallet_id: deposit.wallet,
+            amount: deposit.amount,
+            currency: &deposit.currency,
+            state: state.as_str(),
+            created_at: iso_from_ms(deposit.at_ms),
+            confirmed_at: confirmed_at_ms.map(iso_from_ms),
+        },
+        transaction_id: &deposit.id,
+        balance,
+        replayed: replayed.then_some(true),
+    })
+}

@@ -1,0 +1,183 @@
+//! The intent document of the specification: what an export proves, and the same in brief for lists.
+
+use super::require_intact;
+use crate::problem::Problem;
+use crate::routes::Call;
+use serde::Serialize;
+use shared::clock::iso_from_ms;
+use shared::domain::intent::{Entry, Kind, State};
+use shared::domain::money::Nanos;
+use shared::store::intent::IntentRecord;
+use shared::store::intent_links::{EscrowLink, SIBLINGS_MAX};
+use shared::store::keys::AccountKeys;
+
+/// The document; in brief it has neither siblings nor timeline nor downstream.
+#[derive(Debug, Serialize)]
+pub(super) struct Document<'a> {
+    pub(super) intent_id: &'a str,
+    pub(super) kind: &'static str,
+    pub(super) state: &'static str,
+    pub(super) amount: Nanos,
+    pub(super) currency: &'a str,
+    pub(super) allowed_by: Option<&'a str>,
+    pub(super) blocked_reason: Option<&'static str>,
+    pub(super) rail_reference: Option<&'a str>,
+    xor_group: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    xor_siblings: Option<&'a [Sibling]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeline: Option<Vec<Entry>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    downstream: Option<Downstream<'a>>,
+    pub(super) created_at: String,
+    pub(super) updated_at: String,
+}
+
+/// An intent of which only one of a group can settle.
+#[derive(Debug, Serialize)]
+struct Sibling {
+    intent_id: String,
+    kind: &'static str,
+    state: &'static str,
+    blocked_reason: Option<&'static str>,
+}
+
+/// The record that came of the intent.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Downstream<'a> {
+    Escrow { escrow_agreement: EscrowAgreement<'a> },
+    Transaction { transaction: Transaction<'a> },
+    Nothing {},
+}
+
+#[derive(Debug, Serialize)]
+struct EscrowAgreement<'a> {
+    id: u64,
+    status: &'a str,
+    amount: Nanos,
+}
+
+#[derive(Debug, Serialize)]
+struct Transaction<'a> {
+    id: &'a str,
+    amount: Nanos,
+}
+
+/// What an intent points to.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    escrow: Option<EscrowLink>,
+    siblings: Vec<Sibling>,
+}
+
+impl Links {
+    /// Reads what `record` points to; an escrow may live in another account, and so may siblings.
+    ///
+    /// # Errors
+    /// 500 for a sibling that was tampered with, 503.
+    pub(super) async fn read(call: &Call, record: &IntentRecord) -> Result<Self, Problem> {
+        let (store, mode) = (&call.app.store, call.caller.mode);
+        let Some(number) = record.escrow else {
+            return Ok(Self::default());
+        };
+        let Some(escrow) = EscrowLink::read(store, mode, number).await? else {
+            return Ok(Self::default());
+        };
+        let mut siblings = Vec::new();
+        if excludes_others(record.kind) {
+            let others = escrow
+                .siblings
+                .iter()
+                .filter(|sibling| sibling.intent != record.id);
+            for other in others.take(SIBLINGS_MAX) {
+                let keys = AccountKeys::of(&other.account);
+                // One whose intent is still on its way is not there yet.
+                if let Some(found) = IntentRecord::read(store, &keys, mode, &other.intent).await? {
+                    require_intact(&found)?;
+                    siblings.push(Sibling::of(found));
+                }
+            }
+        }
+        Ok(Self {
+            escrow: Some(escrow),
+            siblings,
+        })
+    }
+}
+
+impl Sibling {
+    fn of(record: IntentRecord) -> Self {
+        Self {
+            kind: record.kind.as_str(),
+            state: record.state.as_str(),
+            blocked_reason: blocked_reason(&record),
+            intent_id: record.id,
+        }
+    }
+}
+
+impl<'a> Document<'a> {
+    /// The document in brief.
+    pub(super) fn brief(record: &'a IntentRecord) -> Self {
+        let group = record.escrow.filter(|_| excludes_others(record.kind));
+        Self {
+            intent_id: &record.id,
+            kind: record.kind.as_str(),
+            state: record.state.as_str(),
+            amount: record.amount,
+            currency: &record.currency,
+            allowed_by: record.allowed_by(),
+            blocked_reason: blocked_reason(record),
+            // No payment leaves Tollgate on a rail of its own: money moves between its wallets.
+            rail_reference: None,
+            xor_group: group.map(|number| format!("escrow:{number}")),
+            xor_siblings: None,
+            timeline: None,
+            downstream: None,
+            created_at: iso_from_ms(record.at_ms),
+            updated_at: iso_from_ms(record.updated_at_ms()),
+        }
+    }
+
+    /// The whole document.
+    pub(super) fn whole(record: &'a IntentRecord, links: &'a Links) -> Self {
+        Self {
+            xor_siblings: Some(&links.siblings),
+            timeline: Some(record.timeline()),
+            downstream: Some(Downstream::of(record, links)),
+            ..Self::brief(record)
+        }
+    }
+}
+
+impl<'a> Downstream<'a> {
+    fn of(record: &'a IntentRecord, links: &'a Links) -> Self {
+        match (&links.escrow, &record.transaction) {
+            (Some(escrow), _) => Self::Escrow {
+                escrow_agreement: EscrowAgreement {
+                    id: escrow.number,
+                    status: &escrow.status,
+                    amount: escrow.amount,
+                },
+            },
+            (None, Some(id)) if record.kind == Kind::Spend => Self::Transaction {
+                transaction: Transaction {
+                    id,
+                    amount: record.amount,
+                },
+            },
+            (None, _) => Self::Nothing {},
+        }
+    }
+}
+
+/// Whether at most one intent of this kind can settle on an escrow.
+const fn excludes_others(kind: Kind) -> bool {
+    matches!(kind, Kind::EscrowRelease | Kind::EscrowDispute)
+}
+
+fn blocked_reason(record: &IntentRecord) -> Option<&'static str> {
+    let reason = record.reason.filter(|_| record.state == State::Blocked);
+    reason.map(|reason| reason.sentence())
+}

@@ -1,0 +1,93 @@
+//! `POST /spend`: an agent spends, checked against its policy, the plan and its wallet in one step (decision D23).
+
+mod answer;
+mod request;
+
+pub(super) use answer::{Told, denied, settled};
+pub(super) use request::{PlanNamed, Stored};
+
+use super::{PLAN_ATTEMPTS, once};
+use crate::problem::{Code, Problem};
+use crate::routes::{Answer, Call};
+use answer::{pending, replay};
+use request::Request;
+use shared::clock::now_ms;
+use shared::domain::id::Kind;
+use shared::domain::money::Nanos;
+use shared::store::intent::IntentRecord;
+use shared::store::once::Once;
+use shared::store::script::spend::{Ask, Spend, Spent};
+
+/// What a fingerprint names this route.
+const ROUTE: &str = "spend";
+
+/// `POST /spend`
+///
+/// # Errors
+/// 400, 404, 409 `BALANCE_LIMIT`, 422, 503. A denial is an answer of its own: 400, 402 or 403 with the intent that keeps it.
+pub async fn spend(call: Call) -> Answer {
+    let body = call.body()?;
+    let request = Request::read(&body)?;
+    let once = once::identify(&call, &body, ROUTE, &request.canonical())?;
+    let now = now_ms();
+    let transaction = Kind::Transaction.mint(now)?;
+    let mut plan_name = call.caller.plan.clone();
+    for _ in 0..PLAN_ATTEMPTS {
+        let plan = PlanNamed::of(&call, &plan_name)?;
+        let stored = Stored::of(&request, plan.as_ref());
+        let spend = Spend {
+            agent: &request.agent,
+            amount: request.amount,
+            currency: request.currency,
+            run: request.run_id.as_deref(),
+            recipient: request.recipient.as_deref(),
+            description: request.description.as_deref(),
+            transaction: &transaction,
+            plan: plan.as_ref().map(PlanNamed::cap),
+        };
+        let ask = Ask::Request {
+            once: &once,
+            at_ms: now,
+            request: &stored.to_json()?,
+        };
+        let told = |intent_id, transaction, balance| Told {
+            intent_id,
+            amount: request.amount,
+            currency: request.currency,
+            transaction,
+            balance,
+        };
+        match spend.run(&call.app.store, &call.scope(), ask).await? {
+            Spent::Settled { balance } => return settled(&told(&once.id, &transaction, balance), false),
+            Spent::Pending => return pending(&told(&once.id, &transaction, None), false),
+            Spent::Blocked { reason, intent_id } => {
+                return denied(reason, &intent_id, plan.as_ref(), false);
+            }
+            Spent::Known => return repeat(&call, &once).await,
+            Spent::OtherPlan(other) => plan_name = other,
+            Spent::NotFound => return Err(no_agent(&request.agent)),
+            Spent::TooMuch => return Err(too_much()),
+            Spent::Changed => break,
+        }
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+/// The first answer again.
+async fn repeat(call: &Call, once: &Once) -> Answer {
+    let record: Option<IntentRecord> = once::earlier(call, once).await?;
+    let record = record.ok_or(Code::ServiceUnavailable)?;
+    replay(&record)
+}
+
+/// 404 for an agent that does not exist (decision D22).
+pub(super) fn no_agent(id: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("agent: there is no agent `{id}`."))
+}
+
+/// 409 for counters that cannot hold the sum.
+pub(super) fn too_much() -> Problem {
+    let most = Nanos::from_stored(i64::MAX.unsigned_abs());
+    let message = format!("What is counted for the agent or its account would pass {most} USD.");
+    Problem::new(Code::BalanceLimit, message)
+}

@@ -1,0 +1,189 @@
+//! What `POST /spend` is asked: the body, and the part of it that is kept with the intent.
+
+use crate::problem::{Code, Problem};
+use crate::routes::{Call, Fields, Given, IDEMPOTENCY_FIELDS, Text, missing, require_agent_id};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use shared::crypto::virtual_key::WellFormed;
+use shared::domain::cap::CapPlan;
+use shared::domain::mode::Mode;
+use shared::domain::money::Nanos;
+use shared::domain::names::{RUN_ID_MAX, is_run_id};
+use shared::store::script::spend::PlanCap;
+
+/// Longest recipient.
+const RECIPIENT_MAX: usize = 200;
+/// Longest description.
+const DESCRIPTION_MAX: usize = 2000;
+const FIELDS: [&str; 7] = [
+    "agent",
+    "amount",
+    "currency",
+    "recipient",
+    "description",
+    "runId",
+    "metadata",
+];
+
+/// A request to spend.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) agent: String,
+    pub(super) amount: Nanos,
+    pub(super) currency: &'static str,
+    pub(super) recipient: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) run_id: Option<String>,
+    pub(super) metadata: Option<Value>,
+}
+
+impl Request {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// 400 names the field.
+    pub(super) fn read(body: &Fields<'_>) -> Result<Self, Problem> {
+        let known: Vec<&str> = FIELDS.into_iter().chain(IDEMPOTENCY_FIELDS).collect();
+        body.require_only(&known)?;
+        let agent = body.string("agent")?.value().ok_or_else(|| missing("agent"))?;
+        require_agent_id("agent", &agent)?;
+        Ok(Self {
+            agent,
+            amount: body.amount("amount")?,
+            currency: body.currency()?,
+            recipient: body.text("recipient", Text::Line, RECIPIENT_MAX)?.value(),
+            description: body.text("description", Text::Lines, DESCRIPTION_MAX)?.value(),
+            run_id: run_id(body)?,
+            metadata: body.object("metadata")?.value(),
+        })
+    }
+
+    /// Every field that makes this request another one.
+    pub(super) fn canonical(&self) -> Value {
+        json!({
+            "agent": self.agent,
+            "amountNanos": self.amount.get().to_string(),
+            "currency": self.currency,
+            "recipient": self.recipient,
+            "description": self.description,
+            "runId": self.run_id,
+            "metadata": self.metadata,
+        })
+    }
+}
+
+/// The run's id. A virtual key is no name: it would be stored and shown.
+fn run_id(body: &Fields<'_>) -> Result<Option<String>, Problem> {
+    let id = match body.string("runId")? {
+        Given::Absent | Given::Null => return Ok(None),
+        Given::Value(id) => id,
+    };
+    if is_run_id(id.as_bytes()) && WellFormed::parse(id.as_bytes()).is_none() {
+        return Ok(Some(id));
+    }
+    let message =
+        format!("runId must be 1 to {RUN_ID_MAX} characters of A-Z a-z 0-9 . _ : - and no virtual key.");
+    Err(Problem::validation(message))
+}
+
+/// What is kept with the intent beside its own fields.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::api) struct Stored {
+    /// Who is paid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::api) recipient: Option<String>,
+    /// The run, when it was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::api) run_id: Option<String>,
+    /// The caller's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::api) metadata: Option<Value>,
+    /// The plan at that time, so that a denial for it is told again in the same words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::api) plan: Option<PlanNamed>,
+}
+
+impl Stored {
+    pub(super) fn of(request: &Request, plan: Option<&PlanNamed>) -> Self {
+        Self {
+            recipient: request.recipient.clone(),
+            run_id: request.run_id.clone(),
+            metadata: request.metadata.clone(),
+            plan: plan.cloned(),
+        }
+    }
+
+    /// As it is kept.
+    ///
+    /// # Errors
+    /// 500 for what cannot be written.
+    pub(super) fn to_json(&self) -> Result<String, Problem> {
+        serde_json::to_string(self).map_err(|error| {
+            tracing::error!(%error, "a spend that is no JSON");
+            Code::Internal.into()
+        })
+    }
+
+    /// Reads what was kept.
+    ///
+    /// # Errors
+    /// 500 for what makes no sense.
+    pub(in crate::api) fn parse(json: &str) -> Result<Self, Problem> {
+        serde_json::from_str(json).map_err(|error| {
+            tracing::error!(%error, "the request of an intent makes no sense");
+            Code::Internal.into()
+        })
+    }
+}
+
+/// A plan as a denial names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::api) struct PlanNamed {
+    /// Its name.
+    pub(super) plan: String,
+    /// Agents a month.
+    pub(super) agents: Option<u64>,
+    /// Tracked nano-USD a month.
+    pub(super) tracked_nanos: Option<u64>,
+    /// The next plan up.
+    pub(super) upgrade_to: Option<String>,
+    /// Where to get it: an absolute address.
+    pub(super) upgrade_url: Option<String>,
+}
+
+impl PlanNamed {
+    /// The plan `name` with its limits; none in test mode, which counts against no plan (decision D53).
+    ///
+    /// # Errors
+    /// 503 when there is no such plan.
+    pub(in crate::api) fn of(call: &Call, name: &str) -> Result<Option<Self>, Problem> {
+        if call.caller.mode == Mode::Test {
+            return Ok(None);
+        }
+        let plan = call.plan(name)?;
+        let absolute = |url: String| match url.strip_prefix('/') {
+            Some(path) => format!("{}/{path}", call.app.public_url),
+            None => url,
+        };
+        Ok(Some(Self {
+            plan: name.to_owned(),
+            agents: plan.cap_agents_per_month,
+            tracked_nanos: plan.tracked_usd_per_month.map(Nanos::get),
+            upgrade_to: plan.upgrade_to,
+            upgrade_url: plan.upgrade_url.map(absolute),
+        }))
+    }
+
+    /// What the script checks.
+    pub(in crate::api) fn cap(&self) -> PlanCap<'_> {
+        PlanCap {
+            name: &self.plan,
+            cap: CapPlan {
+                agents: self.agents,
+                tracked: self.tracked_nanos.map(Nanos::from_stored),
+            },
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! `GET /transactions` and `GET /wallets/{id}/transactions`: what moved the wallets (decisions D19, D56).
+
+use super::listing::Listing;
+use super::wallets::require_own;
+use crate::problem::Problem;
+use crate::routes::{Answer, Call, Reply, WalletName, page, require_agent_id};
+use serde::Serialize;
+use shared::clock::{iso_from_ms, ms_from_iso};
+use shared::domain::money::Nanos;
+use shared::store::keys::closed_holder;
+use shared::store::transaction::list::{Filter, list as list_transactions};
+use shared::store::transaction::{Transaction, TransactionType};
+use shared::store::wallet::{Wallet, WalletPlace, WalletStatus};
+use std::collections::BTreeMap;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct View<'a> {
+    id: &'a str,
+    wallet_id: u64,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    amount: Nanos,
+    currency: &'a str,
+    counterparty: Option<&'a str>,
+    intent_id: Option<&'a str>,
+    balance_after: Nanos,
+    memo: Option<&'a str>,
+    created_at: String,
+}
+
+impl<'a> View<'a> {
+    fn of(transaction: &'a Transaction) -> Self {
+        Self {
+            id: &transaction.id,
+            wallet_id: transaction.wallet,
+            kind: transaction.kind.as_str(),
+            amount: transaction.amount,
+            currency: &transaction.currency,
+            counterparty: transaction.tail.counterparty.as_deref(),
+            intent_id: transaction.intent.as_deref(),
+            balance_after: transaction.balance_after,
+            memo: transaction.tail.memo.as_deref(),
+            created_at: iso_from_ms(transaction.at_ms),
+        }
+    }
+}
+
+/// Whose transactions.
+enum Whose {
+    /// All of the account.
+    Everyone,
+    /// Those of a wallet, as it is listed.
+    Holder(String),
+    /// Nobody's: the filters name no wallet of the account, or contradict each other.
+    Nobody,
+}
+
+/// `GET /transactions`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let query = call.query(&["agentId", "walletId", "type", "from", "to", "limit", "offset"])?;
+    let filter = filter(&query)?;
+    if let Some(agent) = query.get("agentId") {
+        require_agent_id("agentId", agent)?;
+    }
+    let whose = match query.get("walletId") {
+        None => query
+            .get("agentId")
+            .map_or(Whose::Everyone, |agent| Whose::Holder(agent.clone())),
+        Some(text) => of_wallet(&call, text, query.get("agentId")).await?,
+    };
+    show(&call, &query, filter, &whose).await
+}
+
+/// `GET /wallets/{id}/transactions`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn list_of_wallet(call: Call) -> Answer {
+    let query = call.query(&["type", "from", "to", "limit", "offset"])?;
+    let filter = filter(&query)?;
+    page(&query)?;
+    let found = require_own(&call).await?;
+    let whose = Whose::Holder(holder(&found.wallet));
+    show(&call, &query, filter, &whose).await
+}
+
+/// The wallet that `walletId` names, if it is one of the caller's and, where an agent is named too, that agent's.
+async fn of_wallet(call: &Call, text: &str, agent: Option<&String>) -> Result<Whose, Problem> {
+    let name = WalletName::of_path(text)
+        .ok_or_else(|| Problem::validation("walletId must be the number of a wallet or its id `wal_…`."))?;
+    let store = &call.app.store;
+    let mine = |place: &WalletPlace| place.account == call.caller.account && place.mode == call.caller.mode;
+    let Some(place) = WalletPlace::find(store, &name.text()).await?.filter(mine) else {
+        return Ok(Whose::Nobody);
+    };
+    let wallet = Wallet::at(store, &place).await?;
+    let agrees = |wallet: &Wallet| agent.is_none_or(|agent| *agent == wallet.owner);
+    let holder = wallet.filter(agrees).map(|wallet| holder(&wallet));
+    Ok(holder.map_or(Whose::Nobody, Whose::Holder))
+}
+
+/// Under what the wallet's transactions are listed.
+fn holder(wallet: &Wallet) -> String {
+    match wallet.status {
+        WalletStatus::Closed => closed_holder(wallet.number),
+        WalletStatus::Active | WalletStatus::Frozen => wallet.owner.clone(),
+    }
+}
+
+/// Type and span of time of a query.
+fn filter(query: &BTreeMap<String, String>) -> Result<Filter<'static>, Problem> {
+    let kind = match query.get("type") {
+        None => None,
+        Some(word) => Some(TransactionType::parse(word).ok_or_else(|| {
+            let known: Vec<&str> = TransactionType::ALL.iter().map(|kind| kind.as_str()).collect();
+            Problem::validation(format!("type must be one of {}.", known.join(", ")))
+        })?),
+    };
+    let time = |name: &str| match query.get(name) {
+        None => Ok(None),
+        Some(text) => ms_from_iso(text).map(Some).ok_or_else(|| {
+            let message = format!("{name} must be an ISO 8601 timestamp such as 2027-01-31T00:00:00Z.");
+            Problem::validation(message)
+        }),
+    };
+    Ok(Filter {
+        holder: None,
+        kind,
+        from_ms: time("from")?,
+        to_ms: time("to")?,
+    })
+}
+
+async fn show(call: &Call, query: &BTreeMap<String, String>, filter: Filter<'_>, whose: &Whose) -> Answer {
+    let page = page(query)?;
+    let holder = match whose {
+        Whose::Everyone | Whose::Nobody => None,
+        Whose::Holder(holder) => Some(holder.as_str()),
+    };
+    let (transactions, total) = match whose {
+        Whose::Nobody => (Vec::new(), 0),
+        Whose::Everyone | Whose::Holder(_) => {
+            let filter = Filter { holder, ..filter };
+            list_transactions(&call.app.store, &call.keys(), call.caller.mode, filter, page).await?
+        }
+    };
+    let records: Vec<View<'_>> = transactions.iter().map(View::of).collect();
+    Reply::ok(&Listing {
+        plural: "transactions",
+        records: &records,
+        total,
+        page,
+    })
+}

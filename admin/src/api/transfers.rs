@@ -1,0 +1,216 @@
+//! `POST /wallet/transfer` and `POST /wallets/transfer`: money between two wallets (decisions D18, D26, D28, D67).
+
+use super::once::{earlier, identify};
+use super::wallet_name::{Found, canonical, find};
+use crate::problem::{Code, Problem};
+use crate::routes::{Answer, Call, Fields, IDEMPOTENCY_FIELDS, Reply, Text, WalletName};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use shared::clock::{iso_from_ms, now_ms};
+use shared::domain::id::Kind;
+use shared::domain::intent::{Reason, State};
+use shared::domain::money::Nanos;
+use shared::store::intent::IntentRecord;
+use shared::store::once::Once;
+use shared::store::script::transfer::{NewTransfer, Transferred};
+use shared::store::wallet::BALANCE_MAX;
+use std::time::Duration;
+
+/// Longest memo.
+const MEMO_MAX: usize = 500;
+/// Attempts at a transfer whose wallets change between the look and the script.
+const ATTEMPTS: usize = 4;
+
+/// What is asked for.
+struct Asked {
+    from: WalletName,
+    to: WalletName,
+    amount: Nanos,
+    currency: &'static str,
+    memo: Option<String>,
+    once: Once,
+    /// How long the record is kept; `None` without a key.
+    record_life: Option<Duration>,
+}
+
+/// What the record keeps beside the usual fields.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    from: u64,
+    to: u64,
+    /// The field that named a closed wallet.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    closed: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct View<'a> {
+    id: &'a str,
+    from: u64,
+    to: u64,
+    amount: Nanos,
+    currency: &'a str,
+    memo: Option<&'a str>,
+    created_at: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Done<'a> {
+    success: bool,
+    transfer: View<'a>,
+    transaction_id: &'a str,
+    balance: Nanos,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replayed: Option<bool>,
+}
+
+/// `POST /wallet/transfer`, `POST /wallets/transfer`
+///
+/// # Errors
+/// 400, 403 `NOT_A_PARTY` and `FROZEN`, 404, 409 `WALLET_CLOSED` and `BALANCE_LIMIT`, 422, 503.
+pub async fn create(call: Call) -> Answer {
+    let body = call.body()?;
+    let asked = Asked::read(&call, &body)?;
+    if let Some(record) = earlier(&call, &asked.once).await? {
+        return replay(&record);
+    }
+    for _ in 0..ATTEMPTS {
+        if let Some(answer) = attempt(&call, &asked).await? {
+            return answer;
+        }
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+impl Asked {
+    fn read(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
+        let mine = ["from", "to", "amount", "currency", "memo"];
+        body.require_only(&[&mine[..], &IDEMPOTENCY_FIELDS].concat())?;
+        let (from, to) = (body.wallet("from")?, body.wallet("to")?);
+        let (amount, currency) = (body.amount("amount")?, body.currency()?);
+        let memo = body.text("memo", Text::Line, MEMO_MAX)?.value();
+        let request = json!({ "from": canonical(&from), "to": canonical(&to),
+            "amountNanos": amount.get().to_string(), "currency": currency, "memo": memo });
+        let once = identify(call, body, "transfer", &request)?;
+        let has_key = call.idempotency_key(body)?.is_some();
+        Ok(Self {
+            from,
+            to,
+            amount,
+            currency,
+            memo,
+            once,
+            record_life: has_key.then_some(call.app.idempotency_life),
+        })
+    }
+}
+
+/// Looks at the wallets and moves the money; `None` when a wallet changed between the two.
+async fn attempt(call: &Call, asked: &Asked) -> Result<Option<Answer>, Problem> {
+    let from = find(call, "from", &asked.from).await?;
+    if !from.is_of(call) {
+        return Err(Problem::new(Code::NotAParty, "from: this wallet is not yours."));
+    }
+    let to = find(call, "to", &asked.to).await?;
+    if from.wallet.number == to.wallet.number {
+        return Err(Problem::validation("to must be another wallet than from."));
+    }
+    let closed = closed_field(&from, &to);
+    if closed.is_none() && asked.amount.saturating_add(to.wallet.balance) > BALANCE_MAX {
+        return Err(Code::BalanceLimit.into());
+    }
+    let kept = Kept {
+        from: from.wallet.number,
+        to: to.wallet.number,
+        closed: closed.map(str::to_owned),
+    };
+    let now = now_ms();
+    let (transaction, arrival) = (Kind::Transaction.mint(now)?, Kind::Transaction.mint(now)?);
+    let transfer = NewTransfer {
+        once: &asked.once,
+        record_life: asked.record_life,
+        from: &from.place,
+        to: &to.place,
+        amount: asked.amount,
+        currency: asked.currency,
+        memo: asked.memo.as_deref(),
+        transaction: &transaction,
+        arrival: &arrival,
+        closed: closed.is_some(),
+        request: &json!(kept).to_string(),
+        at_ms: now,
+    };
+    let answer = match transfer.run(&call.app.store, &call.scope()).await? {
+        Transferred::Done { balance, at_ms } => Reply::ok(&Done {
+            success: true,
+            transfer: View {
+                id: &transaction,
+                from: kept.from,
+                to: kept.to,
+                amount: asked.amount,
+                currency: asked.currency,
+                memo: asked.memo.as_deref(),
+                created_at: iso_from_ms(at_ms),
+            },
+            transaction_id: &transaction,
+            balance,
+            replayed: None,
+        }),
+        Transferred::Blocked(reason) => Err(refusal(reason, closed)),
+        Transferred::Insufficient => Err(Code::InsufficientBalance.into()),
+        Transferred::TooMuch => Err(Code::BalanceLimit.into()),
+        Transferred::Known => match earlier(call, &asked.once).await? {
+            Some(record) => replay(&record),
+            None => Err(Code::ServiceUnavailable.into()),
+        },
+        Transferred::Changed => return Ok(None),
+    };
+    Ok(Some(answer))
+}
+
+/// The field whose wallet is closed.
+fn closed_field(from: &Found, to: &Found) -> Option<&'static str> {
+    [("from", from), ("to", to)]
+        .into_iter()
+        .find_map(|(field, found)| found.is_closed().then_some(field))
+}
+
+fn refusal(reason: Reason, closed: Option<&str>) -> Problem {
+    match (reason, closed) {
+        (Reason::WalletClosed, Some(field)) => {
+            Problem::new(Code::WalletClosed, format!("{field}: this wallet is closed."))
+        }
+        (Reason::Frozen, _) => Code::Frozen.into(),
+        _ => Code::Internal.into(),
+    }
+}
+
+/// The first answer again (decision D26).
+fn replay(record: &IntentRecord) -> Answer {
+    let nonsense = || {
+        tracing::error!(record = record.id, "a transfer's record makes no sense");
+        Problem::from(Code::Internal)
+    };
+    let kept: Kept = serde_json::from_str(&record.request).map_err(|_| nonsense())?;
+    if let (State::Blocked, Some(reason)) = (record.state, record.reason) {
+        return Err(refusal(reason, kept.closed.as_deref()).with("replayed", true));
+    }
+    let transaction = record.transaction.as_deref().ok_or_else(nonsense)?;
+    Reply::ok(&Done {
+        success: true,
+        transfer: View {
+            id: transaction,
+            from: kept.from,
+            to: kept.to,
+            amount: record.amount,
+            currency: &record.currency,
+            memo: record.note.as_deref(),
+            created_at: iso_from_ms(record.at_ms),
+        },
+        transaction_id: transaction,
+        balance: record.balance.ok_or_else(nonsense)?,
+        replayed: Some(true),
+    })
+}

@@ -1,0 +1,202 @@
+//! Wallets: made for a bot, looked at one by one, and all together (specification §4.1 and §4.3, decisions D14, D16).
+
+use super::agents::{NAME_MAX, make, no_wallet};
+use super::wallet_name::{Found, look_up};
+use crate::problem::{Code, Problem};
+use crate::routes::{
+    Answer, CURRENCIES, Call, Given, Reply, Text, WalletName, missing, page, require_agent_id,
+};
+use serde::Serialize;
+use shared::clock::iso_from_ms;
+use shared::domain::money::Nanos;
+use shared::store::keys::USER;
+use shared::store::script::wallet::user_wallet;
+use shared::store::wallet::Wallet;
+use shared::store::wallet::totals::Totals;
+
+/// Wallets on a page of `GET /wallet` when the caller does not say.
+const PAGE_DEFAULT: &str = "200";
+
+/// A wallet as the wallet-centric listing shows it (specification §4.1), with its number and currency.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct View<'a> {
+    id: &'a str,
+    wallet_id: u64,
+    bot_id: Option<&'a str>,
+    name: &'a str,
+    balance: String,
+    currency: &'static str,
+    status: &'static str,
+    created_at: String,
+}
+
+#[derive(Serialize)]
+struct One<'a> {
+    success: bool,
+    wallet: View<'a>,
+}
+
+/// The wallet snapshot (decision D16).
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Snapshot<'a> {
+    /// Where the snapshot is the whole answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    success: Option<bool>,
+    agent_id: Option<&'a str>,
+    wallet_id: u64,
+    wallet: &'a str,
+    usdc: Nanos,
+    usdc_pending: Nanos,
+    spend_limit: Option<Nanos>,
+    status: &'static str,
+    created_at: String,
+    updated_at: String,
+}
+
+#[derive(Serialize)]
+struct All<'a> {
+    success: bool,
+    user_wallet: Snapshot<'a>,
+    agent_wallets: Vec<Snapshot<'a>>,
+    totals: Sums,
+    total: u64,
+    limit: usize,
+    offset: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Sums {
+    usdc: Nanos,
+    usdc_pending: Nanos,
+    wallets: u64,
+}
+
+/// The agent of a wallet; none for the account's own.
+fn agent(wallet: &Wallet) -> Option<&str> {
+    Some(wallet.owner.as_str()).filter(|owner| *owner != USER)
+}
+
+impl<'a> View<'a> {
+    fn of(wallet: &'a Wallet) -> Self {
+        Self {
+            id: &wallet.id,
+            wallet_id: wallet.number,
+            bot_id: agent(wallet),
+            name: &wallet.name,
+            balance: wallet.balance.two_digits(),
+            currency: CURRENCIES[0],
+            status: wallet.status.as_str(),
+            created_at: iso_from_ms(wallet.created_at_ms),
+        }
+    }
+}
+
+impl<'a> Snapshot<'a> {
+    fn of(wallet: &'a Wallet) -> Self {
+        Self {
+            success: None,
+            agent_id: agent(wallet),
+            wallet_id: wallet.number,
+            wallet: &wallet.id,
+            usdc: wallet.balance,
+            usdc_pending: wallet.pending,
+            spend_limit: wallet.spend_limit,
+            status: wallet.status.as_str(),
+            created_at: iso_from_ms(wallet.created_at_ms),
+            updated_at: iso_from_ms(wallet.updated_at_ms),
+        }
+    }
+}
+
+/// `POST /wallets/create`
+///
+/// # Errors
+/// 400, 403 `TIER_LIMIT`, 409 when the bot has a wallet, 503.
+pub async fn create(call: Call) -> Answer {
+    let body = call.body()?.only(&["botId", "name"])?;
+    let bot = match body.string("botId")? {
+        Given::Value(bot) => bot,
+        Given::Absent | Given::Null => return Err(missing("botId")),
+    };
+    require_agent_id("botId", &bot)?;
+    let name = body.text("name", Text::Line, NAME_MAX)?.value();
+    make(&call, &bot, name.as_deref().unwrap_or(&bot), None, None).await?;
+    show(&of_agent(&call, &bot).await?)
+}
+
+/// `GET /wallets/{id}`
+///
+/// # Errors
+/// 404, 503.
+pub async fn get(call: Call) -> Answer {
+    show(&require_own(&call).await?.wallet)
+}
+
+/// `GET /agents/{id}/wallet`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn of_agent_id(call: Call) -> Answer {
+    let wallet = of_agent(&call, call.agent()?).await?;
+    Reply::ok(&Snapshot {
+        success: Some(true),
+        ..Snapshot::of(&wallet)
+    })
+}
+
+/// `GET /wallet`
+///
+/// # Errors
+/// 400, 503.
+pub async fn all(call: Call) -> Answer {
+    let mut query = call.query(&["limit", "offset"])?;
+    query
+        .entry("limit".to_owned())
+        .or_insert_with(|| PAGE_DEFAULT.to_owned());
+    let page = page(&query)?;
+    let (store, keys, mode) = (&call.app.store, call.keys(), call.caller.mode);
+    let user = user_wallet(store, &call.scope()).await?;
+    let (agents, total) = Wallet::list(store, &keys, mode, page).await?;
+    let sums = Totals::of_agents(store, &keys, mode).await?;
+    Reply::ok(&All {
+        success: true,
+        user_wallet: Snapshot::of(&user),
+        agent_wallets: agents.iter().map(Snapshot::of).collect(),
+        totals: Sums {
+            usdc: sums.balance.saturating_add(user.balance),
+            usdc_pending: sums.pending.saturating_add(user.pending),
+            wallets: sums.wallets + 1,
+        },
+        total,
+        limit: page.limit,
+        offset: page.offset,
+    })
+}
+
+/// The wallet that the path names, one of the caller's account and mode; it may be closed.
+///
+/// # Errors
+/// 404 when there is none, 503.
+pub(super) async fn require_own(call: &Call) -> Result<Found, Problem> {
+    let found = match WalletName::of_path(call.path("id")) {
+        None => None,
+        Some(name) => look_up(&call.app.store, &call.scope(), &name).await?,
+    };
+    let own = found.filter(|found| found.is_of(call));
+    own.ok_or_else(|| Problem::new(Code::NotFound, "There is no such wallet."))
+}
+
+async fn of_agent(call: &Call, id: &str) -> Result<Wallet, Problem> {
+    let wallet = Wallet::of_owner(&call.app.store, &call.keys(), call.caller.mode, id).await?;
+    wallet.ok_or_else(|| no_wallet(id))
+}
+
+fn show(wallet: &Wallet) -> Answer {
+    Reply::ok(&One {
+        success: true,
+        wallet: View::of(wallet),
+    })
+}

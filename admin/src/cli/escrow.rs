@@ -1,0 +1,130 @@
+//! `tollgate-admin escrow`: look at an escrow, and end its dispute (decision D27).
+
+use super::context::Context;
+use super::{Failure, Report, report};
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::json;
+use shared::clock::iso_from_ms;
+use shared::store::escrow::{Escrow as Record, Party};
+use shared::store::script::escrow::{Ended, Winner, end_dispute};
+
+/// `escrow …`
+#[derive(Debug, Subcommand)]
+pub(super) enum Escrow {
+    /// Decide who gets the money of a disputed escrow; it cannot be taken back
+    Resolve(Resolve),
+    /// Show an escrow
+    Show(Target),
+}
+
+/// The escrow meant.
+#[derive(Debug, Args)]
+pub(super) struct Target {
+    /// Its number
+    #[arg(long, value_name = "ID", value_parser = clap::value_parser!(u64).range(1..))]
+    escrow: u64,
+}
+
+/// The decision.
+#[derive(Debug, Args)]
+pub(super) struct Resolve {
+    #[command(flatten)]
+    target: Target,
+    /// Who gets the money
+    #[arg(long)]
+    to: To,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum To {
+    /// It goes back
+    Payer,
+    /// It is released
+    Payee,
+}
+
+impl Escrow {
+    pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
+        match self {
+            Self::Show(target) => Ok(show(&target.find(context).await?)),
+            Self::Resolve(Resolve { target, to }) => resolve(context, &target.find(context).await?, to).await,
+        }
+    }
+}
+
+impl Target {
+    async fn find(&self, context: &Context) -> Result<Record, Failure> {
+        let escrow = Record::read(&context.store, self.escrow).await?;
+        escrow.ok_or_else(|| Failure::refused("NOT_FOUND", format!("there is no escrow {}", self.escrow)))
+    }
+}
+
+async fn resolve(context: &Context, escrow: &Record, to: To) -> Result<Report, Failure> {
+    let (winner, whose) = match to {
+        To::Payer => (Winner::Payer, "went back to the payer"),
+        To::Payee => (Winner::Payee, "went to the payee"),
+    };
+    let number = escrow.number;
+    let status = match end_dispute(&context.store, escrow, winner).await? {
+        Ended::Done(status) => status.as_str(),
+        Ended::WrongState(status) => {
+            let message = format!("escrow {number} is {}, not disputed", status.as_str());
+            return Err(Failure::refused("ESCROW_WRONG_STATE", message));
+        }
+        Ended::TooMuch => {
+            let message = format!("the wallet that escrow {number} would go to cannot hold that much");
+            return Err(Failure::refused("BALANCE_LIMIT", message));
+        }
+    };
+    let (amount, currency) = (escrow.amount, &escrow.currency);
+    Ok(Report::new(
+        format!("Escrow {number} is {status}: {amount} {currency} {whose}."),
+        json!({ "escrowId": number, "status": status }),
+    ))
+}
+
+fn show(escrow: &Record) -> Report {
+    let party =
+        |party: &Party| json!({ "accountId": party.account, "owner": party.owner, "walletId": party.wallet });
+    let rows = [
+        ("escrow", escrow.number.to_string()),
+        ("mode", escrow.mode.to_string()),
+        ("status", escrow.status.as_str().to_owned()),
+        ("amount", format!("{} {}", escrow.amount, escrow.currency)),
+        ("payer", line(&escrow.payer)),
+        ("payee", line(&escrow.payee)),
+        ("conditions", escrow.conditions.clone()),
+        ("dispute", escrow.dispute_reason.clone().unwrap_or_default()),
+        ("created", iso_from_ms(escrow.created_at_ms)),
+        ("updated", iso_from_ms(escrow.updated_at_ms)),
+    ];
+    let rows = rows.map(|(name, value)| vec![name.to_owned(), on_one_line(&value)]);
+    Report::new(
+        report::table(&["FIELD", "VALUE"], &rows),
+        json!({ "escrowId": escrow.number, "mode": escrow.mode.as_str(), "status": escrow.status.as_str(),
+            "amount": escrow.amount, "amountNanos": escrow.amount.get().to_string(), "currency": escrow.currency,
+            "payer": party(&escrow.payer), "payee": party(&escrow.payee), "conditions": escrow.conditions,
+            "dispute_reason": escrow.dispute_reason, "createdAt": iso_from_ms(escrow.created_at_ms),
+            "updatedAt": iso_from_ms(escrow.updated_at_ms) }),
+    )
+}
+
+fn line(party: &Party) -> String {
+    format!(
+        "wallet {} of {} in account {}",
+        party.wallet, party.owner, party.account
+    )
+}
+
+/// What a caller wrote, so that it cannot move the cursor of whoever reads it.
+fn on_one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+    }
+    line
+}

@@ -1,0 +1,107 @@
+//! Recomputes the ledger from its records and names everything that does not hold (decision D13): balances, escrows,
+//! intents, counters, holds, the audit sequence, and the sum over all money.
+//!
+//! It runs beside a live system and takes no snapshot. A pass compares what cannot disagree whenever it is read; what it
+//! finds counts only when the next pass finds it again. Memory grows with agents, wallets and open escrows, not with
+//! transactions and intents: those are added up as they go by.
+
+mod book;
+mod drive;
+mod join;
+mod logs;
+mod pass;
+mod record;
+mod replay;
+mod standing;
+mod transactions;
+mod transit;
+mod violation;
+mod walk;
+
+pub use pass::Progress;
+pub use violation::{Invariant, Violation};
+
+use book::Accounts;
+use join::{Joins, Suspects};
+use pass::Pass;
+use shared::store::account::Account;
+use shared::store::{Store, StoreError};
+use std::collections::hash_map::RandomState;
+use std::time::Duration;
+use violation::Findings;
+
+/// Violations that are listed.
+pub const LISTED_MAX: usize = 1000;
+/// Passes at most: one, and three that look again at what it found.
+const PASSES: usize = 4;
+/// How long what is under way has to come to its end before the next pass.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// What a check comes to.
+#[derive(Debug)]
+pub struct Checked {
+    /// What does not hold, [`LISTED_MAX`] at most.
+    pub violations: Vec<Violation>,
+    /// How many more there are.
+    pub more: u64,
+    /// Records that were read in one pass.
+    pub records: u64,
+    /// Passes that were made.
+    pub passes: usize,
+}
+
+impl Checked {
+    /// Whether everything holds.
+    #[must_use]
+    pub const fn ok(&self) -> bool {
+        self.violations.is_empty() && self.more == 0
+    }
+}
+
+/// Checks one account, or the whole store.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn check(store: &Store, account: Option<&str>, progress: &Progress) -> Result<Checked, StoreError> {
+    let seed = RandomState::new();
+    let mut suspects = Suspects::new();
+    let mut before: Option<Findings> = None;
+    let mut records = 0;
+    for pass in 1..=PASSES {
+        let ids = match account {
+            Some(id) => vec![id.to_owned()],
+            None => Account::ids(store).await?,
+        };
+        let accounts = Accounts::new(ids, account.is_some());
+        let joins = Joins::new(seed.clone(), suspects.clone());
+        let seen = Pass::run(store, &accounts, joins, progress).await?;
+        records = seen.checked;
+        let clean = seen.found.is_empty();
+        if clean && (pass > 1 || seen.suspects.is_empty()) {
+            return Ok(outcome(Vec::new(), 0, records, pass));
+        }
+        if let Some(before) = &before
+            && (pass == PASSES || seen.found.same(before))
+        {
+            let dropped = seen.found.dropped;
+            return Ok(outcome(seen.found.confirmed_by(before), dropped, records, pass));
+        }
+        if pass == 1 {
+            suspects = seen.suspects;
+        }
+        before = Some(seen.found);
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(outcome(Vec::new(), 0, records, PASSES))
+}
+
+fn outcome(mut violations: Vec<Violation>, dropped: u64, records: u64, passes: usize) -> Checked {
+    let beyond = violations.len().saturating_sub(LISTED_MAX);
+    violations.truncate(LISTED_MAX);
+    Checked {
+        violations,
+        more: dropped + beyond as u64,
+        records,
+        passes,
+    }
+}

@@ -1,0 +1,180 @@
+//! What a pass keeps in memory: one row an account, one an agent or user wallet, one an escrow that holds money. Whatever
+//! grows with the calls is added up as it goes by.
+
+use super::replay::{Fold, Replay};
+use shared::domain::mode::Mode;
+use shared::domain::period::Period;
+use shared::store::keys::AccountKeys;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// An account, by its place in [`Accounts`], and a mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Place {
+    pub(super) account: usize,
+    pub(super) mode: Mode,
+}
+
+impl Place {
+    /// Its place in a list that has two of each account.
+    pub(super) fn index(self) -> usize {
+        self.account * 2 + usize::from(self.mode == Mode::Test)
+    }
+}
+
+/// The accounts that a pass looks at.
+#[derive(Debug, Default)]
+pub(super) struct Accounts {
+    ids: Vec<String>,
+    keys: Vec<AccountKeys>,
+    words: Vec<String>,
+    index: HashMap<String, usize>,
+    /// Whether there are others that it does not look at.
+    pub(super) partial: bool,
+}
+
+impl Accounts {
+    pub(super) fn new(ids: Vec<String>, partial: bool) -> Self {
+        let index = ids.iter().enumerate().map(|(at, id)| (id.clone(), at)).collect();
+        Self {
+            keys: ids.iter().map(|id| AccountKeys::of(id)).collect(),
+            words: ids
+                .iter()
+                .flat_map(|id| [format!("{id} live"), format!("{id} test")])
+                .collect(),
+            ids,
+            index,
+            partial,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub(super) fn find(&self, id: &str) -> Option<usize> {
+        self.index.get(id).copied()
+    }
+
+    pub(super) fn id(&self, place: Place) -> &str {
+        &self.ids[place.account]
+    }
+
+    pub(super) fn keys(&self, place: Place) -> &AccountKeys {
+        &self.keys[place.account]
+    }
+
+    /// Every account in both modes.
+    pub(super) fn places(&self) -> impl Iterator<Item = Place> + use<> {
+        (0..self.len()).flat_map(|account| [Mode::Live, Mode::Test].map(|mode| Place { account, mode }))
+    }
+
+    /// What a join calls the place.
+    pub(super) fn word(&self, place: Place) -> &str {
+        &self.words[place.index()]
+    }
+}
+
+/// What is known of one account and mode.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    /// Agents, and the user wallet under `user`.
+    pub(super) owners: HashMap<String, Owner>,
+    /// Wallets whose agent was deleted, by number.
+    pub(super) closed: BTreeSet<u64>,
+    /// Every wallet, by number.
+    pub(super) wallets: HashMap<u64, Replay>,
+    /// The last transaction number that is looked at.
+    pub(super) last: u64,
+    /// The numbers of each type.
+    pub(super) types: [Fold; 7],
+    /// The lists of intents that exist, by what follows the account in their name.
+    pub(super) intent_lists: BTreeSet<String>,
+    /// Owners that have a set of open escrows.
+    pub(super) open_escrows: BTreeSet<String>,
+    /// Escrows that hold money.
+    pub(super) held: Vec<Held>,
+    /// The last number given in the audit log.
+    pub(super) audit_seq: u64,
+}
+
+/// An escrow that holds money, as it was seen.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) number: u64,
+    pub(super) from_owner: String,
+    pub(super) to_account: String,
+    pub(super) to_owner: String,
+}
+
+/// An agent or a user wallet.
+#[derive(Debug, Default)]
+pub(super) struct Owner {
+    /// Settled spends by day and month of their charge.
+    pub(super) charged: BTreeMap<(u64, u64), u128>,
+    /// Holds of its calls: id, whether it is kept, period, estimate.
+    pub(super) holds: Vec<(String, bool, Period, u64)>,
+    /// Spends of its wallet by day.
+    pub(super) spends: BTreeMap<u64, u128>,
+    /// Pending deposits for its wallet.
+    pub(super) pending: u128,
+    /// The record; none before it is read.
+    pub(super) seen: Option<Seen>,
+}
+
+/// An agent's record, read together with the number of the account's last transaction.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) seq: u64,
+    pub(super) wallet: Option<u64>,
+    pub(super) balance: Option<u64>,
+    pub(super) pending: Option<u64>,
+    pub(super) slot: Option<String>,
+    pub(super) counters: Counters,
+}
+
+/// The counters of an agent, by day or month.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Counters {
+    /// `d<day>`: charged on the day.
+    pub(super) days: BTreeMap<u64, i128>,
+    /// `m<month>`: charged in the month.
+    pub(super) months: BTreeMap<u64, i128>,
+    /// `w<day>`: spent from the wallet on the day.
+    pub(super) spends: BTreeMap<u64, i128>,
+}
+
+impl Seen {
+    /// Reads a record. A number that is none is `None`.
+    pub(super) fn from_fields(seq: u64, fields: &HashMap<String, String>) -> Self {
+        let number = |name: &str| fields.get(name).and_then(|text| text.parse().ok());
+        Self {
+            seq,
+            wallet: number("wallet_number"),
+            balance: number("balance"),
+            pending: fields.get("pending").map_or(Some(0), |text| text.parse().ok()),
+            slot: fields.get("slot").cloned(),
+            counters: Counters::from_fields(fields),
+        }
+    }
+}
+
+impl Counters {
+    /// The fields that are counters.
+    pub(super) fn from_fields(fields: &HashMap<String, String>) -> Self {
+        let mut counters = Self::default();
+        for (name, value) in fields {
+            let period = name.get(1..).and_then(|digits| digits.parse::<u64>().ok());
+            let (Some(period), Ok(value)) = (period, value.parse::<i128>()) else {
+                continue;
+            };
+            let counter = match name.as_bytes()[0] {
+                b'd' => &mut counters.days,
+                b'm' => &mut counters.months,
+                b'w' => &mut counters.spends,
+                _ => continue,
+            };
+            counter.insert(period, value);
+        }
+        counters
+    }
+}

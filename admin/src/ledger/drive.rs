@@ -1,0 +1,60 @@
+//! Reading in bulk: jobs are put together to batches, several batches are under way, and answers come in order.
+
+use futures::{StreamExt, TryStreamExt, stream};
+use shared::store::read::{Answers, Read};
+use shared::store::{Store, StoreError};
+
+/// Records that one round trip asks for.
+pub(super) const BATCH: usize = 1000;
+/// Batches under way at the same time.
+const IN_FLIGHT: usize = 3;
+
+/// Something to read, and what it is read for.
+pub(super) struct Job<T> {
+    pub(super) what: T,
+    pub(super) reads: Vec<Read>,
+    /// About how many records come back.
+    pub(super) weight: usize,
+}
+
+/// Reads all jobs; `fold` gets the answers to each, in the order of the jobs.
+pub(super) async fn drive<T>(
+    store: &Store,
+    jobs: impl Iterator<Item = Job<T>>,
+    mut fold: impl FnMut(T, Answers),
+) -> Result<(), StoreError> {
+    let mut jobs = jobs;
+    let batches = std::iter::from_fn(move || {
+        let mut batch = Vec::new();
+        let mut weight = 0;
+        while weight < BATCH {
+            let Some(job) = jobs.next() else { break };
+            weight += job.weight.max(1);
+            batch.push(job);
+        }
+        (!batch.is_empty()).then_some(batch)
+    });
+    let asked = stream::iter(batches).map(|batch| ask(store, batch));
+    let mut answers = asked.buffered(IN_FLIGHT);
+    while let Some(batch) = answers.try_next().await? {
+        for (what, answers) in batch {
+            fold(what, answers);
+        }
+    }
+    Ok(())
+}
+
+/// Reads one batch.
+pub(super) async fn ask<T>(store: &Store, batch: Vec<Job<T>>) -> Result<Vec<(T, Answers)>, StoreError> {
+    let mut whats = Vec::with_capacity(batch.len());
+    let mut reads = Vec::new();
+    for job in batch {
+        whats.push((job.what, job.reads.len()));
+        reads.extend(job.reads);
+    }
+    let mut answers = store.many(&reads).await?;
+    let each = whats
+        .into_iter()
+        .map(|(what, count)| (what, answers.split(count)));
+    Ok(each.collect())
+}

@@ -1,0 +1,264 @@
+//! Records that must agree with others in equal numbers, compared without holding them: each side adds up a hash of every
+//! item, and equal sums mean equal sides. Sums are kept in partitions; only when those of a partition differ, the next pass
+//! holds on to its items and tells which ones are without their like.
+
+use std::collections::hash_map::RandomState;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{BuildHasher, Hash, Hasher};
+
+/// Partitions of each join.
+const PARTITIONS: usize = 1 << 14;
+/// Items that a pass holds on to.
+const ITEMS_MAX: usize = 500_000;
+
+/// What is compared with what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Join {
+    /// Settled intents that moved money, and transactions that name an intent.
+    IntentTransaction,
+    /// Where intents belong, and the lists of intents.
+    IntentList,
+    /// Confirmed deposits, and their transactions.
+    Deposit,
+    /// What escrows say came and went, and the transactions of escrows.
+    EscrowMoney,
+    /// Who escrows say has released or disputed them, and the settled intents of that.
+    EscrowWinner,
+    /// Lists of transactions that exist, and those that should.
+    TransactionList,
+}
+
+const JOINS: usize = 6;
+
+/// One of the two sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The records, which a walk over the keys may show twice.
+    Record,
+    /// What must match them. Each counts.
+    Match,
+    /// What matches only when nothing else does: money on its way that may have arrived since.
+    Perhaps,
+}
+
+/// An item that has no like on the other side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Odd {
+    pub(super) join: Join,
+    /// The account and mode, or nothing where they may differ between the sides.
+    pub(super) place: String,
+    pub(super) key: String,
+    /// What is only on the side of the records.
+    pub(super) records: Vec<String>,
+    /// What is only on the other side.
+    pub(super) matches: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Items {
+    records: Vec<String>,
+    matches: Vec<String>,
+    perhaps: Vec<String>,
+}
+
+/// Partitions whose sums differed.
+pub(super) type Suspects = HashSet<(Join, usize)>;
+
+/// All joins of one pass.
+#[derive(Debug)]
+pub(super) struct Joins {
+    seed: RandomState,
+    sums: Vec<u64>,
+    suspects: Suspects,
+    items: BTreeMap<(Join, String, String), Items>,
+    held: usize,
+}
+
+impl Joins {
+    /// Holds on to the items of `suspects`. The seed must be the one that they were found with.
+    pub(super) fn new(seed: RandomState, suspects: Suspects) -> Self {
+        Self {
+            seed,
+            sums: vec![0; JOINS * PARTITIONS],
+            suspects,
+            items: BTreeMap::new(),
+            held: 0,
+        }
+    }
+
+    /// Adds the item `parts`, which is about `key` in `place`.
+    pub(super) fn add(&mut self, join: Join, side: Side, (place, key): (&str, &str), parts: &[&str]) {
+        let mut hasher = self.seed.build_hasher();
+        (join, place, key).hash(&mut hasher);
+        let partition = usize::try_from(hasher.finish() % PARTITIONS as u64).unwrap_or(0);
+        parts.hash(&mut hasher);
+        let item = hasher.finish();
+        let sum = &mut self.sums[join as usize * PARTITIONS + partition];
+        *sum = match side {
+            Side::Record => sum.wrapping_add(item),
+            Side::Match | Side::Perhaps => sum.wrapping_sub(item),
+        };
+        if self.held < ITEMS_MAX && self.suspects.contains(&(join, partition)) {
+            self.held += 1;
+            let items = self
+                .items
+                .entry((join, place.to_owned(), key.to_owned()))
+                .or_default();
+            let label = parts.join(" ");
+            match side {
+                // Seen twice by a walk over the keys, it is still one record.
+                Side::Record if items.records.contains(&label) => {}
+                Side::Match if join == Join::EscrowWinner && items.matches.contains(&label) => {}
+                Side::Record => items.records.push(label),
+                Side::Match => items.matches.push(label),
+                Side::Perhaps => items.perhaps.push(label),
+            }
+        }
+    }
+
+    /// Ends the pass: the partitions whose sums differ, and the items that are without their like in those that were
+    /// suspected before.
+    pub(super) fn finish(self) -> (Suspects, Vec<Odd>) {
+        const ALL: [Join; JOINS] = [
+            Join::IntentTransaction,
+            Join::IntentList,
+            Join::Deposit,
+            Join::EscrowMoney,
+            Join::EscrowWinner,
+            Join::TransactionList,
+        ];
+        let differ = self.sums.iter().enumerate().filter(|(_, sum)| **sum != 0);
+        let suspects = differ
+            .map(|(at, _)| (ALL[at / PARTITIONS], at % PARTITIONS))
+            .collect();
+        let odd = self.items.into_iter().filter_map(|((join, place, key), items)| {
+            let (records, matches) = difference(items);
+            let odd = Odd {
+                join,
+                place,
+                key,
+                records,
+                matches,
+            };
+            (!odd.records.is_empty() || !odd.matches.is_empty()).then_some(odd)
+        });
+        (suspects, odd.collect())
+    }
+}
+
+/// What is only on one side.
+fn difference(items: Items) -> (Vec<String>, Vec<String>) {
+    let Items {
+        mut records,
+        mut matches,
+        mut perhaps,
+    } = items;
+    matches.retain(|label| match records.iter().position(|record| record == label) {
+        Some(at) => {
+            records.swap_remove(at);
+            // The same money once on its way and once arrived.
+            if let Some(at) = perhaps.iter().position(|other| other == label) {
+                perhaps.swap_remove(at);
+            }
+            false
+        }
+        None => true,
+    });
+    perhaps.retain(|label| match records.iter().position(|record| record == label) {
+        Some(at) => {
+            records.swap_remove(at);
+            false
+        }
+        None => true,
+    });
+    matches.extend(perhaps);
+    (records, matches)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Item<'a> = (Side, &'a str, &'a [&'a str]);
+
+    /// Two passes over the same items: which are odd.
+    fn odd(join: Join, items: &[Item<'_>]) -> Vec<Odd> {
+        let seed = RandomState::new();
+        let mut joins = Joins::new(seed.clone(), Suspects::new());
+        let mut pass = |joins: &mut Joins| {
+            for (side, key, parts) in items {
+                joins.add(join, *side, ("acct live", key), parts);
+            }
+        };
+        pass(&mut joins);
+        let (suspects, none) = joins.finish();
+        assert!(none.is_empty(), "a first pass holds on to nothing");
+        let mut joins = Joins::new(seed, suspects);
+        pass(&mut joins);
+        joins.finish().1
+    }
+
+    #[test]
+    fn equal_sides_are_not_suspected() {
+        let mut joins = Joins::new(RandomState::new(), Suspects::new());
+        for n in 0..1000 {
+            let key = n.to_string();
+            joins.add(Join::Deposit, Side::Record, ("a live", &key), &["x", &key]);
+            joins.add(Join::Deposit, Side::Match, ("a live", &key), &["x", &key]);
+        }
+        assert_eq!(joins.finish(), (Suspects::new(), Vec::new()));
+    }
+
+    #[test]
+    fn what_has_no_like_is_told() {
+        let found = odd(
+            Join::IntentTransaction,
+            &[
+                (Side::Record, "1", &["txn_1", "5"]),
+                (Side::Match, "1", &["txn_1", "6"]),
+                (Side::Record, "2", &["txn_2", "5"]),
+                (Side::Match, "2", &["txn_2", "5"]),
+                (Side::Match, "3", &["txn_3", "5"]),
+            ],
+        );
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[0].key.as_str(), found[1].key.as_str()), ("1", "3"));
+        assert_eq!(found[0].records, ["txn_1 5"]);
+        assert_eq!(found[0].matches, ["txn_1 6"]);
+        assert_eq!(found[1].records, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_record_seen_twice_is_one_and_a_match_seen_twice_is_two() {
+        let twice = [
+            (Side::Record, "1", &["x"][..]),
+            (Side::Record, "1", &["x"]),
+            (Side::Match, "1", &["x"]),
+        ];
+        assert_eq!(odd(Join::EscrowMoney, &twice), []);
+        let paid_twice = [
+            (Side::Record, "1", &["x"][..]),
+            (Side::Match, "1", &["x"]),
+            (Side::Match, "1", &["x"]),
+        ];
+        assert_eq!(odd(Join::EscrowMoney, &paid_twice).len(), 1);
+        assert_eq!(
+            odd(Join::EscrowWinner, &paid_twice),
+            [],
+            "those come from a walk over the keys too"
+        );
+    }
+
+    #[test]
+    fn what_is_on_its_way_counts_until_it_has_arrived() {
+        let there = (Side::Match, "1", &["x"][..]);
+        let (record, way) = ((Side::Record, "1", &["x"][..]), (Side::Perhaps, "1", &["x"][..]));
+        assert_eq!(odd(Join::EscrowMoney, &[record, way]), []);
+        assert_eq!(
+            odd(Join::EscrowMoney, &[record, way, there]),
+            [],
+            "it arrived while we looked"
+        );
+        assert_eq!(odd(Join::EscrowMoney, &[way]).len(), 1);
+    }
+}

@@ -1,0 +1,261 @@
+//! The records that the walk reads at once: intents, escrows, deposits, runs and holds.
+
+use super::book::{Held, Place};
+use super::join::{Join, Side};
+use super::pass::Pass;
+use super::violation::Invariant;
+use super::walk::Record;
+use shared::domain::intent::{Kind, State};
+use shared::store::deposit::{Deposit, DepositState};
+use shared::store::intent::IntentRecord;
+use shared::store::keys::Bucket;
+use shared::store::read::Answers;
+use shared::store::script::hold::Hold;
+use std::collections::HashMap;
+
+type Fields = HashMap<String, String>;
+
+impl Pass<'_> {
+    pub(super) fn record(&mut self, record: Record, mut answers: Answers) {
+        match record {
+            Record::Hold { bucket, id, kept } => self.hold(bucket, &id, kept, answers),
+            Record::Run(key) => match answers.read::<Option<i128>>() {
+                Some(spent) if spent.is_none_or(|spent| spent >= 0) => {}
+                _ => self.wrong(Invariant::Counters, &[&key], "what the run spent is no amount"),
+            },
+            Record::Intent(place, id) => {
+                let key = self.accounts.keys(place).intent(place.mode, &id);
+                match answers.read::<Fields>() {
+                    // It ended between the walk and the reading.
+                    Some(fields) if fields.is_empty() => {}
+                    fields => self.intent(place, &id, &key, fields.as_ref()),
+                }
+            }
+            Record::Escrow(place, number) => {
+                let key = self.accounts.keys(place).escrow(place.mode, number);
+                let fields = answers.read::<Fields>().unwrap_or_default();
+                let lookup = answers.read::<Option<String>>().flatten();
+                self.escrow(place, number, &key, (&fields, lookup.as_deref()));
+            }
+            Record::Deposit(place, key) => match answers.read::<Fields>() {
+                Some(fields) if fields.is_empty() => {}
+                fields => match fields.as_ref().and_then(Deposit::from_fields) {
+                    Some(deposit) => self.deposit(place, &key, &deposit),
+                    None => self.wrong(Invariant::Pending, &[&key], "the deposit makes no sense"),
+                },
+            },
+        }
+    }
+
+    fn intent(&mut self, place: Place, id: &str, key: &str, fields: Option<&Fields>) {
+        let Some(intent) = fields.and_then(IntentRecord::from_fields) else {
+            return self.wrong(Invariant::Intent, &[key], "the record makes no sense");
+        };
+        if intent.id != id {
+            return self.wrong(
+                Invariant::Intent,
+                &[key],
+                format!("it says that it is {}", intent.id),
+            );
+        }
+        if !intent.is_intact() {
+            let detail = "its timeline does not end in the hash that was kept with it";
+            self.wrong(Invariant::Intent, &[key], detail);
+        }
+        if matches!(intent.kind, Kind::Transfer | Kind::Deposit) {
+            return;
+        }
+        for parts in [
+            ["all", ""],
+            ["kind", intent.kind.as_str()],
+            ["agent", &intent.agent],
+            ["state", intent.state.as_str()],
+        ] {
+            self.join(Join::IntentList, Side::Record, (place, id), &parts);
+        }
+        if intent.state == State::Settled {
+            self.settled(place, key, &intent);
+        }
+    }
+
+    fn settled(&mut self, place: Place, key: &str, intent: &IntentRecord) {
+        if let Some(transaction) = &intent.transaction {
+            let parts = [transaction.as_str(), &intent.amount.get().to_string()];
+            self.join(Join::IntentTransaction, Side::Record, (place, &intent.id), &parts);
+        }
+        let moved = intent.transaction.is_some();
+        match (intent.kind, intent.escrow) {
+            (Kind::Spend, _) => {
+                if intent.balance.is_some() != moved {
+                    let detail = "it has a balance or a transaction, and not both";
+                    self.wrong(Invariant::Intent, &[key], detail);
+                }
+                match intent.charged {
+                    None => self.wrong(
+                        Invariant::Intent,
+                        &[key],
+                        "it does not say what it was charged to",
+                    ),
+                    Some(period) => {
+                        let charged = &mut self.owner(place, &intent.agent).charged;
+                        *charged.entry(period).or_default() += u128::from(intent.amount.get());
+                    }
+                }
+            }
+            (Kind::EscrowRelease | Kind::EscrowDispute, Some(escrow)) => {
+                let escrow = escrow.to_string();
+                self.joins
+                    .add(Join::EscrowWinner, Side::Match, ("", &escrow), &[&intent.id]);
+            }
+            (Kind::EscrowFund, Some(_)) if !moved => {
+                self.wrong(
+                    Invariant::Intent,
+                    &[key],
+                    "the escrow was funded without a transaction",
+                );
+            }
+            (Kind::EscrowCreate | Kind::EscrowFund, Some(_)) | (Kind::Transfer | Kind::Deposit, _) => {}
+            (_, None) => self.wrong(
+                Invariant::Intent,
+                &[key],
+                "it does not say which escrow it is about",
+            ),
+        }
+    }
+
+    fn deposit(&mut self, place: Place, key: &str, deposit: &Deposit) {
+        let amount = deposit.amount.get();
+        if self.accounts.keys(place).deposit(place.mode, &deposit.reference) != key {
+            self.wrong(Invariant::Pending, &[key], "its reference is another one");
+        }
+        match deposit.state {
+            DepositState::Pending => {
+                self.owner(place, &deposit.owner).pending += u128::from(amount);
+            }
+            DepositState::Confirmed => {
+                let parts = [amount.to_string(), deposit.wallet.to_string()];
+                let parts = parts.each_ref().map(String::as_str);
+                self.join(Join::Deposit, Side::Record, (place, &deposit.id), &parts);
+            }
+        }
+    }
+
+    fn escrow(&mut self, place: Place, number: u64, key: &str, (fields, lookup): (&Fields, Option<&str>)) {
+        let Some(escrow) = Facts::read(number, fields) else {
+            return self.wrong(Invariant::EscrowState, &[key], "the record makes no sense");
+        };
+        let word = self.accounts.word(place);
+        if lookup != Some(word) {
+            let detail = format!("its look-up names {}", lookup.unwrap_or("nothing"));
+            self.wrong(Invariant::EscrowState, &[key], detail);
+        }
+        let (number_text, amount) = (number.to_string(), escrow.amount.to_string());
+        let here = |account: &str| self.accounts.find(account).is_some();
+        let mut items: Vec<(Join, Vec<&str>)> = Vec::new();
+        if escrow.status != "pending" {
+            items.push((Join::EscrowMoney, vec!["fund", &amount, escrow.from]));
+        }
+        match escrow.status {
+            "released" if here(escrow.to_account) => {
+                items.push((Join::EscrowMoney, vec!["release", &amount, escrow.to_account]));
+            }
+            "refunded" => {
+                let payer = self.accounts.id(place);
+                items.push((Join::EscrowMoney, vec!["refund", &amount, payer]));
+            }
+            _ => {}
+        }
+        match escrow.winner {
+            Some((winner, account)) if here(account) => items.push((Join::EscrowWinner, vec![winner])),
+            None if matches!(escrow.status, "released" | "disputed" | "refunded") => {
+                let detail = "it is resolved, and does not say by which intent";
+                self.found.add(Invariant::EscrowState, &[key], detail);
+            }
+            _ => {}
+        }
+        for (join, parts) in items {
+            self.joins.add(join, Side::Record, ("", &number_text), &parts);
+        }
+        if let Some(funded) = escrow.funded_at {
+            let when = (funded, escrow.resolved_at);
+            self.flows[place.index() % 2].escrow((number, escrow.amount), when, &self.rows);
+        }
+        if matches!(escrow.status, "funded" | "disputed") {
+            let held = Held {
+                number,
+                from_owner: escrow.from_owner.to_owned(),
+                to_account: escrow.to_account.to_owned(),
+                to_owner: escrow.to_owner.to_owned(),
+            };
+            self.page(place).held.push(held);
+        }
+    }
+
+    fn hold(&mut self, bucket: Bucket, id: &str, kept: bool, mut answers: Answers) {
+        let text = answers.read::<Option<String>>().flatten();
+        let listed = answers.read::<Option<f64>>().flatten();
+        let after = answers.read::<Option<String>>().flatten();
+        // Resolved while we looked, or the tombstone of a voided one.
+        if text.is_none() || text != after || text.as_deref() == Some("V") {
+            return;
+        }
+        let key = if kept {
+            bucket.kept_hold(id)
+        } else {
+            bucket.hold(id)
+        };
+        let Some(hold) = text.and_then(|text| Hold::parse(id, &text)) else {
+            return self.wrong(Invariant::Holds, &[&key], "the hold makes no sense");
+        };
+        let mode = shared::domain::mode::Mode::Live;
+        let Some(account) = self.accounts.find(&hold.name.account) else {
+            if !self.accounts.partial {
+                self.wrong(Invariant::Holds, &[&key], "there is no such account");
+            }
+            return;
+        };
+        if listed.is_none() {
+            let index = if kept { bucket.kept() } else { bucket.due() };
+            self.wrong(Invariant::Holds, &[&key, &index], "the hold is not in its index");
+        }
+        let holds = &mut self.owner(Place { account, mode }, &hold.name.agent).holds;
+        if !holds.iter().any(|(other, ..)| other == id) {
+            holds.push((id.to_owned(), kept, hold.period, hold.estimate.get()));
+        }
+    }
+}
+
+/// What is compared of an escrow's record.
+struct Facts<'a> {
+    status: &'a str,
+    amount: u64,
+    from: &'a str,
+    from_owner: &'a str,
+    to_account: &'a str,
+    to_owner: &'a str,
+    funded_at: Option<u64>,
+    resolved_at: Option<u64>,
+    /// The intent that resolved it, and its account.
+    winner: Option<(&'a str, &'a str)>,
+}
+
+impl<'a> Facts<'a> {
+    /// `None` when the fields make no sense for the escrow `number`.
+    fn read(number: u64, fields: &'a Fields) -> Option<Self> {
+        let get = |name: &str| fields.get(name).map(String::as_str);
+        let at = |name: &str| get(name).map(str::parse).transpose().ok();
+        let facts = Self {
+            status: get("status")?,
+            amount: get("amount")?.parse().ok()?,
+            from: get("from")?,
+            from_owner: get("from_owner")?,
+            to_account: get("to_account")?,
+            to_owner: get("to_owner")?,
+            funded_at: at("funded_at")?,
+            resolved_at: at("resolved_at")?,
+            winner: get("winner").zip(get("winner_account")),
+        };
+        let known = shared::store::escrow::EscrowStatus::parse(facts.status).is_some();
+        (known && get("id")?.parse() == Ok(number)).then_some(facts)
+    }
+}

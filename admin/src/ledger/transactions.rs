@@ -1,0 +1,290 @@
+//! All transactions in the order of their numbers, and the lists that name them.
+
+use super::book::Place;
+use super::drive::{BATCH, Job, drive};
+use super::join::{Join, Side};
+use super::pass::Pass;
+use super::replay::{Fold, ListCheck, place_of};
+use super::standing::spends_differ;
+use super::violation::Invariant;
+use shared::domain::period::DAY_MS;
+use shared::store::StoreError;
+use shared::store::keys::AccountKeys;
+use shared::store::read::Read;
+use shared::store::transaction::{Transaction, TransactionType};
+
+/// Items of a list that one answer holds.
+const LIST_PART: u64 = 5000;
+/// Items that are read beyond those that are compared.
+const BEYOND: u64 = 20;
+
+/// A list of transaction numbers.
+#[derive(Debug, Clone)]
+struct List {
+    place: Place,
+    key: String,
+    expected: Fold,
+    /// The last transaction that was looked at.
+    seq: u64,
+}
+
+impl Pass<'_> {
+    /// Replays all transactions.
+    pub(super) async fn read_transactions(&mut self) -> Result<(), StoreError> {
+        let (store, accounts) = (self.store, self.accounts);
+        let lasts: Vec<(Place, u64)> = accounts
+            .places()
+            .map(|place| (place, self.page(place).last))
+            .collect();
+        let jobs = lasts.iter().flat_map(|(place, last)| {
+            let firsts = (1..=*last).step_by(BATCH);
+            firsts.map(move |first| transactions_of(accounts.keys(*place), *place, first, *last))
+        });
+        drive(store, jobs, |(place, first), mut answers| {
+            let Some(lines) = answers.read::<Vec<Option<String>>>() else {
+                let key = accounts.keys(place).transactions(place.mode);
+                return self.wrong(
+                    Invariant::WalletBalance,
+                    &[&key],
+                    "it is no table of transactions",
+                );
+            };
+            self.count(lines.len());
+            for (line, number) in lines.into_iter().zip(first..) {
+                self.line(place, number, line.as_deref());
+            }
+        })
+        .await?;
+        self.end_of_wallets();
+        self.read_table_sizes().await
+    }
+
+    fn line(&mut self, place: Place, number: u64, line: Option<&str>) {
+        let record = |pass: &Self| {
+            let key = pass.accounts.keys(place).transactions(place.mode);
+            format!("{key} {number}")
+        };
+        let Some(line) = line else {
+            return self.wrong(
+                Invariant::WalletBalance,
+                &[&record(self)],
+                "there is no such transaction",
+            );
+        };
+        let Some(transaction) = Transaction::parse(line) else {
+            return self.wrong(
+                Invariant::WalletBalance,
+                &[&record(self)],
+                "the transaction makes no sense",
+            );
+        };
+        self.page(place).types[place_of(transaction.kind)].push(number);
+        match self.page(place).wallets.get_mut(&transaction.wallet) {
+            None => {
+                let detail = format!("there is no wallet {}", transaction.wallet);
+                self.wrong(Invariant::WalletBalance, &[&record(self)], detail);
+            }
+            Some(wallet) => {
+                if let Some(wrong) = wallet.take(number, &transaction) {
+                    let wallet = wallet.key.clone();
+                    self.wrong(Invariant::WalletBalance, &[&record(self), &wallet], wrong);
+                }
+            }
+        }
+        self.flow(place, &transaction);
+        self.compare(place, number, &transaction);
+    }
+
+    /// Puts a transaction beside the records that it belongs to.
+    fn compare(&mut self, place: Place, number: u64, transaction: &Transaction) {
+        let amount = transaction.amount.get().to_string();
+        if let Some(intent) = &transaction.intent {
+            let parts = [transaction.id.as_str(), &amount];
+            self.join(Join::IntentTransaction, Side::Match, (place, intent), &parts);
+        }
+        let escrow = |word: &str| match word {
+            "fund" => transaction.wallet.to_string(),
+            _ => self.accounts.id(place).to_owned(),
+        };
+        let of_escrow = match transaction.kind {
+            TransactionType::Deposit => {
+                let parts = [amount.as_str(), &transaction.wallet.to_string()];
+                self.join(Join::Deposit, Side::Match, (place, &transaction.id), &parts);
+                return;
+            }
+            TransactionType::Spend => {
+                let day = transaction.at_ms / DAY_MS;
+                let owner = self.owner(place, &transaction.owner);
+                if owner.seen.as_ref().is_some_and(|seen| number <= seen.seq) {
+                    *owner.spends.entry(day).or_default() += u128::from(transaction.amount.get());
+                }
+                return self.needs_intent(place, number, transaction);
+            }
+            TransactionType::TransferIn | TransactionType::TransferOut => return,
+            TransactionType::EscrowFund => ("fund", escrow("fund")),
+            TransactionType::EscrowRelease => ("release", escrow("release")),
+            TransactionType::EscrowRefund => ("refund", escrow("refund")),
+        };
+        if transaction.kind == TransactionType::EscrowFund {
+            self.needs_intent(place, number, transaction);
+        }
+        let counterparty = transaction.tail.counterparty.as_deref().unwrap_or_default();
+        match counterparty.strip_prefix("escrow:") {
+            Some(escrow) => {
+                let parts = [of_escrow.0, &amount, &of_escrow.1];
+                self.joins
+                    .add(Join::EscrowMoney, Side::Match, ("", escrow), &parts);
+            }
+            None => {
+                let key = self.accounts.keys(place).transactions(place.mode);
+                let detail = "it does not say which escrow it is about";
+                self.wrong(Invariant::EscrowState, &[&format!("{key} {number}")], detail);
+            }
+        }
+    }
+
+    fn needs_intent(&mut self, place: Place, number: u64, transaction: &Transaction) {
+        if transaction.intent.is_none() {
+            let key = self.accounts.keys(place).transactions(place.mode);
+            self.wrong(
+                Invariant::Intent,
+                &[&format!("{key} {number}")],
+                "it names no intent",
+            );
+        }
+    }
+
+    fn end_of_wallets(&mut self) {
+        for place in self.accounts.places() {
+            let today = self.today;
+            let page = self.page(place);
+            let ends = page
+                .wallets
+                .values()
+                .filter_map(|wallet| Some((wallet.key.clone(), wallet.end()?)));
+            let ends: Vec<_> = ends.collect();
+            let owners = page.owners.iter();
+            let spends =
+                owners.filter_map(|(name, owner)| Some((name.clone(), spends_differ(owner, today)?)));
+            let spends: Vec<_> = spends.collect();
+            for (key, wrong) in ends {
+                self.wrong(Invariant::WalletBalance, &[&key], wrong);
+            }
+            for (name, (field, wrong)) in spends {
+                let key = self.accounts.keys(place).wallet(place.mode, &name);
+                self.wrong(Invariant::Counters, &[&format!("{key} {field}")], wrong);
+            }
+        }
+    }
+
+    /// No table has more than it should.
+    async fn read_table_sizes(&mut self) -> Result<(), StoreError> {
+        let (store, accounts) = (self.store, self.accounts);
+        let jobs = accounts.places().map(|place| {
+            let keys = accounts.keys(place);
+            let table = Read::hash_length(keys.bucket(), keys.transactions(place.mode));
+            let reads = vec![table, seq_of(keys, place)];
+            Job {
+                what: place,
+                reads,
+                weight: 2,
+            }
+        });
+        drive(store, jobs, |place, mut answers| {
+            let size = answers.read::<u64>().unwrap_or(u64::MAX);
+            let seq = answers.read::<Option<u64>>().flatten().unwrap_or(0);
+            if size > seq {
+                let key = accounts.keys(place).transactions(place.mode);
+                let detail = format!("{size} transactions, and the last number given is {seq}");
+                self.wrong(Invariant::WalletBalance, &[&key], detail);
+            }
+        })
+        .await
+    }
+
+    /// Compares the lists of transactions.
+    pub(super) async fn read_lists(&mut self) -> Result<(), StoreError> {
+        let (store, accounts) = (self.store, self.accounts);
+        let mut lists = Vec::new();
+        for place in accounts.places() {
+            let keys = accounts.keys(place);
+            let page = self.page(place);
+            for (kind, fold) in TransactionType::ALL.iter().zip(page.types) {
+                let key = keys.transactions_of_type(place.mode, kind.as_str());
+                lists.push((place, key, fold, page.last));
+            }
+            for wallet in page.wallets.values() {
+                let keys = keys.transaction_lists(place.mode, &wallet.holder);
+                lists.extend(
+                    keys.zip(wallet.lists)
+                        .map(|(key, fold)| (place, key, fold, wallet.seq)),
+                );
+            }
+        }
+        lists.retain(|(_, _, fold, _)| fold.count > 0);
+        for (place, key, ..) in &lists {
+            self.join(Join::TransactionList, Side::Match, (*place, key), &[]);
+        }
+        let jobs = lists.into_iter().flat_map(|(place, key, expected, seq)| {
+            let list = List {
+                place,
+                key,
+                expected,
+                seq,
+            };
+            parts_of(accounts.keys(place), list)
+        });
+        let mut check = ListCheck::default();
+        drive(store, jobs, |(list, last), mut answers| {
+            let items = answers.read::<Vec<u64>>();
+            self.count(items.as_ref().map_or(0, Vec::len));
+            check.take(items, list.expected, list.seq);
+            if !last {
+                return;
+            }
+            let now = answers.read::<Option<u64>>().flatten().unwrap_or(0);
+            if let Some(wrong) = std::mem::take(&mut check).end(list.expected, now) {
+                self.wrong(Invariant::WalletBalance, &[&list.key], wrong);
+            }
+        })
+        .await
+    }
+}
+
+fn seq_of(keys: &AccountKeys, place: Place) -> Read {
+    Read::field(keys.bucket(), keys.record(), &format!("{}_txn_seq", place.mode))
+}
+
+fn transactions_of(keys: &AccountKeys, place: Place, first: u64, last: u64) -> Job<(Place, u64)> {
+    let until = last.min(first + BATCH as u64 - 1);
+    let numbers: Vec<String> = (first..=until).map(|number| number.to_string()).collect();
+    Job {
+        what: (place, first),
+        weight: numbers.len(),
+        reads: vec![Read::fields(
+            keys.bucket(),
+            keys.transactions(place.mode),
+            &numbers,
+        )],
+    }
+}
+
+/// The reads of a list; the last one takes a little more, and the last number given after that.
+fn parts_of(keys: &AccountKeys, list: List) -> impl Iterator<Item = Job<(List, bool)>> + use<> {
+    let count = list.expected.count;
+    let (bucket, seq) = (keys.bucket(), seq_of(keys, list.place));
+    (0..count)
+        .step_by(usize::try_from(LIST_PART).unwrap_or(usize::MAX))
+        .map(move |first| {
+            let last = first + LIST_PART >= count;
+            let size = if last { count - first + BEYOND } else { LIST_PART };
+            let mut reads = vec![Read::list(bucket, &list.key, first, size)];
+            reads.extend(last.then(|| seq.clone()));
+            Job {
+                what: (list.clone(), last),
+                reads,
+                // Numbers are short.
+                weight: usize::try_from(size / 5).unwrap_or(BATCH),
+            }
+        })
+}

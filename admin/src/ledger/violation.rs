@@ -1,0 +1,149 @@
+//! What a check finds: which invariant does not hold, and for which records.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Violations that one pass keeps; what is beyond is only counted.
+const KEPT_MAX: usize = 20_000;
+
+macro_rules! invariants {
+    ($($(#[$doc:meta])+ $name:ident = $word:literal;)+) => {
+        /// Something that always holds.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Invariant { $($(#[$doc])+ $name,)+ }
+
+        impl Invariant {
+            /// The word used in reports.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str { match self { $(Self::$name => $word,)+ } }
+        }
+    };
+}
+
+invariants! {
+    /// Replaying a wallet's transactions from nothing gives every balance after them and the balance it has, none below
+    /// zero; their numbers have no gap, and the lists name exactly the right ones in order.
+    WalletBalance = "wallet-balance";
+    /// What was deposited and not spent is in wallets, escrows and transit.
+    Conservation = "conservation";
+    /// A wallet's pending money is that of its pending deposits, and each confirmed one has its transaction.
+    Pending = "pending";
+    /// Each escrow's money came and went as its status says, its look-up exists, and it is open for whom it should be.
+    EscrowState = "escrow-state";
+    /// Each settled intent has its transaction and the reverse, its timeline is intact, and it is listed where it belongs.
+    Intent = "intent";
+    /// Days add up to the month, agents to their account, and no counter is below what was charged to it.
+    Counters = "counters";
+    /// Open and kept holds are in their index, and the reverse.
+    Holds = "holds";
+    /// The audit log has every number up to the last one given.
+    AuditSequence = "audit-sequence";
+    /// Each row in transit makes sense, and what it carries has left its sender.
+    Transit = "transit";
+    /// Every key of the store has a name that Tollgate gives.
+    UnknownKey = "unknown-key";
+}
+
+impl Serialize for Invariant {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// An invariant that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// Which.
+    pub invariant: Invariant,
+    /// The keys of the records that disagree, the one most likely at fault first.
+    pub records: Vec<String>,
+    /// What is wrong with them.
+    pub detail: String,
+}
+
+/// What identifies a violation from one pass to the next.
+type Name = (Invariant, Vec<String>, String);
+
+/// The violations of one pass.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    found: BTreeMap<Name, Violation>,
+    /// How many there are beyond those kept.
+    pub(super) dropped: u64,
+}
+
+impl Findings {
+    /// Notes a violation that is one whatever happens beside it: only records were compared that cannot disagree.
+    pub(super) fn add(&mut self, invariant: Invariant, records: &[&str], detail: impl Into<String>) {
+        self.keep(invariant, records, detail.into(), false);
+    }
+
+    /// Notes one that may come from reading at different times: it is the same one in the next pass only when not even
+    /// its numbers have moved.
+    pub(super) fn add_moving(&mut self, invariant: Invariant, records: &[&str], detail: impl Into<String>) {
+        self.keep(invariant, records, detail.into(), true);
+    }
+
+    fn keep(&mut self, invariant: Invariant, records: &[&str], detail: String, moving: bool) {
+        let records: Vec<String> = records.iter().map(|record| (*record).to_owned()).collect();
+        let told = if moving { detail.clone() } else { String::new() };
+        if self.found.len() >= KEPT_MAX {
+            self.dropped += 1;
+            return;
+        }
+        let name = (invariant, records.clone(), told);
+        let violation = Violation {
+            invariant,
+            records,
+            detail,
+        };
+        self.found.entry(name).or_insert(violation);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Whether both found the same.
+    pub(super) fn same(&self, other: &Self) -> bool {
+        self.found.keys().eq(other.found.keys())
+    }
+
+    /// Those that the pass before found too.
+    pub(super) fn confirmed_by(self, before: &Self) -> Vec<Violation> {
+        let both = self.found.into_iter();
+        both.filter(|(name, _)| before.found.contains_key(name))
+            .map(|(_, violation)| violation)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moves_is_another_violation_and_what_stays_is_the_same() {
+        let mut passes = [Findings::default(), Findings::default()];
+        for (pass, (findings, number)) in passes.iter_mut().zip(["1", "2"]).enumerate() {
+            findings.add(Invariant::Holds, &["a"], format!("seen {number}"));
+            findings.add_moving(Invariant::Counters, &["b"], format!("seen {number}"));
+            findings.add_moving(Invariant::Counters, &["c"], "still");
+            assert!(!findings.is_empty() && findings.dropped == 0, "pass {pass}");
+        }
+        let [before, last] = passes;
+        assert!(!before.same(&last) && before.same(&before));
+        let confirmed = last.confirmed_by(&before);
+        let records: Vec<&str> = confirmed.iter().map(|one| one.records[0].as_str()).collect();
+        assert_eq!(records, ["c", "a"], "in the order of the invariants");
+    }
+
+    #[test]
+    fn no_more_are_kept_than_the_bound() {
+        let mut findings = Findings::default();
+        for n in 0..=KEPT_MAX {
+            findings.add(Invariant::UnknownKey, &[&n.to_string()], "");
+        }
+        assert_eq!((findings.found.len(), findings.dropped), (KEPT_MAX, 1));
+    }
+}

@@ -1,0 +1,203 @@
+//! The walk over all keys of the store: each is told what it is; records are read at once, indexes are noted for later.
+
+use super::book::{Accounts, Place};
+use super::drive::{BATCH, Job, ask};
+use super::join::{Join, Side};
+use super::pass::{Pass, place_of};
+use super::violation::Invariant;
+use futures::{Stream, TryStreamExt, stream};
+use shared::store::connection::walk::Node;
+use shared::store::keys::parse::{BucketKey, Key, ModeKey};
+use shared::store::keys::{Bucket, USER, escrow_lookup};
+use shared::store::read::{Answers, Read};
+use shared::store::{Store, StoreError};
+
+/// Parts of the walk that are under way at the same time.
+const IN_FLIGHT: usize = 3;
+
+/// A record that is read as soon as its key is seen.
+pub(super) enum Record {
+    Intent(Place, String),
+    Escrow(Place, u64),
+    Deposit(Place, String),
+    Run(String),
+    Hold { bucket: Bucket, id: String, kept: bool },
+}
+
+/// A key that is only noted.
+enum Note {
+    Owner(Place, String),
+    Closed(Place, u64),
+    IntentList(Place, String),
+    OpenEscrows(Place, String),
+    TransactionList(Place, String),
+    Other,
+    Unknown(String, &'static str),
+}
+
+/// A part of the walk: what was noted, and the records with their answers.
+type Part = (Vec<Note>, Vec<(Record, Answers)>);
+
+impl Pass<'_> {
+    /// Walks over all keys.
+    pub(super) async fn walk(&mut self) -> Result<(), StoreError> {
+        let (store, accounts) = (self.store, self.accounts);
+        // All accounts of the pass share a bucket, when there are others that it does not look at.
+        let bucket = accounts.partial.then(|| accounts.places().next()).flatten();
+        let pattern = bucket.map(|place| {
+            let prefix = accounts.keys(place).prefix();
+            format!("{}/*", prefix.split('/').next().unwrap_or_default())
+        });
+        for node in store.nodes().await? {
+            let parts = keys(store, &node, pattern.as_deref())
+                .map_ok(|keys| look(store, accounts, keys))
+                .try_buffer_unordered(IN_FLIGHT);
+            let mut parts = std::pin::pin!(parts);
+            while let Some((notes, records)) = parts.try_next().await? {
+                self.count(notes.len() + records.len());
+                notes.into_iter().for_each(|note| self.note(note));
+                for (record, answers) in records {
+                    self.record(record, answers);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, note: Note) {
+        match note {
+            Note::Owner(place, owner) => {
+                self.owner(place, &owner);
+            }
+            Note::Closed(place, number) => {
+                self.page(place).closed.insert(number);
+            }
+            Note::IntentList(place, list) => {
+                self.page(place).intent_lists.insert(list);
+            }
+            Note::OpenEscrows(place, owner) => {
+                self.page(place).open_escrows.insert(owner);
+            }
+            Note::TransactionList(place, key) => {
+                self.join(Join::TransactionList, Side::Record, (place, &key), &[]);
+            }
+            Note::Other => {}
+            Note::Unknown(key, why) => self.wrong(Invariant::UnknownKey, &[&key], why),
+        }
+    }
+}
+
+/// The keys of a server, in parts.
+fn keys<'a>(
+    store: &'a Store,
+    node: &'a Node,
+    pattern: Option<&'a str>,
+) -> impl Stream<Item = Result<Vec<Vec<u8>>, StoreError>> + 'a {
+    stream::try_unfold(Some("0".to_owned()), move |cursor| async move {
+        let Some(cursor) = cursor else { return Ok(None) };
+        let (next, keys) = store.scan(node, &cursor, BATCH, pattern).await?;
+        Ok(Some((keys, (next != "0").then_some(next))))
+    })
+}
+
+/// Reads the records among some keys.
+async fn look(store: &Store, accounts: &Accounts, keys: Vec<Vec<u8>>) -> Result<Part, StoreError> {
+    let mut notes = Vec::new();
+    let mut jobs = Vec::new();
+    for key in keys {
+        let Ok(key) = String::from_utf8(key) else {
+            notes.push(Note::Unknown("(not UTF-8)".to_owned(), "no key is like that"));
+            continue;
+        };
+        match sort(accounts, key) {
+            Sorted::Read(job) => jobs.push(job),
+            Sorted::Note(note) => notes.push(note),
+            Sorted::NotOurs => {}
+        }
+    }
+    Ok((notes, ask(store, jobs).await?))
+}
+
+enum Sorted {
+    Read(Job<Record>),
+    Note(Note),
+    /// It belongs to an account that the pass does not look at.
+    NotOurs,
+}
+
+fn sort(accounts: &Accounts, key: String) -> Sorted {
+    let Some(parsed) = Key::parse(&key) else {
+        return Sorted::Note(Note::Unknown(key, "no name fits it"));
+    };
+    match parsed {
+        Key::Bucket(bucket, BucketKey::Hold(id)) => Sorted::Read(hold(bucket, id, false)),
+        Key::Bucket(bucket, BucketKey::KeptHold(id)) => Sorted::Read(hold(bucket, id, true)),
+        Key::Global(_) | Key::Bucket(..) => Sorted::Note(Note::Other),
+        Key::Account(account, _) if accounts.find(account).is_some() => Sorted::Note(Note::Other),
+        Key::Mode(..) if place_of(accounts, parsed).is_some() => match place_of(accounts, parsed) {
+            Some((place, parsed)) => of_mode(accounts, place, parsed, &key),
+            None => Sorted::NotOurs,
+        },
+        Key::Account(..) | Key::Mode(..) if accounts.partial => Sorted::NotOurs,
+        Key::Account(..) | Key::Mode(..) => Sorted::Note(Note::Unknown(key, "there is no such account")),
+    }
+}
+
+fn of_mode(accounts: &Accounts, place: Place, parsed: ModeKey<'_>, key: &str) -> Sorted {
+    let bucket = accounts.keys(place).bucket();
+    let read = |what, reads| {
+        let weight = 1;
+        Sorted::Read(Job { what, reads, weight })
+    };
+    let hash = || vec![Read::hash(bucket, key)];
+    let after_account = || key[accounts.keys(place).prefix().len()..].to_owned();
+    match parsed {
+        ModeKey::Intent(id) => read(Record::Intent(place, id.to_owned()), hash()),
+        ModeKey::Escrow(number) => {
+            let lookup = Read::global(escrow_lookup(number));
+            read(
+                Record::Escrow(place, number),
+                vec![Read::hash(bucket, key), lookup],
+            )
+        }
+        ModeKey::Deposit(_) => read(Record::Deposit(place, key.to_owned()), hash()),
+        ModeKey::Run { .. } => read(
+            Record::Run(key.to_owned()),
+            vec![Read::field(bucket, key, "spent")],
+        ),
+        ModeKey::Agent(agent) => Sorted::Note(Note::Owner(place, agent.to_owned())),
+        ModeKey::UserWallet => Sorted::Note(Note::Owner(place, USER.to_owned())),
+        ModeKey::ClosedWallet(number) => Sorted::Note(Note::Closed(place, number)),
+        ModeKey::OpenEscrows(owner) => Sorted::Note(Note::OpenEscrows(place, owner.to_owned())),
+        ModeKey::Intents(_) => Sorted::Note(Note::IntentList(place, after_account())),
+        ModeKey::TransactionsOfType(_) | ModeKey::TransactionsOfWallet { .. } => {
+            Sorted::Note(Note::TransactionList(place, key.to_owned()))
+        }
+        ModeKey::Agents
+        | ModeKey::Policies
+        | ModeKey::Policy(_)
+        | ModeKey::AccountPolicies
+        | ModeKey::Audit
+        | ModeKey::Transactions
+        | ModeKey::EscrowSiblings(_)
+        | ModeKey::Escrows => Sorted::Note(Note::Other),
+    }
+}
+
+/// A hold, and whether its index names it. It is read before and after the index: there both times, it was there between.
+fn hold(bucket: Bucket, id: &str, kept: bool) -> Job<Record> {
+    let (key, index) = match kept {
+        true => (bucket.kept_hold(id), bucket.kept()),
+        false => (bucket.hold(id), bucket.due()),
+    };
+    let text = || Read::text(bucket, &key);
+    Job {
+        reads: vec![text(), Read::score(bucket, index, id), text()],
+        what: Record::Hold {
+            bucket,
+            id: id.to_owned(),
+            kept,
+        },
+        weight: 1,
+    }
+}

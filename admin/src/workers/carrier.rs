@@ -1,0 +1,69 @@
+//! The carrier: what left one account and has not arrived in another, because a process or the store stopped between the
+//! two steps, arrives now (decision D28).
+
+use super::pause;
+use crate::problem::chain;
+use crate::serve::App;
+use futures::{StreamExt, TryStreamExt, stream};
+use shared::store::StoreError;
+use shared::store::keys::{BUCKETS, Bucket};
+use shared::store::script::transit::deliver;
+use shared::store::transit::Transit;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Pause between two rounds over all buckets.
+const EVERY: Duration = Duration::from_secs(2);
+/// Buckets looked at at the same time.
+const AT_ONCE: usize = 16;
+
+/// Delivers until it is time to stop. Several servers may do so at once, and requests beside them: everything arrives
+/// once.
+pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
+    while pause(&mut stopping, EVERY).await {
+        match round(&app).await {
+            Ok(waiting) => app
+                .metrics
+                .transits_waiting
+                .set(i64::try_from(waiting).unwrap_or(i64::MAX)),
+            Err(error) => tracing::error!(error = %chain(&error), "round of deliveries cut off"),
+        }
+    }
+}
+
+/// One round; returns how much still waits after it.
+async fn round(app: &App) -> Result<u64, StoreError> {
+    let buckets = stream::iter(Bucket::all()).map(|bucket| carry(app, bucket));
+    let waiting = buckets.buffer_unordered(AT_ONCE);
+    waiting.try_fold(0, async |sum, left| Ok(sum + left)).await
+}
+
+/// Delivers what waits in a bucket. A row that cannot be delivered does not hold up the others.
+async fn carry(app: &App, bucket: Bucket) -> Result<u64, StoreError> {
+    let (rows, mut left) = Transit::waiting(&app.store, bucket).await?;
+    for row in rows {
+        let id = row.as_ref().map_or("unreadable", |transit| transit.id.as_str());
+        let delivered = match &row {
+            Ok(transit) => deliver(&app.store, transit).await.map_err(|error| chain(&error)),
+            Err(error) => Err(chain(error)),
+        };
+        match delivered {
+            Ok(()) => {
+                app.metrics.transits_delivered.inc();
+                left = left.saturating_sub(1);
+                tracing::info!(transit = id, "delivered what was in transit");
+            }
+            Err(error) => {
+                app.metrics.transits_failed.inc();
+                tracing::error!(transit = id, error, "a delivery failed; it is tried again");
+            }
+        }
+    }
+    Ok(left)
+}
+
+const _: () = assert!(
+    AT_ONCE <= BUCKETS as usize,
+    "no more buckets at once than there are"
+);

@@ -1,0 +1,195 @@
+//! An account with many records of every kind, written straight into the store.
+
+use redis::Pipeline;
+use shared::clock;
+use shared::domain::intent::{Kind as Intent, Reason};
+use shared::domain::mode::Mode;
+use shared::domain::money::Nanos;
+use shared::store::intent::NewIntent;
+use shared::store::keys::{self, AccountKeys, IntentIndex};
+use shared::store::transaction::{NewTransaction, Tail, TransactionType};
+use shared::store::{Store, StoreError, sanity};
+
+/// The account.
+pub const ACCOUNT: &str = "acct_bench";
+/// Agents that act; more of the same kind only lie there.
+pub const ACTIVE: u64 = 64;
+/// The mode.
+pub const MODE: Mode = Mode::Live;
+/// What each active wallet holds.
+const BALANCE: u64 = 9_000_000_000_000_000;
+/// Records written in one round trip.
+const BATCH: u64 = 500;
+
+/// The agent of this number.
+pub fn agent(number: u64) -> String {
+    format!("agent-{number}")
+}
+
+/// Makes the account, with `records` wallets, transactions, intents and escrows.
+pub async fn fill(store: &Store, records: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let now = clock::now_ms();
+    sanity::init(store, &clock::iso_from_ms(now)).await?;
+    let account = AccountKeys::of(ACCOUNT);
+    let mut first = redis::pipe();
+    let record = [("id", ACCOUNT), ("name", "Bench"), ("plan", "enterprise")];
+    first.cmd("HSET").arg(account.record()).arg(&record);
+    let numbers = [
+        ("generation", 1),
+        ("version", 1),
+        ("created_at", now),
+        ("live_txn_seq", records),
+    ];
+    first.cmd("HSET").arg(account.record()).arg(&numbers);
+    send(store, &first).await?;
+    let mut at = 0;
+    while at < records {
+        let mut batch = redis::pipe();
+        for number in at..(at + BATCH).min(records) {
+            wallet(&mut batch, &account, number, now);
+            transaction(&mut batch, &account, number, now);
+            intent(&mut batch, &account, number, now);
+            escrow(&mut batch, &account, number, now);
+        }
+        send(store, &batch).await?;
+        at += BATCH;
+    }
+    let mut last = redis::pipe();
+    for counter in [keys::WALLET_NUMBER, keys::ESCROW_NUMBER] {
+        let mut outside = redis::pipe();
+        outside.cmd("SET").arg(counter).arg(records + 1);
+        send(store, &outside).await?;
+    }
+    last.cmd("HINCRBY").arg(account.record()).arg("version").arg(1);
+    send(store, &last).await?;
+    Ok(())
+}
+
+async fn send(store: &Store, batch: &Pipeline) -> Result<(), StoreError> {
+    let _: redis::Value = store.pipeline(batch).await?;
+    Ok(())
+}
+
+fn wallet(batch: &mut Pipeline, account: &AccountKeys, number: u64, now: u64) {
+    let owner = agent(number);
+    let fields = [
+        ("wallet_number", (number + 1).to_string()),
+        ("wallet", format!("wal_{number:026}")),
+        ("name", owner.clone()),
+        ("type", "custom".to_owned()),
+        (
+            "balance",
+            if number < ACTIVE {
+                BALANCE.to_string()
+            } else {
+                "0".to_owned()
+            },
+        ),
+        ("created_at", now.to_string()),
+        ("updated_at", now.to_string()),
+        ("policy_id", format!("pol_{number:026}")),
+        ("cap", "1".to_owned()),
+        ("cap_run", String::new()),
+        ("cap_day", String::new()),
+        ("cap_month", String::new()),
+        ("cap_txn", Nanos::MAX.get().to_string()),
+        ("cap_approval", String::new()),
+        ("cap_low", String::new()),
+    ];
+    batch.cmd("HSET").arg(account.agent(MODE, &owner)).arg(&fields);
+    batch.cmd("ZADD").arg(account.agents(MODE)).arg(now).arg(&owner);
+}
+
+/// A transaction of one of the active wallets: their lists are the long ones.
+fn transaction(batch: &mut Pipeline, account: &AccountKeys, number: u64, now: u64) {
+    let owner = agent(number % ACTIVE);
+    let kind = TransactionType::Spend;
+    let id = format!("txn_{number:026}");
+    let intent = format!("int_{number:026}");
+    let new = NewTransaction {
+        id: &id,
+        kind,
+        owner: &owner,
+        intent: Some(&intent),
+        currency: "USD",
+        tail: Tail {
+            counterparty: Some("Books Ltd".to_owned()),
+            memo: Some("A book".to_owned()),
+        },
+    };
+    let line = format!("{now} {BALANCE} -1000 {} {}", number % ACTIVE + 1, new.words());
+    batch
+        .cmd("HSET")
+        .arg(account.transactions(MODE))
+        .arg(number + 1)
+        .arg(line);
+    let [_, of_type, of_wallet, of_both] = account.leg(MODE, &owner, kind.as_str());
+    for list in [of_type, of_wallet, of_both] {
+        batch.cmd("RPUSH").arg(list).arg(number + 1);
+    }
+}
+
+/// A settled spend: an intent and, what is the same, the record of an idempotency key.
+fn intent(batch: &mut Pipeline, account: &AccountKeys, number: u64, now: u64) {
+    let (owner, id) = (agent(number % ACTIVE), format!("int_{number:026}"));
+    let fingerprint = format!("{number:064x}");
+    let new = NewIntent {
+        kind: Intent::Spend,
+        fingerprint: &fingerprint,
+        amount: Nanos::from_stored(1000),
+        currency: "USD",
+        actor: "key_bench",
+        agent: &owner,
+        at_ms: now,
+        note: Some("A book"),
+        request: r#"{"recipient":"Books Ltd"}"#,
+        transaction: None,
+        escrow: None,
+    };
+    let heads = new.heads(false, &[] as &[Reason]);
+    let head = heads.strip_prefix("settled=").unwrap_or_default();
+    let key = account.intent(MODE, &id);
+    let outcome = [
+        ("id", id.as_str()),
+        ("state", "settled"),
+        ("first", "settled"),
+        ("reason", ""),
+        ("head", head),
+    ];
+    batch.cmd("HSET").arg(&key).arg(&outcome).arg(new.fields());
+    for index in [
+        IntentIndex::All,
+        IntentIndex::Kind("spend"),
+        IntentIndex::Agent(&owner),
+        IntentIndex::State("settled"),
+    ] {
+        batch.cmd("RPUSH").arg(account.intents(MODE, index)).arg(&id);
+    }
+}
+
+fn escrow(batch: &mut Pipeline, account: &AccountKeys, number: u64, now: u64) {
+    let (from, to) = (number % ACTIVE, (number + 1) % ACTIVE);
+    let fields = [
+        ("id", (number + 1).to_string()),
+        ("status", "pending".to_owned()),
+        ("amount", "1000".to_owned()),
+        ("currency", "USD".to_owned()),
+        ("from", (from + 1).to_string()),
+        ("from_owner", agent(from)),
+        ("to", (to + 1).to_string()),
+        ("to_account", ACCOUNT.to_owned()),
+        ("to_owner", agent(to)),
+        ("conditions", "{}".to_owned()),
+        ("created_at", now.to_string()),
+        ("updated_at", now.to_string()),
+    ];
+    batch
+        .cmd("HSET")
+        .arg(account.escrow(MODE, number + 1))
+        .arg(&fields);
+    batch
+        .cmd("ZADD")
+        .arg(account.escrows(MODE))
+        .arg(number + 1)
+        .arg(number + 1);
+}

@@ -1,0 +1,118 @@
+//! `bench-money`: what each script that moves money costs the store, and that this does not grow with what is stored.
+//!
+//! Two stores in one run, one with few and one with many records of every kind in the same account; the scripts run on
+//! both in turns, through the product's own twins, and the server says how long they took (`INFO commandstats`).
+
+mod load;
+mod steps;
+
+use clap::Parser;
+use harness::Redis;
+use load::fill;
+use shared::store::Store;
+use std::error::Error;
+use std::io::Write;
+use std::process::ExitCode;
+use steps::{Actor, Step};
+
+/// Measures the money scripts on a small and a large store.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Wallets, transactions, intents, idempotency records and escrows in the small store, each.
+    #[arg(long, default_value_t = 1_000)]
+    small: u64,
+    /// The same in the large store.
+    #[arg(long, default_value_t = 1_000_000)]
+    large: u64,
+    /// Calls of each script in a round.
+    #[arg(long, default_value_t = 2_000)]
+    calls: u64,
+    /// Rounds; the medians count.
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+}
+
+struct Town {
+    redis: Redis,
+    store: Store,
+    actor: Actor,
+}
+
+impl Town {
+    async fn found(records: u64) -> Result<Self, Box<dyn Error>> {
+        let redis = Redis::start();
+        let store = Store::open(&redis.unix_url(), std::time::Duration::from_secs(10))?;
+        fill(&store, records).await?;
+        Ok(Self {
+            redis,
+            store,
+            actor: Actor::default(),
+        })
+    }
+
+    /// Microseconds a call that the server spent on `step`, calls inside the script included.
+    async fn measure(&mut self, step: Step, calls: u64) -> Result<f64, Box<dyn Error>> {
+        self.actor.prepare(&self.store, step).await?;
+        let _: String = self.redis.command(&["CONFIG", "RESETSTAT"]);
+        self.actor.run(&self.store, step, calls).await?;
+        let figure = |name| {
+            self.redis
+                .stat("evalsha", name)
+                .and_then(|text| text.parse::<f64>().ok())
+        };
+        let (scripts, micros) = (figure("calls="), figure("usec="));
+        match scripts.zip(micros) {
+            Some((scripts, micros)) if scripts as u64 == calls => Ok(micros / calls as f64),
+            found => Err(format!("{}: {found:?} scripts for {calls} calls", step.name()).into()),
+        }
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+async fn run(options: &Options) -> Result<String, Box<dyn Error>> {
+    let mut small = Town::found(options.small).await?;
+    let mut large = Town::found(options.large).await?;
+    let used: Option<String> = large
+        .redis
+        .command::<String>(&["INFO", "memory"])
+        .lines()
+        .find_map(|line| line.strip_prefix("used_memory_human:").map(str::to_owned));
+    let mut table = format!(
+        "| script | µs a call, {} records of each kind | {} | ratio |\n|---|---:|---:|---:|\n",
+        options.small, options.large
+    );
+    let mut figures = vec![(Vec::new(), Vec::new()); Step::ALL.len()];
+    for _ in 0..options.rounds {
+        for (step, (few, many)) in Step::ALL.iter().zip(&mut figures) {
+            few.push(small.measure(*step, options.calls).await?);
+            many.push(large.measure(*step, options.calls).await?);
+        }
+    }
+    for (step, (few, many)) in Step::ALL.iter().zip(figures) {
+        let (few, many) = (median(few), median(many));
+        table += &format!("| {} | {few:.1} | {many:.1} | {:.2} |\n", step.name(), many / few);
+    }
+    table += &format!(
+        "\nMedians of {} rounds of {} calls. The large store uses {}.\n",
+        options.rounds,
+        options.calls,
+        used.unwrap_or_default().trim()
+    );
+    Ok(table)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let options = Options::parse();
+    let (text, code) = match run(&options).await {
+        Ok(table) => (table, ExitCode::SUCCESS),
+        Err(error) => (format!("bench-money: {error}\n"), ExitCode::FAILURE),
+    };
+    // Nobody is left to tell when standard output is gone.
+    let _unwritable = std::io::stdout().lock().write_all(text.as_bytes());
+    code
+}

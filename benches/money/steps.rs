@@ -1,0 +1,281 @@
+//! The scripts that are measured, each called through its twin.
+
+use crate::load::{ACCOUNT, ACTIVE, MODE, agent};
+use serde_json::json;
+use shared::clock;
+use shared::crypto::virtual_key::CheckSecret;
+use shared::domain::cap::CapPlan;
+use shared::domain::id::Kind;
+use shared::domain::money::Nanos;
+use shared::store::deposit::DepositState;
+use shared::store::escrow::{Escrow, Party};
+use shared::store::once::Once;
+use shared::store::script::change::Scope;
+use shared::store::script::deposit::{Made as Deposited, NewDeposit};
+use shared::store::script::escrow::{Asked, Called, NewEscrow, Verdict, decide, fund};
+use shared::store::script::spend::{Ask, PlanCap, Spend, Spent};
+use shared::store::script::transfer::{NewTransfer, Transferred};
+use shared::store::wallet::WalletPlace;
+use shared::store::{Store, sanity};
+use std::error::Error;
+use std::time::Duration;
+
+type Done = Result<(), Box<dyn Error>>;
+
+const LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
+const SCOPE: Scope<'static> = Scope {
+    account: ACCOUNT,
+    mode: MODE,
+    actor: "key_bench",
+};
+/// What is moved each time, in nano-USD.
+const AMOUNT: u64 = 1000;
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    Spend,
+    Replay,
+    Denial,
+    Transfer,
+    Deposit,
+    Create,
+    Fund,
+    Release,
+}
+
+impl Step {
+    /// All of them, in an order in which each finds what it needs.
+    pub const ALL: [Self; 8] = [
+        Self::Spend,
+        Self::Replay,
+        Self::Denial,
+        Self::Transfer,
+        Self::Deposit,
+        Self::Create,
+        Self::Fund,
+        Self::Release,
+    ];
+
+    /// Its name in the table.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Spend => "spend, settled",
+            Self::Replay => "spend, the same key again",
+            Self::Denial => "spend, denied",
+            Self::Transfer => "transfer within the account",
+            Self::Deposit => "deposit",
+            Self::Create => "escrow create",
+            Self::Fund => "escrow fund",
+            Self::Release => "escrow release",
+        }
+    }
+}
+
+/// Calls the scripts.
+#[derive(Default)]
+pub struct Actor {
+    secret: Option<CheckSecret>,
+    calls: u64,
+    spent: Vec<String>,
+    escrows: Vec<u64>,
+}
+
+impl Actor {
+    /// What `step` needs and must not be measured with it.
+    pub async fn prepare(&mut self, store: &Store, step: Step) -> Done {
+        if self.secret.is_none() {
+            self.secret = Some(sanity::record(store).await?.check_secret);
+        }
+        if step == Step::Spend {
+            self.spent.clear();
+        }
+        if step == Step::Create {
+            self.escrows.clear();
+        }
+        Ok(())
+    }
+
+    /// Calls it so often.
+    pub async fn run(&mut self, store: &Store, step: Step, calls: u64) -> Done {
+        for at in 0..calls {
+            self.calls += 1;
+            match step {
+                Step::Spend => self.spend(store, None, AMOUNT).await?,
+                Step::Replay => {
+                    let key = usize::try_from(at)
+                        .ok()
+                        .and_then(|at| self.spent.get(at))
+                        .cloned();
+                    self.spend(store, key, AMOUNT).await?;
+                }
+                Step::Denial => self.spend(store, None, Nanos::MAX.get() + 1).await?,
+                Step::Transfer => self.transfer(store).await?,
+                Step::Deposit => self.deposit(store).await?,
+                Step::Create => self.create(store).await?,
+                Step::Fund | Step::Release => {
+                    let number = usize::try_from(at)
+                        .ok()
+                        .and_then(|at| self.escrows.get(at))
+                        .copied();
+                    self.resolve(store, number.ok_or("no escrow")?, step).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn once(&self, key: &str) -> Result<Once, Box<dyn Error>> {
+        let secret = self.secret.as_ref().ok_or("no secret")?;
+        let request = json!({ "amountNanos": "1000" });
+        Ok(Once::new(
+            secret,
+            (ACCOUNT, MODE),
+            Some(key),
+            ("bench", &request),
+            clock::now_ms(),
+        )?)
+    }
+
+    fn key(&self) -> String {
+        format!("key-{}", self.calls)
+    }
+
+    fn place(&self, offset: u64) -> WalletPlace {
+        let number = (self.calls + offset) % ACTIVE;
+        WalletPlace {
+            account: ACCOUNT.to_owned(),
+            mode: MODE,
+            owner: agent(number),
+            number: number + 1,
+        }
+    }
+
+    /// A spend; of more than an amount can be, it is denied by the policy.
+    async fn spend(&mut self, store: &Store, again: Option<String>, nanos: u64) -> Done {
+        let key = again.clone().unwrap_or_else(|| self.key());
+        let (once, at_ms) = (self.once(&key)?, clock::now_ms());
+        let (agent, transaction) = (self.place(0).owner, Kind::Transaction.mint(at_ms)?);
+        let spend = Spend {
+            agent: &agent,
+            amount: Nanos::from_stored(nanos),
+            currency: "USD",
+            run: None,
+            recipient: Some("Books Ltd"),
+            description: Some("A book"),
+            transaction: &transaction,
+            plan: Some(PlanCap {
+                name: "enterprise",
+                cap: CapPlan::default(),
+            }),
+        };
+        let ask = Ask::Request {
+            once: &once,
+            at_ms,
+            request: "{}",
+        };
+        let spent = spend.run(store, &SCOPE, ask).await?;
+        match (&spent, again.is_some(), nanos > Nanos::MAX.get()) {
+            (Spent::Settled { .. }, false, false) => self.spent.push(key),
+            (Spent::Known, true, false) | (Spent::Blocked { .. }, false, true) => {}
+            _ => return Err(format!("a spend became {spent:?}").into()),
+        }
+        Ok(())
+    }
+
+    async fn transfer(&self, store: &Store) -> Done {
+        let (once, at_ms) = (self.once(&self.key())?, clock::now_ms());
+        let (from, to) = (self.place(0), self.place(1));
+        let ids = [Kind::Transaction.mint(at_ms)?, Kind::Transaction.mint(at_ms)?];
+        let transfer = NewTransfer {
+            once: &once,
+            record_life: Some(LIFE),
+            from: &from,
+            to: &to,
+            amount: Nanos::from_stored(AMOUNT),
+            currency: "USD",
+            memo: Some("rent"),
+            transaction: &ids[0],
+            arrival: &ids[1],
+            closed: false,
+            request: "{}",
+            at_ms,
+        };
+        match transfer.run(store, &SCOPE).await? {
+            Transferred::Done { .. } => Ok(()),
+            other => Err(format!("a transfer became {other:?}").into()),
+        }
+    }
+
+    async fn deposit(&self, store: &Store) -> Done {
+        let (once, at_ms) = (self.once(&self.key())?, clock::now_ms());
+        let (wallet, reference) = (self.place(0), format!("ref-{}", self.calls));
+        let deposit = NewDeposit {
+            once: &once,
+            record_life: Some(LIFE),
+            wallet: &wallet,
+            closed: false,
+            amount: Nanos::from_stored(AMOUNT),
+            currency: "USD",
+            reference: &reference,
+            state: DepositState::Confirmed,
+            transaction: &Kind::Transaction.mint(at_ms)?,
+            request: "{}",
+            at_ms,
+        };
+        match deposit.run(store, &SCOPE).await? {
+            Deposited::Done { again: false, .. } => Ok(()),
+            other => Err(format!("a deposit became {other:?}").into()),
+        }
+    }
+
+    fn party(&self, offset: u64) -> Party {
+        let place = self.place(offset);
+        Party {
+            account: place.account,
+            owner: place.owner,
+            wallet: place.number,
+        }
+    }
+
+    async fn create(&mut self, store: &Store) -> Done {
+        let once = self.once(&self.key())?;
+        let asked = Asked {
+            scope: SCOPE,
+            once: &once,
+            at_ms: clock::now_ms(),
+        };
+        let (payer, payee) = (self.party(0), self.party(1));
+        let new = NewEscrow {
+            payer: &payer,
+            payee: &payee,
+            amount: Nanos::from_stored(AMOUNT),
+            currency: "USD",
+            conditions: "{}",
+        };
+        match new.create(store, &asked).await? {
+            Called::Done(made) => self.escrows.push(made.number),
+            other => return Err(format!("an escrow became {other:?}").into()),
+        }
+        Ok(())
+    }
+
+    async fn resolve(&self, store: &Store, number: u64, step: Step) -> Done {
+        let once = self.once(&self.key())?;
+        let asked = Asked {
+            scope: SCOPE,
+            once: &once,
+            at_ms: clock::now_ms(),
+        };
+        let escrow = Escrow::read(store, number).await?.ok_or("no escrow")?;
+        let done = match step {
+            Step::Fund => matches!(fund(store, &asked, &escrow).await?, Called::Done(_)),
+            _ => matches!(
+                decide(store, &asked, &escrow, Verdict::Release).await?,
+                Called::Done(())
+            ),
+        };
+        done.then_some(())
+            .ok_or_else(|| format!("{}: refused", step.name()).into())
+    }
+}

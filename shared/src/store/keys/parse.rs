@@ -1,0 +1,287 @@
+//! What a key of the store is: the inverse of the names in `keys.rs`, for whoever walks over all keys.
+
+use super::{ACCOUNTS, AccountKeys, Bucket, ESCROW_NUMBER, IntentIndex, PRICES, STORE, USER, WALLET_NUMBER};
+use crate::domain::intent::{Kind, State};
+use crate::domain::mode::Mode;
+use crate::domain::names::{is_agent_id, is_run_id};
+use crate::store::transaction::TransactionType;
+
+/// A key, taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key<'a> {
+    /// A key outside the buckets.
+    Global(GlobalKey),
+    /// A key that the accounts of a bucket share.
+    Bucket(Bucket, BucketKey<'a>),
+    /// A key of an account, by its id, that both modes share.
+    Account(&'a str, AccountKey<'a>),
+    /// A key of an account, by its id, and mode.
+    Mode(&'a str, Mode, ModeKey<'a>),
+}
+
+/// What there is outside the buckets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is described where `keys` names it")]
+pub enum GlobalKey {
+    Store,
+    Accounts,
+    Prices,
+    WalletNumber,
+    EscrowNumber,
+    VirtualKeyLookup,
+    ApiKeyLookup,
+    UserLookup,
+    WalletLookup,
+    EscrowLookup,
+    DepositLookup,
+}
+
+/// What the accounts of a bucket share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is described where `Bucket` names it")]
+pub enum BucketKey<'a> {
+    Hold(&'a str),
+    Due,
+    Kept,
+    KeptHold(&'a str),
+    Transit,
+    Arrived(&'a str),
+}
+
+/// What both modes of an account share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is described where `AccountKeys` names it")]
+pub enum AccountKey<'a> {
+    Record,
+    ActiveKeys,
+    VirtualKey(&'a str),
+    AgentKeys(&'a str),
+    Rate(&'a str),
+    SealedAgents,
+    ApiKey(&'a str),
+    ApiKeys,
+    Users,
+}
+
+/// What each mode of an account has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is described where `AccountKeys` names it")]
+pub enum ModeKey<'a> {
+    Run {
+        agent: &'a str,
+        run: &'a str,
+    },
+    Agent(&'a str),
+    Agents,
+    Policies,
+    Policy(&'a str),
+    AccountPolicies,
+    Audit,
+    UserWallet,
+    ClosedWallet(u64),
+    OpenEscrows(&'a str),
+    Transactions,
+    TransactionsOfType(TransactionType),
+    TransactionsOfWallet {
+        holder: &'a str,
+        kind: Option<TransactionType>,
+    },
+    Intent(&'a str),
+    Intents(IntentIndex<'a>),
+    Escrow(u64),
+    EscrowSiblings(u64),
+    Escrows,
+    Deposit(&'a str),
+}
+
+/// What the id of every account starts with.
+const ACCOUNT: &str = "acct_";
+/// The length of a SHA-256 in hex.
+const HASH_LENGTH: usize = 64;
+
+impl<'a> Key<'a> {
+    /// Takes a key apart; `None` for one that no name of `keys.rs` fits.
+    #[must_use]
+    pub fn parse(key: &'a str) -> Option<Self> {
+        let Some(rest) = key.strip_prefix("{b") else {
+            return global(key.strip_prefix("tollgate/")?, key).map(Self::Global);
+        };
+        let (tag, rest) = rest.split_once("}/")?;
+        let bucket = Bucket::numbered(tag)?;
+        if !rest.starts_with(ACCOUNT) {
+            return bucket_key(rest).map(|key| Self::Bucket(bucket, key));
+        }
+        let (account, rest) = rest.split_once('/').unwrap_or((rest, ""));
+        if Bucket::of(account) != bucket || !key[8..].starts_with(account) {
+            return None;
+        }
+        let whole = key.len() == 8 + account.len();
+        match rest.split_once('/') {
+            Some((mode, rest)) if Mode::parse(mode).is_some() => {
+                Some(Self::Mode(account, Mode::parse(mode)?, mode_key(rest)?))
+            }
+            _ if whole => Some(Self::Account(account, AccountKey::Record)),
+            _ => Some(Self::Account(account, account_key(rest)?)),
+        }
+    }
+}
+
+impl Bucket {
+    /// The bucket of the number in a hash tag, which has four digits.
+    fn numbered(text: &str) -> Option<Self> {
+        let digits = text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = text.parse().ok().filter(|_| digits)?;
+        (number < super::BUCKETS).then_some(Self(number))
+    }
+}
+
+fn global(rest: &str, key: &str) -> Option<GlobalKey> {
+    let exact = [
+        (STORE, GlobalKey::Store),
+        (ACCOUNTS, GlobalKey::Accounts),
+        (PRICES, GlobalKey::Prices),
+        (WALLET_NUMBER, GlobalKey::WalletNumber),
+        (ESCROW_NUMBER, GlobalKey::EscrowNumber),
+    ];
+    if let Some((_, found)) = exact.iter().find(|(name, _)| *name == key) {
+        return Some(*found);
+    }
+    match rest.split_once('/')? {
+        ("vk", hash) if is_hash(hash) => Some(GlobalKey::VirtualKeyLookup),
+        ("ak", hash) if is_hash(hash) => Some(GlobalKey::ApiKeyLookup),
+        ("user", hash) if is_hash(hash) => Some(GlobalKey::UserLookup),
+        ("wallet", name) if number(name).is_some() || name.starts_with("wal_") => {
+            simple(name).map(|_| GlobalKey::WalletLookup)
+        }
+        ("escrow", name) => number(name).map(|_| GlobalKey::EscrowLookup),
+        ("deposit", hash) if is_hash(hash) => Some(GlobalKey::DepositLookup),
+        _ => None,
+    }
+}
+
+fn bucket_key(rest: &str) -> Option<BucketKey<'_>> {
+    match rest.split_once('/') {
+        None if rest == "due" => Some(BucketKey::Due),
+        None if rest == "kept" => Some(BucketKey::Kept),
+        None if rest == "transit" => Some(BucketKey::Transit),
+        Some(("hold", id)) => simple(id).map(BucketKey::Hold),
+        Some(("kept", id)) => simple(id).map(BucketKey::KeptHold),
+        Some(("arrived", id)) => simple(id).map(BucketKey::Arrived),
+        _ => None,
+    }
+}
+
+fn account_key(rest: &str) -> Option<AccountKey<'_>> {
+    match rest.split_once('/') {
+        None => match rest {
+            "active-keys" => Some(AccountKey::ActiveKeys),
+            "sealed-agents" => Some(AccountKey::SealedAgents),
+            "api-keys" => Some(AccountKey::ApiKeys),
+            "users" => Some(AccountKey::Users),
+            _ => None,
+        },
+        Some(("vk", id)) => simple(id).map(AccountKey::VirtualKey),
+        Some(("agent-keys", agent)) => agent_id(agent).map(AccountKey::AgentKeys),
+        Some(("rate", id)) => simple(id).map(AccountKey::Rate),
+        Some(("ak", id)) => simple(id).map(AccountKey::ApiKey),
+        Some(_) => None,
+    }
+}
+
+fn mode_key(rest: &str) -> Option<ModeKey<'_>> {
+    let Some((first, rest)) = rest.split_once('/') else {
+        return match rest {
+            "agents" => Some(ModeKey::Agents),
+            "policies" => Some(ModeKey::Policies),
+            "account-policies" => Some(ModeKey::AccountPolicies),
+            "audit" => Some(ModeKey::Audit),
+            "user-wallet" => Some(ModeKey::UserWallet),
+            "txns" => Some(ModeKey::Transactions),
+            "intents" => Some(ModeKey::Intents(IntentIndex::All)),
+            "escrows" => Some(ModeKey::Escrows),
+            _ => None,
+        };
+    };
+    match first {
+        "run" => {
+            let (agent, run) = rest.split_once('/')?;
+            let fits = is_agent_id(agent) && is_run_id(run.as_bytes());
+            fits.then_some(ModeKey::Run { agent, run })
+        }
+        "agent" => agent_id(rest).map(ModeKey::Agent),
+        "policy" => simple(rest).map(ModeKey::Policy),
+        "closed-wallet" => number(rest).map(ModeKey::ClosedWallet),
+        "open-escrows" => owner(rest).map(ModeKey::OpenEscrows),
+        "txns" => transactions(rest),
+        "intent" => simple(rest).map(ModeKey::Intent),
+        "intents" => intents(rest).map(ModeKey::Intents),
+        "escrow" => match rest.strip_suffix("/siblings") {
+            Some(escrow) => number(escrow).map(ModeKey::EscrowSiblings),
+            None => number(rest).map(ModeKey::Escrow),
+        },
+        "deposit" => is_hash(rest).then_some(ModeKey::Deposit(rest)),
+        _ => None,
+    }
+}
+
+fn transactions(rest: &str) -> Option<ModeKey<'_>> {
+    match rest.split_once('/')? {
+        ("type", kind) => TransactionType::parse(kind).map(ModeKey::TransactionsOfType),
+        ("of", rest) => {
+            let typed = rest
+                .rsplit_once('/')
+                .and_then(|(holder, word)| Some((holder, TransactionType::parse(word)?)));
+            let (holder, kind) = match typed {
+                Some((holder, kind)) => (holder, Some(kind)),
+                None => (rest, None),
+            };
+            let closed = holder.strip_prefix("closed/").and_then(number);
+            (closed.is_some() || owner(holder).is_some())
+                .then_some(ModeKey::TransactionsOfWallet { holder, kind })
+        }
+        _ => None,
+    }
+}
+
+fn intents(rest: &str) -> Option<IntentIndex<'_>> {
+    match rest.split_once('/')? {
+        ("kind", kind) => Kind::parse(kind).map(|_| IntentIndex::Kind(kind)),
+        ("agent", agent) => owner(agent).map(IntentIndex::Agent),
+        ("state", state) => State::parse(state).map(|_| IntentIndex::State(state)),
+        _ => None,
+    }
+}
+
+/// A part that is not empty and runs to the end of the key.
+fn simple(part: &str) -> Option<&str> {
+    (!part.is_empty() && !part.contains('/')).then_some(part)
+}
+
+fn agent_id(part: &str) -> Option<&str> {
+    is_agent_id(part).then_some(part)
+}
+
+fn owner(part: &str) -> Option<&str> {
+    (part == USER || is_agent_id(part)).then_some(part)
+}
+
+/// A number as it is written: without sign or leading zeros.
+fn number(part: &str) -> Option<u64> {
+    let number: u64 = part.parse().ok()?;
+    (number.to_string() == part).then_some(number)
+}
+
+fn is_hash(part: &str) -> bool {
+    part.len() == HASH_LENGTH && part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+impl AccountKeys {
+    /// What the keys of one account, and nothing else but those of accounts whose ids begin the same, start with.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        &self.base
+    }
+}
+
+#[cfg(test)]
+mod tests;

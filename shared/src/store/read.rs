@@ -1,0 +1,139 @@
+//! Single reads for those who read much: what to ask, and the answers in their order.
+
+use super::keys::Bucket;
+use redis::{Cmd, FromRedisValue, Value};
+
+/// One command that only reads.
+#[derive(Debug, Clone)]
+pub struct Read {
+    /// The bucket that its key lies in; none for a key outside the buckets.
+    pub(super) bucket: Option<Bucket>,
+    pub(super) command: Cmd,
+}
+
+impl Read {
+    fn new(bucket: Bucket, name: &str, key: impl AsRef<str>) -> Self {
+        let mut command = redis::cmd(name);
+        command.arg(key.as_ref());
+        Self {
+            bucket: Some(bucket),
+            command,
+        }
+    }
+
+    fn arg(mut self, arg: impl redis::ToRedisArgs) -> Self {
+        self.command.arg(arg);
+        self
+    }
+
+    /// The text of a key outside the buckets.
+    #[must_use]
+    pub fn global(key: impl AsRef<str>) -> Self {
+        let mut command = redis::cmd("GET");
+        command.arg(key.as_ref());
+        Self {
+            bucket: None,
+            command,
+        }
+    }
+
+    /// A text.
+    #[must_use]
+    pub fn text(bucket: Bucket, key: impl AsRef<str>) -> Self {
+        Self::new(bucket, "GET", key)
+    }
+
+    /// All fields of a hash.
+    #[must_use]
+    pub fn hash(bucket: Bucket, key: impl AsRef<str>) -> Self {
+        Self::new(bucket, "HGETALL", key)
+    }
+
+    /// Some fields of a hash.
+    #[must_use]
+    pub fn fields(bucket: Bucket, key: impl AsRef<str>, fields: &[String]) -> Self {
+        Self::new(bucket, "HMGET", key).arg(fields)
+    }
+
+    /// One field of a hash.
+    #[must_use]
+    pub fn field(bucket: Bucket, key: impl AsRef<str>, field: &str) -> Self {
+        Self::new(bucket, "HGET", key).arg(field)
+    }
+
+    /// How many fields a hash has.
+    #[must_use]
+    pub fn hash_length(bucket: Bucket, key: impl AsRef<str>) -> Self {
+        Self::new(bucket, "HLEN", key)
+    }
+
+    /// The items of a list from place `first` on, `count` at most.
+    #[must_use]
+    pub fn list(bucket: Bucket, key: impl AsRef<str>, first: u64, count: u64) -> Self {
+        let last = (first + count).saturating_sub(1);
+        Self::new(bucket, "LRANGE", key).arg(first).arg(last)
+    }
+
+    /// How long a list is.
+    #[must_use]
+    pub fn list_length(bucket: Bucket, key: impl AsRef<str>) -> Self {
+        Self::new(bucket, "LLEN", key)
+    }
+
+    /// The members of a sorted set from place `first` on, `count` at most, each with its score.
+    #[must_use]
+    pub fn sorted(bucket: Bucket, key: impl AsRef<str>, first: u64, count: u64) -> Self {
+        let last = (first + count).saturating_sub(1);
+        Self::new(bucket, "ZRANGE", key)
+            .arg(first)
+            .arg(last)
+            .arg("WITHSCORES")
+    }
+
+    /// How many members a sorted set has.
+    #[must_use]
+    pub fn sorted_length(bucket: Bucket, key: impl AsRef<str>) -> Self {
+        Self::new(bucket, "ZCARD", key)
+    }
+
+    /// The score of a member of a sorted set.
+    #[must_use]
+    pub fn score(bucket: Bucket, key: impl AsRef<str>, member: &str) -> Self {
+        Self::new(bucket, "ZSCORE", key).arg(member)
+    }
+
+    /// The members of a set.
+    #[must_use]
+    pub fn set(bucket: Bucket, key: impl AsRef<str>) -> Self {
+        Self::new(bucket, "SMEMBERS", key)
+    }
+
+    /// Whether a set has a member.
+    #[must_use]
+    pub fn is_member(bucket: Bucket, key: impl AsRef<str>, member: &str) -> Self {
+        Self::new(bucket, "SISMEMBER", key).arg(member)
+    }
+}
+
+/// Answers to reads, in their order.
+#[derive(Debug)]
+pub struct Answers(std::vec::IntoIter<Value>);
+
+impl Answers {
+    pub(super) fn new(values: Vec<Value>) -> Self {
+        Self(values.into_iter())
+    }
+
+    /// The next answer as a `T`; `None` when it is something else, such as the server's complaint about a key's type.
+    pub fn read<T: FromRedisValue>(&mut self) -> Option<T> {
+        let value = self.0.next()?;
+        redis::from_redis_value(value).ok()
+    }
+
+    /// The next `count` answers by themselves.
+    #[must_use]
+    pub fn split(&mut self, count: usize) -> Self {
+        let part: Vec<Value> = self.0.by_ref().take(count).collect();
+        Self::new(part)
+    }
+}

@@ -1,0 +1,181 @@
+//! Listing transactions: all of an account and mode, those of a wallet, of a type, or of both; newest first; also within
+//! a span of time. A list holds ascending numbers, and numbers ascend with time, so that the ends of a span are searched
+//! for and not scanned for.
+
+use super::{Transaction, TransactionType};
+use crate::domain::mode::Mode;
+use crate::store::keys::AccountKeys;
+use crate::store::page::Page;
+use crate::store::{Store, StoreError};
+
+/// Places looked at in one step of the search: a million transactions take five steps.
+const PROBES: u64 = 15;
+
+/// Which transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Filter<'a> {
+    /// Those of this wallet: its owner, or `closed/<number>`.
+    pub holder: Option<&'a str>,
+    /// Those of this type.
+    pub kind: Option<TransactionType>,
+    /// Those at this time or later.
+    pub from_ms: Option<u64>,
+    /// Those before this time.
+    pub to_ms: Option<u64>,
+}
+
+/// The transactions on a page, newest first, and how many match in all.
+///
+/// # Errors
+/// [`StoreError`], also for a line that makes no sense.
+pub async fn list(
+    store: &Store,
+    account: &AccountKeys,
+    mode: Mode,
+    filter: Filter<'_>,
+    page: Page,
+) -> Result<(Vec<Transaction>, u64), StoreError> {
+    let numbers = Numbers::of(store, account, mode, filter);
+    let length = numbers.length().await?;
+    let end = match filter.to_ms {
+        None => length,
+        Some(to_ms) => numbers.first_at(to_ms, length).await?,
+    };
+    let start = match filter.from_ms {
+        None => 0,
+        Some(from_ms) => numbers.first_at(from_ms, end).await?,
+    };
+    let skip = |many: usize| u64::try_from(many).unwrap_or(u64::MAX);
+    let last = end.saturating_sub(skip(page.offset)).max(start);
+    let first = last.saturating_sub(skip(page.limit)).max(start);
+    let mut lines = numbers.lines(numbers.between(first, last).await?).await?;
+    lines.reverse();
+    let transactions = lines.iter().map(|line| Transaction::parse(line.as_deref()?));
+    match transactions.collect::<Option<Vec<_>>>() {
+        Some(transactions) => Ok((transactions, end - start)),
+        None => Err(StoreError::Nonsense("transaction".to_owned())),
+    }
+}
+
+/// Ascending numbers of transactions, by their place from 0 on.
+struct Numbers<'a> {
+    store: &'a Store,
+    record: String,
+    sequence: String,
+    transactions: String,
+    /// The list of numbers; every transaction when there is none.
+    list: Option<String>,
+}
+
+impl<'a> Numbers<'a> {
+    fn of(store: &'a Store, account: &AccountKeys, mode: Mode, filter: Filter<'_>) -> Self {
+        let kind = filter.kind.map(TransactionType::as_str);
+        Self {
+            store,
+            record: account.record(),
+            sequence: format!("{mode}_txn_seq"),
+            transactions: account.transactions(mode),
+            list: match (filter.holder, kind) {
+                (None, None) => None,
+                (None, Some(kind)) => Some(account.transactions_of_type(mode, kind)),
+                (Some(holder), kind) => Some(account.transactions_of_wallet(mode, holder, kind)),
+            },
+        }
+    }
+
+    async fn length(&self) -> Result<u64, StoreError> {
+        match &self.list {
+            Some(list) => self.store.command(redis::cmd("LLEN").arg(list)).await,
+            None => {
+                let mut get = redis::cmd("HGET");
+                get.arg(&self.record).arg(&self.sequence);
+                let last: Option<u64> = self.store.command(&get).await?;
+                Ok(last.unwrap_or(0))
+            }
+        }
+    }
+
+    /// The numbers in the places from `first` to before `last`.
+    async fn between(&self, first: u64, last: u64) -> Result<Vec<u64>, StoreError> {
+        match &self.list {
+            _ if first >= last => Ok(Vec::new()),
+            None => Ok((first + 1..=last).collect()),
+            Some(list) => {
+                let mut range = redis::cmd("LRANGE");
+                range.arg(list).arg(first).arg(last - 1);
+                self.store.command(&range).await
+            }
+        }
+    }
+
+    /// The numbers in these places. One that is gone, because the wallet was closed meanwhile, is 0.
+    async fn at(&self, places: &[u64]) -> Result<Vec<u64>, StoreError> {
+        let Some(list) = &self.list else {
+            return Ok(places.iter().map(|place| place + 1).collect());
+        };
+        let mut look = redis::pipe();
+        for place in places {
+            look.cmd("LINDEX").arg(list).arg(*place);
+        }
+        let numbers: Vec<Option<u64>> = self.store.pipeline(&look).await?;
+        Ok(numbers.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
+    async fn lines(&self, numbers: Vec<u64>) -> Result<Vec<Option<String>>, StoreError> {
+        if numbers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut get = redis::cmd("HMGET");
+        get.arg(&self.transactions).arg(numbers);
+        self.store.command(&get).await
+    }
+
+    /// The first place, before `end`, of a transaction at `at_ms` or later; `end` when there is none.
+    async fn first_at(&self, at_ms: u64, end: u64) -> Result<u64, StoreError> {
+        let (mut low, mut high) = (0, end);
+        while low < high {
+            let places = probes(low, high);
+            let lines = self.lines(self.at(&places).await?).await?;
+            let late = lines.iter().position(|line| time(line.as_deref()) >= at_ms);
+            match late {
+                None => low = places.last().map_or(high, |place| place + 1),
+                Some(probe) => {
+                    high = places[probe];
+                    low = probe.checked_sub(1).map_or(low, |before| places[before] + 1);
+                }
+            }
+        }
+        Ok(low)
+    }
+}
+
+/// Up to [`PROBES`] ascending places from `low` to before `high`, which cut it into parts of about one size.
+fn probes(low: u64, high: u64) -> Vec<u64> {
+    let length = high - low;
+    let count = PROBES.min(length);
+    (1..=count).map(|at| low + length * at / (count + 1)).collect()
+}
+
+/// When the transaction of this line happened; one that is gone is later than all.
+fn time(line: Option<&str>) -> u64 {
+    let word = line.and_then(|line| line.split(' ').next());
+    word.and_then(|word| word.parse().ok()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_ascend_within_their_range() {
+        for (low, high) in [(0, 1), (0, 2), (5, 20), (7, 23), (0, 1_000_000), (9, 9 + PROBES)] {
+            let places = probes(low, high);
+            assert!(!places.is_empty());
+            assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
+            assert!(
+                places.iter().all(|place| (low..high).contains(place)),
+                "{low}..{high}: {places:?}"
+            );
+        }
+    }
+}

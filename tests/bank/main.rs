@@ -1,0 +1,23 @@
+//! Money under pressure: everything that could create, lose or double a cent, tried on the real thing.
+//!
+//! * [`town`]: two accounts with their agents and money
+//! * [`torture`]: 64 callers while servers and store are killed on a seeded schedule
+//! * [`race`]: release against dispute, 1,000 rounds of 16 racers
+//! * [`lost_replies`]: the same key again after an answer that never came, on every route
+//!
+//! And the scripts alone, against a model that is written without them:
+//! * [`model`]: what should happen; [`act`]: what can; [`photo`] and [`names`]: what the store holds; [`world`]: both side by side
+//! * [`random`] and [`directed`]: sequences of actions; after each one the whole store must be as the model says
+//! * [`mutants`]: changed scripts, each of which the checks above must notice
+#![cfg(test)]
+
+mod act;
+mod directed;
+mod lost_replies;
+mod model;
+mod names;
+mod photo;
+mod race;
+mod torture;
+mod town;
+mod world;

@@ -1,0 +1,156 @@
+//! The model of two accounts in both modes. Balances and counters are not moved but summed over movements and charges, so
+//! that the model cannot make the scripts' mistakes.
+
+mod agents;
+mod deposits;
+mod escrows;
+mod records;
+mod render;
+mod spends;
+pub mod transfers;
+
+use crate::names::{Names, Window};
+use crate::photo::Entry;
+pub use records::*;
+use shared::domain::mode::Mode;
+use shared::domain::period::Period;
+use shared::store::keys::{AccountKeys, USER};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The largest sum that a wallet or counter may reach.
+pub const CEILING: f64 = 9e18;
+/// The accounts. They lie in different buckets.
+pub const ACCOUNTS: [&str; 2] = ["acct_one", "acct_two"];
+/// The currency of everything.
+pub const USD: &str = "USD";
+
+/// One account in one mode: twice the account, and one more in test mode.
+pub type At = usize;
+
+pub fn mode(at: At) -> Mode {
+    if at % 2 == 0 { Mode::Live } else { Mode::Test }
+}
+
+pub fn account(at: At) -> &'static str {
+    ACCOUNTS[at / 2]
+}
+
+pub fn keys(at: At) -> AccountKeys {
+    AccountKeys::of(account(at))
+}
+
+#[derive(Debug, Clone)]
+pub struct Model {
+    pub period: Period,
+    /// When the action under way happens.
+    pub window: Window,
+    pub names: Names,
+    pub plans: [String; 2],
+    pub sides: [Side; 4],
+    pub wallet_number: u64,
+    pub escrow_number: u64,
+    /// Every wallet there ever was.
+    pub wallets: Vec<Place>,
+    /// Deposits that were announced: by reference, where.
+    pub announced: BTreeMap<String, BTreeSet<At>>,
+    pub escrows: BTreeMap<u64, Escrow>,
+    /// What ever left an account for another, and the ids of what is still in transit.
+    pub sent: Vec<Transit>,
+    pub waiting: BTreeSet<String>,
+    pub arrivals: Vec<Arrival>,
+}
+
+impl Model {
+    /// Two accounts with nothing.
+    pub fn new(period: Period) -> Self {
+        Self {
+            period,
+            window: Window { from: 0, to: 0 },
+            names: Names::default(),
+            plans: ["p".to_owned(), "p".to_owned()],
+            sides: Default::default(),
+            wallet_number: 0,
+            escrow_number: 0,
+            wallets: Vec::new(),
+            announced: BTreeMap::new(),
+            escrows: BTreeMap::new(),
+            sent: Vec::new(),
+            waiting: BTreeSet::new(),
+            arrivals: Vec::new(),
+        }
+    }
+
+    pub fn now(&mut self) -> String {
+        self.names.moment(self.window)
+    }
+
+    /// What a wallet holds.
+    pub fn balance(&self, at: At, number: u64) -> i128 {
+        let movements = self.sides[at].movements.iter();
+        movements
+            .filter(|movement| movement.wallet == number)
+            .map(Movement::signed)
+            .sum()
+    }
+
+    /// What a wallet waits for.
+    pub fn pending(&self, at: At, number: u64) -> i128 {
+        let deposits = self.sides[at].deposits.values();
+        let of_wallet = deposits.filter(|deposit| deposit.pending && deposit.wallet == number);
+        of_wallet.map(|deposit| i128::from(deposit.amount)).sum()
+    }
+
+    /// The wallet of an owner as it now is.
+    pub fn wallet(&self, at: At, owner: &str) -> Option<&Wallet> {
+        match owner {
+            USER => self.sides[at].user.as_ref(),
+            agent => self.sides[at].agents.get(agent)?.wallet.as_ref(),
+        }
+    }
+
+    /// Whether the wallet of an owner is still the one of this number.
+    pub fn is_alive(&self, at: At, owner: &str, number: u64) -> bool {
+        self.wallet(at, owner)
+            .is_some_and(|wallet| wallet.number == number)
+    }
+
+    pub fn is_frozen(&self, at: At, owner: &str) -> bool {
+        let agent = self.sides[at].agents.get(owner);
+        agent.is_some_and(|agent| agent.frozen.is_some())
+    }
+
+    /// Whether a wallet can take this much more. The ceiling is as sharp as doubles are, there as here.
+    pub fn has_room(&self, at: At, number: u64, amount: u64) -> bool {
+        as_double(self.balance(at, number)) + as_double(amount.into()) <= CEILING
+    }
+
+    pub fn request(&self, at: At, id: &str) -> Option<&Request> {
+        self.sides[at].requests.get(id)
+    }
+
+    /// Writes a new intent.
+    pub fn keep(&mut self, at: At, id: &str, moment: &str, request: Request) {
+        let side = &mut self.sides[at];
+        side.order.push(id.to_owned());
+        side.requests.insert(id.to_owned(), request);
+        side.file(id, moment);
+    }
+
+    /// What every change ends with.
+    pub fn record(&mut self, at: At, entry: Entry) {
+        self.sides[at].audit.push(entry);
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "the scripts compare with the ceiling as doubles"
+)]
+pub fn as_double(nanos: i128) -> f64 {
+    nanos as f64
+}
+
+/// Whether the payee is in another account than the payer.
+pub fn is_remote(escrow: &Escrow) -> bool {
+    escrow.to_at != escrow.at
+}

@@ -1,0 +1,168 @@
+//! Deposits, as they should be (decision D17).
+
+use super::spends::entry;
+use super::transfers::{RECORD_LIFE, millis};
+use super::{At, CEILING, Deposit, Model, Movement, Request, as_double};
+use crate::act::{self, ACTOR};
+use shared::store::transaction::TransactionType;
+
+impl Model {
+    pub fn deposit(&mut self, new: &act::Deposit) -> String {
+        let (to, at, amount) = (&new.to, new.to.at, new.amount);
+        if new.pending && !new.closed {
+            self.announced
+                .entry(new.reference.clone())
+                .or_default()
+                .insert(at);
+        }
+        if new.keyed && self.request(at, &new.asked.id).is_some() {
+            return "known".to_owned();
+        }
+        if let Some(there) = self.sides[at].deposits.get(&new.reference) {
+            let same = (there.wallet, there.amount) == (to.number, amount);
+            return if same {
+                there.told("again")
+            } else {
+                "other".to_owned()
+            };
+        }
+        if new.closed {
+            let moment = self.now();
+            let words = "outcome=blocked reason=wallet_closed".to_owned();
+            let audit = entry(
+                moment.clone(),
+                "deposit.requested",
+                ACTOR,
+                &to.owner,
+                amount,
+                Some(words),
+            );
+            self.record(at, audit);
+            self.keep_deposit(new, &moment, "wallet_closed", "");
+            return "blocked wallet_closed".to_owned();
+        }
+        if !self.is_alive(at, &to.owner, to.number) {
+            return "changed".to_owned();
+        }
+        let (balance, pending) = (self.balance(at, to.number), self.pending(at, to.number));
+        if as_double(balance) + as_double(pending) + as_double(amount.into()) > CEILING {
+            return "too_much".to_owned();
+        }
+        let moment = self.now();
+        let mut deposit = Deposit {
+            id: new.asked.txn(),
+            wallet: to.number,
+            owner: to.owner.clone(),
+            amount,
+            pending: new.pending,
+            first_pending: new.pending,
+            first_balance: balance,
+            at: moment.clone(),
+            confirmed: None,
+        };
+        if new.pending {
+            self.awaits(at, &to.owner);
+        } else {
+            self.credit(at, &mut deposit, &new.reference, &moment);
+            deposit.first_balance += i128::from(amount);
+        }
+        let (told, balance) = (deposit.told("made"), deposit.first_balance.to_string());
+        self.sides[at].deposits.insert(new.reference.clone(), deposit);
+        let words = Some("outcome=settled".to_owned());
+        self.record(
+            at,
+            entry(
+                moment.clone(),
+                "deposit.requested",
+                ACTOR,
+                &to.owner,
+                amount,
+                words,
+            ),
+        );
+        self.keep_deposit(new, &moment, "", &balance);
+        told
+    }
+
+    /// The wallet has had something pending.
+    fn awaits(&mut self, at: At, owner: &str) {
+        let side = &mut self.sides[at];
+        let agent = side.agents.get_mut(owner).and_then(|agent| agent.wallet.as_mut());
+        let wallet = agent.or(side.user.as_mut().filter(|_| owner == shared::store::keys::USER));
+        wallet.expect("the wallet").awaits = true;
+    }
+
+    fn credit(&mut self, at: At, deposit: &mut Deposit, reference: &str, moment: &str) {
+        self.post(
+            at,
+            Movement {
+                at: moment.to_owned(),
+                wallet: deposit.wallet,
+                owner: deposit.owner.clone(),
+                kind: TransactionType::Deposit,
+                amount: deposit.amount,
+                id: deposit.id.clone(),
+                intent: None,
+                other: reference.to_owned(),
+                memo: None,
+            },
+        );
+        deposit.pending = false;
+        deposit.confirmed = Some((moment.to_owned(), self.balance(at, deposit.wallet)));
+    }
+
+    fn keep_deposit(&mut self, new: &act::Deposit, moment: &str, reason: &'static str, balance: &str) {
+        if !new.keyed {
+            return;
+        }
+        let mut request = Request::new("deposit", &new.asked, &new.to.owner, new.amount);
+        let state = if reason.is_empty() { "settled" } else { "blocked" };
+        (request.state, request.first, request.reason) = (state, state, reason);
+        request.at = moment.to_owned();
+        request.txn = Some(new.asked.txn());
+        request.balance = Some(balance.to_owned());
+        request.expires = Some(self.window.later(millis(RECORD_LIFE)));
+        self.sides[new.to.at]
+            .requests
+            .insert(new.asked.id.clone(), request);
+    }
+
+    pub fn confirm(&mut self, at: At, reference: &str) -> String {
+        let Some(mut deposit) = self.sides[at].deposits.get(reference).cloned() else {
+            return "missing".to_owned();
+        };
+        if !deposit.pending {
+            return deposit.told("again");
+        }
+        if !self.is_alive(at, &deposit.owner, deposit.wallet) {
+            return "closed".to_owned();
+        }
+        if !self.has_room(at, deposit.wallet, deposit.amount) {
+            return "too_much".to_owned();
+        }
+        let moment = self.now();
+        self.credit(at, &mut deposit, reference, &moment);
+        self.record(
+            at,
+            entry(
+                moment,
+                "deposit.confirmed",
+                ACTOR,
+                &deposit.owner,
+                deposit.amount,
+                None,
+            ),
+        );
+        let told = deposit.told("confirmed");
+        self.sides[at].deposits.insert(reference.to_owned(), deposit);
+        told
+    }
+}
+
+impl Deposit {
+    fn told(&self, how: &str) -> String {
+        let confirmed = self.confirmed.as_ref();
+        let confirmed = confirmed.map_or_else(|| "-".to_owned(), |(at, balance)| format!("{at} {balance}"));
+        format!("{how} {} {} {} {confirmed}", self.id, self.first_balance, self.at)
+    }
+}

@@ -1,0 +1,402 @@
+//! What the store should hold, key by key, as the model says.
+
+mod requests;
+
+use super::{ACCOUNTS, Agent, At, Limits, Model, Side, Wallet, account, keys, mode};
+use crate::photo::{Expected, Record, Shape};
+use shared::domain::cap::{CapPolicy, SpendPolicy, strictest, strictest_spend};
+use shared::domain::money::Nanos;
+use shared::store::keys::{self as names, AccountKeys, USER, closed_holder};
+use shared::store::transaction::{NewTransaction, Tail};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub type Cells = BTreeMap<String, String>;
+
+pub fn cells<const N: usize>(pairs: [(&str, &str); N]) -> Cells {
+    pairs
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// The records under way.
+pub struct Page(pub Expected);
+
+impl Page {
+    pub fn put(&mut self, key: String, shape: Shape) {
+        let is_there = match &shape {
+            Shape::Text(_) => true,
+            Shape::Hash(cells) | Shape::Intent(cells) | Shape::Zset(cells) => !cells.is_empty(),
+            Shape::Set(members) => !members.is_empty(),
+            Shape::List(items) => !items.is_empty(),
+            Shape::Rows(rows) => !rows.is_empty(),
+            Shape::Log(entries) => !entries.is_empty(),
+        };
+        if is_there {
+            self.0.insert(key, Record { expires: None, shape });
+        }
+    }
+
+    pub fn expire(&mut self, key: &str, expires: crate::names::Window) {
+        if let Some(record) = self.0.get_mut(key) {
+            record.expires = Some(expires);
+        }
+    }
+}
+
+impl Model {
+    /// Everything.
+    pub fn render(&self) -> Expected {
+        let mut page = Page(Expected::new());
+        self.outside(&mut page);
+        for at in 0..ACCOUNTS.len() {
+            self.account(&mut page, at * 2);
+        }
+        for at in 0..self.sides.len() {
+            self.wallets_of(&mut page, at);
+            self.movements_of(&mut page, at);
+            self.requests_of(&mut page, at);
+            self.rest_of(&mut page, at);
+        }
+        self.escrows_of(&mut page);
+        self.on_the_way(&mut page);
+        page.0
+    }
+
+    /// What stands outside the buckets.
+    fn outside(&self, page: &mut Page) {
+        for (key, number) in [
+            (names::WALLET_NUMBER, self.wallet_number),
+            (names::ESCROW_NUMBER, self.escrow_number),
+        ] {
+            if number > 0 {
+                page.put(key.to_owned(), Shape::Text(number.to_string()));
+            }
+        }
+        for place in &self.wallets {
+            let text = format!(
+                "{} {} {} {}",
+                account(place.at),
+                mode(place.at),
+                place.owner,
+                place.number
+            );
+            for name in [&place.number.to_string(), &place.id] {
+                page.put(names::wallet_lookup(name), Shape::Text(text.clone()));
+            }
+        }
+        for (number, escrow) in &self.escrows {
+            let text = format!("{} {}", account(escrow.at), mode(escrow.at));
+            page.put(names::escrow_lookup(*number), Shape::Text(text));
+        }
+        for (reference, places) in &self.announced {
+            let places = places.iter().map(|at| format!("{} {}", account(*at), mode(*at)));
+            page.put(names::deposit_lookup(reference), Shape::Set(places.collect()));
+        }
+    }
+
+    /// The account's record; `at` is its live side.
+    fn account(&self, page: &mut Page, at: At) {
+        let changes = self.sides[at].audit.len() + self.sides[at + 1].audit.len();
+        let version = (changes + 1).to_string();
+        let mut record = cells([
+            ("plan", &self.plans[at / 2]),
+            ("generation", "1"),
+            ("version", &version),
+        ]);
+        let mut set = |name: String, value: usize| {
+            if value > 0 {
+                record.insert(name, value.to_string());
+            }
+        };
+        for at in [at, at + 1] {
+            set(format!("{}_audit_seq", mode(at)), self.sides[at].audit.len());
+            set(format!("{}_txn_seq", mode(at)), self.sides[at].movements.len());
+        }
+        let months: BTreeSet<u64> = self.sides[at]
+            .charges
+            .iter()
+            .map(|charge| charge.period.month)
+            .collect();
+        for month in months {
+            record.insert(format!("t{month}"), self.tracked(at, month).to_string());
+            record.insert(format!("n{month}"), self.slots(at, month).to_string());
+        }
+        for at in [at, at + 1] {
+            record.extend(self.sides[at].strictest(mode(at).as_str()));
+        }
+        page.put(keys(at).record(), Shape::Hash(record));
+    }
+
+    fn wallets_of(&self, page: &mut Page, at: At) {
+        let (side, keys, mode) = (&self.sides[at], keys(at), mode(at));
+        if let Some(wallet) = &side.user {
+            page.put(keys.wallet(mode, USER), Shape::Hash(self.row(at, wallet)));
+        }
+        let mut listed = Cells::new();
+        for (name, agent) in &side.agents {
+            let mut record = self.counters(at, name, agent);
+            if let Some(wallet) = &agent.wallet {
+                record.extend(self.row(at, wallet));
+                record.extend(cells([("name", name), ("type", "custom")]));
+                listed.insert(name.clone(), wallet.made.clone());
+            }
+            if let Some(policy) = &agent.policy {
+                record.extend(side.policies[policy].limits.on_agent());
+                record.insert("policy_id".to_owned(), policy.clone());
+            }
+            page.put(keys.agent(mode, name), Shape::Hash(record));
+            let count = |ids: &BTreeSet<String>| ids.iter().map(|id| (id.clone(), "1".to_owned())).collect();
+            page.put(keys.agent_keys(name), Shape::Zset(count(&agent.virtual_keys)));
+        }
+        page.put(keys.agents(mode), Shape::Zset(listed));
+        for closed in &side.closed {
+            let wallet = &closed.wallet;
+            let record = cells([
+                ("wallet_number", &wallet.number.to_string()),
+                ("wallet", &wallet.id),
+                ("name", &closed.agent),
+                ("balance", "0"),
+                ("created_at", &wallet.made),
+                ("updated_at", &closed.at),
+                ("closed_at", &closed.at),
+                ("agent", &closed.agent),
+            ]);
+            page.put(keys.closed_wallet(mode, wallet.number), Shape::Hash(record));
+        }
+    }
+
+    fn row(&self, at: At, wallet: &Wallet) -> Cells {
+        let mut row = cells([
+            ("wallet_number", &wallet.number.to_string()),
+            ("wallet", &wallet.id),
+            ("balance", &self.balance(at, wallet.number).to_string()),
+            ("created_at", &wallet.made),
+            ("updated_at", &wallet.made),
+        ]);
+        if wallet.awaits {
+            row.insert("pending".to_owned(), self.pending(at, wallet.number).to_string());
+        }
+        row.extend(
+            wallet
+                .spend_limit
+                .map(|limit| ("spend_limit".to_owned(), limit.to_string())),
+        );
+        row
+    }
+
+    /// What stays of an agent, whatever becomes of its wallet.
+    fn counters(&self, at: At, name: &str, agent: &Agent) -> Cells {
+        let mut record = agent.old.clone();
+        for charge in self.sides[at]
+            .charges
+            .iter()
+            .filter(|charge| charge.agent == name)
+        {
+            let (day, month) = (charge.period.day, charge.period.month);
+            record.insert(format!("d{day}"), self.day_spent(at, name, day).to_string());
+            record.insert(format!("m{month}"), self.month_spent(at, name, month).to_string());
+            if charge.from_wallet {
+                record.insert(format!("w{day}"), self.wallet_spent(at, name, day).to_string());
+            }
+        }
+        record.extend(
+            self.slot(at, name)
+                .map(|month| ("slot".to_owned(), format!("m{month}"))),
+        );
+        record.extend(agent.frozen.map(|who| ("frozen".to_owned(), who.to_owned())));
+        if agent.provider_key {
+            record.insert(names::provider_key_id_field("openai"), "pk_1".to_owned());
+        }
+        record
+    }
+
+    fn movements_of(&self, page: &mut Page, at: At) {
+        let (side, keys, mode) = (&self.sides[at], keys(at), mode(at));
+        let mut lines = Cells::new();
+        let mut lists: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut balances: BTreeMap<u64, i128> = BTreeMap::new();
+        for (index, movement) in side.movements.iter().enumerate() {
+            let number = (index + 1).to_string();
+            let balance = balances.entry(movement.wallet).or_default();
+            *balance += movement.signed();
+            let words = NewTransaction {
+                id: &movement.id,
+                kind: movement.kind,
+                owner: &movement.owner,
+                intent: movement.intent.as_deref(),
+                currency: super::USD,
+                tail: Tail {
+                    counterparty: Some(movement.other.clone()).filter(|other| !other.is_empty()),
+                    memo: movement.memo.clone(),
+                },
+            };
+            let line = format!(
+                "{} {balance} {}{} {} {}",
+                movement.at,
+                movement.kind.sign(),
+                movement.amount,
+                movement.wallet,
+                words.words()
+            );
+            let kind = movement.kind.as_str();
+            let holder = match side
+                .closed
+                .iter()
+                .any(|closed| closed.wallet.number == movement.wallet)
+            {
+                true => closed_holder(movement.wallet),
+                false => movement.owner.clone(),
+            };
+            for list in [
+                keys.transactions_of_type(mode, kind),
+                keys.transactions_of_wallet(mode, &holder, None),
+                keys.transactions_of_wallet(mode, &holder, Some(kind)),
+            ] {
+                lists.entry(list).or_default().push(number.clone());
+            }
+            lines.insert(number, line);
+        }
+        page.put(keys.transactions(mode), Shape::Hash(lines));
+        for (key, numbers) in lists {
+            page.put(key, Shape::List(numbers));
+        }
+    }
+
+    fn rest_of(&self, page: &mut Page, at: At) {
+        let (side, keys, mode) = (&self.sides[at], keys(at), mode(at));
+        side.policies_in(page, &keys, mode);
+        for (owner, numbers) in &side.open {
+            let numbers = numbers.iter().map(u64::to_string).collect();
+            page.put(keys.open_escrows(mode, owner), Shape::Set(numbers));
+        }
+        let listed = side
+            .escrows
+            .iter()
+            .map(|number| (number.to_string(), number.to_string()));
+        page.put(keys.escrows(mode), Shape::Zset(listed.collect()));
+        page.put(keys.audit(mode), Shape::Log(side.audit.clone()));
+    }
+}
+
+impl Side {
+    fn policies_in(&self, page: &mut Page, keys: &AccountKeys, mode: shared::domain::mode::Mode) {
+        let mut wide = Cells::new();
+        for (id, policy) in &self.policies {
+            let mut record = cells([("id", id), ("name", "n"), ("currency", super::USD)]);
+            record.insert("created_at".to_owned(), policy.made.clone());
+            record.insert("updated_at".to_owned(), policy.set.clone());
+            record.extend(policy.limits.on_record());
+            match &policy.agent {
+                Some(agent) => drop(record.insert("agent".to_owned(), agent.clone())),
+                None => drop(wide.insert(id.clone(), policy.limits.as_line())),
+            }
+            page.put(keys.policy(mode, id), Shape::Hash(record));
+        }
+        let order = self
+            .policies
+            .iter()
+            .map(|(id, policy)| (id.clone(), policy.made.clone()));
+        page.put(keys.policies(mode), Shape::Zset(order.collect()));
+        page.put(keys.account_policies(mode), Shape::Hash(wide));
+    }
+
+    /// The account-wide policies in effect, as fields of the account's record.
+    fn strictest(&self, mode: &str) -> Cells {
+        let Some(limits) = self.account_limits() else {
+            return Cells::new();
+        };
+        let fields = limits.named(
+            ["cap", "run", "day", "month", "txn", "approval", "low"],
+            |limit| Some(limit.unwrap_or_default()),
+        );
+        fields
+            .into_iter()
+            .map(|(name, value)| (format!("{mode}_{name}"), value))
+            .collect()
+    }
+
+    /// The strictest of the account-wide policies.
+    pub fn account_limits(&self) -> Option<Limits> {
+        let wide = self.policies.values().filter(|policy| policy.agent.is_none());
+        let all: Vec<Limits> = wide.map(|policy| policy.limits).collect();
+        let nanos = |limit: Option<u64>| limit.map(Nanos::from_stored);
+        let caps: Vec<CapPolicy> = all
+            .iter()
+            .map(|limits| CapPolicy {
+                enabled: !limits.disabled,
+                per_run: nanos(limits.run),
+                daily: nanos(limits.day),
+                monthly: nanos(limits.month),
+            })
+            .collect();
+        let spends: Vec<SpendPolicy> = all
+            .iter()
+            .map(|limits| SpendPolicy {
+                per_transaction: nanos(limits.txn),
+                approval_threshold: nanos(limits.approval),
+                low_balance: nanos(limits.low),
+            })
+            .collect();
+        let (cap, spend) = (strictest(&caps)?, strictest_spend(&spends)?);
+        let number = |limit: Option<Nanos>| limit.map(Nanos::get);
+        Some(Limits {
+            disabled: !cap.enabled,
+            run: number(cap.per_run),
+            day: number(cap.daily),
+            month: number(cap.monthly),
+            txn: number(spend.per_transaction),
+            approval: number(spend.approval_threshold),
+            low: number(spend.low_balance),
+        })
+    }
+}
+
+impl Limits {
+    fn all(&self) -> [Option<u64>; 6] {
+        [self.run, self.day, self.month, self.txn, self.approval, self.low]
+    }
+
+    /// Under these names; `text` says how a limit is written, or that it is not.
+    fn named(&self, names: [&str; 7], text: impl Fn(Option<String>) -> Option<String>) -> Cells {
+        let [cap, limits @ ..] = names;
+        let limits = limits.into_iter().zip(self.all());
+        let written = limits
+            .filter_map(|(name, limit)| Some((name.to_owned(), text(limit.map(|nanos| nanos.to_string()))?)));
+        let cap = (cap.to_owned(), u8::from(!self.disabled).to_string());
+        std::iter::once(cap).chain(written).collect()
+    }
+
+    pub fn on_record(&self) -> Cells {
+        let names = [
+            "cap",
+            "run",
+            "day",
+            "month",
+            "transaction",
+            "approval",
+            "low_balance",
+        ];
+        self.named(names, |limit| limit)
+    }
+
+    fn on_agent(&self) -> Cells {
+        let names = [
+            "cap",
+            "cap_run",
+            "cap_day",
+            "cap_month",
+            "cap_txn",
+            "cap_approval",
+            "cap_low",
+        ];
+        self.named(names, |limit| Some(limit.unwrap_or_default()))
+    }
+
+    fn as_line(&self) -> String {
+        let limits = self
+            .all()
+            .map(|limit| limit.map_or_else(|| "-".to_owned(), |nanos| nanos.to_string()));
+        format!("{} {}", u8::from(!self.disabled), limits.join(" "))
+    }
+}

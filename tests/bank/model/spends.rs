@@ -1,0 +1,397 @@
+//! Spends and their approvals, as they should be (decisions D21, D23, D53).
+
+use super::{Agent, At, Charge, Limits, Model, Movement, Request, Run, as_double, mode};
+use crate::act::{ACTOR, DECIDER, Plan, Spend};
+use crate::model::CEILING;
+use crate::photo::Entry;
+use shared::domain::mode::Mode;
+use shared::domain::period::Period;
+use shared::store::script::authorize::RUN_LIFE;
+use shared::store::transaction::TransactionType;
+
+/// What is asked of the counters and the wallet.
+pub struct Asks<'a> {
+    pub at: At,
+    pub agent: &'a str,
+    pub amount: u64,
+    pub run: Option<&'a str>,
+    pub plan: Option<&'a Plan>,
+    /// Of the transaction: its id, the other side, the memo, the intent.
+    pub words: [Option<&'a str>; 4],
+}
+
+impl Model {
+    fn charged(&self, at: At, agent: &str, of: impl Fn(&Charge) -> bool) -> i128 {
+        let charges = self.sides[at].charges.iter();
+        charges
+            .filter(|charge| charge.agent == agent && of(charge))
+            .map(|charge| i128::from(charge.amount))
+            .sum()
+    }
+
+    pub fn run_spent(&self, at: At, agent: &str, run: &str) -> i128 {
+        self.charged(at, agent, |charge| charge.run.as_deref() == Some(run))
+    }
+
+    pub fn day_spent(&self, at: At, agent: &str, day: u64) -> i128 {
+        self.charged(at, agent, |charge| charge.period.day == day)
+    }
+
+    pub fn month_spent(&self, at: At, agent: &str, month: u64) -> i128 {
+        self.charged(at, agent, |charge| charge.period.month == month)
+    }
+
+    pub fn wallet_spent(&self, at: At, agent: &str, day: u64) -> i128 {
+        self.charged(at, agent, |charge| charge.from_wallet && charge.period.day == day)
+    }
+
+    /// What the plan tracks: live charges.
+    pub fn tracked(&self, at: At, month: u64) -> i128 {
+        let charges = self.sides[at]
+            .charges
+            .iter()
+            .filter(|charge| charge.period.month == month);
+        let sum = charges.map(|charge| i128::from(charge.amount)).sum();
+        if mode(at) == Mode::Live { sum } else { 0 }
+    }
+
+    /// The month in which the agent has one of the plan's places.
+    pub fn slot(&self, at: At, agent: &str) -> Option<u64> {
+        let last = self.sides[at]
+            .charges
+            .iter()
+            .rfind(|charge| charge.agent == agent)?;
+        (mode(at) == Mode::Live).then_some(last.period.month)
+    }
+
+    /// How many agents took a place in a month.
+    pub fn slots(&self, at: At, month: u64) -> u64 {
+        let took = |agent: &&String| {
+            self.charged(at, agent, |_| true) > 0 && {
+                let charges = self.sides[at].charges.iter();
+                charges
+                    .into_iter()
+                    .any(|charge| charge.agent == **agent && charge.period.month == month)
+            }
+        };
+        self.sides[at].agents.keys().filter(took).count() as u64
+    }
+
+    /// The policy in effect and its id.
+    pub fn effective(&self, at: At, agent: &str) -> Option<(Limits, String)> {
+        let side = &self.sides[at];
+        match side.agents.get(agent).and_then(|agent| agent.policy.clone()) {
+            Some(id) => Some((side.policies[&id].limits, id)),
+            None => Some((side.account_limits()?, "account-policies".to_owned())),
+        }
+    }
+
+    /// Whether an agent exists (decision D22).
+    pub fn exists(&self, at: At, agent: &str) -> bool {
+        let has = |agent: &Agent| {
+            let keys = mode(at) == Mode::Live && !agent.virtual_keys.is_empty();
+            agent.wallet.is_some() || agent.policy.is_some() || agent.provider_key || keys
+        };
+        self.sides[at].agents.get(agent).is_some_and(has)
+    }
+
+    /// The first reason to refuse, in the documented order.
+    fn refusal(&self, asks: &Asks<'_>) -> Option<&'static str> {
+        let (at, agent, period) = (asks.at, asks.agent, self.period);
+        let over = |limit: Option<u64>, spent: i128| {
+            limit.is_some_and(|limit| spent + i128::from(asks.amount) > i128::from(limit))
+        };
+        let Some((limits, _)) = self.effective(at, agent).filter(|_| !self.is_frozen(at, agent)) else {
+            return Some(if self.is_frozen(at, agent) {
+                "frozen"
+            } else {
+                "cap_disabled"
+            });
+        };
+        let run = asks.run.map_or(0, |run| self.run_spent(at, agent, run));
+        let live = mode(at) == Mode::Live;
+        let plan_agents = asks.plan.and_then(|plan| plan.agents).filter(|_| live);
+        let no_place = self.slot(at, agent) != Some(period.month)
+            && plan_agents.is_some_and(|most| self.slots(at, period.month) >= most);
+        let tracked = asks.plan.and_then(|plan| plan.tracked).filter(|_| live);
+        let wallet = self.wallet(at, agent);
+        let own_limit = wallet.and_then(|wallet| wallet.spend_limit);
+        let short = wallet.is_some_and(|wallet| self.balance(at, wallet.number) < i128::from(asks.amount));
+        let checks = [
+            ("cap_disabled", limits.disabled),
+            ("per_transaction_limit", over(limits.txn, 0)),
+            ("per_run_limit", over(limits.run, run)),
+            (
+                "daily_limit",
+                over(limits.day, self.day_spent(at, agent, period.day)),
+            ),
+            (
+                "monthly_limit",
+                over(limits.month, self.month_spent(at, agent, period.month)),
+            ),
+            ("plan_agent_limit", no_place),
+            ("plan_limit", over(tracked, self.tracked(at, period.month))),
+            (
+                "spend_limit",
+                over(own_limit, self.wallet_spent(at, agent, period.day)),
+            ),
+            ("insufficient_balance", short),
+        ];
+        checks
+            .into_iter()
+            .find(|(_, refused)| *refused)
+            .map(|(reason, _)| reason)
+    }
+
+    /// Whether a counter would pass the ceiling.
+    fn is_too_much(&self, asks: &Asks<'_>) -> bool {
+        let (at, agent, period) = (asks.at, asks.agent, self.period);
+        let sums = [
+            asks.run.map_or(0, |run| self.run_spent(at, agent, run)),
+            self.day_spent(at, agent, period.day),
+            self.month_spent(at, agent, period.month),
+            self.wallet_spent(at, agent, period.day),
+            self.tracked(at, period.month),
+        ];
+        let amount = as_double(asks.amount.into());
+        sums.into_iter().any(|sum| as_double(sum) + amount > CEILING)
+    }
+
+    /// Charges it; the balance after it, and by which policy.
+    fn charge(&mut self, asks: &Asks<'_>, moment: &str) -> (Option<String>, String) {
+        let (at, agent, period) = (asks.at, asks.agent, self.period);
+        let (_, policy) = self.effective(at, agent).expect("a policy that allowed it");
+        let expires = self
+            .window
+            .later(u64::try_from(RUN_LIFE.as_millis()).expect("a life"));
+        let wallet = self.wallet(at, agent).map(|wallet| wallet.number);
+        let first_today = self.day_spent(at, agent, period.day) == 0;
+        let side = &mut self.sides[at];
+        if first_today {
+            let agent = side.agents.entry(agent.to_owned()).or_default();
+            agent.old.retain(|field, _| !is_old(field, period));
+        }
+        side.charges.push(Charge {
+            agent: agent.to_owned(),
+            amount: asks.amount,
+            run: asks.run.map(str::to_owned),
+            from_wallet: wallet.is_some(),
+            period,
+        });
+        if let Some(run) = asks.run {
+            let run = side
+                .runs
+                .entry((agent.to_owned(), run.to_owned()))
+                .or_insert(Run {
+                    first: moment.to_owned(),
+                    last: String::new(),
+                    calls: 0,
+                    expires,
+                });
+            (run.calls, run.last, run.expires) = (run.calls + 1, moment.to_owned(), expires);
+        }
+        let balance = wallet.map(|number| {
+            let [id, other, memo, intent] = asks.words.map(|word| word.map(str::to_owned));
+            self.sides[at].movements.push(Movement {
+                at: moment.to_owned(),
+                wallet: number,
+                owner: agent.to_owned(),
+                kind: TransactionType::Spend,
+                amount: asks.amount,
+                id: id.unwrap_or_default(),
+                intent,
+                other: other.unwrap_or_default(),
+                memo,
+            });
+            self.balance(at, number).to_string()
+        });
+        (balance, policy)
+    }
+
+    /// The checks and what they lead to: `None` when nothing is written. `request` becomes what is kept.
+    fn decide(&mut self, asks: &Asks<'_>, approving: bool, request: &mut Request) -> Result<String, String> {
+        let plan = &self.plans[asks.at / 2];
+        if asks.plan.is_some_and(|asked| asked.name != *plan) {
+            return Err(format!("other_plan {plan}"));
+        }
+        if !self.exists(asks.at, asks.agent) {
+            return Err("not_found".to_owned());
+        }
+        let moment = self.now();
+        if let Some(reason) = self.refusal(asks) {
+            (request.state, request.reason) = ("blocked", reason);
+            return Ok(moment);
+        }
+        if self.is_too_much(asks) {
+            return Err("too_much".to_owned());
+        }
+        let (limits, _) = self.effective(asks.at, asks.agent).expect("a policy");
+        if !approving && limits.approval.is_some_and(|threshold| asks.amount > threshold) {
+            request.state = "pending_approval";
+            return Ok(moment);
+        }
+        let (balance, policy) = self.charge(asks, &moment);
+        request.state = "settled";
+        request.txn = balance.as_ref().and(asks.words[0]).map(str::to_owned);
+        request.balance = Some(balance.unwrap_or_default());
+        request.charged = Some((policy, self.period));
+        Ok(moment)
+    }
+
+    pub fn spend(&mut self, spend: &Spend) -> String {
+        let (at, asked) = (spend.asked.at, &spend.asked);
+        if self.request(at, &asked.id).is_some() {
+            return "known".to_owned();
+        }
+        let (txn, description) = (asked.txn(), spend.description.as_deref());
+        let asks = Asks {
+            at,
+            agent: &spend.agent,
+            amount: spend.amount,
+            run: spend.run.as_deref(),
+            plan: spend.plan.as_ref(),
+            words: [
+                Some(&txn),
+                spend.recipient.as_deref(),
+                description,
+                Some(&asked.id),
+            ],
+        };
+        let mut request = Request::new("spend", asked, &spend.agent, spend.amount);
+        request.note = spend.description.clone();
+        request.request = spend.request();
+        let moment = match self.decide(&asks, false, &mut request) {
+            Ok(moment) => moment,
+            Err(outcome) => return outcome,
+        };
+        request.first = request.state;
+        let spare = request.reason == "insufficient_balance";
+        let id = if spare { &asked.spare } else { &asked.id };
+        let (words, outcome) = told(&request, id);
+        self.keep(at, id, &moment, request);
+        self.record(
+            at,
+            entry(
+                moment,
+                "spend.requested",
+                ACTOR,
+                &spend.agent,
+                spend.amount,
+                Some(words),
+            ),
+        );
+        outcome
+    }
+
+    /// Approves, or denies, a spend that waits.
+    pub fn resolve(
+        &mut self,
+        (at, id): (At, &str),
+        grant: bool,
+        stale: bool,
+        at_ms: u64,
+        plan: Option<&Plan>,
+        txn: &str,
+    ) -> String {
+        let Some(mut request) = self
+            .request(at, id)
+            .cloned()
+            .filter(|request| request.state == "pending_approval" && !stale)
+        else {
+            return "changed".to_owned();
+        };
+        let (agent, amount) = (request.agent.clone(), request.amount);
+        request.decision = Some((grant, DECIDER, at_ms));
+        if !grant {
+            (request.state, request.reason) = ("blocked", "approval_denied");
+            let moment = self.now();
+            self.sides[at].requests.insert(id.to_owned(), request);
+            self.sides[at].file(id, &moment);
+            self.record(at, entry(moment, "spend.denied", DECIDER, &agent, amount, None));
+            return "denied".to_owned();
+        }
+        let asked: serde_json::Value = serde_json::from_str(&request.request).expect("a request");
+        let note = request.note.clone();
+        let asks = Asks {
+            at,
+            agent: &agent,
+            amount,
+            run: asked["runId"].as_str(),
+            plan,
+            words: [Some(txn), asked["recipient"].as_str(), note.as_deref(), Some(id)],
+        };
+        let moment = match self.decide(&asks, true, &mut request) {
+            Ok(moment) => moment,
+            Err(outcome) => return outcome,
+        };
+        let (words, outcome) = told(&request, id);
+        self.sides[at].requests.insert(id.to_owned(), request);
+        self.sides[at].file(id, &moment);
+        self.record(
+            at,
+            entry(moment, "spend.approved", DECIDER, &agent, amount, Some(words)),
+        );
+        outcome
+    }
+}
+
+/// What the audit log and the caller are told.
+fn told(request: &Request, id: &str) -> (String, String) {
+    match request.state {
+        "blocked" => (
+            format!("outcome=blocked reason={} intentId={id}", request.reason),
+            format!("blocked {} {id}", request.reason),
+        ),
+        "settled" => {
+            let balance = request.balance.clone().unwrap_or_default();
+            ("outcome=settled".to_owned(), format!("settled {balance}"))
+        }
+        _ => ("outcome=pending_approval".to_owned(), "pending".to_owned()),
+    }
+}
+
+pub fn entry(at: String, kind: &str, actor: &str, owner: &str, nanos: u64, words: Option<String>) -> Entry {
+    let agent = Some(owner.to_owned()).filter(|owner| owner != shared::store::keys::USER);
+    Entry {
+        at,
+        kind: kind.to_owned(),
+        agent,
+        actor: actor.to_owned(),
+        nanos: Some(nanos),
+        words,
+    }
+}
+
+/// Whether a counter's field is dropped at an agent's first charge of the day.
+fn is_old(field: &str, now: Period) -> bool {
+    let age = |number: &str, now: u64| number.parse().map_or(0, |then: u64| now.saturating_sub(then));
+    match field.split_at(1) {
+        ("d" | "w", number) => age(number, now.day) > 40,
+        ("m", number) => age(number, now.month) > 200,
+        _ => false,
+    }
+}
+
+impl Request {
+    pub fn new(kind: &'static str, asked: &crate::act::Asked, owner: &str, amount: u64) -> Self {
+        Self {
+            kind,
+            fp: asked.fp.clone(),
+            amount,
+            actor: ACTOR,
+            agent: owner.to_owned(),
+            at: asked.at_ms.to_string(),
+            request: "{}".to_owned(),
+            note: None,
+            txn: None,
+            escrow: None,
+            state: "settled",
+            first: "settled",
+            reason: "",
+            balance: None,
+            charged: None,
+            decision: None,
+            expires: None,
+        }
+    }
+}

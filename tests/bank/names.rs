@@ -1,0 +1,129 @@
+//! What the product makes up itself, ids and moments, is a [`Names`] entry in an expected text: the first text met in its
+//! place gives it its value, and from then on every place must show the same.
+
+use std::collections::BTreeSet;
+
+/// What stands before and after the number of a name in an expected text. No text of these tests contains them.
+pub const OPEN: char = '⟦';
+const CLOSE: char = '⟧';
+
+/// The milliseconds between which something happened, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    pub from: u64,
+    pub to: u64,
+}
+
+impl Window {
+    pub const fn later(self, by: u64) -> Self {
+        Self {
+            from: self.from + by,
+            to: self.to + by,
+        }
+    }
+
+    pub fn has(self, text: &str) -> bool {
+        text.parse()
+            .is_ok_and(|ms: u64| (self.from..=self.to).contains(&ms))
+    }
+}
+
+/// What a name may turn out to be.
+#[derive(Debug, Clone, Copy)]
+enum What {
+    Moment(Window),
+    /// An id with this prefix, which nothing else has.
+    Id(&'static str),
+}
+
+/// What the product made up, and what it turned out to be.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    all: Vec<(What, Option<String>)>,
+    taken: BTreeSet<String>,
+}
+
+impl Names {
+    fn new_name(&mut self, what: What) -> String {
+        self.all.push((what, None));
+        format!("{OPEN}{}{CLOSE}", self.all.len() - 1)
+    }
+
+    /// A moment within a window.
+    pub fn moment(&mut self, window: Window) -> String {
+        self.new_name(What::Moment(window))
+    }
+
+    /// A new id.
+    pub fn id(&mut self, prefix: &'static str) -> String {
+        self.new_name(What::Id(prefix))
+    }
+
+    /// Reads what stands at the start of `text` in the place of a name; gives back the rest.
+    fn read<'a>(&mut self, number: usize, text: &'a str) -> Option<&'a str> {
+        let (what, value) = &self.all[number];
+        if let Some(value) = value {
+            return text.strip_prefix(value.as_str());
+        }
+        let length = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let (word, rest) = text.split_at(length.unwrap_or(text.len()));
+        let fits = match what {
+            What::Moment(window) => window.has(word),
+            What::Id(prefix) => {
+                word.len() == prefix.len() + 26
+                    && word.starts_with(prefix)
+                    && self.taken.insert(word.to_owned())
+            }
+        };
+        fits.then(|| {
+            self.all[number].1 = Some(word.to_owned());
+            rest
+        })
+    }
+
+    /// Gives every name that has no value yet one: what is laid out by a test was made up by it.
+    pub fn settle(&mut self) {
+        for (number, (what, value)) in self.all.iter_mut().enumerate() {
+            value.get_or_insert_with(|| match what {
+                What::Moment(window) => window.from.to_string(),
+                What::Id(prefix) => format!("{prefix}{number:026}"),
+            });
+        }
+    }
+
+    /// Whether `text` is what is expected.
+    pub fn agree(&mut self, mut expected: &str, mut text: &str) -> bool {
+        while let Some((literal, rest)) = expected.split_once(OPEN) {
+            let Some(left) = text.strip_prefix(literal) else {
+                return false;
+            };
+            let Some((number, rest)) = rest.split_once(CLOSE) else {
+                return false;
+            };
+            let number = number.parse().expect("the number of a name");
+            let Some(left) = self.read(number, left) else {
+                return false;
+            };
+            (expected, text) = (rest, left);
+        }
+        expected == text
+    }
+
+    /// The text with the names that are known in it.
+    pub fn show(&self, expected: &str) -> String {
+        let mut shown = String::with_capacity(expected.len());
+        let mut left = expected;
+        while let Some((literal, rest)) = left.split_once(OPEN) {
+            let (number, rest) = rest.split_once(CLOSE).expect("a whole name");
+            shown.push_str(literal);
+            let at: usize = number.parse().expect("the number of a name");
+            match &self.all[at].1 {
+                Some(value) => shown.push_str(value),
+                None => shown.extend([OPEN.to_string(), number.to_owned(), CLOSE.to_string()]),
+            }
+            left = rest;
+        }
+        shown.push_str(left);
+        shown
+    }
+}

@@ -1,0 +1,55 @@
+//! Random sequences of actions, biased to the edges, each compared with the model.
+
+mod op;
+mod player;
+mod steps;
+
+use crate::world::{Checked, within_one_day};
+use harness::Redis;
+pub use op::Case;
+use proptest::strategy::{Strategy, ValueTree as _};
+use proptest::test_runner::{Config, TestCaseError, TestError, TestRng, TestRunner};
+use shared::store::Store;
+
+/// Cases of the property test.
+const CASES: u32 = 300;
+/// Longest case.
+const OPS: usize = 60;
+
+/// The same `count` cases each time, for comparing scripts.
+pub fn fixed_cases(count: u32) -> Vec<Case> {
+    let config = Config::default();
+    let rng = TestRng::deterministic_rng(config.rng_algorithm);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let cases = op::case(OPS);
+    (0..count)
+        .map(|_| cases.new_tree(&mut runner).expect("a case").current())
+        .collect()
+}
+
+/// Plays one case on an empty store.
+pub async fn play(store: &Store, case: &Case) -> Checked {
+    within_one_day(store, async |period| player::play(store, period, case).await).await
+}
+
+#[test]
+fn the_store_is_always_as_the_model_says() {
+    let redis = Redis::start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let store = runtime.block_on(async { redis.store() });
+    let config = Config {
+        cases: CASES,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let mut runner = TestRunner::new(config);
+    let result = runner.run(&op::case(OPS), |case| {
+        let checked = runtime.block_on(play(&store, &case));
+        checked.map_err(TestCaseError::fail)
+    });
+    match result {
+        Ok(()) => {}
+        Err(TestError::Fail(reason, case)) => panic!("{reason}\nshortest case: {case:#?}"),
+        Err(other) => panic!("{other}"),
+    }
+}

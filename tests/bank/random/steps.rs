@@ -1,0 +1,188 @@
+//! Ops become acts.
+
+use super::op::{Key, Op};
+use super::player::{AGENTS, Player, pick, prefer};
+use crate::act::{Act, Decide, Deposit, NewEscrow, Spend, Transfer, Verdict};
+use crate::directed::stage::plan;
+use crate::model::mode;
+use shared::domain::mode::Mode;
+use shared::store::script::agent_freeze::Authority;
+
+impl Player {
+    /// `None` when there is nothing yet that the op could be about.
+    pub fn act(&mut self, op: Op) -> Option<Act> {
+        let name = |agent: usize| AGENTS[agent].to_owned();
+        Some(match op {
+            Op::Spend { .. } => self.spend(op)?,
+            Op::Transfer { .. } => self.transfer(op)?,
+            Op::Deposit { .. } => self.deposit(op)?,
+            Op::Escrow { .. } | Op::Fund { .. } | Op::Decide { .. } => self.escrow(op)?,
+            Op::Resolve { which, grant, stale } => self.resolve(which, grant, stale)?,
+            Op::Confirm { which } => {
+                let all = self.model().sides.iter().enumerate();
+                let all: Vec<(usize, &String)> = all
+                    .flat_map(|(at, side)| side.deposits.keys().map(move |reference| (at, reference)))
+                    .collect();
+                let is_pending = |(at, reference): &(usize, &String)| self.model().sides[*at].deposits[*reference].pending;
+                let (at, reference) = prefer(&all, which, is_pending)?;
+                Act::Confirm { at, reference: reference.clone() }
+            }
+            Op::End { which, refund, crash } => {
+                let escrow = self.number(which, "disputed")?;
+                Act::End { escrow, refund, crash }
+            }
+            Op::Deliver { which, half } => {
+                let sent = self.model().sent.iter().map(|transit| &transit.id);
+                let sent: Vec<&String> = sent.filter(|id| self.world.has_seen(id)).collect();
+                let id = (*pick(&sent, which)?).clone();
+                Act::Deliver { id, half }
+            }
+            Op::Again { which, crash } => self.again(which, crash)?,
+            Op::OpenUser { at } => Act::OpenUser { at },
+            Op::Freeze { at, agent, operator, lift } => {
+                let by = if operator { Authority::Operator } else { Authority::User };
+                Act::Freeze { at, agent: name(agent), by, lift }
+            }
+            Op::NewAgent { at, agent, most } => {
+                let n = self.new_n();
+                Act::NewAgent { at, agent: name(agent), most, n }
+            }
+            Op::Delete { at, agent } => {
+                let empty = |agent: &String| {
+                    let wallet = self.model().wallet(at, agent);
+                    wallet.is_some_and(|wallet| self.model().balance(at, wallet.number) == 0)
+                };
+                let agent = prefer(&AGENTS.map(str::to_owned), agent, empty)?;
+                Act::Delete { at, agent }
+            }
+            Op::Policy { at, agent, policy } => {
+                let limits = self.limits(at, AGENTS[agent.unwrap_or(0)], policy);
+                let n = self.new_n();
+                Act::Policy { at, agent: agent.map(name), limits, n }
+            }
+            Op::DropPolicy { at, which } => {
+                let ids: Vec<&String> = self.model().sides[at].policies.keys().collect();
+                let id = pick(&ids, which)?;
+                Act::DropPolicy { at, id: (*id).clone() }
+            }
+        })
+    }
+
+    fn spend(&mut self, op: Op) -> Option<Act> {
+        let Op::Spend { at, agent, amount, run, key, other_plan, said } = op else { return None };
+        let agents: Vec<usize> = (0..AGENTS.len()).collect();
+        let agent = prefer(&agents, agent, |agent| self.model().exists(at, AGENTS[*agent]))?;
+        let run = run.map(|run| format!("r{run}"));
+        let amount = self.spend_amount(amount, (at, AGENTS[agent]), run.as_deref());
+        let mut its_plan = (mode(at) == Mode::Live).then(|| self.plans[at / 2].clone());
+        if other_plan {
+            its_plan.get_or_insert_with(|| plan(None, None)).name = "q".to_owned();
+        }
+        Some(Act::Spend(Spend {
+            asked: self.asked(at, key),
+            agent: AGENTS[agent].to_owned(),
+            amount,
+            run,
+            plan: its_plan,
+            recipient: said.then(|| "Bob & Söhne".to_owned()),
+            description: said.then(|| "a \"book\" = 5".to_owned()),
+        }))
+    }
+
+    fn resolve(&mut self, which: usize, grant: bool, stale: bool) -> Option<Act> {
+        let sides = self.model().sides.iter().enumerate();
+        let spends: Vec<(usize, String)> = sides
+            .flat_map(|(at, side)| {
+                let asked = side.requests.iter().filter(|(_, request)| request.first == "pending_approval");
+                asked.map(move |(id, _)| (at, id.clone()))
+            })
+            .collect();
+        let waits = |(at, id): &(usize, String)| self.model().sides[*at].waiting.contains_key(id);
+        let (at, id) = prefer(&spends, which, waits)?;
+        let plan = (mode(at) == Mode::Live).then(|| self.plans[at / 2].clone());
+        let (n, at_ms) = (self.new_n(), shared::clock::now_ms());
+        Some(Act::Resolve { at, id, grant, stale, at_ms, plan, n })
+    }
+
+    fn transfer(&mut self, op: Op) -> Option<Act> {
+        let Op::Transfer { from, to, amount, key, keyed, crash, sees_closed } = op else { return None };
+        let from = self.wallet(from)?;
+        let to = self.other(&from, to)?;
+        let amount = self.amount(amount, Some(&from), Some(&to));
+        let closed = sees_closed && (self.is_closed(&from) || self.is_closed(&to));
+        let asked = self.asked(from.at, key);
+        let memo = amount.is_multiple_of(2).then(|| "two words".to_owned());
+        Some(Act::Transfer(Transfer { asked, keyed, from, to, amount, memo, closed, crash }))
+    }
+
+    fn deposit(&mut self, op: Op) -> Option<Act> {
+        let Op::Deposit { to, amount, key, keyed, pending, again, sees_closed } = op else { return None };
+        let to = self.wallet(to)?;
+        let asked = self.asked(to.at, key);
+        let mut amount = self.amount(amount, None, Some(&to));
+        let mut reference = format!("ref {}", asked.n);
+        if let Some(which) = again {
+            let known: Vec<(&String, u64)> = self.model().sides[to.at]
+                .deposits
+                .iter()
+                .map(|(reference, deposit)| (reference, deposit.amount))
+                .collect();
+            if let Some((earlier, its_amount)) = pick(&known, which) {
+                reference = (*earlier).clone();
+                amount = if which % 3 == 0 { amount } else { *its_amount };
+            }
+        }
+        let closed = sees_closed && self.is_closed(&to);
+        Some(Act::Deposit(Deposit { asked, keyed, to, amount, reference, pending, closed }))
+    }
+
+    /// The number of an escrow, most often one in this state.
+    fn number(&self, which: usize, status: &str) -> Option<u64> {
+        let escrows = &self.model().escrows;
+        let numbers: Vec<u64> = escrows.keys().copied().collect();
+        prefer(&numbers, which, |number| escrows[number].status == status)
+    }
+
+    fn escrow(&mut self, op: Op) -> Option<Act> {
+        Some(match op {
+            Op::Escrow { from, to, amount, key, sees_closed } => {
+                let from = self.wallet(from)?;
+                let to = self.other(&from, to)?;
+                let amount = self.amount(amount, Some(&from), Some(&to));
+                let closed = self.is_closed(&from) || self.is_closed(&to);
+                // A closed payee of another account is not met by the script.
+                let closed = closed && (sees_closed || to.at != from.at);
+                Act::Escrow(NewEscrow { asked: self.asked(from.at, key), from, to, amount, closed })
+            }
+            Op::Fund { which, key } => {
+                let escrow = self.number(which, "pending")?;
+                let asked = self.asked(self.model().escrows[&escrow].at, key);
+                Act::Fund { asked, escrow }
+            }
+            Op::Decide { which, by_payee, dispute, key, crash } => {
+                let escrow = self.number(which, "funded")?;
+                let parties = &self.model().escrows[&escrow];
+                let at = if by_payee { parties.to_at } else { parties.at };
+                let reason = which.is_multiple_of(3).then(|| "not as agreed".to_owned());
+                let verdict = if dispute { Verdict::Dispute(reason) } else { Verdict::Release };
+                let asked = self.asked(at, key);
+                Act::Decide(Decide { asked, escrow, verdict, crash })
+            }
+            _ => return None,
+        })
+    }
+
+    /// An earlier request once more: its key and what it asks for stay, what is made up for each attempt does not.
+    fn again(&mut self, which: usize, crash: bool) -> Option<Act> {
+        let keyed: Vec<&Act> = self.past.iter().filter(|act| act.asked().is_some()).collect();
+        let mut act = (*pick(&keyed, which)?).clone();
+        let fresh = self.asked(0, Key::New);
+        if let Some(asked) = act.asked_mut() {
+            (asked.n, asked.spare) = (fresh.n, fresh.spare);
+        }
+        if let Act::Decide(decide) = &mut act {
+            decide.crash = crash;
+        }
+        Some(act)
+    }
+}

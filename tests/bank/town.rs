@@ -1,0 +1,118 @@
+//! Two accounts, each with a user wallet and three agents that may spend, all with money, and a caller of each.
+
+use harness::{Cli, Redis, Reply, Seed, SeedAccount, Store};
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+use shared::clock;
+use shared::crypto::api_key::Family;
+use shared::domain::id::Kind;
+use shared::domain::mode::Mode;
+use shared::domain::permission::Permission;
+use shared::store::script::api_key::{Created, NewApiKey};
+
+pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
+/// What each wallet begins with, in USD.
+pub const START: &str = "1000";
+/// Agents of each account.
+pub const AGENTS: [&str; 3] = ["ann", "bob", "cid"];
+
+/// An account and the API key of its caller.
+pub struct Citizen {
+    pub account: SeedAccount,
+    pub key: String,
+    /// The wallets by number: the user wallet, then the agents'.
+    pub wallets: Vec<u64>,
+}
+
+pub struct Town {
+    pub redis: Redis,
+    pub store: Store,
+    pub cli: Cli,
+    pub citizens: [Citizen; 2],
+}
+
+impl Town {
+    /// Founds the town through an admin server at `url`.
+    pub async fn found(redis: Redis, url: &str) -> Self {
+        let store = redis.store();
+        let seed = Seed::new(&store).await;
+        let cli = Cli::new(ADMIN, redis.url());
+        let citizens = [
+            Citizen::settle(&store, &seed, &cli, url).await,
+            Citizen::settle(&store, &seed, &cli, url).await,
+        ];
+        Self {
+            redis,
+            store,
+            cli,
+            citizens,
+        }
+    }
+
+    /// `ledger check` finds nothing wrong.
+    #[track_caller]
+    pub fn books_are_right(&self, what: &str) {
+        let output = self.cli.run(&["ledger", "check", "--json"]);
+        assert_eq!(output.code, Some(0), "{what}: {}{}", output.stdout, output.stderr);
+        let document: Value = serde_json::from_str(&output.stdout).expect("a document");
+        assert_eq!(document["ok"], json!(true), "{what}: {document}");
+        assert!(document["checked"].as_u64() > Some(0), "{document}");
+    }
+}
+
+impl Citizen {
+    async fn settle(store: &Store, seed: &Seed, cli: &Cli, url: &str) -> Self {
+        let account = seed.account("enterprise").await;
+        let key = issue(store, &account).await;
+        let caller = harness::Caller::new(url, &key);
+        let mut wallets = Vec::new();
+        for agent in AGENTS {
+            let made = caller.post("/v1/wallets/create", json!({ "botId": agent })).await;
+            assert_eq!(made.status, 200, "{}", made.text());
+            let policy = json!({ "name": "open", "agentId": agent });
+            assert_eq!(caller.post("/v1/policies", policy).await.status, 200);
+        }
+        for (at, owner) in std::iter::once("user").chain(AGENTS).enumerate() {
+            let reference = format!("{}-{at}", account.id);
+            let args = ["deposit", "--account", &account.id, "--wallet", owner];
+            let more = ["--amount", START, "--reference", &reference];
+            let done = cli.json(&[&args[..], &more[..]].concat());
+            assert!(done["transactionId"].is_string(), "{done}");
+            let path = match owner {
+                "user" => "/v1/wallet".to_owned(),
+                agent => format!("/v1/agents/{agent}/wallet"),
+            };
+            let wallet = ok(&caller.get(&path).await);
+            let number = wallet.pointer("/user_wallet/walletId").or(wallet.get("walletId"));
+            wallets.push(number.and_then(Value::as_u64).expect("a wallet number"));
+        }
+        Self {
+            account,
+            key,
+            wallets,
+        }
+    }
+}
+
+async fn issue(store: &Store, account: &SeedAccount) -> String {
+    let secret = Family::Svc.mint(Mode::Live).unwrap();
+    let key = NewApiKey {
+        account: &account.id,
+        key_id: &Kind::ApiKey.mint(clock::now_ms()).unwrap(),
+        mode: Mode::Live,
+        secret: &secret,
+        permissions: &[Permission::Read, Permission::Write, Permission::Approve],
+        allow_ips: &[],
+        expires_at_ms: None,
+        actor: "test",
+    };
+    assert_eq!(key.create(store).await.unwrap(), Created::Done);
+    secret.expose_secret().to_owned()
+}
+
+/// The body of a 200.
+#[track_caller]
+pub fn ok(reply: &Reply) -> Value {
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.json()
+}

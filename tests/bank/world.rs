@@ -1,0 +1,214 @@
+//! A store and the model side by side: each action is done to both, then both must agree in everything.
+
+mod doing;
+mod escrow_doing;
+
+use crate::act::Act;
+use crate::model::Model;
+use crate::names::Window;
+use crate::photo;
+use shared::clock;
+use shared::domain::period::Period;
+use shared::store::Store;
+use shared::store::script::{Script, WhenFull};
+use shared::store::transit::Transit;
+use std::collections::BTreeMap;
+
+/// What a check found: nothing, or a sentence.
+pub type Checked = Result<(), String>;
+
+pub struct World {
+    store: Store,
+    /// On which nothing arrives.
+    crashing: Store,
+    pub model: Model,
+    /// What was ever seen in transit, by id.
+    rows: BTreeMap<String, Transit>,
+}
+
+/// The period of the store's clock.
+async fn period(store: &Store) -> Result<Period, String> {
+    let time: Result<(u64, u64), _> = store.command(&redis::cmd("TIME")).await;
+    let (seconds, micros) = time.map_err(|error| format!("{error:?}"))?;
+    Ok(Period::at(seconds * 1000 + micros / 1000))
+}
+
+/// Runs a check that must not meet midnight: again when the period changed meanwhile.
+pub async fn within_one_day(store: &Store, check: impl AsyncFn(Period) -> Checked) -> Checked {
+    loop {
+        let before = period(store).await?;
+        let checked = check(before).await;
+        if period(store).await? == before {
+            return checked;
+        }
+    }
+}
+
+impl World {
+    /// A store that holds what the model says.
+    pub async fn of(store: &Store, mut model: Model) -> Result<Self, String> {
+        model.names.settle();
+        photo::install(store, &model.render(), &model.names).await?;
+        let dead = Script::new("transit_arrive", WhenFull::Run, &["return {'crash'}"]);
+        Ok(Self {
+            store: store.clone(),
+            crashing: store.replacing(dead),
+            model,
+            rows: BTreeMap::new(),
+        })
+    }
+
+    /// Does it to both and compares everything.
+    pub async fn go(&mut self, act: &Act) -> Result<String, String> {
+        let from = clock::now_ms();
+        let found = self.do_it(act).await;
+        let to = clock::now_ms();
+        let found = found.map_err(|error| format!("{act:?}: {error}"))?;
+        self.model.window = Window { from, to };
+        let expected = self.model.act(act);
+        if !self.model.names.agree(&expected, &found) {
+            let expected = self.model.names.show(&expected);
+            return Err(format!("{act:?} answered {found:?}, expected {expected:?}"));
+        }
+        self.see_transits().await?;
+        let compared = photo::compare(&self.store, &self.model.render(), &mut self.model.names).await;
+        compared.map_err(|error| format!("after {act:?}: {error}"))?;
+        self.model
+            .is_conserved()
+            .map_err(|error| format!("after {act:?}: {error}"))?;
+        {
+            use std::io::Write as _;
+            let mut f = std::fs::OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open("/tmp/bankdev/stat.txt")
+                .unwrap();
+            let a = format!("{act:?}");
+            let a: String = a.chars().take_while(|c| c.is_alphanumeric()).collect();
+            let mut w = expected.split(' ');
+            let x = w.next().unwrap_or("");
+            let y = w.next().unwrap_or("");
+            let y = if ["blocked", "wrong"].contains(&x) || a == "End" {
+                y
+            } else {
+                ""
+            };
+            let c = if format!("{act:?}").contains("crash: true") {
+                "crash"
+            } else {
+                ""
+            };
+            let _ = writeln!(f, "{a} {x} {y} {c}");
+        }
+        Ok(expected)
+    }
+
+    /// The same, and insists on the beginning of the outcome: a directed check must hit what it means to.
+    pub async fn want(&mut self, outcome: &str, act: Act) -> Checked {
+        let expected = self.go(&act).await?;
+        match expected.starts_with(outcome) {
+            true => Ok(()),
+            false => Err(format!(
+                "{act:?} should be {outcome}, is {expected} in the model, too"
+            )),
+        }
+    }
+
+    /// Whether a row was ever seen in transit, so that it can be delivered: a call that is not disturbed leaves none.
+    pub fn has_seen(&self, id: &str) -> bool {
+        self.rows.contains_key(&self.model.names.show(id))
+    }
+
+    /// Keeps what is in transit, so that it can be delivered once more later.
+    async fn see_transits(&mut self) -> Checked {
+        for at in [0, 2] {
+            let waiting = Transit::waiting(&self.store, crate::model::keys(at).bucket()).await;
+            let (rows, _) = waiting.map_err(|error| format!("{error:?}"))?;
+            for row in rows {
+                let row = row.map_err(|error| format!("{error:?}"))?;
+                self.rows.insert(row.id.clone(), row);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Model {
+    /// What the action should answer, and does to the model.
+    pub fn act(&mut self, act: &Act) -> String {
+        match act {
+            Act::Spend(spend) => self.spend(spend),
+            Act::Resolve {
+                at,
+                id,
+                grant,
+                stale,
+                at_ms,
+                plan,
+                n,
+            } => {
+                let txn = format!("txn_{n}");
+                self.resolve((*at, id), *grant, *stale, *at_ms, plan.as_ref(), &txn)
+            }
+            Act::Transfer(transfer) => self.transfer(transfer),
+            Act::Deposit(deposit) => self.deposit(deposit),
+            Act::Confirm { at, reference } => self.confirm(*at, reference),
+            Act::Escrow(new) => self.create(new),
+            Act::Fund { asked, escrow } => self.fund(asked, *escrow),
+            Act::Decide(decide) => self.decide_escrow(decide),
+            Act::End {
+                escrow,
+                refund,
+                crash,
+            } => self.end_dispute(*escrow, *refund, *crash),
+            Act::Deliver { id, half } => match self.deliver(id, *half) {
+                true => "delivered".to_owned(),
+                false => "error".to_owned(),
+            },
+            Act::OpenUser { at } => {
+                let number = self.user_wallet(*at, crate::act::ACTOR);
+                format!("wallet {number}")
+            }
+            Act::Freeze { at, agent, by, lift } => self.freeze(*at, agent, *by, *lift),
+            Act::NewAgent { at, agent, most, n } => self.new_agent(*at, agent, *most, &format!("wal_{n}")),
+            Act::Delete { at, agent } => self.delete(*at, agent),
+            Act::Policy { at, agent, limits, n } => {
+                self.set_policy(*at, agent.as_deref(), *limits, &format!("pol_{n}"))
+            }
+            Act::DropPolicy { at, id } => self.drop_policy(*at, id),
+        }
+    }
+
+    /// Conservation (invariant I1), from the movements alone: what came in from outside and did not leave is in wallets, in
+    /// escrows or in transit; and no wallet is below zero.
+    pub fn is_conserved(&self) -> Checked {
+        for at in 0..2 {
+            let sides = [at, at + 2];
+            let movements = sides.iter().flat_map(|at| self.sides[*at].movements.iter());
+            let outside: i128 = movements
+                .filter(|movement| ["deposit", "spend"].contains(&movement.kind.as_str()))
+                .map(crate::model::Movement::signed)
+                .sum();
+            let of_mode = self.wallets.iter().filter(|place| sides.contains(&place.at));
+            let balances: Vec<i128> = of_mode
+                .map(|place| self.balance(place.at, place.number))
+                .collect();
+            let escrows = self.escrows.values().filter(|escrow| sides.contains(&escrow.at));
+            let held = escrows.filter(|escrow| ["funded", "disputed"].contains(&escrow.status));
+            let held: i128 = held.map(|escrow| i128::from(escrow.amount)).sum();
+            let on_the_way = self.sent.iter().filter(|transit| sides.contains(&transit.to));
+            let on_the_way =
+                on_the_way.filter(|transit| !self.arrivals.iter().any(|mark| mark.id == transit.id));
+            let transit: i128 = on_the_way
+                .filter_map(|transit| Some(i128::from(transit.credit.as_ref()?.amount)))
+                .sum();
+            let inside = balances.iter().sum::<i128>() + held + transit;
+            if inside != outside || balances.iter().any(|balance| *balance < 0) {
+                return Err(format!(
+                    "{outside} came in, {inside} is there: {balances:?} {held} {transit}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,379 @@
+//! Actions on the store, through the typed twins of the scripts, and what they answer in words.
+
+use super::World;
+use crate::act::{ACTOR, Act, Asked, DECIDER, Deposit, Plan, Spend, Transfer};
+use crate::model::transfers::RECORD_LIFE;
+use crate::model::{At, Limits, Place, USD, account, keys, mode};
+use shared::domain::cap::CapPlan;
+use shared::domain::money::Nanos;
+use shared::store::deposit::DepositState;
+use shared::store::intent::{Decision, IntentRecord};
+use shared::store::once::Once;
+use shared::store::script::agent::{self, Created, Deleted, NewAgent, PlanLimit};
+use shared::store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
+use shared::store::script::change::{FieldChange, Scope};
+use shared::store::script::deposit::{self, Confirmed, Made, NewDeposit};
+use shared::store::script::policy::{self, PolicySet};
+use shared::store::script::spend::deny::deny;
+use shared::store::script::spend::{self, Ask, PlanCap, Spent};
+use shared::store::script::transfer::{NewTransfer, Transferred};
+use shared::store::script::transit::deliver;
+use shared::store::script::wallet::user_wallet;
+use shared::store::wallet::WalletPlace;
+use shared::store::{Store, StoreError};
+
+/// What an action answers, in words.
+pub type Told = Result<String, String>;
+
+pub fn wrong(error: impl std::fmt::Debug) -> String {
+    format!("{error:?}")
+}
+
+pub fn usd(nanos: u64) -> Nanos {
+    Nanos::from_stored(nanos)
+}
+
+pub fn scope(at: At) -> Scope<'static> {
+    Scope {
+        account: account(at),
+        mode: mode(at),
+        actor: ACTOR,
+    }
+}
+
+impl Asked {
+    pub fn once(&self) -> Once {
+        Once {
+            id: self.id.clone(),
+            spare_id: self.spare.clone(),
+            fingerprint: self.fp.clone(),
+        }
+    }
+}
+
+impl Place {
+    fn place(&self) -> WalletPlace {
+        WalletPlace {
+            account: account(self.at).to_owned(),
+            mode: mode(self.at),
+            owner: self.owner.clone(),
+            number: self.number,
+        }
+    }
+}
+
+impl Plan {
+    fn cap(&self) -> PlanCap<'_> {
+        PlanCap {
+            name: &self.name,
+            cap: CapPlan {
+                agents: self.agents,
+                tracked: self.tracked.map(usd),
+            },
+        }
+    }
+}
+
+impl World {
+    pub(super) fn store(&self, crash: bool) -> &Store {
+        if crash { &self.crashing } else { &self.store }
+    }
+
+    pub(super) async fn do_it(&self, act: &Act) -> Told {
+        let store = &self.store;
+        match act {
+            Act::Spend(spend) => self.spend(spend).await,
+            Act::Resolve { .. } => self.resolve(act).await,
+            Act::Transfer(transfer) => self.transfer(transfer).await,
+            Act::Deposit(deposit) => self.deposit(deposit).await,
+            Act::Confirm { at, reference } => self.confirm(*at, reference).await,
+            Act::Escrow(_) | Act::Fund { .. } | Act::Decide(_) | Act::End { .. } => self.escrow(act).await,
+            Act::Deliver { id, half } => self.deliver(id, *half).await,
+            Act::OpenUser { at } => {
+                let opened = user_wallet(store, &scope(*at)).await;
+                opened
+                    .map(|wallet| format!("wallet {}", wallet.number))
+                    .map_err(wrong)
+            }
+            Act::Freeze { at, agent, by, lift } => freeze(store, *at, agent, *by, *lift).await,
+            Act::NewAgent { at, agent, most, n } => {
+                let wallet = format!("wal_{n}");
+                let plan = &self.model.plans[at / 2];
+                let new = NewAgent {
+                    id: agent,
+                    wallet: &wallet,
+                    name: agent,
+                    kind: "custom",
+                    description: None,
+                    limit: most.map(|most| PlanLimit {
+                        plan,
+                        most: Some(most),
+                    }),
+                };
+                Ok(match new.create(store, &scope(*at)).await.map_err(wrong)? {
+                    Created::Done => "created",
+                    Created::TierLimit => "tier_limit",
+                    Created::Exists => "exists",
+                    Created::OtherPlan(_) => "other_plan",
+                }
+                .to_owned())
+            }
+            Act::Delete { at, agent } => {
+                let deleted = agent::delete(store, &scope(*at), agent).await.map_err(wrong)?;
+                Ok(match deleted {
+                    Deleted::Done => "deleted",
+                    Deleted::Missing => "missing",
+                    Deleted::HoldsMoney => "holds_money",
+                    Deleted::OpenEscrows => "open_escrows",
+                }
+                .to_owned())
+            }
+            Act::Policy { at, agent, limits, n } => {
+                set_policy(store, *at, agent.as_deref(), limits, *n).await
+            }
+            Act::DropPolicy { at, id } => {
+                match policy::delete(store, &scope(*at), id).await.map_err(wrong)? {
+                    policy::Deleted::Done => Ok("deleted".to_owned()),
+                    policy::Deleted::Missing => Ok("missing".to_owned()),
+                }
+            }
+        }
+    }
+
+    async fn spend(&self, spend: &Spend) -> Told {
+        let (once, txn, request) = (spend.asked.once(), spend.asked.txn(), spend.request());
+        let new = spend::Spend {
+            agent: &spend.agent,
+            amount: usd(spend.amount),
+            currency: USD,
+            run: spend.run.as_deref(),
+            recipient: spend.recipient.as_deref(),
+            description: spend.description.as_deref(),
+            transaction: &txn,
+            plan: spend.plan.as_ref().map(Plan::cap),
+        };
+        let ask = Ask::Request {
+            once: &once,
+            at_ms: spend.asked.at_ms,
+            request: &request,
+        };
+        spent(new.run(&self.store, &scope(spend.asked.at), ask).await)
+    }
+
+    async fn resolve(&self, act: &Act) -> Told {
+        let Act::Resolve {
+            at,
+            id,
+            grant,
+            stale,
+            at_ms,
+            plan,
+            n,
+        } = act
+        else {
+            return Err("no approval".to_owned());
+        };
+        let record = IntentRecord::read(&self.store, &keys(*at), mode(*at), id).await;
+        let mut record = record.map_err(wrong)?.ok_or("no intent")?;
+        if *stale {
+            record.head = "00".repeat(32);
+        }
+        let decision = Decision {
+            granted: *grant,
+            by: DECIDER.to_owned(),
+            at_ms: *at_ms,
+        };
+        let scope = Scope {
+            actor: DECIDER,
+            ..scope(*at)
+        };
+        if !grant {
+            let denied = deny(&self.store, &scope, &record, &decision, Some("no")).await;
+            return denied
+                .map(|denied| if denied { "denied" } else { "changed" }.to_owned())
+                .map_err(wrong);
+        }
+        let asked: serde_json::Value = serde_json::from_str(&record.request).map_err(wrong)?;
+        let txn = format!("txn_{n}");
+        let again = spend::Spend {
+            agent: &record.agent,
+            amount: record.amount,
+            currency: &record.currency,
+            run: asked["runId"].as_str(),
+            recipient: asked["recipient"].as_str(),
+            description: record.note.as_deref(),
+            transaction: &txn,
+            plan: plan.as_ref().map(Plan::cap),
+        };
+        let ask = Ask::Approval {
+            record: &record,
+            decision: &decision,
+            why: None,
+        };
+        spent(again.run(&self.store, &scope, ask).await)
+    }
+
+    async fn transfer(&self, transfer: &Transfer) -> Told {
+        let (once, txn, arrival) = (
+            transfer.asked.once(),
+            transfer.asked.txn(),
+            transfer.asked.arrival(),
+        );
+        let (from, to) = (transfer.from.place(), transfer.to.place());
+        let new = NewTransfer {
+            once: &once,
+            record_life: transfer.keyed.then_some(RECORD_LIFE),
+            from: &from,
+            to: &to,
+            amount: usd(transfer.amount),
+            currency: USD,
+            memo: transfer.memo.as_deref(),
+            transaction: &txn,
+            arrival: &arrival,
+            closed: transfer.closed,
+            request: "{}",
+            at_ms: transfer.asked.at_ms,
+        };
+        let done = new
+            .run(self.store(transfer.crash), &scope(transfer.from.at))
+            .await;
+        Ok(match done.map_err(wrong)? {
+            Transferred::Done { balance, at_ms } => format!("done {} {at_ms}", balance.get()),
+            Transferred::Blocked(reason) => format!("blocked {}", reason.as_str()),
+            Transferred::Known => "known".to_owned(),
+            Transferred::Insufficient => "insufficient".to_owned(),
+            Transferred::TooMuch => "too_much".to_owned(),
+            Transferred::Changed => "changed".to_owned(),
+        })
+    }
+
+    async fn deposit(&self, new: &Deposit) -> Told {
+        let (once, txn, place) = (new.asked.once(), new.asked.txn(), new.to.place());
+        let state = if new.pending {
+            DepositState::Pending
+        } else {
+            DepositState::Confirmed
+        };
+        let deposit = NewDeposit {
+            once: &once,
+            record_life: new.keyed.then_some(RECORD_LIFE),
+            wallet: &place,
+            closed: new.closed,
+            amount: usd(new.amount),
+            currency: USD,
+            reference: &new.reference,
+            state,
+            transaction: &txn,
+            request: "{}",
+            at_ms: new.asked.at_ms,
+        };
+        Ok(
+            match deposit.run(&self.store, &scope(new.to.at)).await.map_err(wrong)? {
+                Made::Done { deposit, again } => told_of(&deposit, if again { "again" } else { "made" }),
+                Made::Blocked(reason) => format!("blocked {}", reason.as_str()),
+                Made::Known => "known".to_owned(),
+                Made::OtherDeposit => "other".to_owned(),
+                Made::TooMuch => "too_much".to_owned(),
+                Made::Changed => "changed".to_owned(),
+            },
+        )
+    }
+
+    async fn confirm(&self, at: At, reference: &str) -> Told {
+        let confirmed = deposit::confirm(&self.store, &scope(at), reference).await;
+        Ok(match confirmed.map_err(wrong)? {
+            Confirmed::Done { deposit, again } => {
+                told_of(&deposit, if again { "again" } else { "confirmed" })
+            }
+            Confirmed::Missing => "missing".to_owned(),
+            Confirmed::Closed => "closed".to_owned(),
+            Confirmed::TooMuch => "too_much".to_owned(),
+        })
+    }
+
+    async fn deliver(&self, id: &str, half: bool) -> Told {
+        let id = self.model.names.show(id);
+        let transit = self.rows.get(&id).ok_or("never seen in transit")?;
+        if deliver(&self.store, transit).await.is_err() {
+            return Ok("error".to_owned());
+        }
+        if half {
+            let keys = keys(2 * usize::from(transit.from_account == account(2)));
+            let row = serde_json::to_string(transit).map_err(wrong)?;
+            let mark = shared::store::keys::AccountKeys::of(&transit.to_account);
+            let mut back = redis::pipe();
+            back.cmd("HSET").arg(keys.bucket().transit()).arg(&id).arg(row);
+            back.cmd("PERSIST").arg(mark.bucket().arrived(&id));
+            let _: redis::Value = self.store.pipeline(&back).await.map_err(wrong)?;
+        }
+        Ok("delivered".to_owned())
+    }
+}
+
+fn spent(answer: Result<Spent, StoreError>) -> Told {
+    Ok(match answer.map_err(wrong)? {
+        Spent::Settled { balance } => {
+            let balance = balance.map(|balance| balance.get().to_string());
+            format!("settled {}", balance.unwrap_or_default())
+        }
+        Spent::Pending => "pending".to_owned(),
+        Spent::Blocked { reason, intent_id } => format!("blocked {} {intent_id}", reason.as_str()),
+        Spent::Known => "known".to_owned(),
+        Spent::Changed => "changed".to_owned(),
+        Spent::OtherPlan(plan) => format!("other_plan {plan}"),
+        Spent::NotFound => "not_found".to_owned(),
+        Spent::TooMuch => "too_much".to_owned(),
+    })
+}
+
+fn told_of(deposit: &shared::store::deposit::Deposit, how: &str) -> String {
+    let confirmed = deposit
+        .confirmed
+        .map(|(at, balance)| format!("{at} {}", balance.get()));
+    let confirmed = confirmed.unwrap_or_else(|| "-".to_owned());
+    format!(
+        "{how} {} {} {} {confirmed}",
+        deposit.id,
+        deposit.first_balance.get(),
+        deposit.at_ms
+    )
+}
+
+async fn freeze(store: &Store, at: At, agent: &str, by: Authority, lift: bool) -> Told {
+    let freeze = if lift { Freeze::Lift(by) } else { Freeze::By(by) };
+    let frozen = set_frozen(store, &scope(at), agent, freeze)
+        .await
+        .map_err(wrong)?;
+    Ok(match frozen {
+        Frozen::Done => "done",
+        Frozen::AlreadySo => "already",
+        Frozen::NotPermitted => "not_permitted",
+        Frozen::NotFound => "not_found",
+    }
+    .to_owned())
+}
+
+async fn set_policy(store: &Store, at: At, agent: Option<&str>, limits: &Limits, n: u64) -> Told {
+    let text = |limit: Option<u64>| limit.map(|limit| limit.to_string());
+    let cap = u8::from(!limits.disabled).to_string();
+    let changes: [FieldChange; 7] = [
+        ("cap", Some(cap)),
+        ("run", text(limits.run)),
+        ("day", text(limits.day)),
+        ("month", text(limits.month)),
+        ("transaction", text(limits.txn)),
+        ("approval", text(limits.approval)),
+        ("low_balance", text(limits.low)),
+    ];
+    let mut defaults: Vec<FieldChange> =
+        vec![("name", Some("n".to_owned())), ("currency", Some(USD.to_owned()))];
+    defaults.extend(agent.map(|agent| ("agent", Some(agent.to_owned()))));
+    let id = format!("pol_{n}");
+    match policy::set(store, &scope(at), agent, &changes, &defaults, &id)
+        .await
+        .map_err(wrong)?
+    {
+        PolicySet::Done(_) => Ok("set".to_owned()),
+        PolicySet::TooMany => Ok("too_many".to_owned()),
+    }
+}

@@ -1,0 +1,116 @@
+//! Actions on escrows in the store, through the typed twins of the scripts, and what they answer in words.
+
+use super::World;
+use super::doing::{Told, scope, usd, wrong};
+use crate::act::{Act, Asked, Decide, NewEscrow, Verdict};
+use crate::model::{Place, USD, account};
+use shared::store::escrow::{Escrow, EscrowStatus, Party};
+use shared::store::once::Once;
+use shared::store::script::escrow::{self as script, Called, Ended, Winner, decide, end_dispute, fund};
+
+impl Asked {
+    fn asked<'a>(&self, once: &'a Once) -> script::Asked<'a> {
+        script::Asked {
+            scope: scope(self.at),
+            once,
+            at_ms: self.at_ms,
+        }
+    }
+}
+
+impl Place {
+    fn party(&self) -> Party {
+        Party {
+            account: account(self.at).to_owned(),
+            owner: self.owner.clone(),
+            wallet: self.number,
+        }
+    }
+}
+
+impl World {
+    pub(super) async fn escrow(&self, act: &Act) -> Told {
+        match act {
+            Act::Escrow(new) => self.create(new).await,
+            Act::Fund { asked, escrow } => {
+                let (escrow, once) = (self.read(*escrow).await?, asked.once());
+                let called = fund(self.store(false), &asked.asked(&once), &escrow).await;
+                Ok(told(called.map_err(wrong)?, |balance| {
+                    format!("done {}", balance.get())
+                }))
+            }
+            Act::Decide(verdict) => self.decide(verdict).await,
+            Act::End {
+                escrow,
+                refund,
+                crash,
+            } => {
+                let escrow = self.read(*escrow).await?;
+                let winner = if *refund { Winner::Payer } else { Winner::Payee };
+                Ok(
+                    match end_dispute(self.store(*crash), &escrow, winner)
+                        .await
+                        .map_err(wrong)?
+                    {
+                        Ended::Done(status) => format!("done {}", status.as_str()),
+                        Ended::WrongState(status) => format!("wrong {}", status.as_str()),
+                        Ended::TooMuch => "too_much".to_owned(),
+                    },
+                )
+            }
+            other => Err(format!("no escrow: {other:?}")),
+        }
+    }
+
+    async fn read(&self, number: u64) -> Result<Escrow, String> {
+        let escrow = Escrow::read(self.store(false), number).await;
+        escrow
+            .map_err(wrong)?
+            .ok_or_else(|| format!("no escrow {number}"))
+    }
+
+    async fn create(&self, new: &NewEscrow) -> Told {
+        let (payer, payee, once) = (new.from.party(), new.to.party(), new.asked.once());
+        let escrow = script::NewEscrow {
+            payer: &payer,
+            payee: &payee,
+            amount: usd(new.amount),
+            currency: USD,
+            conditions: r#"{"n":1}"#,
+        };
+        let asked = new.asked.asked(&once);
+        let made = match new.closed {
+            true => escrow.refuse(self.store(false), &asked).await,
+            false => escrow.create(self.store(false), &asked).await,
+        };
+        Ok(told(made.map_err(wrong)?, |made| {
+            format!("done {} {}", made.number, made.at_ms)
+        }))
+    }
+
+    async fn decide(&self, act: &Decide) -> Told {
+        let (escrow, once) = (self.read(act.escrow).await?, act.asked.once());
+        let verdict = match &act.verdict {
+            Verdict::Release => script::Verdict::Release,
+            Verdict::Dispute(reason) => script::Verdict::Dispute(reason.as_deref()),
+        };
+        let called = decide(self.store(act.crash), &act.asked.asked(&once), &escrow, verdict).await;
+        // A payee's answer needs what is delivered.
+        let Ok(called) = called else {
+            return Ok("error".to_owned());
+        };
+        Ok(told(called, |()| "done".to_owned()))
+    }
+}
+
+fn told<T>(called: Called<T>, done: impl Fn(T) -> String) -> String {
+    match called {
+        Called::Done(what) => done(what),
+        Called::Blocked(blocked) => {
+            let status = blocked.status.map_or("-", EscrowStatus::as_str);
+            format!("blocked {} {} {status}", blocked.reason.as_str(), blocked.intent)
+        }
+        Called::Known => "known".to_owned(),
+        Called::TooMuch => "too_much".to_owned(),
+    }
+}

@@ -1,0 +1,199 @@
+//! `tollgate-admin deposit` and `deposit confirm` (decisions D17, D59).
+
+use crate::{account, ready, refused};
+use harness::{Cli, Redis};
+use serde_json::{Value, json};
+use shared::store::keys::AccountKeys;
+
+fn deposit(cli: &Cli, account: &str, rest: &[&str]) -> Value {
+    cli.json(&[&["deposit", "--account", account][..], rest].concat())
+}
+
+#[test]
+fn a_deposit_is_made_once_and_a_pending_one_confirmed() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let id = account(&cli);
+    let into = |amount, reference| ["--wallet", "user", "--amount", amount, "--reference", reference];
+    let made = deposit(&cli, &id, &into("12.000000001", "r1"));
+    assert_eq!(
+        (&made["state"], &made["balance"], &made["replayed"]),
+        (&json!("confirmed"), &json!(12.000000001), &json!(false))
+    );
+    assert!(made["transactionId"].as_str().unwrap().starts_with("txn_"));
+    let again = deposit(&cli, &id, &into("12.000000001", "r1"));
+    assert_eq!(
+        (&again["transactionId"], &again["balance"], &again["replayed"]),
+        (&made["transactionId"], &made["balance"], &json!(true))
+    );
+    let args = [&["deposit", "--account", &id][..], &into("13", "r1")].concat();
+    assert_eq!(refused(&cli, &args, 1)["code"], "IDEMPOTENCY_KEY_REUSED");
+
+    let pending = deposit(&cli, &id, &[&into("1", "r2")[..], &["--pending"]].concat());
+    assert_eq!(
+        (&pending["state"], &pending["balance"]),
+        (&json!("pending"), &json!(12.000000001))
+    );
+    let confirm = ["deposit", "confirm", "--reference", "r2"];
+    let confirmed = cli.json(&confirm);
+    assert_eq!(
+        (
+            &confirmed["state"],
+            &confirmed["balance"],
+            &confirmed["transactionId"]
+        ),
+        (
+            &json!("confirmed"),
+            &json!(13.000000001),
+            &pending["transactionId"]
+        )
+    );
+    let again = cli.json(&confirm);
+    assert_eq!(
+        (&again["balance"], &again["replayed"]),
+        (&confirmed["balance"], &json!(true))
+    );
+    let text = cli.run(&confirm).stdout;
+    assert!(text.contains("13.000000001 USD") && !text.contains('{'), "{text}");
+
+    let wallet = AccountKeys::of(&id).wallet(shared::domain::mode::Mode::Live, "user");
+    let fields: Vec<String> = redis.command(&["HMGET", &wallet, "balance", "pending"]);
+    assert_eq!(fields, ["13000000001", "0"]);
+    let log: Vec<String> = redis.command(&[
+        "LRANGE",
+        &AccountKeys::of(&id).audit(shared::domain::mode::Mode::Live),
+        "0",
+        "-1",
+    ]);
+    let deposits: Vec<&String> = log.iter().filter(|line| line.contains("deposit.")).collect();
+    assert_eq!(deposits.len(), 3, "{log:?}");
+    assert!(
+        deposits
+            .iter()
+            .all(|line| line.contains("\"actor\":\"operator\""))
+    );
+}
+
+#[test]
+fn wallets_are_those_of_the_account_and_mode() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let (id, other) = (account(&cli), account(&cli));
+    let rest = |wallet: &'static str, reference: &'static str| {
+        ["--wallet", wallet, "--amount", "1", "--reference", reference]
+    };
+    let made = deposit(&cli, &id, &rest("user", "r1"));
+    assert_eq!(made["walletId"], json!(1));
+    assert_eq!(deposit(&cli, &id, &rest("1", "r2"))["balance"], json!(2));
+    let test = deposit(
+        &cli,
+        &id,
+        &[&rest("user", "r1")[..], &["--mode", "test"]].concat(),
+    );
+    assert_eq!(
+        (&test["walletId"], &test["balance"], &test["mode"]),
+        (&json!(2), &json!(1), &json!("test"))
+    );
+    for (who, wallet) in [(&other, "1"), (&id, "2"), (&id, "nobody"), (&id, "wal_0")] {
+        let args = [
+            "deposit",
+            "--account",
+            who,
+            "--wallet",
+            wallet,
+            "--amount",
+            "1",
+            "--reference",
+            "x",
+        ];
+        assert_eq!(refused(&cli, &args, 1)["code"], "NOT_FOUND", "{wallet}");
+    }
+    let args = [&["deposit", "--account", "acct_none"][..], &rest("user", "r1")].concat();
+    assert_eq!(refused(&cli, &args, 1)["code"], "NOT_FOUND");
+}
+
+#[test]
+fn bad_values_exit_with_2_and_touch_nothing() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let id = account(&cli);
+    let long = "x".repeat(201);
+    for (wallet, amount, reference, more) in [
+        ("user", "0", "r", ""),
+        ("user", "1e400", "r", ""),
+        ("user", "1e-10", "r", ""),
+        ("user", "NaN", "r", ""),
+        ("user", "9000000.000000001", "r", ""),
+        ("a b", "1", "r", ""),
+        ("user", "1", "", ""),
+        ("user", "1", &long, ""),
+        ("user", "1", "r", "--currency=EUR"),
+        ("user", "1", "r", "--mode=prod"),
+    ] {
+        let mut args = vec![
+            "deposit",
+            "--account",
+            &id,
+            "--wallet",
+            wallet,
+            "--amount",
+            amount,
+            "--reference",
+            reference,
+        ];
+        args.extend(Some(more).filter(|more| !more.is_empty()));
+        assert_eq!(refused(&cli, &args, 2)["code"], "USAGE", "{args:?}");
+    }
+    assert_eq!(refused(&cli, &["deposit"], 2)["code"], "USAGE");
+    assert_eq!(refused(&cli, &["deposit", "confirm"], 2)["code"], "USAGE");
+    let shown = cli.json(&["account", "show", "--account", &id]);
+    assert_eq!(shown["version"], 1, "nothing changed");
+}
+
+#[test]
+fn a_reference_that_several_know_asks_for_the_account() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let (one, two) = (account(&cli), account(&cli));
+    let rest = [
+        "--wallet",
+        "user",
+        "--amount",
+        "1",
+        "--reference",
+        "r",
+        "--pending",
+    ];
+    assert_eq!(
+        refused(&cli, &["deposit", "confirm", "--reference", "r"], 1)["code"],
+        "NOT_FOUND"
+    );
+    deposit(&cli, &one, &rest);
+    deposit(&cli, &two, &rest);
+    deposit(&cli, &two, &[&rest[..], &["--mode", "test"]].concat());
+    let confirm = ["deposit", "confirm", "--reference", "r"];
+    let several = refused(&cli, &confirm, 1);
+    let sentence = several["error"].as_str().unwrap();
+    assert_eq!(several["code"], "CONFLICT");
+    assert!(
+        sentence.contains(&one) && sentence.contains(&two) && sentence.contains("--account"),
+        "{sentence}"
+    );
+    let of = |account: &str, mode: &[&str]| {
+        let args = [&confirm[..], &["--account", account], mode].concat();
+        cli.json(&args)["accountId"].clone()
+    };
+    assert_eq!(of(&one, &[]), json!(one));
+    let args = [&confirm[..], &["--account", &two]].concat();
+    assert_eq!(
+        refused(&cli, &args, 1)["code"],
+        "CONFLICT",
+        "both of its modes do"
+    );
+    assert_eq!(of(&two, &["--mode", "test"]), json!(two));
+    assert_eq!(of(&two, &["--mode", "live"]), json!(two));
+    assert_eq!(
+        refused(&cli, &["deposit", "confirm", "--reference", "unknown"], 1)["code"],
+        "NOT_FOUND"
+    );
+}

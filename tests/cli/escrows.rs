@@ -1,0 +1,227 @@
+//! The operator and escrows: looking at one, ending its dispute (decision D27).
+
+use crate::{document, ready, refused};
+use harness::{Cli, Redis, Seed, SeedAccount, Store};
+use serde_json::{Value, json};
+use shared::clock::now_ms;
+use shared::domain::id::Kind;
+use shared::domain::mode::Mode;
+use shared::domain::money::Nanos;
+use shared::store::escrow::{Escrow, Party};
+use shared::store::keys::USER;
+use shared::store::once::Once;
+use shared::store::script::change::Scope;
+use shared::store::script::escrow::{Asked, Called, NewEscrow, Verdict, decide, fund};
+use shared::store::script::wallet::user_wallet;
+
+/// What every escrow here holds.
+const AMOUNT: u64 = 1_250_000_001;
+
+struct Stage {
+    redis: Redis,
+    store: Store,
+    cli: Cli,
+    payer: SeedAccount,
+    payee: SeedAccount,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let redis = Redis::start();
+        let cli = ready(&redis);
+        let store = redis.store();
+        let seed = Seed::new(&store).await;
+        Self {
+            payer: seed.account("startup").await,
+            payee: seed.account("startup").await,
+            redis,
+            store,
+            cli,
+        }
+    }
+
+    fn scope<'a>(&self, account: &'a SeedAccount) -> Scope<'a> {
+        Scope {
+            account: &account.id,
+            mode: Mode::Live,
+            actor: "key_1",
+        }
+    }
+
+    async fn party(&self, account: &SeedAccount) -> Party {
+        let wallet = user_wallet(&self.store, &self.scope(account)).await.unwrap();
+        Party {
+            account: account.id.clone(),
+            owner: USER.to_owned(),
+            wallet: wallet.number,
+        }
+    }
+
+    /// An escrow between the two user wallets, brought as far as `steps` says: 1 made, 2 funded, 3 disputed.
+    async fn escrow(&self, steps: usize) -> u64 {
+        let (payer, payee) = (self.party(&self.payer).await, self.party(&self.payee).await);
+        let new = NewEscrow {
+            payer: &payer,
+            payee: &payee,
+            amount: Nanos::new(AMOUNT).unwrap(),
+            currency: "USD",
+            conditions: r#"{"deliver":"a book"}"#,
+        };
+        let scope = self.scope(&self.payer);
+        let once = [(); 3].map(|()| once());
+        let asked = |step: usize| Asked {
+            scope,
+            once: &once[step],
+            at_ms: now_ms(),
+        };
+        let Called::Done(made) = new.create(&self.store, &asked(0)).await.unwrap() else {
+            panic!("not made");
+        };
+        let read = async || Escrow::read(&self.store, made.number).await.unwrap().unwrap();
+        if steps > 1 {
+            let wallet = self.payer.keys.wallet(Mode::Live, USER);
+            self.redis
+                .command::<i64>(&["HINCRBY", &wallet, "balance", &AMOUNT.to_string()]);
+            let funded = fund(&self.store, &asked(1), &read().await).await.unwrap();
+            assert!(matches!(funded, Called::Done(_)), "{funded:?}");
+        }
+        if steps > 2 {
+            let verdict = Verdict::Dispute(Some("Nothing came"));
+            let disputed = decide(&self.store, &asked(2), &read().await, verdict).await;
+            assert_eq!(disputed.unwrap(), Called::Done(()));
+        }
+        made.number
+    }
+
+    fn balance(&self, account: &SeedAccount) -> u64 {
+        self.redis
+            .command(&["HGET", &account.keys.wallet(Mode::Live, USER), "balance"])
+    }
+
+    fn resolve(&self, number: u64, to: &str, code: i32) -> Value {
+        let number = number.to_string();
+        let args = ["escrow", "resolve", "--escrow", &number, "--to", to, "--json"];
+        document(&self.cli.run(&args), code)
+    }
+}
+
+fn once() -> Once {
+    let mint = || Kind::Intent.mint(now_ms()).unwrap();
+    Once {
+        id: mint(),
+        spare_id: mint(),
+        fingerprint: "f00".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn the_money_of_a_dispute_goes_where_the_operator_says() {
+    let stage = Stage::new().await;
+    let released = stage.escrow(3).await;
+    assert_eq!(
+        stage.resolve(released, "payee", 0),
+        json!({ "escrowId": released, "status": "released" })
+    );
+    assert_eq!(
+        (stage.balance(&stage.payer), stage.balance(&stage.payee)),
+        (0, AMOUNT)
+    );
+    let refunded = stage.escrow(3).await;
+    assert_eq!(
+        stage.resolve(refunded, "payer", 0),
+        json!({ "escrowId": refunded, "status": "refunded" })
+    );
+    assert_eq!(
+        (stage.balance(&stage.payer), stage.balance(&stage.payee)),
+        (AMOUNT, AMOUNT)
+    );
+    for (number, status) in [(released, "released"), (refunded, "refunded")] {
+        for to in ["payer", "payee"] {
+            let refusal = stage.resolve(number, to, 1);
+            assert_eq!(refusal["code"], "ESCROW_WRONG_STATE");
+            let message = format!("escrow {number} is {status}, not disputed");
+            assert_eq!(refusal["error"], json!(message), "it cannot be taken back");
+        }
+    }
+    assert_eq!(
+        (stage.balance(&stage.payer), stage.balance(&stage.payee)),
+        (AMOUNT, AMOUNT)
+    );
+    let audit: Vec<String> =
+        stage
+            .redis
+            .command(&["LRANGE", &stage.payer.keys.audit(Mode::Live), "-1", "-1"]);
+    assert!(
+        audit[0].contains(r#""actor":"operator""#) && audit[0].contains("escrow.resolve"),
+        "{audit:?}"
+    );
+
+    let number = stage.escrow(3).await.to_string();
+    let told = stage
+        .cli
+        .run(&["escrow", "resolve", "--escrow", &number, "--to", "payee"]);
+    assert_eq!(
+        told.stdout,
+        format!("Escrow {number} is released: 1.250000001 USD went to the payee.\n")
+    );
+}
+
+#[tokio::test]
+async fn only_a_dispute_can_be_ended() {
+    let stage = Stage::new().await;
+    for (steps, status) in [(1, "pending"), (2, "funded")] {
+        let number = stage.escrow(steps).await;
+        for to in ["payer", "payee"] {
+            let refusal = stage.resolve(number, to, 1);
+            assert_eq!(refusal["code"], "ESCROW_WRONG_STATE");
+            assert_eq!(
+                refusal["error"],
+                json!(format!("escrow {number} is {status}, not disputed"))
+            );
+        }
+        let shown = stage
+            .cli
+            .json(&["escrow", "show", "--escrow", &number.to_string()]);
+        assert_eq!(shown["status"], json!(status));
+    }
+    assert_eq!((stage.balance(&stage.payer), stage.balance(&stage.payee)), (0, 0));
+}
+
+#[tokio::test]
+async fn showing_an_escrow() {
+    let stage = Stage::new().await;
+    let number = stage.escrow(3).await.to_string();
+    let shown = stage.cli.json(&["escrow", "show", "--escrow", &number]);
+    assert_eq!(shown["status"], "disputed");
+    assert_eq!(shown["amountNanos"], json!(AMOUNT.to_string()));
+    assert_eq!(shown["payer"]["accountId"], json!(stage.payer.id));
+    assert_eq!(shown["payee"]["owner"], "user");
+    assert_eq!(shown["dispute_reason"], "Nothing came");
+    assert_eq!(shown["conditions"], r#"{"deliver":"a book"}"#);
+    let text = stage.cli.run(&["escrow", "show", "--escrow", &number]).stdout;
+    assert!(
+        text.contains("1.250000001 USD") && text.contains("Nothing came"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_there_and_what_cannot_be_meant() {
+    let stage = Stage::new().await;
+    assert_eq!(stage.resolve(7, "payer", 1)["code"], "NOT_FOUND");
+    assert_eq!(
+        refused(&stage.cli, &["escrow", "show", "--escrow", "7"], 1)["code"],
+        "NOT_FOUND"
+    );
+    for args in [
+        ["escrow", "resolve", "--escrow", "x", "--to", "payer"].as_slice(),
+        &["escrow", "resolve", "--escrow", "0", "--to", "payer"],
+        &["escrow", "resolve", "--escrow", "-1", "--to", "payer"],
+        &["escrow", "resolve", "--escrow", "1", "--to", "nobody"],
+        &["escrow", "resolve", "--escrow", "1"],
+        &["escrow", "resolve", "--to", "payer"],
+        &["escrow", "show"],
+    ] {
+        assert_eq!(refused(&stage.cli, args, 2)["code"], "USAGE", "{args:?}");
+    }
+}

@@ -1,0 +1,77 @@
+//! `ledger check`: a store in which everything has happened is in order, and each thing that is changed by hand is named.
+
+mod damage;
+mod street;
+mod traffic;
+
+use self::street::Street;
+use crate::{document, ready, refused};
+use harness::Redis;
+use serde_json::{Value, json};
+
+/// Runs the check, which must exit with `code`.
+#[track_caller]
+fn check(street: &Street, args: &[&str], code: i32) -> Value {
+    let args = [&["ledger", "check", "--json"], args].concat();
+    document(&street.cli.run(&args), code)
+}
+
+#[tokio::test]
+async fn a_busy_store_is_in_order() {
+    let mut street = Street::build().await;
+    let whole = check(&street, &[], 0);
+    assert_eq!(
+        (&whole["ok"], &whole["violations"], &whole["more"]),
+        (&json!(true), &json!([]), &json!(0))
+    );
+    assert!(whole["checked"].as_u64() > Some(300), "{whole}");
+    street.leave_in_transit().await;
+    check(&street, &[], 0);
+    for house in &street.houses {
+        let one = check(&street, &["--account", &house.account.id], 0);
+        assert!(one["checked"].as_u64() < whole["checked"].as_u64(), "{one}");
+    }
+}
+
+#[test]
+fn an_empty_store_is_in_order_and_an_account_must_exist() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let checked = cli.json(&["ledger", "check"]);
+    assert_eq!((&checked["ok"], &checked["passes"]), (&json!(true), &json!(1)));
+    let none = refused(&cli, &["ledger", "check", "--account", "acct_none"], 1);
+    assert_eq!(none["code"], "NOT_FOUND");
+    assert_eq!(cli.run(&["ledger", "check", "--account", "a/b"]).code, Some(2));
+    let told = cli.run(&["ledger", "check"]);
+    assert_eq!(told.code, Some(0));
+    assert!(told.stdout.contains("Everything holds."), "{told:?}");
+}
+
+#[test]
+fn at_most_a_thousand_violations_are_listed() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    for n in 0..1100 {
+        let _: String = redis.command(&["SET", &format!("strange/{n}"), "x"]);
+    }
+    let found = refused_check(&cli);
+    assert_eq!(found["violations"].as_array().map(Vec::len), Some(1000));
+    assert_eq!((&found["more"], &found["ok"]), (&json!(100), &json!(false)));
+    let told = cli.run(&["ledger", "check"]);
+    assert_eq!(told.code, Some(1));
+    for words in [
+        "INVARIANT",
+        "unknown-key",
+        "strange/",
+        "and 100 more",
+        "1100 violation(s)",
+    ] {
+        assert!(told.stdout.contains(words), "{words}");
+    }
+}
+
+fn refused_check(cli: &harness::Cli) -> Value {
+    let output = cli.run(&["ledger", "check", "--json"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    serde_json::from_str(&output.stdout).expect("a document")
+}

@@ -1,0 +1,341 @@
+//! One record changed by hand at a time: the check names the invariant and the record, and nothing else.
+
+use super::street::Street;
+use serde_json::Value;
+use shared::domain::mode::Mode;
+use shared::store::Store;
+use shared::store::keys::{AccountKeys, IntentIndex, USER};
+use std::collections::BTreeSet;
+
+/// A change by hand, and what must be found.
+struct Damage {
+    command: Vec<String>,
+    /// The invariants that no longer hold.
+    broken: &'static [&'static str],
+    /// What one of the records' names must contain.
+    record: String,
+}
+
+/// `command` is words with `{}` for the key; the record that must be named is the key, unless it is said otherwise.
+fn damage(key: impl Into<String>, command: &str, broken: &'static [&'static str]) -> Damage {
+    let key = key.into();
+    let words = command.split(' ').map(|word| {
+        if word == "{}" {
+            key.clone()
+        } else {
+            word.to_owned()
+        }
+    });
+    Damage {
+        command: words.collect(),
+        broken,
+        record: key,
+    }
+}
+
+impl Damage {
+    fn names(self, record: impl Into<String>) -> Self {
+        Self {
+            record: record.into(),
+            ..self
+        }
+    }
+}
+
+/// Does each damage, looks, and undoes it.
+async fn each_is_found(street: &Street, all: Vec<Damage>) {
+    let output = street.cli.run(&["ledger", "check", "--json"]);
+    assert_eq!(output.code, Some(0), "before: {output:?}");
+    for damage in all {
+        let key = damage.command[1].clone();
+        let (dump, life) = saved(&street.store, &key).await;
+        let mut command = redis::cmd(&damage.command[0]);
+        command.arg(&damage.command[1..]);
+        let _: redis::Value = street.store.command(&command).await.unwrap();
+        let output = street.cli.run(&["ledger", "check", "--json"]);
+        let told = format!("{:?}: {}{}", damage.command, output.stdout, output.stderr);
+        assert_eq!(output.code, Some(1), "{told}");
+        let found: Value = serde_json::from_str(&output.stdout).expect("a document");
+        let found = found["violations"].as_array().expect("a list");
+        let broken: BTreeSet<&str> = found.iter().filter_map(|one| one["invariant"].as_str()).collect();
+        assert_eq!(broken, damage.broken.iter().copied().collect(), "{told}");
+        let mut records = found.iter().filter_map(|one| one["records"].as_array()).flatten();
+        let named = records.any(|record| {
+            record
+                .as_str()
+                .is_some_and(|record| record.contains(&damage.record))
+        });
+        assert!(named, "{} is not named by {told}", damage.record);
+        restore(&street.store, &key, dump, life).await;
+    }
+    let output = street.cli.run(&["ledger", "check", "--json"]);
+    assert_eq!(output.code, Some(0), "afterwards: {output:?}");
+}
+
+async fn saved(store: &Store, key: &str) -> (Option<Vec<u8>>, i64) {
+    let dump = store.command(redis::cmd("DUMP").arg(key)).await.unwrap();
+    let life: i64 = store.command(redis::cmd("PTTL").arg(key)).await.unwrap();
+    (dump, life.max(0))
+}
+
+async fn restore(store: &Store, key: &str, dump: Option<Vec<u8>>, life: i64) {
+    let mut back = match dump {
+        None => redis::cmd("DEL"),
+        Some(_) => redis::cmd("RESTORE"),
+    };
+    back.arg(key);
+    if let Some(dump) = dump {
+        back.arg(life).arg(dump).arg("REPLACE");
+    }
+    let _: redis::Value = store.command(&back).await.unwrap();
+}
+
+fn payer(street: &Street) -> AccountKeys {
+    street.houses[0].account.keys.clone()
+}
+
+const LIVE: Mode = Mode::Live;
+
+#[tokio::test]
+async fn wallets_and_their_lists() {
+    let mut street = Street::build().await;
+    let (bucket, row) = street.leave_in_transit().await;
+    let (keys, other) = (payer(&street), street.houses[1].account.keys.clone());
+    let table = keys.transactions(LIVE);
+    let line: String = street.redis.command(&["HGET", &table, "1"]);
+    // The balance after the first transaction, a deposit of 100 USD.
+    let edited = line.replacen("100000000000", "100000000001", 1);
+    assert_ne!(edited, line);
+    let mut edit = damage(&table, "HSET {} 1", &["wallet-balance"]);
+    edit.command.push(edited);
+    let of_wallet = |kind| keys.transactions_of_wallet(LIVE, "ann", kind);
+    let agent = keys.agent(LIVE, "ann");
+    let gone = format!("{table} 6");
+    let all = vec![
+        damage(&agent, "HINCRBY {} balance 1", &["wallet-balance"]),
+        damage(&agent, "HSET {} balance x", &["wallet-balance"]),
+        damage(
+            keys.wallet(LIVE, USER),
+            "HINCRBY {} balance -1",
+            &["wallet-balance"],
+        ),
+        damage(
+            keys.wallet(Mode::Test, "ann"),
+            "HINCRBY {} balance 7",
+            &["wallet-balance"],
+        ),
+        edit.names(format!("{table} 1")),
+        damage(&table, "HDEL {} 6", &["wallet-balance", "conservation"]).names(gone),
+        damage(&table, "HSET {} 7 nonsense", &["wallet-balance", "conservation"]).names(format!("{table} 7")),
+        damage(&table, "HSET {} extra x", &["wallet-balance"]),
+        damage(of_wallet(None), "LPOP {}", &["wallet-balance"]),
+        damage(of_wallet(None), "RPUSH {} 99999", &["wallet-balance"]),
+        damage(of_wallet(Some("spend")), "LSET {} 0 1", &["wallet-balance"]),
+        damage(of_wallet(Some("spend")), "DEL {}", &["wallet-balance"]),
+        damage(
+            keys.transactions_of_type(LIVE, "deposit"),
+            "RPUSH {} 5",
+            &["wallet-balance"],
+        ),
+        damage(
+            keys.transactions_of_type(LIVE, "deposit"),
+            "SET {} x",
+            &["wallet-balance"],
+        ),
+        damage(
+            keys.transactions_of_wallet(LIVE, "bob", Some("escrow_refund")),
+            "RPUSH {} 5",
+            &["wallet-balance"],
+        ),
+        damage(bucket.transit(), &format!("HDEL {{}} {row}"), &["conservation"]).names("live"),
+        damage(bucket.transit(), "HSET {} txn_0 nonsense", &["transit"]),
+        damage(agent.clone(), "HINCRBY {} pending 5", &["pending"]),
+        damage(other.deposit(LIVE, "user-1"), "HSET {} amount 5", &["pending"]).names("txn_"),
+        damage(
+            other.deposit(LIVE, "ann-2"),
+            "HSET {} state confirmed",
+            &["pending"],
+        )
+        .names("txn_"),
+        damage(other.deposit(LIVE, "ann-2"), "DEL {}", &["pending"]).names(other.agent(LIVE, "ann")),
+    ];
+    each_is_found(&street, all).await;
+    // Rows that were changed or made up.
+    let text: String = street.redis.command(&["HGET", &bucket.transit(), &row]);
+    let more = text.replace("2000000000", "3000000000");
+    assert_ne!(more, text);
+    let made_up = text.replace(&row, "txn_made_up");
+    let mut changed = damage(
+        bucket.transit(),
+        &format!("HSET {{}} {row}"),
+        &["transit", "conservation"],
+    );
+    changed.command.push(more);
+    let mut invented = damage(
+        bucket.transit(),
+        "HSET {} txn_made_up",
+        &["transit", "conservation"],
+    );
+    invented.command.push(made_up);
+    each_is_found(&street, vec![changed.names(&row), invented.names("txn_made_up")]).await;
+}
+
+#[tokio::test]
+async fn escrows() {
+    let mut street = Street::build().await;
+    street.admin = None;
+    let (keys, payee) = (payer(&street), street.houses[1].account.keys.clone());
+    let of = &street.escrows;
+    let escrow = |number: u64| keys.escrow(LIVE, number);
+    let named = |number: u64| format!("escrow {number}");
+    let (open, remote) = (keys.open_escrows(LIVE, "ann"), payee.open_escrows(LIVE, "ann"));
+    let all = vec![
+        damage(escrow(of.funded), "HSET {} status released", &["escrow-state"]).names(named(of.funded)),
+        damage(escrow(of.funded), "HSET {} status pending", &["escrow-state"]).names(named(of.funded)),
+        damage(
+            escrow(of.funded),
+            "HSET {} status lost",
+            &["escrow-state", "conservation"],
+        ),
+        damage(escrow(of.pending), "HSET {} status funded", &["escrow-state"]).names(named(of.pending)),
+        damage(escrow(of.released), "HSET {} amount 5", &["escrow-state"]).names(named(of.released)),
+        damage(
+            escrow(of.funded),
+            "HSET {} amount 5",
+            &["escrow-state", "conservation"],
+        )
+        .names(named(of.funded)),
+        damage(escrow(of.released), "HSET {} status refunded", &["escrow-state"]).names(named(of.released)),
+        damage(escrow(of.refunded), "HSET {} winner int_other", &["escrow-state"]).names(named(of.refunded)),
+        damage(escrow(of.disputed), "HDEL {} winner", &["escrow-state"]),
+        damage(escrow(of.disputed), "DEL {}", &["escrow-state", "conservation"]).names(named(of.disputed)),
+        damage(
+            open.clone(),
+            &format!("SREM {{}} {}", of.funded),
+            &["escrow-state"],
+        ),
+        damage(
+            open.clone(),
+            &format!("SADD {{}} {}", of.pending),
+            &["escrow-state"],
+        ),
+        damage(open, &format!("SADD {{}} {}", of.released), &["escrow-state"]),
+        damage(
+            remote.clone(),
+            &format!("SREM {{}} {}", of.disputed),
+            &["escrow-state"],
+        ),
+        damage(remote, "SADD {} 99999", &["escrow-state"]),
+        damage(
+            shared::store::keys::escrow_lookup(of.funded),
+            "DEL {}",
+            &["escrow-state"],
+        )
+        .names(escrow(of.funded)),
+    ];
+    each_is_found(&street, all).await;
+    // In the set of a payee of another account there may be a little more than is open.
+    let _: i64 = street
+        .redis
+        .command(&["SADD", &payee.open_escrows(LIVE, "ann"), &of.released.to_string()]);
+    assert_eq!(street.cli.run(&["ledger", "check"]).code, Some(0));
+}
+
+#[tokio::test]
+async fn intents() {
+    let mut street = Street::build().await;
+    street.admin = None;
+    let keys = payer(&street);
+    let (spent, waits) = (street.spent.clone(), street.waits.clone());
+    let intent = |id: &str| keys.intent(LIVE, id);
+    let list = |which| keys.intents(LIVE, which);
+    let pending = list(IntentIndex::State("pending_approval"));
+    let only = &["intent"];
+    let all = vec![
+        damage(intent(&spent), "HSET {} note changed", only),
+        damage(intent(&spent), "HSET {} head 00", only),
+        damage(intent(&spent), "HSET {} txn txn_other", only),
+        damage(intent(&spent), "HSET {} id int_other", only),
+        damage(intent(&spent), "HDEL {} fp", only),
+        damage(intent(&spent), "HDEL {} txn", only),
+        damage(intent(&spent), "DEL {}", only).names(&spent),
+        damage(intent(&waits), "HSET {} state blocked", only),
+        damage(intent(&waits), "DEL {}", only).names(&waits),
+        damage(list(IntentIndex::All), &format!("LREM {{}} 0 {spent}"), only).names(&spent),
+        damage(
+            list(IntentIndex::Kind("spend")),
+            &format!("RPUSH {{}} {spent}"),
+            only,
+        )
+        .names(&spent),
+        damage(list(IntentIndex::Agent("ann")), "RPUSH {} int_other", only).names("int_other"),
+        damage(
+            list(IntentIndex::State("settled")),
+            &format!("RPUSH {{}} {waits}"),
+            only,
+        )
+        .names(&waits),
+        damage(list(IntentIndex::State("blocked")), "SET {} x", only),
+        damage(pending, &format!("ZREM {{}} {waits}"), only).names(&waits),
+    ];
+    each_is_found(&street, all).await;
+}
+
+#[tokio::test]
+async fn counters_holds_logs_and_names() {
+    let mut street = Street::build().await;
+    street.admin = None;
+    let keys = payer(&street);
+    let (bucket, period) = (keys.bucket(), street.period());
+    let agent = keys.agent(LIVE, "ann");
+    let [open, kept] = &street.holds;
+    let (day, month) = (period.day, period.month);
+    let all = vec![
+        damage(&agent, &format!("HINCRBY {{}} d{day} 1"), &["counters"]),
+        damage(&agent, &format!("HINCRBY {{}} m{month} 1"), &["counters"]),
+        damage(&agent, &format!("HINCRBY {{}} w{day} -1"), &["counters"]),
+        damage(&agent, &format!("HDEL {{}} w{day}"), &["counters"]),
+        damage(&agent, "HDEL {} slot", &["counters"]).names(keys.record()),
+        damage(keys.record(), &format!("HINCRBY {{}} t{month} 1"), &["counters"]),
+        damage(keys.record(), &format!("HINCRBY {{}} n{month} 1"), &["counters"]),
+        damage(keys.run(LIVE, "ann", "run-1"), "HSET {} spent -1", &["counters"]),
+        damage(bucket.due(), &format!("ZREM {{}} {open}"), &["holds"]).names(open),
+        damage(bucket.due(), "ZADD {} 1 allow_other", &["holds"]),
+        damage(bucket.hold(open), "DEL {}", &["holds"]),
+        damage(bucket.hold(open), "SET {} nonsense", &["holds"]),
+        damage(bucket.kept(), &format!("ZREM {{}} {kept}"), &["holds"]).names(kept),
+        damage(bucket.kept_hold(kept), "DEL {}", &["holds"]),
+        damage(keys.audit(LIVE), "LPOP {}", &["audit-sequence"]),
+        damage(keys.audit(LIVE), "RPOP {}", &["audit-sequence"]),
+        damage(keys.audit(LIVE), "LSET {} 3 nonsense", &["audit-sequence"]),
+        damage(keys.audit(LIVE), "RPUSH {} 99999", &["audit-sequence"]),
+        damage(
+            format!("{}/live/savings", keys.record()),
+            "SET {} x",
+            &["unknown-key"],
+        ),
+        damage("strange", "SET {} x", &["unknown-key"]),
+        damage(
+            AccountKeys::of("acct_nobody").record(),
+            "HSET {} a b",
+            &["unknown-key"],
+        ),
+    ];
+    each_is_found(&street, all).await;
+    // Below what was charged: day, month and the account's sum agree among themselves.
+    let less = |key: &str, field: String| {
+        let _: i64 = street.redis.command(&["HINCRBY", key, &field, "-1"]);
+    };
+    less(&agent, format!("d{day}"));
+    less(&agent, format!("m{month}"));
+    less(&keys.record(), format!("t{month}"));
+    let output = street.cli.run(&["ledger", "check", "--json"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    for word in [
+        format!("{agent} d{day}"),
+        format!("{agent} m{month}"),
+        "spends and holds".to_owned(),
+    ] {
+        assert!(output.stdout.contains(&word), "{word}: {}", output.stdout);
+    }
+}

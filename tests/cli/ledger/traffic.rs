@@ -1,0 +1,127 @@
+//! The check beside traffic: it raises no false alarm, and still finds what is wrong.
+
+use super::check;
+use super::street::{Street, hold};
+use harness::Caller;
+use serde_json::json;
+use shared::domain::mode::Mode;
+use shared::domain::money::Nanos;
+use shared::store::keys::USER;
+use shared::store::script::hold::HoldName;
+use shared::store::script::settle::{Settle, Settled};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Checks made beside the traffic.
+const CHECKS: usize = 4;
+
+/// Callers of the two modes and the wallets of the two accounts.
+struct Town {
+    callers: [Caller; 2],
+    tests: [Caller; 2],
+    wallets: [[u64; 3]; 2],
+}
+
+/// Moves money in every way until told to stop.
+async fn client(at: usize, town: Town, stop: Arc<AtomicBool>, done: Arc<AtomicU64>) {
+    let Town {
+        callers,
+        tests,
+        wallets,
+    } = town;
+    let (me, other) = (at % 2, (at + 1) % 2);
+    let mut turn = at;
+    while !stop.load(Ordering::Relaxed) {
+        turn += 1;
+        let caller = &callers[me];
+        let to = wallets[turn % 2][turn % 3];
+        let _moved = caller
+            .post(
+                "/v1/wallet/transfer",
+                json!({ "from": "bob", "to": to, "amount": 0.01 }),
+            )
+            .await;
+        let _spent = caller
+            .post(
+                "/v1/spend",
+                json!({ "agent": "ann", "amount": 0.001, "runId": "busy" }),
+            )
+            .await;
+        let reference = format!("busy-{at}-{turn}");
+        let deposit = json!({ "wallet": "ann", "amount": 0.5, "reference": reference, "pending": true });
+        let _pending = tests[me].post("/v1/wallet/deposits", deposit).await;
+        let reference = json!({ "reference": format!("busy-{at}-{}", turn - 1) });
+        let _confirmed = tests[me].post("/v1/wallet/deposits/confirm", reference).await;
+        let escrow =
+            json!({ "fromWalletId": wallets[me][0], "toWalletId": wallets[other][1], "amount": 0.02 });
+        let made = caller.post("/v1/escrow/create", escrow).await;
+        let number = json!({ "escrowId": made.json()["escrow"]["id"] });
+        let _funded = caller.post("/v1/escrow/fund", number.clone()).await;
+        let verdict = ["release", "dispute"][turn % 2];
+        let ended = callers[(me + turn / 2) % 2]
+            .post(&format!("/v1/escrow/{verdict}"), number)
+            .await;
+        done.fetch_add(u64::from(ended.status == 200), Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn traffic_raises_no_alarm_and_hides_none() {
+    let street = Street::build().await;
+    let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let town = || Town {
+        callers: street.houses.each_ref().map(|house| house.live.clone()),
+        tests: street.houses.each_ref().map(|house| house.test.clone()),
+        wallets: street.houses.each_ref().map(|house| house.wallets),
+    };
+    let clients = (0..4).map(|at| tokio::spawn(client(at, town(), stop.clone(), done.clone())));
+    let clients: Vec<_> = clients.collect();
+    let (store, account) = (street.store.clone(), street.houses[1].account.clone());
+    let over = stop.clone();
+    let calls = tokio::spawn(async move {
+        while !over.load(Ordering::Relaxed) {
+            let allow_id = hold(&store, &account, Duration::from_secs(1000)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let name = HoldName {
+                account: account.id.clone(),
+                agent: "ann".to_owned(),
+                run: "run-1".to_owned(),
+                allow_id,
+            };
+            let settle = Settle {
+                name,
+                estimate: Nanos::new(2_000_000_000).unwrap(),
+                cost: Nanos::new(1_000_000_001).unwrap(),
+            };
+            assert!(matches!(settle.run(&store).await.unwrap(), Settled::Done { .. }));
+        }
+    });
+    for _ in 0..CHECKS {
+        check(&street, &[], 0);
+        check(&street, &["--account", &street.houses[0].account.id], 0);
+    }
+    let keys = &street.houses[1].account.keys;
+    // A wallet that does not move: what is added to one that does is in the transactions that follow.
+    let still = keys.wallet(Mode::Test, USER);
+    let _: i64 = street.redis.command(&["HINCRBY", &still, "balance", "1"]);
+    let found = check_found(&street);
+    assert!(
+        found.contains("wallet-balance") && found.contains(&still),
+        "{found}"
+    );
+    let _: i64 = street.redis.command(&["HINCRBY", &still, "balance", "-1"]);
+    stop.store(true, Ordering::Relaxed);
+    for client in clients {
+        client.await.unwrap();
+    }
+    calls.await.unwrap();
+    check(&street, &[], 0);
+    assert!(done.load(Ordering::Relaxed) > 20, "there was traffic: {done:?}");
+}
+
+fn check_found(street: &Street) -> String {
+    let output = street.cli.run(&["ledger", "check", "--json"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    output.stdout
+}

@@ -1,0 +1,359 @@
+//! Spends that wait for approval: who decides, that the checks run again, and that a decision is final (decisions D23, D49).
+
+use crate::spender::{Spender, denied, replayed};
+use crate::world::{World, problem, success, text};
+use futures::future::join;
+use harness::{Caller, Reply};
+use serde_json::{Value, json};
+use shared::clock;
+use shared::domain::intent::{Reason, State};
+use shared::store::intent::Decision;
+use shared::store::script::change::Scope;
+use shared::store::script::spend::deny::deny;
+use shared::store::script::spend::{Ask, Spend, Spent};
+
+/// Spends so much, which must wait. Returns the intent's id and the answer.
+async fn waiting(spender: &Spender, key: &str, agent: &str, amount: &str) -> (String, Reply) {
+    let body =
+        json!({ "agent": agent, "amount": amount, "recipient": "R", "description": "D", "runId": "r" });
+    let reply = spender.spend(key, body).await;
+    let told = success(&reply, 202);
+    let id = text(&told, "/intent_id").to_owned();
+    (id, reply)
+}
+
+async fn approve(caller: &Caller, id: &str) -> Reply {
+    caller.post(&format!("/v1/intents/{id}/approve"), json!({})).await
+}
+
+async fn deny_it(caller: &Caller, id: &str) -> Reply {
+    caller
+        .send("POST", &format!("/v1/intents/{id}/deny"), &[], "")
+        .await
+}
+
+async fn timeline(spender: &Spender, id: &str) -> Vec<String> {
+    let document = success(&spender.caller.get(&format!("/v1/intents/{id}")).await, 200);
+    let entries = document["intent"]["timeline"].as_array().unwrap().clone();
+    entries
+        .iter()
+        .map(|entry| text(entry, "/event_type").to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn above_the_threshold_a_spend_waits_and_is_carried_out_once_approved() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "builder").await;
+    let (approver, approver_id) = spender.approver(&world).await;
+    let bot = spender
+        .agent(&world, 1000, json!({ "approvalThreshold": "0.0000001" }))
+        .await;
+    success(&spender.spend_nanos(&bot, 100).await, 200);
+    let (id, first) = waiting(&spender, "k", &bot, "1.01e-7").await;
+    let expected = json!({ "success": true, "intent_id": id, "state": "pending_approval", "amount": 0.000000101,
+        "currency": "USD" });
+    assert_eq!(first.json(), expected);
+    assert_eq!(
+        spender.charged(&world, &bot).await,
+        [100; 4],
+        "nothing is charged yet"
+    );
+    assert_eq!(spender.balance(&world, &bot).await, 900);
+    let listed = success(
+        &spender.caller.get("/v1/intents?state=pending_approval").await,
+        200,
+    );
+    assert_eq!(
+        (&listed["total"], &listed["intents"][0]["intent_id"]),
+        (&json!(1), &json!(id))
+    );
+
+    problem(
+        &approve(&spender.caller, &id).await,
+        403,
+        "INSUFFICIENT_API_KEY_PERMISSIONS",
+    );
+    let done = approve(&approver, &id).await;
+    let told = success(&done, 200);
+    let expected = json!({ "success": true, "intent_id": id, "state": "settled", "transactionId": told["transactionId"],
+        "amount": 0.000000101, "currency": "USD", "balance": 0.000000799 });
+    assert_eq!(told, expected);
+    assert_eq!(spender.charged(&world, &bot).await, [201; 4]);
+    let transaction = spender.transactions(&world, &bot).await.pop().unwrap();
+    assert_eq!(transaction.id, told["transactionId"]);
+    assert_eq!(
+        (transaction.intent.as_deref(), transaction.tail.memo.as_deref()),
+        (Some(id.as_str()), Some("D"))
+    );
+    let run = world
+        .fields(&spender.account.keys.run(spender.mode, &bot, "r"))
+        .await;
+    assert_eq!(run["spent"], "101");
+
+    let record = spender.intent(&world, &id).await;
+    assert_eq!(
+        (record.state, record.first),
+        (State::Settled, State::PendingApproval)
+    );
+    assert_eq!(record.allowed_by(), Some(approver_id.as_str()));
+    assert_eq!(
+        timeline(&spender, &id).await,
+        [
+            "spend_requested",
+            "approval_requested",
+            "approval_granted",
+            "spend_approved"
+        ]
+    );
+    let listed = success(
+        &spender.caller.get("/v1/intents?state=pending_approval").await,
+        200,
+    );
+    assert_eq!(listed["total"], json!(0));
+    for again in [approve(&approver, &id).await, deny_it(&approver, &id).await] {
+        problem(&again, 409, "INTENT_NOT_PENDING");
+    }
+    // The request itself was answered with 202, and still is.
+    let body =
+        json!({ "agent": bot, "amount": "1.01e-7", "recipient": "R", "description": "D", "runId": "r" });
+    replayed(&first, &spender.spend("k", body).await);
+    assert_eq!(spender.balance(&world, &bot).await, 799);
+    let words: Vec<String> = spender
+        .audit_lines(&world)
+        .await
+        .iter()
+        .map(|line| line.rsplit(' ').next().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        words,
+        ["outcome=settled", "outcome=pending_approval", "outcome=settled"]
+    );
+}
+
+#[tokio::test]
+async fn what_is_denied_never_moves() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "builder").await;
+    let (approver, _) = spender.approver(&world).await;
+    let bot = spender
+        .agent(&world, 1000, json!({ "approvalThreshold": 0 }))
+        .await;
+    let (id, first) = waiting(&spender, "k", &bot, "1e-9").await;
+    let path = format!("/v1/intents/{id}/deny");
+    for (body, named) in [
+        (json!({ "reason": "x".repeat(501) }), "reason must have"),
+        (json!({ "reason": 1 }), "reason must be a string."),
+        (json!({ "why": "x" }), "\"why\" is not a field"),
+        (json!([]), "The body must be"),
+    ] {
+        let sentence = problem(&approver.post(&path, body).await, 400, "VALIDATION");
+        assert!(sentence.contains(named), "{sentence}");
+    }
+    let told = success(&approver.post(&path, json!({ "reason": "Too dear" })).await, 200);
+    let expected = json!({ "success": true, "intent_id": id, "state": "blocked",
+        "blocked_reason": "The approval was denied." });
+    assert_eq!(told, expected);
+    for again in [approve(&approver, &id).await, deny_it(&approver, &id).await] {
+        problem(&again, 409, "INTENT_NOT_PENDING");
+    }
+    let record = spender.intent(&world, &id).await;
+    assert_eq!(
+        (record.state, record.reason),
+        (State::Blocked, Some(Reason::ApprovalDenied))
+    );
+    assert_eq!(
+        timeline(&spender, &id).await,
+        ["spend_requested", "approval_requested", "approval_denied"]
+    );
+    for (state, total) in [("pending_approval", 0), ("blocked", 1), ("settled", 0)] {
+        let listed = success(
+            &spender.caller.get(&format!("/v1/intents?state={state}")).await,
+            200,
+        );
+        assert_eq!(listed["total"], json!(total), "{state}");
+    }
+    assert_eq!(spender.charged(&world, &bot).await, [0; 4]);
+    assert_eq!(spender.balance(&world, &bot).await, 1000);
+    let lines = spender.audit_lines(&world).await;
+    assert!(lines.last().unwrap().contains("Too dear"), "{lines:?}");
+    let body = json!({ "agent": bot, "amount": "1e-9", "recipient": "R", "description": "D", "runId": "r" });
+    replayed(&first, &spender.spend("k", body).await);
+}
+
+/// The checks run again on approval, and a denial by them is final.
+#[tokio::test]
+async fn the_checks_run_again_on_approval() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "builder").await;
+    let (approver, _) = spender.approver(&world).await;
+    let day = crate::spender::period(&world).day;
+    for reason in [
+        "frozen",
+        "cap_disabled",
+        "daily_limit",
+        "spend_limit",
+        "insufficient_balance",
+    ] {
+        let policy = json!({ "approvalThreshold": 0, "maxSpendPerDay": 1 });
+        let bot = spender.agent(&world, 1000, policy).await;
+        let (id, _) = waiting(&spender, "", &bot, "0.0000005").await;
+        match reason {
+            "frozen" => spender.account.agent(&bot).frozen(true).await,
+            "cap_disabled" => spender.policy(&bot, json!({ "capEnabled": false })).await,
+            "daily_limit" => {
+                spender
+                    .set(&world, &bot, &[(&format!("d{day}"), 999_999_501)])
+                    .await
+            }
+            "spend_limit" => spender.set(&world, &bot, &[("spend_limit", 499)]).await,
+            _ => spender.set(&world, &bot, &[("balance", 499)]).await,
+        }
+        let balance = spender.balance(&world, &bot).await;
+        let refused = approve(&approver, &id).await;
+        assert_eq!(denied(&refused, reason), id);
+        let record = spender.intent(&world, &id).await;
+        assert_eq!(record.state, State::Blocked);
+        assert_eq!(record.allowed_by(), None);
+        assert_eq!(
+            timeline(&spender, &id).await,
+            [
+                "spend_requested",
+                "approval_requested",
+                "approval_granted",
+                "spend_blocked"
+            ]
+        );
+        problem(&approve(&approver, &id).await, 409, "INTENT_NOT_PENDING");
+        assert_eq!(spender.balance(&world, &bot).await, balance);
+    }
+    // A denial comes before the wait: what cannot pass is not put before anybody.
+    let policy = json!({ "approvalThreshold": 0, "maxSpendPerTransaction": 0 });
+    let bot = spender.agent(&world, 1000, policy).await;
+    denied(&spender.spend_nanos(&bot, 1).await, "per_transaction_limit");
+    // Its agent is gone: there is nothing to spend from, and the approval can still be denied.
+    let bot = spender.agent(&world, 0, json!({ "approvalThreshold": 0 })).await;
+    spender.set(&world, &bot, &[("balance", 10)]).await;
+    let (id, _) = waiting(&spender, "", &bot, "1e-9").await;
+    spender.set(&world, &bot, &[("balance", 0)]).await;
+    success(&spender.caller.delete(&format!("/v1/agents/{bot}")).await, 200);
+    problem(&approve(&approver, &id).await, 404, "NOT_FOUND");
+    success(&deny_it(&approver, &id).await, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_decisions_at_once_one_wins() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "builder").await;
+    let (one, _) = spender.approver(&world).await;
+    let (two, _) = spender.approver(&world).await;
+    let bot = spender
+        .agent(&world, 1000, json!({ "approvalThreshold": 0 }))
+        .await;
+    let mut left = 1000;
+    for round in 0..20 {
+        let (id, _) = waiting(&spender, "", &bot, "1e-9").await;
+        let (a, b) = match round % 2 {
+            0 => join(approve(&one, &id), approve(&two, &id)).await,
+            _ => join(approve(&one, &id), deny_it(&two, &id)).await,
+        };
+        let statuses = [a.status, b.status];
+        assert!(statuses == [200, 409] || statuses == [409, 200], "{statuses:?}");
+        let winner = if a.status == 200 { &a } else { &b };
+        let state = text(&winner.json(), "/state").to_owned();
+        assert_eq!(spender.intent(&world, &id).await.state.as_str(), state);
+        left -= u64::from(state == "settled");
+        assert_eq!(spender.balance(&world, &bot).await, left);
+    }
+    assert_eq!(spender.transactions(&world, &bot).await.len() as u64, 1000 - left);
+}
+
+/// The scripts themselves refuse a decision on an intent that is not as it was seen.
+#[tokio::test]
+async fn a_decision_binds_what_was_seen() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "builder").await;
+    let bot = spender
+        .agent(&world, 1000, json!({ "approvalThreshold": 0 }))
+        .await;
+    let (id, _) = waiting(&spender, "", &bot, "1e-9").await;
+    let seen = spender.intent(&world, &id).await;
+    let mut stale = seen.clone();
+    stale.head = "00".to_owned();
+    let scope = Scope {
+        account: &spender.account.id,
+        mode: spender.mode,
+        actor: "key_1",
+    };
+    let decision = |granted| Decision {
+        granted,
+        by: "key_1".to_owned(),
+        at_ms: clock::now_ms(),
+    };
+    let spend = Spend {
+        agent: &bot,
+        amount: seen.amount,
+        currency: "USD",
+        run: None,
+        recipient: None,
+        description: None,
+        transaction: "txn_1",
+        plan: None,
+    };
+    let approve = async |record, decision: Decision| {
+        let ask = Ask::Approval {
+            record,
+            decision: &decision,
+            why: None,
+        };
+        spend.run(&world.store, &scope, ask).await.unwrap()
+    };
+    assert_eq!(approve(&stale, decision(true)).await, Spent::Changed);
+    assert!(
+        !deny(&world.store, &scope, &stale, &decision(false), None)
+            .await
+            .unwrap()
+    );
+    assert_eq!(spender.intent(&world, &id).await, seen);
+    assert!(
+        deny(&world.store, &scope, &seen, &decision(false), None)
+            .await
+            .unwrap()
+    );
+    let after = spender.intent(&world, &id).await;
+    assert_eq!(approve(&seen, decision(true)).await, Spent::Changed);
+    assert_eq!(approve(&after, decision(true)).await, Spent::Changed);
+    assert!(
+        !deny(&world.store, &scope, &after, &decision(false), None)
+            .await
+            .unwrap()
+    );
+    assert_eq!(spender.intent(&world, &id).await, after);
+}
+
+#[tokio::test]
+async fn only_the_account_and_mode_of_an_intent_decide_on_it() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "builder").await;
+    let bot = spender
+        .agent(&world, 1000, json!({ "approvalThreshold": 0 }))
+        .await;
+    let (id, _) = waiting(&spender, "", &bot, "1e-9").await;
+    let stranger = Spender::new(&world, "builder").await;
+    let test = spender.in_test_mode(&world).await;
+    for outsider in [stranger.approver(&world).await.0, test.approver(&world).await.0] {
+        problem(&approve(&outsider, &id).await, 404, "NOT_FOUND");
+        problem(&deny_it(&outsider, &id).await, 404, "NOT_FOUND");
+    }
+    let (approver, _) = spender.approver(&world).await;
+    for unknown in ["int_00000000000000000000000000", "int_1", "..", "bot"] {
+        problem(&approve(&approver, unknown).await, 404, "NOT_FOUND");
+    }
+    assert_eq!(spender.intent(&world, &id).await.state, State::PendingApproval);
+    // In test mode approvals work alike.
+    let bot = test.agent(&world, 1000, json!({ "approvalThreshold": 0 })).await;
+    let (id, _) = waiting(&test, "", &bot, "1e-9").await;
+    let (approver, _) = test.approver(&world).await;
+    let told: Value = success(&approve(&approver, &id).await, 200);
+    assert_eq!(told["balance"].to_string(), "9.99e-7");
+}

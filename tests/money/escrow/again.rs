@@ -1,0 +1,180 @@
+//! The same request again, and what the calls leave behind: intents, siblings, lists.
+
+use super::stage::{Side, refused, replayed, usd};
+use crate::world::{World, problem, success, text};
+use serde_json::{Value, json};
+use shared::domain::intent::Reason;
+use shared::store::keys::IntentIndex;
+
+#[tokio::test]
+async fn the_same_request_again() {
+    let world = World::start().await;
+    let payer = Side::new(&world).await;
+    let payee = payer.another(&world).await;
+    payer.deposit(usd(10)).await;
+    let body = json!({ "fromWalletId": payer.wallet, "toWalletId": payee.wallet, "amount": 1, "conditions": { "b": 1, "a": "x" } });
+    let first = payer.call("create", "create", body).await;
+    let number = success(&first, 200)["escrow"]["id"].as_u64().unwrap();
+    let id = json!({ "escrowId": number });
+    let funded = payer.call("fund", "fund", id.clone()).await;
+    success(&funded, 200);
+    payer.deposit(usd(1)).await;
+    let released = payer.call("release", "release", id.clone()).await;
+    success(&released, 200);
+    // Another order of fields and another way to write the amount: the same request, whatever happened since.
+    let same = format!(
+        r#"{{"amount":"1.00","conditions":{{"a":"x","b":1}},"toWalletId":{},"fromWalletId":{},"currency":"USD"}}"#,
+        payee.wallet, payer.wallet
+    );
+    let header = [("idempotency-key", "create")];
+    replayed(
+        &first,
+        &payer
+            .caller
+            .send("POST", "/v1/escrow/create", &header, same)
+            .await,
+    );
+    replayed(&funded, &payer.call("fund", "fund", id.clone()).await);
+    for field in ["intent_id", "idempotency_key"] {
+        let body = json!({ "escrowId": number, field: "fund" });
+        replayed(&funded, &payer.call_plain("fund", body).await);
+    }
+
+    let again = payer.call("release", "release", id.clone()).await;
+    let intent = text(&released.json(), "/intent_id").to_owned();
+    assert_eq!(again.status, 409);
+    assert_eq!(
+        again.json(),
+        json!({ "success": true, "escrowId": number, "status": "released", "intentId": intent, "intent_id": intent,
+            "error": "The escrow is already resolved.", "code": "ESCROW_RESOLVED", "replayed": true })
+    );
+    let other = payer.funded_to(&payee, usd(1)).await;
+    let body = json!({ "escrowId": other, "reason": "Late" });
+    let disputed = payer.call("dispute", "dispute", body.clone()).await;
+    let intent = text(&success(&disputed, 200), "/intent_id").to_owned();
+    let again = payer.call("dispute", "dispute", body).await;
+    assert_eq!(again.status, 409);
+    assert_eq!(
+        again.json(),
+        json!({ "success": true, "escrowId": other, "status": "disputed", "dispute_reason": "Late",
+            "intentId": intent, "intent_id": intent, "error": "The escrow is already resolved.",
+            "code": "ESCROW_RESOLVED", "replayed": true })
+    );
+
+    let intents = payer.index(IntentIndex::All).await.len();
+    for (word, key, body) in [
+        ("fund", "create", id.clone()),
+        ("release", "fund", id.clone()),
+        ("dispute", "release", id.clone()),
+        ("fund", "fund", json!({ "escrowId": other })),
+        (
+            "dispute",
+            "dispute",
+            json!({ "escrowId": other, "reason": "Other" }),
+        ),
+        ("dispute", "dispute", json!({ "escrowId": other })),
+        (
+            "create",
+            "create",
+            json!({ "fromWalletId": payer.wallet, "toWalletId": payee.wallet, "amount": 1 }),
+        ),
+    ] {
+        problem(&payer.call(word, key, body).await, 422, "IDEMPOTENCY_KEY_REUSED");
+    }
+    problem(&payer.call("fund", "é", id.clone()).await, 400, "VALIDATION");
+    assert_eq!(payer.index(IntentIndex::All).await.len(), intents);
+    // Without a key each call is its own, and still has an intent.
+    let one = payer.call_plain("release", id.clone()).await;
+    let two = payer.call_plain("release", id).await;
+    let ids = [&one, &two].map(|reply| refused(reply, 409, "ESCROW_RESOLVED", Reason::EscrowReleased));
+    assert_ne!(ids[0], ids[1]);
+    assert_eq!((payer.balance().await, payee.balance().await), (usd(10), usd(1)));
+}
+
+#[tokio::test]
+async fn intents_are_listed_and_siblings_are_bounded() {
+    let world = World::start().await;
+    let payer = Side::new(&world).await;
+    let payee = payer.another(&world).await;
+    let number = payer.escrow_to(&payee, usd(1)).await;
+    for _ in 0..105 {
+        let reply = payer.call_plain("release", json!({ "escrowId": number })).await;
+        refused(&reply, 400, "ESCROW_WRONG_STATE", Reason::EscrowNotFunded);
+    }
+    assert_eq!(
+        payer.siblings(number).await.len(),
+        99,
+        "the last place is the winner's"
+    );
+    payer.deposit(usd(1)).await;
+    success(
+        &payer.call_plain("fund", json!({ "escrowId": number })).await,
+        200,
+    );
+    let won = success(
+        &payer.call_plain("release", json!({ "escrowId": number })).await,
+        200,
+    );
+    let lost = payer.call_plain("dispute", json!({ "escrowId": number })).await;
+    let lost = refused(&lost, 409, "ESCROW_RESOLVED", Reason::EscrowReleased);
+    payer.blocked(&lost, Reason::EscrowReleased).await;
+    let siblings = payer.siblings(number).await;
+    assert_eq!(siblings.len(), 100);
+    assert_eq!(
+        siblings[99],
+        format!("{} {}", payer.account.id, text(&won, "/intent_id"))
+    );
+
+    assert_eq!(payer.index(IntentIndex::All).await.len(), 109);
+    assert_eq!(payer.index(IntentIndex::Kind("escrow_release")).await.len(), 106);
+    assert_eq!(payer.index(IntentIndex::Kind("escrow_dispute")).await, [lost]);
+    assert_eq!(payer.index(IntentIndex::Agent(&payer.owner)).await.len(), 109);
+}
+
+#[tokio::test]
+async fn escrows_are_listed_newest_first() {
+    let world = World::start().await;
+    let payer = Side::new(&world).await;
+    let payee = payer.another(&world).await;
+    let empty = success(&payer.caller.get("/v1/escrow").await, 200);
+    assert_eq!(
+        empty,
+        json!({ "success": true, "escrows": [], "total": 0, "limit": 50, "offset": 0 })
+    );
+    let mut numbers = Vec::new();
+    for _ in 0..12 {
+        numbers.insert(0, payer.escrow_to(&payee, usd(1)).await);
+    }
+    let ids = |list: &Value| -> Vec<u64> {
+        let escrows = list["escrows"].as_array().unwrap().iter();
+        escrows.map(|escrow| escrow["id"].as_u64().unwrap()).collect()
+    };
+    let all = success(&payer.caller.get("/v1/escrow").await, 200);
+    assert_eq!((ids(&all), &all["total"]), (numbers.clone(), &json!(12)));
+    let read = success(
+        &payer.caller.get(&format!("/v1/escrow/{}", numbers[0])).await,
+        200,
+    );
+    assert_eq!(all["escrows"][0], read["escrow"]);
+    let page = success(&payer.caller.get("/v1/escrow?limit=2&offset=1").await, 200);
+    assert_eq!(
+        (ids(&page), &page["total"], &page["limit"]),
+        (numbers[1..3].to_vec(), &json!(12), &json!(2))
+    );
+    let beyond = success(&payer.caller.get("/v1/escrow?offset=12").await, 200);
+    assert_eq!(ids(&beyond), [0; 0]);
+    for bad in ["limit=0", "limit=201", "offset=-1", "status=funded"] {
+        problem(
+            &payer.caller.get(&format!("/v1/escrow?{bad}")).await,
+            400,
+            "VALIDATION",
+        );
+    }
+    for missing in ["999999", "0", "x", "-1", "+1", "99999999999999999999999", "1.0"] {
+        problem(
+            &payer.caller.get(&format!("/v1/escrow/{missing}")).await,
+            404,
+            "NOT_FOUND",
+        );
+    }
+}

@@ -1,0 +1,192 @@
+//! Bodies that are refused, each naming its field, and those that just pass.
+
+use super::stage::Side;
+use crate::world::{World, problem, success};
+use serde_json::json;
+use shared::domain::mode::Mode;
+use shared::store::keys::IntentIndex;
+
+#[tokio::test]
+async fn bad_bodies() {
+    let world = World::start().await;
+    let payer = Side::new(&world).await;
+    let payee = payer.another(&world).await;
+    let (from, to) = (payer.wallet, payee.wallet);
+    let send = async |word: &str, body: String| {
+        let path = format!("/v1/escrow/{word}");
+        payer.caller.send("POST", &path, &[], body).await
+    };
+    let version = world.version(&payer.account).await;
+    for amount in [
+        "1e400",
+        "1e-10",
+        "0",
+        "-0",
+        "-0.0",
+        "-1",
+        "0.0000000001",
+        "9000000.000000001",
+        "\"NaN\"",
+        "\"x\"",
+        "true",
+        "[1]",
+        "{}",
+        "\"\"",
+        "1e9",
+    ] {
+        let body = format!(r#"{{"fromWalletId":{from},"toWalletId":{to},"amount":{amount}}}"#);
+        let sentence = problem(&send("create", body).await, 400, "VALIDATION");
+        assert!(sentence.starts_with("amount"), "{amount}: {sentence}");
+    }
+    for (body, named) in [
+        (json!({ "toWalletId": to, "amount": 1 }), "fromWalletId"),
+        (json!({ "fromWalletId": from, "amount": 1 }), "toWalletId"),
+        (json!({ "fromWalletId": from, "toWalletId": to }), "amount"),
+        (
+            json!({ "fromWalletId": from, "toWalletId": to, "amount": null }),
+            "amount",
+        ),
+        (
+            json!({ "fromWalletId": -1, "toWalletId": to, "amount": 1 }),
+            "fromWalletId",
+        ),
+        (
+            json!({ "fromWalletId": from, "toWalletId": 1.5, "amount": 1 }),
+            "toWalletId",
+        ),
+        (
+            json!({ "fromWalletId": from, "toWalletId": "a b", "amount": 1 }),
+            "toWalletId",
+        ),
+        (
+            json!({ "fromWalletId": from, "toWalletId": from, "amount": 1 }),
+            "toWalletId",
+        ),
+        (
+            json!({ "fromWalletId": from, "toWalletId": payer.owner, "amount": 1 }),
+            "toWalletId",
+        ),
+        (
+            json!({ "fromWalletId": from, "toWalletId": to, "amount": 1, "currency": "EUR" }),
+            "currency",
+        ),
+        (
+            json!({ "fromWalletId": from, "toWalletId": to, "amount": 1, "conditions": [] }),
+            "conditions",
+        ),
+        (
+            json!({ "fromWalletId": from, "toWalletId": to, "amount": 1, "conditions": "{}" }),
+            "conditions",
+        ),
+        (
+            json!({ "fromWalletId": from, "toWalletId": to, "amount": 1, "conditions": { "x": "y".repeat(16_384) } }),
+            "conditions",
+        ),
+        (
+            json!({ "fromWalletId": from, "toWalletId": to, "amount": 1, "memo": "x" }),
+            "memo",
+        ),
+    ] {
+        let sentence = problem(&send("create", body.to_string()).await, 400, "VALIDATION");
+        assert!(sentence.contains(named), "{body}: {sentence}");
+    }
+    let deep = format!("{}1{}", r#"{"a":"#.repeat(200), "}".repeat(200));
+    let twice = r#""amount":1,"amount":2"#;
+    for (rest, named) in [
+        (format!(r#""amount":1,"conditions":{deep}"#), "conditions"),
+        (r#""amount":1,"conditions":{"n":1e400}"#.to_owned(), "conditions"),
+        (twice.to_owned(), "amount"),
+    ] {
+        let body = format!(r#"{{"fromWalletId":{from},"toWalletId":{to},{rest}}}"#);
+        let reply = send("create", body).await;
+        assert_eq!(
+            (reply.status, reply.json()["code"].clone()),
+            (400, json!("VALIDATION"))
+        );
+        assert!(
+            reply.text().contains(named) || named == "conditions" && reply.text().contains("JSON"),
+            "{}",
+            reply.text()
+        );
+    }
+    for word in ["fund", "release", "dispute"] {
+        for (body, named) in [
+            ("{}", "escrowId"),
+            (r#"{"escrowId":null}"#, "escrowId"),
+            (r#"{"escrowId":0}"#, "escrowId"),
+            (r#"{"escrowId":-1}"#, "escrowId"),
+            (r#"{"escrowId":1.5}"#, "escrowId"),
+            (r#"{"escrowId":"x"}"#, "escrowId"),
+            (r#"{"escrowId":[1]}"#, "escrowId"),
+            (r#"{"escrowId":99999999999999999999999}"#, "escrowId"),
+            (r#"{"escrowId":1,"more":1}"#, "more"),
+            ("[]", "object"),
+            ("[1]", "object"),
+            ("nonsense", "object"),
+            ("\"x\"", "object"),
+        ] {
+            let sentence = problem(&send(word, body.to_owned()).await, 400, "VALIDATION");
+            assert!(sentence.contains(named), "{word} {body}: {sentence}");
+        }
+    }
+    for reason in [json!("x".repeat(501)), json!("a\u{1b}[2J"), json!(7)] {
+        let body = json!({ "escrowId": 1, "reason": reason }).to_string();
+        assert!(problem(&send("dispute", body).await, 400, "VALIDATION").starts_with("reason"));
+    }
+    problem(
+        &send("release", r#"{"escrowId":1,"reason":"x"}"#.to_owned()).await,
+        400,
+        "VALIDATION",
+    );
+    assert_eq!(world.version(&payer.account).await, version, "nothing changed");
+    assert_eq!(payer.index(IntentIndex::All).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn what_is_allowed_at_the_edges() {
+    let world = World::start().await;
+    let payer = Side::new(&world).await;
+    let payee = payer.another(&world).await;
+    let wallet = world
+        .fields(&payee.account.keys.agent(Mode::Live, &payee.owner))
+        .await["wallet"]
+        .clone();
+    // Duplicate keys within conditions: the last counts, as it does in JavaScript; what is kept is what is shown.
+    let body = format!(
+        r#"{{"fromWalletId":"{}","toWalletId":"{wallet}","amount":"9000000","conditions":{{"a":1,"a":2,"ü":"€"}}}}"#,
+        payer.owner
+    );
+    let made = payer.caller.send("POST", "/v1/escrow/create", &[], body).await;
+    let made = success(&made, 200);
+    assert_eq!(made["escrow"]["conditions"], json!({ "a": 2, "ü": "€" }));
+    assert_eq!(
+        (&made["escrow"]["toWalletId"], &made["escrow"]["amount"]),
+        (&json!(payee.wallet), &json!(9_000_000))
+    );
+    for (amount, shown) in [
+        ("0.000000001", "0.000000001"),
+        ("8999999.999999999", "8999999.999999999"),
+        ("1e-9", "0.000000001"),
+    ] {
+        let body = format!(
+            r#"{{"fromWalletId":{},"toWalletId":"user","amount":{amount}}}"#,
+            payer.wallet
+        );
+        let made = payer.caller.send("POST", "/v1/escrow/create", &[], body).await;
+        let number = success(&made, 200)["escrow"]["id"].as_u64().unwrap();
+        let read = payer.caller.get(&format!("/v1/escrow/{number}")).await;
+        for reply in [made, read] {
+            assert!(
+                reply.text().contains(&format!("\"amount\":{shown},")),
+                "{}",
+                reply.text()
+            );
+            assert_eq!(success(&reply, 200)["escrow"]["conditions"], json!({}));
+        }
+    }
+    let number = payer.funded_to(&payee, 1).await;
+    let reason = "é".repeat(500);
+    let body = json!({ "escrowId": number.to_string(), "reason": reason });
+    let disputed = success(&payer.call_plain("dispute", body).await, 200);
+    assert_eq!(disputed["dispute_reason"], json!(reason));
+}

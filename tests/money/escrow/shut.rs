@@ -1,0 +1,149 @@
+//! Wallets that are frozen or closed, and those that an open escrow keeps from being closed.
+
+use super::stage::{Side, fresh_once, refused, replayed, usd};
+use crate::world::{World, problem, success};
+use serde_json::json;
+use shared::clock::now_ms;
+use shared::domain::intent::Reason;
+use shared::domain::money::Nanos;
+use shared::store::script::escrow::{Asked, Blocked, Called, NewEscrow};
+
+#[tokio::test]
+async fn frozen_and_closed_wallets() {
+    let world = World::start().await;
+    let payer = Side::new(&world).await;
+    let payee = payer.another(&world).await;
+    let agent = |side: &Side, tail: &str| format!("/v1/agents/{}{tail}", side.owner);
+    let pending = payer.escrow_to(&payee, usd(1)).await;
+    let open = payer.funded_to(&payee, usd(2)).await;
+    payer.deposit(usd(1)).await;
+    success(
+        &payer.caller.post(&agent(&payer, "/freeze"), json!({})).await,
+        200,
+    );
+    let id = json!({ "escrowId": pending });
+    let reply = payer.call("fund", "frozen", id.clone()).await;
+    let intent = refused(&reply, 403, "FROZEN", Reason::Frozen);
+    assert_eq!(reply.json()["status"], json!("pending"));
+    payer.blocked(&intent, Reason::Frozen).await;
+    // What is in the escrow has left the wallet already; a frozen payee is paid.
+    success(
+        &payee.caller.post(&agent(&payee, "/freeze"), json!({})).await,
+        200,
+    );
+    success(
+        &payer.call_plain("release", json!({ "escrowId": open })).await,
+        200,
+    );
+    assert_eq!(payee.balance().await, usd(2));
+    success(
+        &payer.caller.post(&agent(&payer, "/unfreeze"), json!({})).await,
+        200,
+    );
+    replayed(&reply, &payer.call("fund", "frozen", id.clone()).await);
+
+    let gone = payer.another(&world).await;
+    let to_gone = json!({ "escrowId": payer.escrow_to(&gone, usd(1)).await });
+    let from_gone = json!({ "escrowId": gone.escrow_to(&payee, usd(1)).await });
+    success(&payer.caller.delete(&agent(&gone, "")).await, 200);
+    for (key, body) in [("to", to_gone), ("from", from_gone)] {
+        let reply = payer.call("fund", key, body.clone()).await;
+        let intent = refused(&reply, 409, "WALLET_CLOSED", Reason::WalletClosed);
+        payer.blocked(&intent, Reason::WalletClosed).await;
+        replayed(&reply, &payer.call("fund", key, body).await);
+    }
+    for (from, to) in [(gone.wallet, payee.wallet), (payer.wallet, gone.wallet)] {
+        let body = json!({ "fromWalletId": from, "toWalletId": to, "amount": 1 });
+        let key = format!("{from} {to}");
+        let reply = payer.call("create", &key, body.clone()).await;
+        let intent = refused(&reply, 409, "WALLET_CLOSED", Reason::WalletClosed);
+        assert_eq!(reply.json().get("escrowId"), None);
+        payer.blocked(&intent, Reason::WalletClosed).await;
+        replayed(&reply, &payer.call("create", &key, body).await);
+    }
+    assert_eq!((payer.balance().await, payee.balance().await), (usd(1), usd(2)));
+}
+
+#[tokio::test]
+async fn an_agent_with_an_open_escrow_cannot_be_deleted() {
+    let world = World::start().await;
+    let payer = Side::new(&world).await;
+    let payee = payer.another(&world).await;
+    let number = payer.funded_to(&payee, usd(1)).await;
+    for side in [&payer, &payee] {
+        let path = format!("/v1/agents/{}", side.owner);
+        problem(&side.caller.delete(&path).await, 409, "CONFLICT");
+    }
+    success(
+        &payer.call_plain("dispute", json!({ "escrowId": number })).await,
+        200,
+    );
+    for side in [&payer, &payee] {
+        let path = format!("/v1/agents/{}", side.owner);
+        problem(&side.caller.delete(&path).await, 409, "CONFLICT");
+    }
+}
+
+#[tokio::test]
+async fn a_wallet_that_can_hold_no_more() {
+    let world = World::start().await;
+    let payer = Side::new(&world).await;
+    let payee = payer.another(&world).await;
+    let number = payer.funded_to(&payee, usd(1)).await;
+    payee.force_balance("9000000000000000000").await;
+    let before = world.version(&payer.account).await;
+    let id = json!({ "escrowId": number });
+    let reply = payer.call("release", "r", id.clone()).await;
+    problem(&reply, 409, "BALANCE_LIMIT");
+    assert_eq!(payer.status(number).await, "funded");
+    assert_eq!(world.version(&payer.account).await, before, "nothing changed");
+    payee.force_balance("0").await;
+    success(&payer.call("release", "r", id).await, 200);
+    assert_eq!(payee.balance().await, usd(1));
+}
+
+/// The caller of the script has seen the wallets; then one is closed.
+#[tokio::test]
+async fn a_wallet_that_is_closed_at_the_last_moment() {
+    let world = World::start().await;
+    let payer = Side::new(&world).await;
+    let other = Side::new(&world).await;
+    for (from_gone, cross) in [(true, false), (false, false), (true, true)] {
+        let gone = payer.another(&world).await;
+        success(
+            &payer.caller.delete(&format!("/v1/agents/{}", gone.owner)).await,
+            200,
+        );
+        let stays = if cross { &other } else { &payer };
+        let (from, to) = if from_gone { (&gone, stays) } else { (stays, &gone) };
+        let (payer_party, payee_party) = (from.party(), to.party());
+        let new = NewEscrow {
+            payer: &payer_party,
+            payee: &payee_party,
+            amount: Nanos::new(1).unwrap(),
+            currency: "USD",
+            conditions: "{}",
+        };
+        let once = fresh_once();
+        let asked = Asked {
+            scope: payer.scope(),
+            once: &once,
+            at_ms: now_ms(),
+        };
+        let refused = Blocked {
+            intent: once.id.clone(),
+            reason: Reason::WalletClosed,
+            status: None,
+        };
+        let outcome = new.create(&world.store, &asked).await.unwrap();
+        assert_eq!(outcome, Called::Blocked(refused));
+        payer.blocked(&once.id, Reason::WalletClosed).await;
+        assert_eq!(new.create(&world.store, &asked).await.unwrap(), Called::Known);
+        for side in [&payer, &other] {
+            let listed = success(&side.caller.get("/v1/escrow").await, 200);
+            assert_eq!(listed["total"], json!(0));
+        }
+        let keys: Vec<String> = world.redis.command(&["KEYS", "tollgate/escrow/*"]);
+        assert_eq!(keys, [""; 0], "no look-up is left");
+    }
+}

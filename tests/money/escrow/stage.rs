@@ -1,0 +1,286 @@
+//! Accounts with money and the calls on escrows, in short.
+
+use crate::world::{World, success, text};
+use harness::{Caller, Reply, SeedAccount, Store};
+use serde_json::{Value, json};
+use shared::clock::now_ms;
+use shared::domain::id::Kind;
+use shared::domain::intent::{Reason, State};
+use shared::domain::mode::Mode;
+use shared::domain::money::{NANOS_PER_USD, Nanos};
+use shared::store::deposit::DepositState;
+use shared::store::escrow::Party;
+use shared::store::intent::IntentRecord;
+use shared::store::keys::{IntentIndex, USER};
+use shared::store::once::Once;
+use shared::store::script::change::Scope;
+use shared::store::script::deposit::{Made, NewDeposit};
+use shared::store::script::wallet::user_wallet;
+use shared::store::transaction::Transaction;
+use shared::store::wallet::{Wallet, WalletPlace};
+
+/// Someone who can be a party: an account, its key, and the wallet of one agent.
+pub struct Side {
+    pub account: SeedAccount,
+    pub caller: Caller,
+    pub mode: Mode,
+    pub owner: String,
+    pub wallet: u64,
+    store: Store,
+}
+
+impl Side {
+    /// A new account with one agent.
+    pub async fn new(world: &World) -> Self {
+        let (account, caller) = world.account("startup").await;
+        Self::of(world, &account, caller, Mode::Live).await
+    }
+
+    /// One more agent of the same account.
+    pub async fn another(&self, world: &World) -> Self {
+        Self::of(world, &self.account, self.caller.clone(), self.mode).await
+    }
+
+    /// The same account in test mode, with an agent of its own.
+    pub async fn in_test_mode(&self, world: &World) -> Self {
+        let caller = world.caller(&self.account, Mode::Test).await;
+        Self::of(world, &self.account, caller, Mode::Test).await
+    }
+
+    async fn of(world: &World, account: &SeedAccount, caller: Caller, mode: Mode) -> Self {
+        let made = success(&caller.post("/v1/agents", json!({ "name": "Party" })).await, 200);
+        let owner = text(&made, "/agent/id").to_owned();
+        let store = world.store.clone();
+        let wallet = Wallet::of_owner(&store, &account.keys, mode, &owner)
+            .await
+            .unwrap()
+            .unwrap();
+        Self {
+            account: account.clone(),
+            caller,
+            mode,
+            owner,
+            wallet: wallet.number,
+            store,
+        }
+    }
+
+    /// The wallet as a party of an escrow.
+    pub fn party(&self) -> Party {
+        Party {
+            account: self.account.id.clone(),
+            owner: self.owner.clone(),
+            wallet: self.wallet,
+        }
+    }
+
+    pub fn scope(&self) -> Scope<'_> {
+        Scope {
+            account: &self.account.id,
+            mode: self.mode,
+            actor: "test",
+        }
+    }
+
+    /// The account's own wallet in the place of the agent's.
+    pub async fn as_user(&self) -> Self {
+        let wallet = user_wallet(&self.store, &self.scope()).await.unwrap();
+        Self {
+            account: self.account.clone(),
+            caller: self.caller.clone(),
+            mode: self.mode,
+            owner: USER.to_owned(),
+            wallet: wallet.number,
+            store: self.store.clone(),
+        }
+    }
+
+    /// Deposits this many nano-USD.
+    pub async fn deposit(&self, nanos: u64) {
+        let once = fresh_once();
+        let transaction = Kind::Transaction.mint(now_ms()).unwrap();
+        let place = WalletPlace {
+            account: self.account.id.clone(),
+            mode: self.mode,
+            owner: self.owner.clone(),
+            number: self.wallet,
+        };
+        let deposit = NewDeposit {
+            once: &once,
+            record_life: None,
+            wallet: &place,
+            closed: false,
+            amount: Nanos::new(nanos).unwrap(),
+            currency: "USD",
+            reference: &transaction,
+            state: DepositState::Confirmed,
+            transaction: &transaction,
+            request: "{}",
+            at_ms: now_ms(),
+        };
+        let made = deposit.run(&self.store, &self.scope()).await.unwrap();
+        assert!(matches!(made, Made::Done { again: false, .. }), "{made:?}");
+    }
+
+    /// What the wallet holds, in nano-USD.
+    pub async fn balance(&self) -> u64 {
+        let wallet = self.account.keys.wallet(self.mode, &self.owner);
+        let balance: Option<u64> = self
+            .store
+            .command(redis::cmd("HGET").arg(wallet).arg("balance"))
+            .await
+            .unwrap();
+        balance.unwrap_or(0)
+    }
+
+    /// Writes a balance past all scripts, to put the wallet into a state that no caller can bring about quickly.
+    pub async fn force_balance(&self, balance: &str) {
+        let wallet = self.account.keys.wallet(self.mode, &self.owner);
+        let mut set = redis::cmd("HSET");
+        let _: i64 = self
+            .store
+            .command(set.arg(wallet).arg("balance").arg(balance))
+            .await
+            .unwrap();
+    }
+
+    /// The numbers of the escrows that are open for the wallet.
+    pub async fn open(&self) -> Vec<u64> {
+        let key = self.account.keys.open_escrows(self.mode, &self.owner);
+        let mut open: Vec<u64> = self.store.command(redis::cmd("SMEMBERS").arg(key)).await.unwrap();
+        open.sort_unstable();
+        open
+    }
+
+    /// The transactions of the account, oldest first.
+    pub async fn transactions(&self) -> Vec<Transaction> {
+        let key = self.account.keys.transactions(self.mode);
+        let lines: Vec<(u64, String)> = self.store.command(redis::cmd("HGETALL").arg(key)).await.unwrap();
+        let mut lines: Vec<(u64, Transaction)> = lines
+            .into_iter()
+            .map(|(number, line)| (number, Transaction::parse(&line).unwrap()))
+            .collect();
+        lines.sort_by_key(|(number, _)| *number);
+        lines.into_iter().map(|(_, transaction)| transaction).collect()
+    }
+
+    /// An intent of the account, which must be intact.
+    pub async fn intent(&self, id: &str) -> Option<IntentRecord> {
+        let record = IntentRecord::read(&self.store, &self.account.keys, self.mode, id)
+            .await
+            .unwrap();
+        if let Some(record) = &record {
+            assert!(record.is_intact(), "{record:?}");
+            assert_eq!(record.id, id);
+        }
+        record
+    }
+
+    /// Checks that an intent is there, blocked for this reason.
+    pub async fn blocked(&self, id: &str, reason: Reason) {
+        let record = self.intent(id).await.unwrap_or_else(|| panic!("no intent {id}"));
+        assert_eq!((record.state, record.reason), (State::Blocked, Some(reason)));
+        assert_eq!((record.transaction, record.balance), (None, None));
+        assert!(
+            self.index(IntentIndex::State("blocked"))
+                .await
+                .contains(&id.to_owned())
+        );
+    }
+
+    /// Checks that an intent is there and settled, and returns it.
+    pub async fn settled(&self, id: &str) -> IntentRecord {
+        let record = self.intent(id).await.unwrap_or_else(|| panic!("no intent {id}"));
+        assert_eq!((record.state, record.reason), (State::Settled, None));
+        let settled = self.index(IntentIndex::State("settled")).await;
+        assert_eq!(settled.iter().filter(|one| *one == id).count(), 1, "{settled:?}");
+        record
+    }
+
+    /// The ids in one of the account's lists of intents.
+    pub async fn index(&self, which: IntentIndex<'_>) -> Vec<String> {
+        let key = self.account.keys.intents(self.mode, which);
+        let mut range = redis::cmd("LRANGE");
+        self.store.command(range.arg(key).arg(0).arg(-1)).await.unwrap()
+    }
+
+    /// The release and dispute intents of an escrow that this account pays.
+    pub async fn siblings(&self, escrow: u64) -> Vec<String> {
+        let key = self.account.keys.escrow_siblings(self.mode, escrow);
+        let mut range = redis::cmd("LRANGE");
+        self.store.command(range.arg(key).arg(0).arg(-1)).await.unwrap()
+    }
+
+    /// `POST /v1/escrow/<word>` with an idempotency key.
+    pub async fn call(&self, word: &str, key: &str, body: Value) -> Reply {
+        let path = format!("/v1/escrow/{word}");
+        self.caller
+            .send("POST", &path, &[("idempotency-key", key)], body.to_string())
+            .await
+    }
+
+    /// The same without a key.
+    pub async fn call_plain(&self, word: &str, body: Value) -> Reply {
+        self.caller.post(&format!("/v1/escrow/{word}"), body).await
+    }
+
+    /// An escrow of this many nano-USD to `payee`, not funded.
+    pub async fn escrow_to(&self, payee: &Side, nanos: u64) -> u64 {
+        let amount = Nanos::new(nanos).unwrap().to_string();
+        let body = json!({ "fromWalletId": self.wallet, "toWalletId": payee.wallet, "amount": amount });
+        let made = success(&self.call_plain("create", body).await, 200);
+        made["escrow"]["id"].as_u64().unwrap()
+    }
+
+    /// The same, deposited for and funded.
+    pub async fn funded_to(&self, payee: &Side, nanos: u64) -> u64 {
+        let number = self.escrow_to(payee, nanos).await;
+        self.deposit(nanos).await;
+        success(&self.call_plain("fund", json!({ "escrowId": number })).await, 200);
+        number
+    }
+
+    /// `status` of the record, as this account reads it.
+    pub async fn status(&self, escrow: u64) -> String {
+        let read = success(&self.caller.get(&format!("/v1/escrow/{escrow}")).await, 200);
+        text(&read, "/escrow/status").to_owned()
+    }
+}
+
+/// The identity of a request without a key.
+pub fn fresh_once() -> Once {
+    let mint = || Kind::Intent.mint(now_ms()).unwrap();
+    Once {
+        id: mint(),
+        spare_id: mint(),
+        fingerprint: String::new(),
+    }
+}
+
+/// Whole USD in nano-USD.
+pub const fn usd(whole: u64) -> u64 {
+    whole * NANOS_PER_USD
+}
+
+/// Checks a refusal that left an intent: status, code and the fields that come with it. Returns the intent's id.
+#[track_caller]
+pub fn refused(reply: &Reply, status: u16, code: &str, reason: Reason) -> String {
+    assert_eq!(reply.status, status, "{}", reply.text());
+    let body = reply.json();
+    assert_eq!(body["code"], json!(code), "{body}");
+    assert_eq!(body["state"], json!("blocked"));
+    assert_eq!(body["blocked_reason"], json!(reason.sentence()));
+    assert_eq!(body["error"], json!(reason.sentence()));
+    assert_eq!(body["intentId"], body["intent_id"]);
+    text(&body, "/intent_id").to_owned()
+}
+
+/// Checks that `second` is `first` word for word, besides `replayed`.
+#[track_caller]
+pub fn replayed(first: &Reply, second: &Reply) {
+    assert_eq!(first.status, second.status, "{}", second.text());
+    let (first, mut second) = (first.text(), second.text());
+    assert!(!first.contains("replayed"), "{first}");
+    second = second.replacen(",\"replayed\":true", "", 1);
+    assert_eq!(first, second);
+}

@@ -1,0 +1,207 @@
+//! Many at once: one wins, and the money moves once.
+
+use super::{id, in_transit, two};
+use crate::escrow::stage::{Side, fresh_once, usd};
+use crate::world::{World, success, text};
+use futures::future::join_all;
+use harness::Reply;
+use serde_json::{Value, json};
+use shared::clock::now_ms;
+use shared::domain::intent::Reason;
+use shared::domain::money::Nanos;
+use shared::store::escrow::Escrow;
+use shared::store::keys::IntentIndex;
+use shared::store::once::Once;
+use shared::store::script::escrow::{Asked, Called, Verdict, decide, fund};
+
+/// Rounds of the race, and racers in each.
+const ROUNDS: usize = 50;
+const RACERS: usize = 16;
+
+/// What the answers of a race must be: one success, and each loser a blocked intent of its own.
+async fn judge(side: &Side, replies: &[Reply]) -> usize {
+    let mut won = 0;
+    for reply in replies {
+        let body = reply.json();
+        let intent = text(&body, "/intent_id");
+        if reply.status == 200 {
+            won += 1;
+            side.settled(intent).await;
+        } else {
+            assert_eq!(
+                (reply.status, &body["code"]),
+                (409, &json!("ESCROW_RESOLVED")),
+                "{body}"
+            );
+            let record = side.intent(intent).await.unwrap();
+            let reasons = [Reason::EscrowReleased, Reason::EscrowDisputed];
+            assert!(
+                record.reason.is_some_and(|reason| reasons.contains(&reason)),
+                "{record:?}"
+            );
+        }
+    }
+    won
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_sixteen_racers_wins() {
+    let world = World::start().await;
+    let (payer, payee) = two(&world).await;
+    let neighbour = payer.another(&world).await;
+    let mut paid = 0;
+    for round in 0..ROUNDS {
+        let to = if round % 2 == 0 { &payee } else { &neighbour };
+        let number = payer.funded_to(to, usd(1)).await;
+        let calls = (0..RACERS).map(|racer| {
+            let side = if racer % 2 == 0 { &payer } else { to };
+            let word = if (racer / 2 + round) % 2 == 0 {
+                "release"
+            } else {
+                "dispute"
+            };
+            let key = format!("{round} {racer}");
+            async move { (racer, side.call(word, &key, id(number)).await) }
+        });
+        let replies = join_all(calls).await;
+        let of = |parity: usize| -> Vec<Reply> {
+            let own = replies.iter().filter(|(racer, _)| racer % 2 == parity);
+            own.map(|(_, reply)| reply.clone()).collect()
+        };
+        let won = judge(&payer, &of(0)).await + judge(to, &of(1)).await;
+        assert_eq!(won, 1, "round {round}");
+        paid += u64::from(payer.status(number).await == "released" && round % 2 == 0);
+        let siblings = payer.siblings(number).await;
+        assert_eq!(siblings.len(), RACERS, "{siblings:?}");
+        assert_eq!(
+            payee.balance().await,
+            usd(paid),
+            "round {round}: funds move once or not at all"
+        );
+    }
+    assert_eq!(in_transit(&world, &payer).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_key_sent_many_times_at_once_wins_once() {
+    let world = World::start().await;
+    let (payer, payee) = two(&world).await;
+    for (word, side) in [("release", &payer), ("release", &payee), ("dispute", &payee)] {
+        let number = payer.funded_to(&payee, usd(1)).await;
+        let before = payee.balance().await;
+        let key = format!("{word} {number}");
+        let replies = join_all((0..8).map(|_| side.call(word, &key, id(number)))).await;
+        let fresh: Vec<_> = replies.iter().filter(|reply| reply.status == 200).collect();
+        assert_eq!(fresh.len(), 1);
+        let intent = fresh[0].json()["intent_id"].clone();
+        for reply in replies.iter().filter(|reply| reply.status != 200) {
+            let body = reply.json();
+            assert_eq!(
+                (reply.status, &body["replayed"], &body["success"]),
+                (409, &json!(true), &json!(true))
+            );
+            assert_eq!(body["intent_id"], intent);
+        }
+        let gained = if word == "release" { usd(1) } else { 0 };
+        assert_eq!(payee.balance().await, before + gained);
+        assert_eq!(payer.siblings(number).await.len(), 1);
+    }
+    // Create and fund: one execution, the others are replays of it.
+    let body = json!({ "fromWalletId": payer.wallet, "toWalletId": payee.wallet, "amount": 1 });
+    let made = join_all((0..8).map(|_| payer.call("create", "c", body.clone()))).await;
+    let numbers: Vec<Value> = made
+        .iter()
+        .map(|reply| success(reply, 200)["escrow"]["id"].clone())
+        .collect();
+    assert!(numbers.iter().all(|number| *number == numbers[0]), "{numbers:?}");
+    let again = made
+        .iter()
+        .filter(|reply| reply.json()["replayed"] == json!(true));
+    assert_eq!(again.count(), 7);
+    payer.deposit(usd(5)).await;
+    let number = numbers[0].as_u64().unwrap();
+    let funded = join_all((0..8).map(|_| payer.call("fund", "f", id(number)))).await;
+    assert!(funded.iter().all(|reply| reply.status == 200));
+    assert_eq!(payer.balance().await, usd(4));
+    for side in [&payer, &payee] {
+        let listed = success(&side.caller.get("/v1/escrow").await, 200);
+        assert_eq!(
+            listed["total"],
+            json!(4),
+            "the numbers of those that were not made are not listed"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_key_sent_many_times_at_once_loses_once() {
+    let world = World::start().await;
+    let (payer, payee) = two(&world).await;
+    let number = payer.funded_to(&payee, usd(1)).await;
+    success(&payer.call("release", "r", id(number)).await, 200);
+    for side in [&payer, &payee] {
+        let replies = join_all((0..16).map(|_| side.call("dispute", "d", id(number)))).await;
+        let kept = side.index(IntentIndex::Kind("escrow_dispute")).await;
+        assert_eq!(kept.len(), 1, "one intent, listed once");
+        side.blocked(&kept[0], Reason::EscrowReleased).await;
+        for reply in &replies {
+            let body = reply.json();
+            assert_eq!(
+                (reply.status, &body["intent_id"]),
+                (409, &json!(kept[0])),
+                "{body}"
+            );
+        }
+        let again = replies
+            .iter()
+            .filter(|reply| reply.json()["replayed"] == json!(true));
+        assert_eq!(again.count(), 15);
+    }
+}
+
+/// Two requests with one key that both found no record: the script finds it.
+#[tokio::test]
+async fn the_script_knows_a_request_that_was_just_made() {
+    let world = World::start().await;
+    let (payer, payee) = two(&world).await;
+    let neighbour = payer.another(&world).await;
+    for to in [&payee, &neighbour] {
+        let number = payer.escrow_to(to, usd(1)).await;
+        payer.deposit(usd(1)).await;
+        let read = async || Escrow::read(&world.store, number).await.unwrap().unwrap();
+        let funding = fresh_once();
+        let asked = asked(&payer, &funding);
+        let funded = fund(&world.store, &asked, &read().await).await.unwrap();
+        assert_eq!(funded, Called::Done(Nanos::ZERO));
+        assert_eq!(
+            fund(&world.store, &asked, &read().await).await.unwrap(),
+            Called::Known
+        );
+        let seen = read().await;
+        let winning = fresh_once();
+        let dispute = async |once: &Once, side: &Side| {
+            let asked = self::asked(side, once);
+            decide(&world.store, &asked, &seen, Verdict::Dispute(None))
+                .await
+                .unwrap()
+        };
+        assert_eq!(dispute(&winning, to).await, Called::Done(()));
+        assert_eq!(dispute(&winning, to).await, Called::Known);
+        for side in [&payer, to] {
+            let losing = fresh_once();
+            assert!(matches!(dispute(&losing, side).await, Called::Blocked(_)));
+            assert_eq!(dispute(&losing, side).await, Called::Known);
+            let kept = side.index(IntentIndex::State("blocked")).await;
+            assert_eq!(kept.iter().filter(|id| **id == losing.id).count(), 1, "{kept:?}");
+        }
+        to.settled(&winning.id).await;
+    }
+}
+
+fn asked<'a>(side: &'a Side, once: &'a Once) -> Asked<'a> {
+    Asked {
+        scope: side.scope(),
+        once,
+        at_ms: now_ms(),
+    }
+}

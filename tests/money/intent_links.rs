@@ -1,0 +1,199 @@
+//! What an intent points to: the escrow and the intents that exclude it, wherever they live (specification "Payout intent").
+
+use crate::intents::{export, exported, verified};
+use crate::spender::{Spender, USD};
+use crate::world::{World, problem};
+use serde_json::json;
+use shared::domain::intent::{Kind, Reason};
+use shared::domain::money::Nanos;
+use shared::store::intent::NewIntent;
+use shared::store::keys::{AccountKeys, escrow_lookup};
+
+/// Writes an intent of an escrow call as the scripts do.
+async fn plant(
+    world: &World,
+    keys: &AccountKeys,
+    spender: &Spender,
+    id: &str,
+    kind: Kind,
+    blocked: Option<Reason>,
+) {
+    let new = NewIntent {
+        kind,
+        fingerprint: "f00",
+        amount: Nanos::new(3 * USD).unwrap(),
+        currency: "USD",
+        actor: "key_1",
+        agent: "bot",
+        at_ms: shared::clock::now_ms(),
+        note: None,
+        request: "{}",
+        transaction: None,
+        escrow: Some(7),
+    };
+    let heads = new.heads(false, &[Reason::EscrowReleased]);
+    let (state, word) = match blocked {
+        None => ("settled", "settled"),
+        Some(reason) => ("blocked", reason.as_str()),
+    };
+    let head = heads
+        .split(' ')
+        .find_map(|head| head.strip_prefix(&format!("{word}=")));
+    let reason = blocked.map_or("", Reason::as_str);
+    let mut set = redis::cmd("HSET");
+    set.arg(keys.intent(spender.mode, id));
+    set.arg(&[
+        "id",
+        id,
+        "state",
+        state,
+        "first",
+        state,
+        "reason",
+        reason,
+        "head",
+        head.unwrap(),
+    ]);
+    let _: u64 = world.store.command(set.arg(new.fields())).await.unwrap();
+}
+
+fn id_of(number: usize) -> String {
+    format!("int_{number:026}")
+}
+
+/// Of release and dispute one settles: each names the others, also those of the other party, which lives elsewhere.
+#[tokio::test]
+async fn the_intents_of_an_escrow_name_each_other() {
+    let world = World::start().await;
+    let payer = Spender::new(&world, "builder").await;
+    let payee = Spender::new(&world, "builder").await;
+    let run = async |command: &mut redis::Cmd| {
+        let _: redis::Value = world.store.command(command).await.unwrap();
+    };
+    let place = format!("{} live", payer.account.id);
+    run(redis::cmd("SET").arg(escrow_lookup(7)).arg(place)).await;
+    let escrow = payer.account.keys.escrow(payer.mode, 7);
+    run(redis::cmd("HSET")
+        .arg(escrow)
+        .arg(&["id", "7", "status", "released", "amount", "3000000000"]))
+    .await;
+    plant(
+        &world,
+        &payer.account.keys,
+        &payer,
+        &id_of(1),
+        Kind::EscrowRelease,
+        None,
+    )
+    .await;
+    let lost = Some(Reason::EscrowReleased);
+    plant(
+        &world,
+        &payee.account.keys,
+        &payee,
+        &id_of(2),
+        Kind::EscrowDispute,
+        lost,
+    )
+    .await;
+    plant(
+        &world,
+        &payer.account.keys,
+        &payer,
+        &id_of(3),
+        Kind::EscrowFund,
+        None,
+    )
+    .await;
+    let siblings = payer.account.keys.escrow_siblings(payer.mode, 7);
+    let (a, b) = (&payer.account.id, &payee.account.id);
+    // One that stands there twice, and one whose intent has not arrived yet.
+    for item in [
+        format!("{a} {}", id_of(1)),
+        format!("{b} {}", id_of(2)),
+        format!("{b} {}", id_of(2)),
+        format!("{b} {}", id_of(9)),
+    ] {
+        run(redis::cmd("RPUSH").arg(&siblings).arg(item)).await;
+    }
+    let sentence = Reason::EscrowReleased.sentence();
+    let agreement = json!({ "escrow_agreement": { "id": 7, "status": "released", "amount": 3 } });
+
+    let released = exported(&payer, &id_of(1)).await;
+    assert_eq!(verified(&released), ["escrow_released"]);
+    assert_eq!(released["xor_group"], json!("escrow:7"));
+    let other = json!({ "intent_id": id_of(2), "kind": "escrow_dispute", "state": "blocked", "blocked_reason": sentence });
+    assert_eq!(released["xor_siblings"], json!([other]));
+    assert_eq!(released["downstream"], agreement);
+    assert_eq!(released["allowed_by"], json!("key_1"));
+
+    let disputed = exported(&payee, &id_of(2)).await;
+    assert_eq!(verified(&disputed), ["escrow_blocked"]);
+    let other = json!({ "intent_id": id_of(1), "kind": "escrow_release", "state": "settled", "blocked_reason": null });
+    assert_eq!(disputed["xor_siblings"], json!([other]));
+    assert_eq!(
+        (&disputed["downstream"], &disputed["blocked_reason"]),
+        (&agreement, &json!(sentence))
+    );
+
+    let funded = exported(&payer, &id_of(3)).await;
+    assert_eq!(
+        (&funded["xor_group"], &funded["xor_siblings"]),
+        (&json!(null), &json!([]))
+    );
+    assert_eq!(funded["downstream"], agreement);
+    // Each party sees its own intents only.
+    problem(&export(&payer, &id_of(2), "").await, 404, "NOT_FOUND");
+    problem(&export(&payee, &id_of(1), "").await, 404, "NOT_FOUND");
+
+    for number in 100..250 {
+        plant(
+            &world,
+            &payer.account.keys,
+            &payer,
+            &id_of(number),
+            Kind::EscrowRelease,
+            lost,
+        )
+        .await;
+        run(redis::cmd("RPUSH")
+            .arg(&siblings)
+            .arg(format!("{a} {}", id_of(number))))
+        .await;
+    }
+    let crowded = exported(&payer, &id_of(1)).await;
+    let shown = crowded["xor_siblings"].as_array().unwrap().len();
+    assert_eq!(
+        shown, 98,
+        "of the 101 items that are read, four are its own, twice there, or not there yet"
+    );
+    // A sibling that was tampered with is no fact either.
+    run(redis::cmd("HSET")
+        .arg(payee.account.keys.intent(payee.mode, &id_of(2)))
+        .arg("amount")
+        .arg(1))
+    .await;
+    problem(&export(&payer, &id_of(1), "").await, 500, "INTERNAL");
+}
+
+/// Transfers and deposits share the records of requests made once, and are no intents.
+#[tokio::test]
+async fn transfers_and_deposits_are_no_intents() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "builder").await;
+    for (number, kind) in [(1, Kind::Transfer), (2, Kind::Deposit)] {
+        let id = id_of(number);
+        plant(&world, &spender.account.keys, &spender, &id, kind, None).await;
+        let key = spender.account.keys.intent(spender.mode, &id);
+        let mut set = redis::cmd("HSET");
+        let _: u64 = world
+            .store
+            .command(set.arg(key).arg("head").arg(""))
+            .await
+            .unwrap();
+        for path in ["", "/export"] {
+            let reply = spender.caller.get(&format!("/v1/intents/{id}{path}")).await;
+            problem(&reply, 404, "NOT_FOUND");
+        }
+    }
+}

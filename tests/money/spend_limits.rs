@@ -1,0 +1,449 @@
+//! What a spend is checked against, at its boundary and in its order; counters that proxied calls share (decisions D15,
+//! D20, D21, D23, D53, D67).
+
+use crate::spender::{Spender, USD, decimal, denied, period, replayed};
+use crate::world::{World, problem, success, text};
+use futures::future::join_all;
+use harness::{Answer, Edge, EdgeOptions, Nanos, Upstream};
+use serde_json::{Value, json};
+use shared::clock;
+use shared::crypto::virtual_key::CheckSecret;
+use shared::domain::cap::CapPlan;
+use shared::domain::intent::State;
+use shared::domain::mode::Mode;
+use shared::store::once::Once;
+use shared::store::script::change::Scope;
+use shared::store::script::spend::{Ask, PlanCap, REASONS, Spend, Spent};
+
+/// An account-wide or agent's limit, as a policy's field.
+fn limit(field: &str, nanos: u64) -> Value {
+    json!({ field: decimal(nanos) })
+}
+
+/// Spends in run `r`.
+async fn spend(spender: &Spender, agent: &str, nanos: u64) -> harness::Reply {
+    let body = json!({ "agent": agent, "amount": decimal(nanos), "runId": "r" });
+    spender.spend("", body).await
+}
+
+/// 60 of 100, then one too many, then exactly the rest, then nothing more.
+async fn up_to_a_hundred(spender: &Spender, agent: &str, reason: &str) {
+    success(&spend(spender, agent, 60).await, 200);
+    denied(&spend(spender, agent, 41).await, reason);
+    success(&spend(spender, agent, 40).await, 200);
+    denied(&spend(spender, agent, 1).await, reason);
+}
+
+#[tokio::test]
+async fn each_limit_binds_at_the_nano() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "enterprise").await;
+    for (field, reason) in [
+        ("maxSpendPerRun", "per_run_limit"),
+        ("maxSpendPerDay", "daily_limit"),
+        ("maxSpendPerMonth", "monthly_limit"),
+    ] {
+        let bot = spender.agent(&world, 1000, limit(field, 100)).await;
+        up_to_a_hundred(&spender, &bot, reason).await;
+        assert_eq!(spender.charged(&world, &bot).await[..3], [100; 3]);
+        assert_eq!(spender.balance(&world, &bot).await, 900);
+        let bot = spender.agent(&world, 1000, limit(field, 0)).await;
+        denied(&spend(&spender, &bot, 1).await, reason);
+    }
+    let bot = spender.agent(&world, 100, json!({})).await;
+    up_to_a_hundred(&spender, &bot, "insufficient_balance").await;
+
+    let bot = spender.agent(&world, 1000, json!({})).await;
+    let patched = spender
+        .caller
+        .patch(&format!("/v1/agents/{bot}"), limit("spendLimit", 100))
+        .await;
+    success(&patched, 200);
+    up_to_a_hundred(&spender, &bot, "spend_limit").await;
+
+    let bot = spender
+        .agent(&world, 1000, limit("maxSpendPerTransaction", 100))
+        .await;
+    denied(&spend(&spender, &bot, 101).await, "per_transaction_limit");
+    for _ in 0..2 {
+        success(&spend(&spender, &bot, 100).await, 200);
+    }
+}
+
+#[tokio::test]
+async fn the_plan_s_limits_bind_and_the_answer_names_the_plan() {
+    let world = World::start().await;
+    let month = period(&world).month;
+    let spender = Spender::new(&world, "builder").await;
+    let bot = spender.agent(&world, 1000, json!({})).await;
+    spender
+        .set_account(&world, &format!("t{month}"), 500 * USD - 100)
+        .await;
+    up_to_a_hundred(&spender, &bot, "plan_limit").await;
+    let body = json!({ "agent": bot, "amount": "0.000000001" });
+    let first = spender.spend("k", body.clone()).await;
+    let told = first.json();
+    let upgrade = text(&told, "/upgradeUrl");
+    assert!(
+        upgrade.starts_with("http://127.0.0.1:") && upgrade.ends_with("/plan?to=startup"),
+        "{upgrade}"
+    );
+    assert_eq!(
+        (&told["plan"], &told["limit"], &told["upgradeTo"]),
+        (&json!("builder"), &json!("500"), &json!("startup"))
+    );
+    // What the plan is now does not change what was answered.
+    spender.account.set_plan("enterprise").await;
+    replayed(&first, &spender.spend("k", body.clone()).await);
+    success(&spender.spend("l", body).await, 200);
+
+    spender.account.set_plan("builder").await;
+    spender.set_account(&world, &format!("t{month}"), 0).await;
+    spender.set_account(&world, &format!("n{month}"), 10).await;
+    success(&spend(&spender, &bot, 1).await, 200);
+    let late = spender.agent(&world, 1000, json!({})).await;
+    let body = json!({ "agent": late, "amount": 0.000000001 });
+    let first = spender.spend("m", body.clone()).await;
+    denied(&first, "plan_agent_limit");
+    assert_eq!(first.json()["limit"], json!("10"));
+    replayed(&first, &spender.spend("m", body).await);
+    spender.set_account(&world, &format!("n{month}"), 9).await;
+    success(&spend(&spender, &late, 1).await, 200);
+    success(&spend(&spender, &late, 1).await, 200);
+    let record = world.fields(&spender.account.keys.record()).await;
+    assert_eq!(
+        record[&format!("n{month}")],
+        "10",
+        "one place, however many spends"
+    );
+}
+
+/// Sets up an agent so that exactly the checks in `failing` (bits by the order of `REASONS`) refuse a spend of 10 nanos.
+async fn set_the_stage(world: &World, spender: &Spender, failing: u32) {
+    let fails = |at: u32| failing & (1 << at) != 0;
+    let ten = |at: u32| if fails(at) { "9" } else { "10" };
+    let account = &spender.account;
+    let agent = account.keys.agent(Mode::Live, "bot");
+    let month = period(world).month;
+    let mut set = redis::pipe();
+    set.cmd("DEL").arg(&agent).ignore();
+    set.cmd("DEL")
+        .arg(account.keys.run(Mode::Live, "bot", "r"))
+        .ignore();
+    if fails(0) {
+        set.cmd("HSET").arg(&agent).arg(&["frozen", "user"]).ignore();
+    }
+    let cap = if fails(1) { "0" } else { "1" };
+    set.cmd("HSET")
+        .arg(&agent)
+        .arg(&[
+            "wallet",
+            "wal_1",
+            "wallet_number",
+            "7",
+            "policy_id",
+            "pol_1",
+            "cap",
+            cap,
+        ])
+        .arg(&[
+            "cap_txn",
+            ten(2),
+            "cap_run",
+            ten(3),
+            "cap_day",
+            ten(4),
+            "cap_month",
+            ten(5),
+        ])
+        .arg(&["spend_limit", ten(8), "balance", ten(9)])
+        .ignore();
+    let (slots, tracked) = (
+        if fails(6) { "3" } else { "2" },
+        if fails(7) { "91" } else { "90" },
+    );
+    let (slots_field, tracked_field) = (format!("n{month}"), format!("t{month}"));
+    set.cmd("HSET")
+        .arg(account.keys.record())
+        .arg(&[&slots_field, slots, &tracked_field, tracked])
+        .ignore();
+    let () = world.store.pipeline(&set).await.unwrap();
+}
+
+/// All combinations of failing checks: the first in the documented order answers, and a refusal charges nothing.
+#[tokio::test]
+async fn the_first_failing_check_answers() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "builder").await;
+    let scope = Scope {
+        account: &spender.account.id,
+        mode: Mode::Live,
+        actor: "key_1",
+    };
+    let secret = CheckSecret::from_stored("00".repeat(32));
+    let spend = Spend {
+        agent: "bot",
+        amount: Nanos::new(10).unwrap(),
+        currency: "USD",
+        run: Some("r"),
+        recipient: None,
+        description: None,
+        transaction: "txn_1",
+        plan: Some(PlanCap {
+            name: "builder",
+            cap: CapPlan {
+                agents: Some(3),
+                tracked: Nanos::new(100),
+            },
+        }),
+    };
+    for failing in 0_u32..1 << REASONS.len() {
+        set_the_stage(&world, &spender, failing).await;
+        let once = Once::new(
+            &secret,
+            (scope.account, scope.mode),
+            None,
+            ("spend", &json!({})),
+            clock::now_ms(),
+        )
+        .unwrap();
+        let ask = Ask::Request {
+            once: &once,
+            at_ms: clock::now_ms(),
+            request: "{}",
+        };
+        let spent = spend.run(&world.store, &scope, ask).await.unwrap();
+        let first = (0..REASONS.len()).find(|at| failing & (1 << at) != 0);
+        let Some(first) = first else {
+            let balance = Some(Nanos::ZERO);
+            assert_eq!(spent, Spent::Settled { balance });
+            assert_eq!(spender.charged(&world, "bot").await, [10, 10, 10, 100]);
+            continue;
+        };
+        let reason = REASONS[first];
+        let short = reason.as_str() == "insufficient_balance";
+        let intent_id = if short { &once.spare_id } else { &once.id }.clone();
+        let expected = Spent::Blocked {
+            reason,
+            intent_id: intent_id.clone(),
+        };
+        assert_eq!(spent, expected, "{failing:010b}");
+        let charged = spender.charged(&world, "bot").await;
+        assert_eq!(charged[..3], [0, 0, 0], "{failing:010b}");
+        let record = spender.intent(&world, &intent_id).await;
+        assert_eq!((record.state, record.reason), (State::Blocked, Some(reason)));
+    }
+    let other = Spend {
+        plan: spend.plan.map(|plan| PlanCap { name: "free", ..plan }),
+        ..spend
+    };
+    let once = Once::new(
+        &secret,
+        (scope.account, scope.mode),
+        None,
+        ("spend", &json!({})),
+        1,
+    )
+    .unwrap();
+    let ask = Ask::Request {
+        once: &once,
+        at_ms: 1,
+        request: "{}",
+    };
+    assert_eq!(
+        other.run(&world.store, &scope, ask).await.unwrap(),
+        Spent::OtherPlan("builder".to_owned())
+    );
+}
+
+/// Every denial that is stored under the key is told again in the same words, also when nothing denies any more.
+#[tokio::test]
+async fn stored_denials_are_told_again() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "builder").await;
+    let month = period(&world).month;
+    for (at, reason) in REASONS.iter().enumerate() {
+        let reason = reason.as_str();
+        set_the_stage(&world, &spender, 1 << at).await;
+        match reason {
+            "insufficient_balance" => continue,
+            "plan_agent_limit" => spender.set_account(&world, &format!("n{month}"), 10).await,
+            "plan_limit" => spender.set_account(&world, &format!("t{month}"), 500 * USD).await,
+            _ => {}
+        }
+        let body = json!({ "agent": "bot", "amount": "1e-8", "runId": "r" });
+        let first = spender.spend(reason, body.clone()).await;
+        let id = denied(&first, reason);
+        set_the_stage(&world, &spender, 0).await;
+        let again = spender.spend(reason, body).await;
+        replayed(&first, &again);
+        assert_eq!(denied(&again, reason), id);
+        assert_eq!(spender.charged(&world, "bot").await[..3], [0; 3]);
+    }
+}
+
+#[tokio::test]
+async fn the_account_s_policies_hold_for_agents_without_their_own() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "enterprise").await;
+    spender.account.agent("bot").virtual_key().await;
+    denied(&spend(&spender, "bot", 1).await, "cap_disabled");
+    for policy in [
+        json!({ "name": "a", "maxSpendPerTransaction": decimal(60), "approvalThreshold": decimal(70) }),
+        json!({ "name": "b", "maxSpendPerTransaction": decimal(90), "maxSpendPerDay": decimal(100),
+            "approvalThreshold": decimal(50) }),
+    ] {
+        success(&spender.caller.post("/v1/policies", policy).await, 200);
+    }
+    denied(&spend(&spender, "bot", 61).await, "per_transaction_limit");
+    success(&spend(&spender, "bot", 51).await, 202);
+    let done = success(&spend(&spender, "bot", 50).await, 200);
+    let record = spender.intent(&world, text(&done, "/intent_id")).await;
+    assert_eq!(record.allowed_by(), Some("account-policies"));
+    success(&spend(&spender, "bot", 50).await, 200);
+    denied(&spend(&spender, "bot", 1).await, "daily_limit");
+    // Its own policy replaces them.
+    spender.policy("bot", limit("maxSpendPerDay", 250)).await;
+    success(&spend(&spender, "bot", 150).await, 200);
+    denied(&spend(&spender, "bot", 1).await, "daily_limit");
+}
+
+#[tokio::test]
+async fn test_mode_counts_against_no_plan_limit() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "free").await.in_test_mode(&world).await;
+    for _ in 0..3 {
+        let bot = spender.agent(&world, 1000 * USD, json!({})).await;
+        success(
+            &spender.spend("", json!({ "agent": bot, "amount": 400 })).await,
+            200,
+        );
+        assert_eq!(
+            spender.charged(&world, &bot).await,
+            [400 * USD, 400 * USD, 400 * USD, 0]
+        );
+    }
+    let record = world.fields(&spender.account.keys.record()).await;
+    assert!(!record.contains_key(&format!("n{}", period(&world).month)));
+    let bot = spender.agent(&world, 100, limit("maxSpendPerDay", 100)).await;
+    up_to_a_hundred(&spender, &bot, "daily_limit").await;
+}
+
+#[tokio::test]
+async fn nothing_leaves_the_wallet_of_a_frozen_agent() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "builder").await;
+    let bot = spender.agent(&world, 100, json!({})).await;
+    success(
+        &spender
+            .caller
+            .post(&format!("/v1/agents/{bot}/freeze"), json!({}))
+            .await,
+        200,
+    );
+    denied(&spend(&spender, &bot, 1).await, "frozen");
+    success(
+        &spender
+            .caller
+            .post(&format!("/v1/agents/{bot}/unfreeze"), json!({}))
+            .await,
+        200,
+    );
+    success(&spend(&spender, &bot, 1).await, 200);
+    assert_eq!(spender.balance(&world, &bot).await, 99);
+}
+
+#[tokio::test]
+async fn counters_that_are_full_refuse_without_a_trace() {
+    const CEILING: u64 = 9_000_000_000_000_000_000;
+    // As many nanos as lie between two doubles of that size, or a multiple of them.
+    const STEP: u64 = 1024;
+    let world = World::start().await;
+    let spender = Spender::new(&world, "enterprise").await;
+    let bot = spender.agent(&world, USD, json!({})).await;
+    let day = format!("d{}", period(&world).day);
+    spender.set(&world, &bot, &[(&day, CEILING - 10 * STEP)]).await;
+    let version = world.version(&spender.account).await;
+    problem(&spend(&spender, &bot, 11 * STEP).await, 409, "BALANCE_LIMIT");
+    assert_eq!(world.version(&spender.account).await, version);
+    assert_eq!(spender.intents(&world).await, 0);
+    success(&spend(&spender, &bot, 10 * STEP).await, 200);
+    assert_eq!(spender.charged(&world, &bot).await[0], CEILING);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parallel_spends_never_pass_a_limit() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "enterprise").await;
+    let bot = spender.agent(&world, 100, limit("maxSpendPerDay", 70)).await;
+    let replies = join_all((0..32).map(|_| spender.spend_nanos(&bot, 7))).await;
+    let settled = replies.iter().filter(|reply| reply.status == 200).count();
+    assert_eq!(settled, 10);
+    for reply in replies.iter().filter(|reply| reply.status != 200) {
+        denied(reply, "daily_limit");
+    }
+    assert_eq!(spender.balance(&world, &bot).await, 30);
+    // The same request from many at once is one spend.
+    spender.policy(&bot, json!({ "maxSpendPerDay": null })).await;
+    let body = json!({ "agent": bot, "amount": "0.000000003" });
+    let replies = join_all((0..16).map(|_| spender.spend("k", body.clone()))).await;
+    let ids: std::collections::BTreeSet<String> = replies
+        .iter()
+        .map(|reply| text(&success(reply, 200), "/intent_id").to_owned())
+        .collect();
+    assert_eq!(ids.len(), 1);
+    let first = replies
+        .iter()
+        .filter(|reply| reply.json().get("replayed").is_none());
+    assert_eq!(first.count(), 1);
+    assert_eq!(spender.balance(&world, &bot).await, 27);
+}
+
+/// A spend and a proxied call meet the same caps, and the same run.
+#[tokio::test]
+async fn spends_and_proxied_calls_charge_the_same_counters() {
+    let world = World::start().await;
+    let upstream = Upstream::start(|_| Answer::chat_with_usage(Value::Null));
+    let edge = Edge::start(
+        EdgeOptions::new(
+            env!("CARGO_BIN_EXE_tollgate-proxy"),
+            world.redis.url(),
+            upstream.base_url(),
+        )
+        .env(
+            "TOLLGATE_PRICES__FILE",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices.toml"),
+        )
+        .env("TOLLGATE_STORE__TIMEOUT_MS", "10000"),
+    );
+    let spender = Spender::new(&world, "builder").await;
+    let call = async |caller: &harness::Caller, nanos: u64| {
+        let body = json!({ "model": "nano", "max_tokens": nanos, "messages": [{ "role": "user", "content": "hello" }] });
+        caller.chat_with(&[("x-service-run-id", "r")], body).await
+    };
+    for (field, reason) in [
+        ("maxSpendPerDay", "daily_limit"),
+        ("maxSpendPerRun", "per_run_limit"),
+    ] {
+        let bot = spender.agent(&world, 1000, limit(field, 100)).await;
+        let agent = spender.account.agent(&bot);
+        agent.provider_key("sk-test-provider-key").await;
+        let caller = edge.caller(&agent.virtual_key().await);
+        assert_eq!(call(&caller, 60).await.status, 200);
+        denied(&spend(&spender, &bot, 41).await, reason);
+        success(&spend(&spender, &bot, 40).await, 200);
+        let refused = call(&caller, 1).await;
+        assert_eq!((refused.status, refused.error_code().as_str()), (402, reason));
+        assert_eq!(spender.charged(&world, &bot).await[..3], [100, 100, 40]);
+        assert_eq!(agent.run_spent("r").await, Some(100));
+        assert_eq!(
+            spender.balance(&world, &bot).await,
+            960,
+            "only the spend left the wallet"
+        );
+    }
+    let month = period(&world).month;
+    let record = world.fields(&spender.account.keys.record()).await;
+    assert_eq!(record[&format!("t{month}")], "200");
+    assert_eq!(record[&format!("n{month}")], "2");
+}

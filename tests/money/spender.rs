@@ -1,0 +1,211 @@
+//! An account whose agents spend, and where they stand in the store.
+
+use crate::world::{World, success, text};
+use harness::{Caller, Reply, SeedAccount};
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+use shared::domain::period::Period;
+use shared::domain::permission::Permission;
+use shared::store::intent::IntentRecord;
+use shared::store::keys::IntentIndex;
+use shared::store::transaction::Transaction;
+
+/// Nanos in a USD.
+pub const USD: u64 = 1_000_000_000;
+
+/// An account and its live key.
+pub struct Spender {
+    pub account: SeedAccount,
+    pub caller: Caller,
+    pub mode: Mode,
+}
+
+impl Spender {
+    pub async fn new(world: &World, plan: &str) -> Self {
+        let (account, caller) = world.account(plan).await;
+        Self {
+            account,
+            caller,
+            mode: Mode::Live,
+        }
+    }
+
+    /// The same account in test mode.
+    pub async fn in_test_mode(&self, world: &World) -> Self {
+        Self {
+            account: self.account.clone(),
+            caller: world.caller(&self.account, Mode::Test).await,
+            mode: Mode::Test,
+        }
+    }
+
+    /// A new agent whose wallet holds so much, with this policy.
+    pub async fn agent(&self, world: &World, balance: u64, policy: Value) -> String {
+        let made = self.caller.post("/v1/agents", json!({ "name": "Bot" })).await;
+        let id = text(&success(&made, 200), "/agent/id").to_owned();
+        self.set(world, &id, &[("balance", balance)]).await;
+        self.policy(&id, policy).await;
+        id
+    }
+
+    /// Sets the policy of an agent.
+    pub async fn policy(&self, agent: &str, policy: Value) {
+        let path = format!("/v1/policies/{agent}");
+        success(&self.caller.post(&path, policy).await, 200);
+    }
+
+    /// Writes numbers into the record of an agent.
+    pub async fn set(&self, world: &World, agent: &str, fields: &[(&str, u64)]) {
+        let key = self.account.keys.agent(self.mode, agent);
+        let mut set = redis::cmd("HSET");
+        let _: u64 = world.store.command(set.arg(key).arg(fields)).await.unwrap();
+    }
+
+    /// Writes a number into the account's record.
+    pub async fn set_account(&self, world: &World, field: &str, number: u64) {
+        let mut set = redis::cmd("HSET");
+        set.arg(self.account.keys.record()).arg(field).arg(number);
+        let _: u64 = world.store.command(&set).await.unwrap();
+    }
+
+    /// `POST /spend`, with an idempotency key unless it is empty.
+    pub async fn spend(&self, key: &str, body: impl Into<Value>) -> Reply {
+        let headers: &[(&str, &str)] = match key {
+            "" => &[],
+            key => &[("idempotency-key", key)],
+        };
+        let body = body.into().to_string();
+        self.caller.send("POST", "/v1/spend", headers, body).await
+    }
+
+    /// A spend of so many nanos.
+    pub async fn spend_nanos(&self, agent: &str, nanos: u64) -> Reply {
+        self.spend("", json!({ "agent": agent, "amount": decimal(nanos) }))
+            .await
+    }
+
+    /// A caller who may approve, and the id of the key.
+    pub async fn approver(&self, world: &World) -> (Caller, String) {
+        let may = [Permission::Read, Permission::Approve];
+        let key = world.issue(&self.account, self.mode, &may, &[], None).await;
+        (world.admin.caller(&key.secret), key.id)
+    }
+
+    /// What the agent's wallet holds.
+    pub async fn balance(&self, world: &World, agent: &str) -> u64 {
+        self.number(world, agent, "balance").await
+    }
+
+    /// A number of the agent's record, 0 where there is none.
+    pub async fn number(&self, world: &World, agent: &str, field: &str) -> u64 {
+        let fields = world.fields(&self.account.keys.agent(self.mode, agent)).await;
+        fields.get(field).map_or(0, |text| text.parse().unwrap())
+    }
+
+    /// What was charged: agent's day, month and wallet day, account's month.
+    pub async fn charged(&self, world: &World, agent: &str) -> [u64; 4] {
+        let period = period(world);
+        let record = world.fields(&self.account.keys.record()).await;
+        let tracked = record.get(&format!("t{}", period.month));
+        [
+            self.number(world, agent, &format!("d{}", period.day)).await,
+            self.number(world, agent, &format!("m{}", period.month)).await,
+            self.number(world, agent, &format!("w{}", period.day)).await,
+            tracked.map_or(0, |text| text.parse().unwrap()),
+        ]
+    }
+
+    /// The transactions of an agent, oldest first, as the lists name them.
+    pub async fn transactions(&self, world: &World, agent: &str) -> Vec<Transaction> {
+        let keys = &self.account.keys;
+        let mut numbers = Vec::new();
+        for list in [
+            keys.transactions_of_wallet(self.mode, agent, None),
+            keys.transactions_of_wallet(self.mode, agent, Some("spend")),
+        ] {
+            let mut range = redis::cmd("LRANGE");
+            let listed: Vec<u64> = world.store.command(range.arg(list).arg(0).arg(-1)).await.unwrap();
+            numbers.push(listed);
+        }
+        assert_eq!(numbers[0], numbers[1], "an agent that only spends");
+        let mut lines = Vec::new();
+        for number in &numbers[0] {
+            let mut get = redis::cmd("HGET");
+            get.arg(keys.transactions(self.mode)).arg(number);
+            let line: String = world.store.command(&get).await.unwrap();
+            lines.push(Transaction::parse(&line).unwrap());
+        }
+        lines
+    }
+
+    /// The record of an intent, which must be intact.
+    pub async fn intent(&self, world: &World, id: &str) -> IntentRecord {
+        let record = IntentRecord::read(&world.store, &self.account.keys, self.mode, id).await;
+        let record = record.unwrap().unwrap_or_else(|| panic!("no intent {id}"));
+        assert!(record.is_intact(), "{record:?}");
+        record
+    }
+
+    /// How many intents there are.
+    pub async fn intents(&self, world: &World) -> u64 {
+        let list = self.account.keys.intents(self.mode, IntentIndex::All);
+        world.store.command(redis::cmd("LLEN").arg(list)).await.unwrap()
+    }
+
+    /// The audit log's lines that were written for spends.
+    pub async fn audit_lines(&self, world: &World) -> Vec<String> {
+        let mut range = redis::cmd("LRANGE");
+        range.arg(self.account.keys.audit(self.mode)).arg(0).arg(-1);
+        let lines: Vec<String> = world.store.command(&range).await.unwrap();
+        let spends = |line: &String| line.contains("\"type\":\"spend.");
+        lines.into_iter().filter(spends).collect()
+    }
+}
+
+/// The store's period.
+pub fn period(world: &World) -> Period {
+    let (seconds, micros): (u64, u64) = world.redis.command(&["TIME"]);
+    Period::at(seconds * 1000 + micros / 1000)
+}
+
+/// An exact amount, as a string that the API takes.
+pub fn decimal(nanos: u64) -> String {
+    format!("{}.{:09}", nanos / USD, nanos % USD)
+}
+
+/// A denial: its status and reason, every field in its place. Returns the intent's id.
+#[track_caller]
+pub fn denied(reply: &Reply, reason: &str) -> String {
+    let status = match reason {
+        "frozen" | "cap_disabled" => 403,
+        "insufficient_balance" => 400,
+        _ => 402,
+    };
+    assert_eq!(reply.status, status, "{reason}: {}", reply.text());
+    let body = reply.json();
+    let id = text(&body, "/intent_id").to_owned();
+    let sentence = text(&body, "/blocked_reason");
+    let mut expected = json!({
+        "success": false, "error": sentence, "code": reason.to_uppercase(), "reason": reason, "intent_id": id,
+        "state": "blocked", "blocked_reason": sentence,
+    });
+    let more = ["plan", "limit", "upgradeTo", "upgradeUrl", "replayed"];
+    for (name, value) in body.as_object().unwrap() {
+        if more.contains(&name.as_str()) {
+            expected[name] = value.clone();
+        }
+    }
+    assert_eq!(body, expected);
+    let plan = reason.starts_with("plan_");
+    assert_eq!(body.get("plan").is_some(), plan, "{body}");
+    assert_eq!(body.get("upgradeUrl").is_some(), plan, "{body}");
+    id
+}
+
+/// Checks that `again` is `first` and says that it is a replay, byte for byte.
+#[track_caller]
+pub fn replayed(first: &Reply, again: &Reply) {
+    let whole = first.text();
+    let expected = format!("{},\"replayed\":true}}", whole.strip_suffix('}').unwrap());
+    assert_eq!((again.status, again.text()), (first.status, expected));
+}

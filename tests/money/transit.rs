@@ -1,0 +1,185 @@
+//! Money between two accounts: what a crash between the two steps leaves, and how it arrives, once (decision D28).
+
+use crate::purse::Purse;
+use crate::world::{BINARY, World, success};
+use futures::future::join_all;
+use harness::{Admin, AdminOptions, eventually};
+use serde_json::json;
+use shared::clock::now_ms;
+use shared::crypto::virtual_key::CheckSecret;
+use shared::domain::id::Kind;
+use shared::domain::money::Nanos;
+use shared::store::keys::USER;
+use shared::store::once::Once;
+use shared::store::script::change::Scope;
+use shared::store::script::transfer::{NewTransfer, Transferred};
+use shared::store::script::transit::deliver;
+use shared::store::transaction::TransactionType;
+use shared::store::transit::Transit;
+use std::time::Duration;
+
+const USD: u64 = 1_000_000_000;
+/// Longer than the worker's pause, on a busy machine.
+const CARRIED: Duration = Duration::from_secs(20);
+
+/// Two accounts, `from` with 5 USD in its user wallet, `to` with an agent.
+async fn two(world: &World) -> (Purse, Purse) {
+    let (from, to) = (Purse::new(world).await, Purse::new(world).await);
+    from.fund("user", 5).await;
+    to.bot("bot").await;
+    (from, to)
+}
+
+/// The first step only, as if the process had died after it.
+async fn send(world: &World, from: &Purse, to: &Purse, nanos: u64) -> Transit {
+    let secret = CheckSecret::from_stored("00".repeat(32));
+    let (account, mode) = (from.account.id.as_str(), from.mode);
+    let request = ("transfer", &json!({}));
+    let once = Once::new(&secret, (account, mode), None, request, now_ms()).unwrap();
+    let mint = || Kind::Transaction.mint(now_ms()).unwrap();
+    let transfer = NewTransfer {
+        once: &once,
+        record_life: None,
+        from: &from.place(world, USER).await,
+        to: &to.place(world, "bot").await,
+        amount: Nanos::new(nanos).unwrap(),
+        currency: "USD",
+        memo: Some("on its way"),
+        transaction: &mint(),
+        arrival: &mint(),
+        closed: false,
+        request: "{}",
+        at_ms: now_ms(),
+    };
+    let scope = Scope {
+        account,
+        mode,
+        actor: "test",
+    };
+    let (sent, transit) = transfer.send(&world.store, &scope).await.unwrap();
+    assert!(matches!(sent, Transferred::Done { .. }), "{sent:?}");
+    transit
+}
+
+/// How many rows wait in the bucket of an account.
+async fn waiting(world: &World, from: &Purse) -> u64 {
+    let rows = from.account.keys.bucket().transit();
+    world.store.command(redis::cmd("HLEN").arg(rows)).await.unwrap()
+}
+
+async fn arrived(world: &World, from: &Purse) {
+    eventually("the worker's round", CARRIED, async || {
+        (waiting(world, from).await == 0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_worker_carries_on_where_a_crash_left_it() {
+    let world = World::start().await;
+    let (from, to) = two(&world).await;
+    world.admin.kill9();
+    let first = send(&world, &from, &to, 2 * USD).await;
+    send(&world, &from, &to, USD).await;
+    assert_eq!(from.balance(&world, USER).await, 2 * USD);
+    assert_eq!(to.balance(&world, "bot").await, 0);
+    assert_eq!(waiting(&world, &from).await, 2, "3 USD are in transit");
+
+    let admin = Admin::start(AdminOptions::new(BINARY, world.redis.url()));
+    arrived(&world, &from).await;
+    assert_eq!(to.balance(&world, "bot").await, 3 * USD);
+    let received = to.transactions(&world).await;
+    let credit = first.credit.clone().unwrap();
+    let row = received.iter().find(|one| one.id == credit.transaction).unwrap();
+    assert_eq!(
+        (row.kind, row.amount.get()),
+        (TransactionType::TransferIn, 2 * USD)
+    );
+    assert_eq!(row.tail.memo.as_deref(), Some("on its way"));
+    let number = from.place(&world, USER).await.number.to_string();
+    assert_eq!(row.tail.counterparty.as_deref(), Some(number.as_str()));
+    assert!(
+        world
+            .audit_types(&to.account, to.mode)
+            .await
+            .ends_with(&["transfer.received".to_owned(), "transfer.received".to_owned()])
+    );
+    // Once more by hand: it has arrived before, also when its row is gone.
+    deliver(&world.store, &first).await.unwrap();
+    assert_eq!(to.balance(&world, "bot").await, 3 * USD);
+    let metrics = eventually("the metrics of the round", CARRIED, async || {
+        let text = admin.ops("/metrics")?.1;
+        text.contains("tollgate_admin_transits_waiting 0").then_some(text)
+    })
+    .await;
+    assert!(
+        metrics.contains("tollgate_admin_transits_delivered_total 2"),
+        "{metrics}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_deliveries_at_once_credit_once() {
+    let world = World::start().await;
+    let (from, to) = two(&world).await;
+    world.admin.kill9();
+    for round in 1..=5 {
+        let transit = send(&world, &from, &to, USD).await;
+        let all = join_all((0..16).map(|_| deliver(&world.store, &transit))).await;
+        assert!(all.iter().all(Result::is_ok), "{all:?}");
+        assert_eq!(to.balance(&world, "bot").await, round * USD);
+        assert_eq!(waiting(&world, &from).await, 0);
+        let mark = to.account.keys.bucket().arrived(&transit.id);
+        let life_ms: i64 = world.store.command(redis::cmd("PTTL").arg(mark)).await.unwrap();
+        assert!(life_ms > 34 * 86_400_000, "{life_ms}");
+    }
+    assert_eq!(to.transactions(&world).await.len(), 5);
+}
+
+#[tokio::test]
+async fn a_wallet_that_closed_meanwhile_leaves_the_money_to_the_user_wallet() {
+    let world = World::start().await;
+    let (from, to) = two(&world).await;
+    let transit = send(&world, &from, &to, 2 * USD).await;
+    // The worker may be faster than this; what arrives first is taken out again.
+    let deleted = to.caller.delete("/v1/agents/bot").await;
+    if deleted.status == 409 {
+        let back = json!({ "from": "bot", "to": "user", "amount": 2 });
+        success(&to.caller.post("/v1/wallet/transfer", back).await, 200);
+        success(&to.caller.delete("/v1/agents/bot").await, 200);
+    }
+    let again = to.bot("bot").await;
+    deliver(&world.store, &transit).await.unwrap();
+    arrived(&world, &from).await;
+    assert_eq!(to.balance(&world, USER).await, 2 * USD);
+    assert_eq!(
+        to.balance(&world, "bot").await,
+        0,
+        "wallet {} is another one",
+        again.number
+    );
+}
+
+#[tokio::test]
+async fn a_row_that_makes_no_sense_holds_nothing_up() {
+    let world = World::start().await;
+    let (from, to) = two(&world).await;
+    let rows = from.account.keys.bucket().transit();
+    let mut poison = redis::cmd("HSET");
+    poison.arg(&rows).arg("txn_poison").arg("{");
+    let _: u64 = world.store.command(&poison).await.unwrap();
+    send(&world, &from, &to, USD).await;
+    eventually("the other row", CARRIED, async || {
+        (waiting(&world, &from).await == 1).then_some(())
+    })
+    .await;
+    assert_eq!(to.balance(&world, "bot").await, USD);
+    eventually("the failure in the metrics", CARRIED, async || {
+        let text = world.admin.ops("/metrics")?.1;
+        let failed = text
+            .lines()
+            .find_map(|line| line.strip_prefix("tollgate_admin_transits_failed_total "));
+        (failed != Some("0") && text.contains("tollgate_admin_transits_waiting 1")).then_some(())
+    })
+    .await;
+}
