@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use tempfile::TempDir;
 
-/// The last lines that the script prints before it waits.
-const UP: &str = "curl -X POST";
+/// The last line that the script prints before it waits: it sets a policy.
+const UP: &str = "/policies/";
 
 /// A directory with what the script reads, and ports of its own.
 struct Site {
@@ -108,6 +108,12 @@ impl Running {
         found.unwrap_or_else(|| panic!("no {start:?} in:\n{}", self.printed))
     }
 
+    /// The line that has this in it, as it was printed.
+    fn line_with(&self, part: &str) -> &str {
+        let found = self.printed.lines().find(|line| line.contains(part));
+        found.unwrap_or_else(|| panic!("no {part:?} in:\n{}", self.printed))
+    }
+
     fn call(&self) -> String {
         paste(self.line("curl -i"))
     }
@@ -165,7 +171,15 @@ fn what_it_prints_works_when_pasted_and_after_a_restart() {
         "{answer}"
     );
 
-    assert!(paste(first.line(UP)).contains("\"success\":true"));
+    let spent = paste(first.line_with("/spend"));
+    assert!(
+        spent.contains("\"settled\"") && spent.contains("\"balance\":99.75"),
+        "{spent}"
+    );
+
+    assert!(paste(first.line_with(UP)).contains("\"success\":true"));
+    let denied = paste(first.line_with("/spend"));
+    assert!(denied.contains("\"code\":\"DAILY_LIMIT\""), "{denied}");
     let denied = first.call();
     assert!(
         denied.starts_with("HTTP/1.1 402") && denied.contains("\"reason\":\"daily_limit\""),

@@ -57,6 +57,8 @@ create() {
   DEMO_ACCOUNT=$(field accountId <<<"$answer")
   DEMO_API_KEY=$(admin api-key create --account "$DEMO_ACCOUNT" --mode live --permissions read,write | field key)
   DEMO_VIRTUAL_KEY=$(api POST "/agents/$DEMO_AGENT/virtual-keys" '{"name":"Demo"}' | field secret)
+  api POST /wallets/create "{\"botId\":\"$DEMO_AGENT\",\"name\":\"Demo\"}" >/dev/null
+  admin deposit --account "$DEMO_ACCOUNT" --wallet "$DEMO_AGENT" --amount 100 --reference demo >/dev/null
   DEMO_EPOCH=$EPOCH
   for name in EPOCH ACCOUNT EMAIL PASSWORD API_KEY VIRTUAL_KEY; do
     name=DEMO_$name

@@ -137,7 +137,11 @@ A call:
 
 curl -i http://$EDGE/v1/chat/completions -H 'Authorization: Bearer $DEMO_VIRTUAL_KEY' $json -d '{"model":"gpt-4o-mini","messages":[{"role":"user","content":"Hello"}]}'
 
-Cap the agent at a millionth of a dollar a day, and the same call is denied (402 daily_limit):
+A spend from the agent's wallet, in which are 100 USD that exist here only:
+
+curl -X POST http://$ADMIN/api/v1/spend -H 'x-api-key: $DEMO_API_KEY' $json -d '{"agent":"$DEMO_AGENT","amount":0.25,"description":"A trial"}'
+
+Cap the agent at a millionth of a dollar a day, and both are denied (402 daily_limit):
 
 curl -X POST http://$ADMIN/api/v1/policies/$DEMO_AGENT -H 'x-api-key: $DEMO_API_KEY' $json -d '{"maxSpendPerDay":0.000001}'
 

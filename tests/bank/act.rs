@@ -122,7 +122,8 @@ pub enum Act {
     Transfer(Transfer),
     Deposit(Deposit),
     Confirm {
-        at: At,
+        asked: Asked,
+        keyed: bool,
         reference: String,
     },
     Escrow(NewEscrow),
@@ -182,6 +183,7 @@ impl Act {
             | Self::Deposit(Deposit { asked, .. })
             | Self::Escrow(NewEscrow { asked, .. })
             | Self::Decide(Decide { asked, .. })
+            | Self::Confirm { asked, .. }
             | Self::Fund { asked, .. } => Some(asked),
             _ => None,
         }
@@ -194,6 +196,7 @@ impl Act {
             | Self::Deposit(Deposit { asked, .. })
             | Self::Escrow(NewEscrow { asked, .. })
             | Self::Decide(Decide { asked, .. })
+            | Self::Confirm { asked, .. }
             | Self::Fund { asked, .. } => Some(asked),
             _ => None,
         }

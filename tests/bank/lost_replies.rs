@@ -1,6 +1,6 @@
 //! An answer that never came: the same key and body again, on every route. One execution, the same record (invariant I10).
 
-use crate::town::{ADMIN, Town, ok};
+use crate::town::{ADMIN, Town, initialised, ok};
 use harness::{Admin, AdminOptions, Caller, Redis, Reply, Wire, eventually};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ struct Stage {
 
 impl Stage {
     async fn set() -> Self {
-        let redis = Redis::start();
+        let redis = initialised(Redis::start()).await;
         let straight = Admin::start(AdminOptions::new(ADMIN, redis.url()));
         let town = Town::found(redis, &straight.url()).await;
         let wire = Arc::new(Wire::to_port(town.redis.port()));

@@ -14,10 +14,14 @@
 mod act;
 mod directed;
 mod lost_replies;
+#[path = "../ledger/lua.rs"]
+mod lua;
 mod model;
+mod mutants;
 mod names;
 mod photo;
 mod race;
+mod random;
 mod torture;
 mod town;
 mod world;

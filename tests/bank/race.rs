@@ -1,7 +1,7 @@
 //! Release against dispute: 16 racers from both parties, 1,000 rounds. One wins, the others get 409 and a blocked intent,
 //! and the money moves once (invariant I9).
 
-use crate::town::{ADMIN, Town, ok};
+use crate::town::{ADMIN, Town, initialised, ok};
 use futures::future::join_all;
 use harness::{Admin, AdminOptions, Caller, Redis, Reply};
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ async fn balance(caller: &Caller, number: u64) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn one_of_them_wins_and_the_money_moves_once() {
-    let redis = Redis::start();
+    let redis = initialised(Redis::start()).await;
     let admin = Admin::start(AdminOptions::new(ADMIN, redis.url()));
     let town = Town::found(redis, &admin.url()).await;
     let [a, b] = &town.citizens;

@@ -8,7 +8,7 @@ mod chaos;
 #[path = "../faults/torture/dice.rs"]
 mod dice;
 
-use crate::town::{ADMIN, Town};
+use crate::town::{Town, initialised};
 use caller::{Made, Market, run};
 use chaos::{Chaos, Site};
 use dice::Dice;
@@ -25,7 +25,7 @@ const CALLERS: u64 = 64;
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_crash_creates_loses_or_doubles_a_cent() {
     let seed = dice::seed();
-    let redis = Redis::start_durable();
+    let redis = initialised(Redis::start_durable()).await;
     let sites = [Site::new(&redis.url()), Site::new(&redis.url())].map(Arc::new);
     let servers = sites.each_ref().map(|site| Some(site.start()));
     let town = Arc::new(Town::found(redis, &sites[0].url()).await);

@@ -26,9 +26,14 @@ pub struct Citizen {
 
 pub struct Town {
     pub redis: Redis,
-    pub store: Store,
     pub cli: Cli,
     pub citizens: [Citizen; 2],
+}
+
+/// A store that servers can be started on.
+pub async fn initialised(redis: Redis) -> Redis {
+    Seed::new(&redis.store()).await;
+    redis
 }
 
 impl Town {
@@ -41,12 +46,7 @@ impl Town {
             Citizen::settle(&store, &seed, &cli, url).await,
             Citizen::settle(&store, &seed, &cli, url).await,
         ];
-        Self {
-            redis,
-            store,
-            cli,
-            citizens,
-        }
+        Self { redis, cli, citizens }
     }
 
     /// `ledger check` finds nothing wrong.

@@ -76,30 +76,6 @@ impl World {
         self.model
             .is_conserved()
             .map_err(|error| format!("after {act:?}: {error}"))?;
-        {
-            use std::io::Write as _;
-            let mut f = std::fs::OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open("/tmp/bankdev/stat.txt")
-                .unwrap();
-            let a = format!("{act:?}");
-            let a: String = a.chars().take_while(|c| c.is_alphanumeric()).collect();
-            let mut w = expected.split(' ');
-            let x = w.next().unwrap_or("");
-            let y = w.next().unwrap_or("");
-            let y = if ["blocked", "wrong"].contains(&x) || a == "End" {
-                y
-            } else {
-                ""
-            };
-            let c = if format!("{act:?}").contains("crash: true") {
-                "crash"
-            } else {
-                ""
-            };
-            let _ = writeln!(f, "{a} {x} {y} {c}");
-        }
         Ok(expected)
     }
 
@@ -112,6 +88,27 @@ impl World {
                 "{act:?} should be {outcome}, is {expected} in the model, too"
             )),
         }
+    }
+
+    /// Runs a script as its twin would if something else came in between; it must answer these words and change nothing.
+    pub async fn refused(
+        &mut self,
+        words: &[&str],
+        script: &Script,
+        keys: &[String],
+        args: &[&str],
+    ) -> Checked {
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let args = [&["live", "{}"], args].concat();
+        let reply: Result<Vec<String>, _> = self.store.script(script, &keys, &args).await;
+        let reply = reply.map_err(|error| format!("{}: {error:?}", script.name()))?;
+        if reply != words {
+            return Err(format!(
+                "{} answered {reply:?}, expected {words:?}",
+                script.name()
+            ));
+        }
+        photo::compare(&self.store, &self.model.render(), &mut self.model.names).await
     }
 
     /// Whether a row was ever seen in transit, so that it can be delivered: a call that is not disturbed leaves none.
@@ -152,7 +149,11 @@ impl Model {
             }
             Act::Transfer(transfer) => self.transfer(transfer),
             Act::Deposit(deposit) => self.deposit(deposit),
-            Act::Confirm { at, reference } => self.confirm(*at, reference),
+            Act::Confirm {
+                asked,
+                keyed,
+                reference,
+            } => self.confirm(asked, *keyed, reference),
             Act::Escrow(new) => self.create(new),
             Act::Fund { asked, escrow } => self.fund(asked, *escrow),
             Act::Decide(decide) => self.decide_escrow(decide),

@@ -1,12 +1,13 @@
 //! `ledger check`: a store in which everything has happened is in order, and each thing that is changed by hand is named.
 
 mod damage;
+mod million;
 mod street;
 mod traffic;
 
 use self::street::Street;
-use crate::{document, ready, refused};
-use harness::Redis;
+use crate::{account, document, ready, refused};
+use harness::{Cli, Redis, RedisCluster};
 use serde_json::{Value, json};
 
 /// Runs the check, which must exit with `code`.
@@ -48,6 +49,38 @@ fn an_empty_store_is_in_order_and_an_account_must_exist() {
 }
 
 #[test]
+fn every_server_of_a_cluster_is_looked_at() {
+    let cluster = RedisCluster::start(3);
+    let cli = Cli::new(env!("CARGO_BIN_EXE_tollgate-admin"), cluster.url());
+    assert_eq!(cli.json(&["store", "init"])["ok"], true);
+    for number in 0..6 {
+        let id = account(&cli);
+        let reference = format!("rail-{number}");
+        let deposit = [
+            "deposit",
+            "--account",
+            &id,
+            "--wallet",
+            "user",
+            "--amount",
+            "5",
+            "--reference",
+        ];
+        let _ = cli.json(&[&deposit[..], &[&reference]].concat());
+    }
+    let checked = cli.json(&["ledger", "check"]);
+    assert!(checked["checked"].as_u64() > Some(60), "{checked}");
+    for node in cluster.nodes() {
+        let keys: Vec<String> = node.command(&["KEYS", "*user-wallet"]);
+        let Some(wallet) = keys.first() else { continue };
+        let _: i64 = node.command(&["HINCRBY", wallet, "balance", "1"]);
+        let found = refused_check(&cli);
+        assert_eq!(found["violations"][0]["records"][0], json!(wallet), "{found}");
+        let _: i64 = node.command(&["HINCRBY", wallet, "balance", "-1"]);
+    }
+}
+
+#[test]
 fn at_most_a_thousand_violations_are_listed() {
     let redis = Redis::start();
     let cli = ready(&redis);
@@ -70,7 +103,7 @@ fn at_most_a_thousand_violations_are_listed() {
     }
 }
 
-fn refused_check(cli: &harness::Cli) -> Value {
+fn refused_check(cli: &Cli) -> Value {
     let output = cli.run(&["ledger", "check", "--json"]);
     assert_eq!(output.code, Some(1), "{output:?}");
     serde_json::from_str(&output.stdout).expect("a document")

@@ -29,7 +29,7 @@ impl Token<'_> {
 }
 
 /// Commands that change the store.
-const WRITES: [&str; 11] = [
+const WRITES: [&str; 14] = [
     "'INCR'",
     "'HSET'",
     "'HINCRBY'",
@@ -41,6 +41,9 @@ const WRITES: [&str; 11] = [
     "'ZREMRANGEBYSCORE'",
     "'DEL'",
     "'RPUSH'",
+    "'SADD'",
+    "'SREM'",
+    "'RENAME'",
 ];
 /// Signs of two characters.
 const PAIRS: [&str; 5] = ["==", "~=", "<=", ">=", ".."];

@@ -157,6 +157,47 @@ async fn a_reference_is_one_deposit_in_its_account_and_mode() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_confirmation_is_made_once_under_its_key() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    for reference in ["a", "b"] {
+        let body = json!({ "wallet": "user", "amount": 1, "reference": reference, "pending": true });
+        success(&purse.keyed(PATH, reference, &body).await, 200);
+    }
+    let confirm = json!({ "reference": "a" });
+    let replies = join_all((0..16).map(|_| purse.keyed(CONFIRM, "k", &confirm))).await;
+    let fresh: Vec<_> = replies
+        .iter()
+        .filter(|reply| success(reply, 200).get("replayed").is_none())
+        .collect();
+    assert_eq!(fresh.len(), 1);
+    replayed(fresh[0], &purse.keyed(CONFIRM, "k", &confirm).await);
+    replayed(fresh[0], &purse.keyed(CONFIRM, "other", &confirm).await);
+    for (path, body) in [
+        (CONFIRM, json!({ "reference": "b" })),
+        (PATH, json!({ "wallet": "user", "amount": 1, "reference": "c" })),
+        (
+            "/v1/wallet/transfer",
+            json!({ "from": "user", "to": "bot", "amount": 1 }),
+        ),
+    ] {
+        problem(
+            &purse.keyed(path, "k", &body).await,
+            422,
+            "IDEMPOTENCY_KEY_REUSED",
+        );
+    }
+    // The key of the deposit itself is taken as well.
+    problem(
+        &purse.keyed(CONFIRM, "b", &json!({ "reference": "b" })).await,
+        422,
+        "IDEMPOTENCY_KEY_REUSED",
+    );
+    let wallet = purse.wallet(&world, "user").await;
+    assert_eq!((wallet.balance.get(), wallet.pending.get()), (USD, USD));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_same_deposit_from_many_at_once_is_one() {
     let world = World::start().await;
     let purse = Purse::new(&world).await;
@@ -346,4 +387,37 @@ async fn what_waits_counts_towards_the_most_that_a_wallet_can_hold() {
     );
     set(most - USD).await;
     success(&purse.caller.post(CONFIRM, confirm).await, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_key_raced_by_different_requests_serves_one_of_them() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    purse.user().await;
+    let served = |replies: &[harness::Reply]| {
+        let refused = replies.iter().filter(|reply| reply.status != 200);
+        for reply in refused.clone() {
+            problem(reply, 422, "IDEMPOTENCY_KEY_REUSED");
+        }
+        replies.len() - refused.count()
+    };
+    for round in 0..5 {
+        let key = format!("make {round}");
+        let make = |n| json!({ "wallet": "user", "amount": 1, "reference": format!("{round} {n}"), "pending": true });
+        let bodies: Vec<Value> = (0..16).map(make).collect();
+        let replies = join_all(bodies.iter().map(|body| purse.keyed(PATH, &key, body))).await;
+        assert_eq!(served(&replies), 1, "deposits of round {round}");
+
+        for body in &bodies {
+            success(&purse.keyed(PATH, "", body).await, 200);
+        }
+        let key = format!("confirm {round}");
+        let which: Vec<Value> = (0..16)
+            .map(|n| json!({ "reference": format!("{round} {n}") }))
+            .collect();
+        let replies = join_all(which.iter().map(|body| purse.keyed(CONFIRM, &key, body))).await;
+        assert_eq!(served(&replies), 1, "confirmations of round {round}");
+    }
+    let wallet = purse.wallet(&world, "user").await;
+    assert_eq!((wallet.balance.get(), wallet.pending.get()), (5 * USD, 75 * USD));
 }

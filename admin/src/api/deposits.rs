@@ -16,7 +16,7 @@ use shared::domain::money::Nanos;
 use shared::store::deposit::{Deposit, DepositState, REFERENCE_MAX, is_reference};
 use shared::store::intent::IntentRecord;
 use shared::store::once::Once;
-use shared::store::script::deposit::{Confirmed, Made, NewDeposit, confirm as confirm_deposit};
+use shared::store::script::deposit::{Confirmation, Confirmed, Made, NewDeposit};
 use std::time::Duration;
 
 /// Attempts at a deposit whose wallet changes between the look and the script.
@@ -83,18 +83,36 @@ pub async fn create(call: Call) -> Answer {
     Err(Code::ServiceUnavailable.into())
 }
 
-/// `POST /wallet/deposits/confirm`. It can be repeated by its nature, so that an idempotency key adds nothing.
+/// `POST /wallet/deposits/confirm`
 ///
 /// # Errors
-/// 400, 403 `OWNER_REQUIRED`, 404, 409 `WALLET_CLOSED` and `BALANCE_LIMIT`, 503.
+/// 400, 403 `OWNER_REQUIRED`, 404, 409 `WALLET_CLOSED` and `BALANCE_LIMIT`, 422, 503.
 pub async fn confirm(call: Call) -> Answer {
     require_owner(&call)?;
     let body = call.body()?;
     body.require_only(&[&["reference"][..], &IDEMPOTENCY_FIELDS].concat())?;
-    call.idempotency_key(&body)?;
     let reference = reference(&body)?;
-    match confirm_deposit(&call.app.store, &call.scope(), &reference).await? {
+    let request = json!(Kept {
+        reference: reference.clone()
+    });
+    let once = identify(&call, &body, "deposit_confirm", &request)?;
+    let has_key = call.idempotency_key(&body)?.is_some();
+    if earlier(&call, &once).await?.is_some() {
+        return show_confirmed(&recorded(&call, &reference).await?, true);
+    }
+    let confirmation = Confirmation {
+        once: &once,
+        record_life: has_key.then_some(call.app.idempotency_life),
+        reference: &reference,
+        request: &request.to_string(),
+        at_ms: now_ms(),
+    };
+    match confirmation.run(&call.app.store, &call.scope()).await? {
         Confirmed::Done { deposit, again } => show_confirmed(&deposit, again),
+        Confirmed::Known => match earlier(&call, &once).await? {
+            Some(_) => show_confirmed(&recorded(&call, &reference).await?, true),
+            None => Err(Code::ServiceUnavailable.into()),
+        },
         Confirmed::Missing => Err(Problem::new(
             Code::NotFound,
             "reference: there is no deposit of this reference.",
@@ -210,9 +228,17 @@ async fn replay(call: &Call, record: &IntentRecord) -> Answer {
         Problem::from(Code::Internal)
     };
     let kept: Kept = serde_json::from_str(&record.request).map_err(|_| nonsense())?;
+    show_made(&recorded(call, &kept.reference).await?, true)
+}
+
+/// The deposit of a reference that a record names.
+async fn recorded(call: &Call, reference: &str) -> Result<Deposit, Problem> {
     let (keys, mode) = (call.keys(), call.caller.mode);
-    let deposit = Deposit::read(&call.app.store, &keys, mode, &kept.reference).await?;
-    show_made(&deposit.ok_or_else(nonsense)?, true)
+    let deposit = Deposit::read(&call.app.store, &keys, mode, reference).await?;
+    deposit.ok_or_else(|| {
+        tracing::error!("a record names a deposit that is not there");
+        Code::Internal.into()
+    })
 }
 
 /// The deposit as it was when it was made.

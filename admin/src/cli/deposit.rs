@@ -194,7 +194,7 @@ impl Which {
                 let outcome = (deposit.state, balance);
                 Ok(report(&scope, &deposit, outcome, ("is confirmed", again)))
             }
-            Confirmed::Missing => Err(self.missing()),
+            Confirmed::Missing | Confirmed::Known => Err(self.missing()),
             Confirmed::Closed => Err(closed(&self.reference)),
             Confirmed::TooMuch => Err(too_much()),
         }

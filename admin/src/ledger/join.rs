@@ -185,7 +185,7 @@ mod tests {
     fn odd(join: Join, items: &[Item<'_>]) -> Vec<Odd> {
         let seed = RandomState::new();
         let mut joins = Joins::new(seed.clone(), Suspects::new());
-        let mut pass = |joins: &mut Joins| {
+        let pass = |joins: &mut Joins| {
             for (side, key, parts) in items {
                 joins.add(join, *side, ("acct live", key), parts);
             }

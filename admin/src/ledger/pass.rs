@@ -4,6 +4,7 @@
 use super::book::{Accounts, Owner, Page, Place};
 use super::drive::BATCH;
 use super::join::{Join, Joins, Odd, Side, Suspects};
+use super::pending::Questions;
 use super::transit::{Flow, Rows};
 use super::violation::{Findings, Invariant};
 use shared::domain::mode::Mode;
@@ -30,6 +31,9 @@ pub(super) struct Pass<'a> {
     /// The store's day and month when the pass began.
     pub(super) today: Period,
     pub(super) rows: Rows,
+    /// What the pass before asked about pending money, and what this one asks.
+    pub(super) asked: Questions,
+    pub(super) asks: Questions,
     /// What moved in the live and the test mode of all accounts together.
     pub(super) flows: [Flow; 2],
 }
@@ -38,6 +42,7 @@ pub(super) struct Pass<'a> {
 pub(super) struct Seen {
     pub(super) found: Findings,
     pub(super) suspects: Suspects,
+    pub(super) asks: Questions,
     pub(super) checked: u64,
 }
 
@@ -46,7 +51,7 @@ impl<'a> Pass<'a> {
     pub(super) async fn run(
         store: &'a Store,
         accounts: &'a Accounts,
-        joins: Joins,
+        (joins, asked): (Joins, Questions),
         progress: &'a Progress,
     ) -> Result<Seen, StoreError> {
         let mut pass = Self {
@@ -60,10 +65,13 @@ impl<'a> Pass<'a> {
             checked: 0,
             today: Period::at(server_clock::now_ms(store).await?),
             rows: Rows::default(),
+            asked,
+            asks: Questions::new(),
             flows: [Flow::default(), Flow::default()],
         };
         pass.read_rows().await?;
         pass.walk().await?;
+        pass.answer_questions();
         pass.read_standing().await?;
         pass.read_hold_indexes().await?;
         pass.read_transactions().await?;
@@ -79,6 +87,7 @@ impl<'a> Pass<'a> {
         Ok(Seen {
             found: pass.found,
             suspects,
+            asks: pass.asks,
             checked: pass.checked,
         })
     }

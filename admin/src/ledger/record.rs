@@ -128,16 +128,12 @@ impl Pass<'_> {
         if self.accounts.keys(place).deposit(place.mode, &deposit.reference) != key {
             self.wrong(Invariant::Pending, &[key], "its reference is another one");
         }
-        match deposit.state {
-            DepositState::Pending => {
-                self.owner(place, &deposit.owner).pending += u128::from(amount);
-            }
-            DepositState::Confirmed => {
-                let parts = [amount.to_string(), deposit.wallet.to_string()];
-                let parts = parts.each_ref().map(String::as_str);
-                self.join(Join::Deposit, Side::Record, (place, &deposit.id), &parts);
-            }
+        if deposit.state == DepositState::Confirmed {
+            let parts = [amount.to_string(), deposit.wallet.to_string()];
+            let parts = parts.each_ref().map(String::as_str);
+            self.join(Join::Deposit, Side::Record, (place, &deposit.id), &parts);
         }
+        self.pending(place, deposit);
     }
 
     fn escrow(&mut self, place: Place, number: u64, key: &str, (fields, lookup): (&Fields, Option<&str>)) {

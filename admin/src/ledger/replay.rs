@@ -226,7 +226,9 @@ mod tests {
 
     fn listed(items: &[u64], now: u64) -> Option<String> {
         let mut expected = Fold::default();
-        [2, 3, 5].map(|number| expected.push(number));
+        for number in [2, 3, 5] {
+            expected.push(number);
+        }
         let mut check = ListCheck::default();
         for part in items.chunks(2) {
             check.take(Some(part.to_vec()), expected, 5);

@@ -1,26 +1,22 @@
 //! Where accounts, agents and wallets stand: their records, and what their counters must come to.
 
-use super::book::{Owner, Place, Seen};
+use super::book::{Place, Seen};
+use super::counters::{add_month, below, month_differs};
 use super::drive::{Job, drive};
 use super::pass::Pass;
+use super::pending::Question;
 use super::replay::Replay;
 use super::violation::Invariant;
 use shared::domain::mode::Mode;
-use shared::domain::period::{DAY_MS, Period};
-use shared::store::StoreError;
 use shared::store::keys::{USER, closed_holder};
 use shared::store::read::Read;
-use std::collections::{BTreeMap, HashMap};
+use shared::store::{StoreError, server_clock};
+use std::collections::HashMap;
 
-/// Days whose counters are surely kept: the scripts remove those that are more than 40 days past.
-const DAYS_KEPT: u64 = 39;
 /// Attempts at reading a record between two transactions of its account.
 const ATTEMPTS: usize = 100;
 
 type Fields = HashMap<String, String>;
-
-/// A counter's field, and what is wrong with it.
-type Wrong = (String, String);
 
 /// A record that is read together with the number of the account's last transaction.
 #[derive(Debug, Clone)]
@@ -101,6 +97,8 @@ impl Pass<'_> {
             }
         });
         let mut again = Vec::new();
+        let from_ms = server_clock::now_ms(store).await?;
+        let mut read = Vec::new();
         drive(store, jobs, |(what, key), mut answers| {
             let before = answers.read::<Option<u64>>().flatten().unwrap_or(0);
             let fields = answers.read::<Fields>().unwrap_or_default();
@@ -111,7 +109,10 @@ impl Pass<'_> {
             }
             self.count(1);
             match what {
-                Standing::Owner(place, owner) => self.stands(place, owner, key, before, &fields),
+                Standing::Owner(place, owner) => {
+                    read.push((place, owner.clone()));
+                    self.stands(place, owner, key, before, &fields);
+                }
                 Standing::Closed(place, number) => {
                     let owner = fields.get("agent").cloned().unwrap_or_default();
                     let balance = fields.get("balance").and_then(|text| text.parse().ok());
@@ -121,6 +122,14 @@ impl Pass<'_> {
             }
         })
         .await?;
+        let window = (from_ms, server_clock::now_ms(store).await?);
+        for (place, owner) in read {
+            let known = self.owner(place, &owner);
+            let says = known.seen.as_ref().and_then(|seen| seen.pending).unwrap_or(0);
+            if u128::from(says) != known.pending {
+                self.asks.insert((place, owner), Question::new(says, window));
+            }
+        }
         Ok(again)
     }
 
@@ -132,13 +141,11 @@ impl Pass<'_> {
         }
         let today = self.today;
         let known = self.owner(place, &owner);
-        let (pending, says) = (known.pending, seen.pending);
+        let is_number = seen.pending.is_some();
         let wrong_month = month_differs(&seen, today.month);
         known.seen = Some(seen);
-        if says.map(u128::from) != Some(pending) {
-            let says = says.map_or("no number".to_owned(), |nanos| format!("{nanos} nanos"));
-            let detail = format!("{says} are pending, and its pending deposits are {pending}");
-            self.found.add_moving(Invariant::Pending, &[&key], detail);
+        if !is_number {
+            self.wrong(Invariant::Pending, &[&key], "what is pending is no amount");
         }
         if let Some((field, detail)) = wrong_month {
             self.wrong(Invariant::Counters, &[&format!("{key} {field}")], detail);
@@ -275,77 +282,3 @@ impl Pass<'_> {
         Ok(())
     }
 }
-
-/// Adds what an agent was charged in the month, and whether it has a place in it.
-fn add_month(sums: (i128, i128), charged: Option<i128>, slot: Option<&str>, month: u64) -> (i128, i128) {
-    let has_place = slot == Some(format!("m{month}").as_str());
-    (sums.0 + charged.unwrap_or(0), sums.1 + i128::from(has_place))
-}
-
-/// Whether the days of the month come to something else than the month. All days of the current month are kept.
-fn month_differs(seen: &Seen, month: u64) -> Option<Wrong> {
-    let in_month = |day: &u64| Period::at(day * DAY_MS).month == month;
-    let days = seen.counters.days.iter().filter(|(day, _)| in_month(day));
-    let sum: i128 = days.map(|(_, nanos)| nanos).sum();
-    let says = seen.counters.months.get(&month).copied().unwrap_or(0);
-    (sum != says).then(|| {
-        (
-            format!("m{month}"),
-            format!("it is {says} nanos, and its days come to {sum}"),
-        )
-    })
-}
-
-/// Counters that are below what was charged to them.
-fn below(owner: &Owner, today: Period, resolved: &[String]) -> Vec<Wrong> {
-    let (mut days, mut months) = (BTreeMap::<u64, u128>::new(), BTreeMap::<u64, u128>::new());
-    let spends = owner
-        .charged
-        .iter()
-        .map(|((day, month), nanos)| (*day, *month, *nanos));
-    let holds = owner.holds.iter().filter(|(id, ..)| !resolved.contains(id));
-    let holds = holds.map(|(_, _, period, nanos)| (period.day, period.month, u128::from(*nanos)));
-    for (day, month, nanos) in spends.chain(holds) {
-        if day + DAYS_KEPT >= today.day {
-            *days.entry(day).or_default() += nanos;
-        }
-        // The months before are kept for two years; that is not worth a rule.
-        if month == today.month {
-            *months.entry(month).or_default() += nanos;
-        }
-    }
-    let none = BTreeMap::new();
-    let counters = owner.seen.as_ref().map(|seen| &seen.counters);
-    let short = |name: char, floors: BTreeMap<u64, u128>, counters: &BTreeMap<u64, i128>| {
-        let low = floors.into_iter().filter_map(|(period, floor)| {
-            let says = counters.get(&period).copied().unwrap_or(0);
-            let floor = i128::try_from(floor).unwrap_or(i128::MAX);
-            let detail = || format!("it is {says} nanos, and spends and holds come to {floor}");
-            (says < floor).then(|| (format!("{name}{period}"), detail()))
-        });
-        low.collect::<Vec<_>>()
-    };
-    let mut low = short('d', days, counters.map_or(&none, |counters| &counters.days));
-    low.extend(short(
-        'm',
-        months,
-        counters.map_or(&none, |counters| &counters.months),
-    ));
-    low
-}
-
-/// Whether what the wallet spent on a day is another sum than its transactions of the day.
-pub(super) fn spends_differ(owner: &Owner, today: Period) -> Option<Wrong> {
-    let counters = &owner.seen.as_ref()?.counters.spends;
-    let days = owner.spends.keys().chain(counters.keys());
-    let mut kept = days.filter(|day| **day + DAYS_KEPT >= today.day);
-    kept.find_map(|day| {
-        let sum = owner.spends.get(day).copied().unwrap_or(0);
-        let says = counters.get(day).copied().unwrap_or(0);
-        let detail = || format!("it is {says} nanos, and its spends come to {sum}");
-        (i128::try_from(sum) != Ok(says)).then(|| (format!("w{day}"), detail()))
-    })
-}
-
-#[cfg(test)]
-mod tests;

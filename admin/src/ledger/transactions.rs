@@ -1,11 +1,11 @@
 //! All transactions in the order of their numbers, and the lists that name them.
 
 use super::book::Place;
+use super::counters::spends_differ;
 use super::drive::{BATCH, Job, drive};
 use super::join::{Join, Side};
 use super::pass::Pass;
 use super::replay::{Fold, ListCheck, place_of};
-use super::standing::spends_differ;
 use super::violation::Invariant;
 use shared::domain::period::DAY_MS;
 use shared::store::StoreError;

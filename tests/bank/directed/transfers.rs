@@ -1,63 +1,140 @@
-//! Transfers, and what arrives.
+//! Transfers within an account and to another one.
 
 use super::stage::{START, Stage, deposit, transfer};
 use crate::act::{Act, Transfer};
-use crate::world::Checked;
+use crate::model::{CEILING, Place};
+use crate::world::{Checked, World};
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
-    own(stage).await
+    own(stage).await?;
+    out(stage).await?;
+    refused(stage).await?;
+    full(stage).await
+}
+
+fn said(n: u64, from: &Place, to: &Place, amount: u64) -> Act {
+    Act::Transfer(Transfer {
+        memo: Some("two words".to_owned()),
+        ..transfer(n, from, to, amount)
+    })
+}
+
+fn plain(n: u64, from: &Place, to: &Place, amount: u64) -> Act {
+    Act::Transfer(transfer(n, from, to, amount))
+}
+
+fn keyless(n: u64, from: &Place, to: &Place, amount: u64) -> Act {
+    Act::Transfer(Transfer {
+        keyed: false,
+        ..transfer(n, from, to, amount)
+    })
 }
 
 async fn own(stage: &Stage<'_>) -> Checked {
-    let mut world = stage.usual().await?;
-    let (user, a) = (world.model.place(0, "user"), world.model.place(0, "a"));
-    let all = transfer(1, &user, &a, START);
+    for at in [0, 3] {
+        let mut world = stage.usual().await?;
+        let [user, a, b] = ["user", "a", "b"].map(|owner| world.model.place(at, owner));
+        world.want("insufficient", plain(1, &user, &a, START + 1)).await?;
+        world.want("done 0", plain(1, &user, &a, START)).await?;
+        world.want("known", plain(1, &user, &a, START)).await?;
+        world.want("insufficient", plain(2, &user, &a, 1)).await?;
+        world.want("done", said(3, &a, &user, 7)).await?;
+        world.want("done", keyless(4, &a, &b, 3)).await?;
+        world.want("done", keyless(5, &a, &b, 3)).await?;
+    }
+    Ok(())
+}
+
+async fn out(stage: &Stage<'_>) -> Checked {
+    for at in [0, 3] {
+        let mut world = stage.usual().await?;
+        let [user, a] = ["user", "a"].map(|owner| world.model.place(at, owner));
+        let there = world.model.place((at + 2) % 4, "b");
+        world
+            .want("insufficient", plain(1, &a, &there, START + 1))
+            .await?;
+        world.want("done 0", said(1, &a, &there, START)).await?;
+        world.want("known", plain(1, &a, &there, START)).await?;
+        let crash = Transfer {
+            crash: true,
+            ..transfer(2, &user, &there, 5)
+        };
+        world.want("done", Act::Transfer(crash.clone())).await?;
+        world.want("known", Act::Transfer(crash)).await?;
+        world.want("done", keyless(3, &user, &there, 3)).await?;
+        world
+            .want(
+                "delivered",
+                Act::Deliver {
+                    id: "txn_2".to_owned(),
+                    half: false,
+                },
+            )
+            .await?;
+    }
+    Ok(())
+}
+
+/// Frozen agents, wallets that are closed or others than they were seen, in this order.
+async fn refused(stage: &Stage<'_>) -> Checked {
+    let mut model = stage.model();
+    model.sides[0].agents.get_mut("a").expect("the agent").frozen = Some("user");
+    let [user, a, b] = ["user", "a", "b"].map(|owner| model.place(0, owner));
+    let there = model.place(2, "a");
+    let wrong = |place: &Place| Place {
+        number: place.number + 1000,
+        ..place.clone()
+    };
+    let mut world = stage.world(model).await?;
+    let closed = |act: Act| match act {
+        Act::Transfer(transfer) => Act::Transfer(Transfer {
+            closed: true,
+            ..transfer
+        }),
+        other => other,
+    };
+    for (n, to) in [(10, &b), (20, &there)] {
+        world.want("blocked frozen", plain(n, &a, to, START + 1)).await?;
+        world.want("known", plain(n, &a, to, 1)).await?;
+        world.want("blocked frozen", keyless(n + 1, &a, to, 1)).await?;
+        world.want("changed", plain(n + 2, &wrong(&a), to, 1)).await?;
+        world.want("changed", plain(n + 2, &wrong(&b), &a, 1)).await?;
+        world
+            .want("blocked wallet_closed", closed(plain(n + 2, &wrong(&a), to, 1)))
+            .await?;
+        world
+            .want("blocked wallet_closed", closed(keyless(n + 3, &b, to, 1)))
+            .await?;
+        world.want("known", plain(n + 2, &user, to, 1)).await?;
+    }
+    world.want("done", plain(30, &user, &a, 1)).await?;
+    world.want("changed", plain(31, &user, &wrong(&a), 1)).await?;
     world
-        .want("insufficient", Act::Transfer(transfer(1, &user, &a, START + 1)))
+        .want("insufficient", plain(31, &user, &wrong(&a), START))
         .await?;
-    world.want("done 0", Act::Transfer(all.clone())).await?;
-    world.want("known", Act::Transfer(all)).await?;
-    let memo = Some("two words".to_owned());
+    world.want("done", plain(31, &user, &a, 1)).await
+}
+
+/// The receiver is full, or just not; an amount beyond the doubles stays exact.
+async fn full(stage: &Stage<'_>) -> Checked {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a whole number"
+    )]
+    let most = CEILING as u64;
+    let mut model = stage.model();
+    let [user, a, b] = ["user", "a", "b"].map(|owner| model.place(0, owner));
+    model.lay("made", &Act::Deposit(deposit(90, b.clone(), 9_000)));
+    model.lay("made", &Act::Deposit(deposit(91, a.clone(), most - START - 1024)));
+    let mut world: World = stage.world(model).await?;
+    world.want("too_much", plain(1, &b, &a, 1024 + 1024)).await?;
+    world.want("done", plain(1, &b, &a, 1024)).await?;
+    world.want("done", plain(2, &a, &user, 1)).await?;
     world
-        .want(
-            "done",
-            Act::Transfer(Transfer {
-                memo,
-                keyed: false,
-                ..transfer(2, &a, &user, 1)
-            }),
-        )
-        .await?;
-    let there = world.model.place(2, "b");
-    world
-        .want("done", Act::Transfer(transfer(3, &a, &there, 5)))
-        .await?;
-    world
-        .want(
-            "done",
-            Act::Transfer(Transfer {
-                crash: true,
-                ..transfer(4, &a, &there, 6)
-            }),
-        )
+        .want("done", plain(3, &a, &user, 9_000_000_000_000_000))
         .await?;
     world
-        .want(
-            "delivered",
-            Act::Deliver {
-                id: "txn_4".to_owned(),
-                half: true,
-            },
-        )
-        .await?;
-    world
-        .want(
-            "delivered",
-            Act::Deliver {
-                id: "txn_4".to_owned(),
-                half: false,
-            },
-        )
-        .await?;
-    world.want("made", Act::Deposit(deposit(5, user, 7))).await
+        .want("done", plain(4, &user, &b, 8_999_999_999_999_999))
+        .await
 }

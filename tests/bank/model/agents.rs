@@ -60,6 +60,7 @@ impl Model {
         let side = &mut self.sides[at];
         let record = side.agents.get_mut(agent).expect("the agent");
         record.wallet = None;
+        record.old.retain(|field, _| is_counter(field));
         record.provider_key = false;
         if super::mode(at) == shared::domain::mode::Mode::Live {
             record.virtual_keys.clear();
@@ -135,4 +136,10 @@ impl Model {
         );
         "deleted".to_owned()
     }
+}
+
+/// Whether a field of an agent counts a day or month: those stay.
+fn is_counter(field: &str) -> bool {
+    let (kind, number) = field.split_at(1);
+    ["d", "m", "w"].contains(&kind) && !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
 }

@@ -3,7 +3,7 @@
 use super::spends::entry;
 use super::transfers::{RECORD_LIFE, millis};
 use super::{At, CEILING, Deposit, Model, Movement, Request, as_double};
-use crate::act::{self, ACTOR};
+use crate::act::{self, ACTOR, Asked};
 use shared::store::transaction::TransactionType;
 
 impl Model {
@@ -38,7 +38,13 @@ impl Model {
                 Some(words),
             );
             self.record(at, audit);
-            self.keep_deposit(new, &moment, "wallet_closed", "");
+            self.keep_deposit(
+                (&new.asked, new.keyed),
+                (&to.owner, amount),
+                &moment,
+                "wallet_closed",
+                "",
+            );
             return "blocked wallet_closed".to_owned();
         }
         if !self.is_alive(at, &to.owner, to.number) {
@@ -80,7 +86,13 @@ impl Model {
                 words,
             ),
         );
-        self.keep_deposit(new, &moment, "", &balance);
+        self.keep_deposit(
+            (&new.asked, new.keyed),
+            (&to.owner, amount),
+            &moment,
+            "",
+            &balance,
+        );
         told
     }
 
@@ -111,26 +123,35 @@ impl Model {
         deposit.confirmed = Some((moment.to_owned(), self.balance(at, deposit.wallet)));
     }
 
-    fn keep_deposit(&mut self, new: &act::Deposit, moment: &str, reason: &'static str, balance: &str) {
-        if !new.keyed {
+    fn keep_deposit(
+        &mut self,
+        (asked, keyed): (&Asked, bool),
+        (owner, amount): (&str, u64),
+        moment: &str,
+        reason: &'static str,
+        balance: &str,
+    ) {
+        if !keyed {
             return;
         }
-        let mut request = Request::new("deposit", &new.asked, &new.to.owner, new.amount);
+        let mut request = Request::new("deposit", asked, owner, amount);
         let state = if reason.is_empty() { "settled" } else { "blocked" };
         (request.state, request.first, request.reason) = (state, state, reason);
         request.at = moment.to_owned();
-        request.txn = Some(new.asked.txn());
+        request.txn = Some(asked.txn());
         request.balance = Some(balance.to_owned());
         request.expires = Some(self.window.later(millis(RECORD_LIFE)));
-        self.sides[new.to.at]
-            .requests
-            .insert(new.asked.id.clone(), request);
+        self.sides[asked.at].requests.insert(asked.id.clone(), request);
     }
 
-    pub fn confirm(&mut self, at: At, reference: &str) -> String {
+    pub fn confirm(&mut self, asked: &Asked, keyed: bool, reference: &str) -> String {
+        let at = asked.at;
         let Some(mut deposit) = self.sides[at].deposits.get(reference).cloned() else {
             return "missing".to_owned();
         };
+        if keyed && self.request(at, &asked.id).is_some() {
+            return "known".to_owned();
+        }
         if !deposit.pending {
             return deposit.told("again");
         }
@@ -142,6 +163,17 @@ impl Model {
         }
         let moment = self.now();
         self.credit(at, &mut deposit, reference, &moment);
+        let balance = self.balance(at, deposit.wallet).to_string();
+        self.keep_deposit(
+            (asked, keyed),
+            (&deposit.owner, deposit.amount),
+            &moment,
+            "",
+            &balance,
+        );
+        if let Some(record) = self.sides[at].requests.get_mut(&asked.id).filter(|_| keyed) {
+            record.txn = Some(deposit.id.clone());
+        }
         self.record(
             at,
             entry(

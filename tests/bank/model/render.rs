@@ -1,12 +1,12 @@
 //! What the store should hold, key by key, as the model says.
 
+mod policies;
 mod requests;
 
-use super::{ACCOUNTS, Agent, At, Limits, Model, Side, Wallet, account, keys, mode};
+use super::{ACCOUNTS, Agent, At, Model, Wallet, account, keys, mode};
 use crate::photo::{Expected, Record, Shape};
-use shared::domain::cap::{CapPolicy, SpendPolicy, strictest, strictest_spend};
-use shared::domain::money::Nanos;
-use shared::store::keys::{self as names, AccountKeys, USER, closed_holder};
+use shared::domain::mode::Mode;
+use shared::store::keys::{self as names, USER, closed_holder};
 use shared::store::transaction::{NewTransaction, Tail};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -146,10 +146,11 @@ impl Model {
                 record.insert("policy_id".to_owned(), policy.clone());
             }
             page.put(keys.agent(mode, name), Shape::Hash(record));
-            let count = |ids: &BTreeSet<String>| ids.iter().map(|id| (id.clone(), "1".to_owned())).collect();
-            page.put(keys.agent_keys(name), Shape::Zset(count(&agent.virtual_keys)));
         }
         page.put(keys.agents(mode), Shape::Zset(listed));
+        if mode == Mode::Live {
+            side.keys_in(page, &keys);
+        }
         for closed in &side.closed {
             let wallet = &closed.wallet;
             let record = cells([
@@ -276,127 +277,5 @@ impl Model {
             .map(|number| (number.to_string(), number.to_string()));
         page.put(keys.escrows(mode), Shape::Zset(listed.collect()));
         page.put(keys.audit(mode), Shape::Log(side.audit.clone()));
-    }
-}
-
-impl Side {
-    fn policies_in(&self, page: &mut Page, keys: &AccountKeys, mode: shared::domain::mode::Mode) {
-        let mut wide = Cells::new();
-        for (id, policy) in &self.policies {
-            let mut record = cells([("id", id), ("name", "n"), ("currency", super::USD)]);
-            record.insert("created_at".to_owned(), policy.made.clone());
-            record.insert("updated_at".to_owned(), policy.set.clone());
-            record.extend(policy.limits.on_record());
-            match &policy.agent {
-                Some(agent) => drop(record.insert("agent".to_owned(), agent.clone())),
-                None => drop(wide.insert(id.clone(), policy.limits.as_line())),
-            }
-            page.put(keys.policy(mode, id), Shape::Hash(record));
-        }
-        let order = self
-            .policies
-            .iter()
-            .map(|(id, policy)| (id.clone(), policy.made.clone()));
-        page.put(keys.policies(mode), Shape::Zset(order.collect()));
-        page.put(keys.account_policies(mode), Shape::Hash(wide));
-    }
-
-    /// The account-wide policies in effect, as fields of the account's record.
-    fn strictest(&self, mode: &str) -> Cells {
-        let Some(limits) = self.account_limits() else {
-            return Cells::new();
-        };
-        let fields = limits.named(
-            ["cap", "run", "day", "month", "txn", "approval", "low"],
-            |limit| Some(limit.unwrap_or_default()),
-        );
-        fields
-            .into_iter()
-            .map(|(name, value)| (format!("{mode}_{name}"), value))
-            .collect()
-    }
-
-    /// The strictest of the account-wide policies.
-    pub fn account_limits(&self) -> Option<Limits> {
-        let wide = self.policies.values().filter(|policy| policy.agent.is_none());
-        let all: Vec<Limits> = wide.map(|policy| policy.limits).collect();
-        let nanos = |limit: Option<u64>| limit.map(Nanos::from_stored);
-        let caps: Vec<CapPolicy> = all
-            .iter()
-            .map(|limits| CapPolicy {
-                enabled: !limits.disabled,
-                per_run: nanos(limits.run),
-                daily: nanos(limits.day),
-                monthly: nanos(limits.month),
-            })
-            .collect();
-        let spends: Vec<SpendPolicy> = all
-            .iter()
-            .map(|limits| SpendPolicy {
-                per_transaction: nanos(limits.txn),
-                approval_threshold: nanos(limits.approval),
-                low_balance: nanos(limits.low),
-            })
-            .collect();
-        let (cap, spend) = (strictest(&caps)?, strictest_spend(&spends)?);
-        let number = |limit: Option<Nanos>| limit.map(Nanos::get);
-        Some(Limits {
-            disabled: !cap.enabled,
-            run: number(cap.per_run),
-            day: number(cap.daily),
-            month: number(cap.monthly),
-            txn: number(spend.per_transaction),
-            approval: number(spend.approval_threshold),
-            low: number(spend.low_balance),
-        })
-    }
-}
-
-impl Limits {
-    fn all(&self) -> [Option<u64>; 6] {
-        [self.run, self.day, self.month, self.txn, self.approval, self.low]
-    }
-
-    /// Under these names; `text` says how a limit is written, or that it is not.
-    fn named(&self, names: [&str; 7], text: impl Fn(Option<String>) -> Option<String>) -> Cells {
-        let [cap, limits @ ..] = names;
-        let limits = limits.into_iter().zip(self.all());
-        let written = limits
-            .filter_map(|(name, limit)| Some((name.to_owned(), text(limit.map(|nanos| nanos.to_string()))?)));
-        let cap = (cap.to_owned(), u8::from(!self.disabled).to_string());
-        std::iter::once(cap).chain(written).collect()
-    }
-
-    pub fn on_record(&self) -> Cells {
-        let names = [
-            "cap",
-            "run",
-            "day",
-            "month",
-            "transaction",
-            "approval",
-            "low_balance",
-        ];
-        self.named(names, |limit| limit)
-    }
-
-    fn on_agent(&self) -> Cells {
-        let names = [
-            "cap",
-            "cap_run",
-            "cap_day",
-            "cap_month",
-            "cap_txn",
-            "cap_approval",
-            "cap_low",
-        ];
-        self.named(names, |limit| Some(limit.unwrap_or_default()))
-    }
-
-    fn as_line(&self) -> String {
-        let limits = self
-            .all()
-            .map(|limit| limit.map_or_else(|| "-".to_owned(), |nanos| nanos.to_string()));
-        format!("{} {}", u8::from(!self.disabled), limits.join(" "))
     }
 }

@@ -97,6 +97,8 @@ pub enum Op {
     },
     Confirm {
         which: usize,
+        key: Key,
+        keyed: bool,
     },
     Escrow {
         from: usize,
@@ -237,7 +239,15 @@ fn moving() -> impl Strategy<Value = Op> {
     let often = || prop::bool::weighted(0.8);
     let rarely = || prop::bool::weighted(0.2);
     let run = prop_oneof![1 => Just(None), 1 => (0_usize..2).prop_map(Some)];
-    let spend = (0_usize..4, any::<usize>(), spend_amount(), run, key(), prop::bool::weighted(0.05), any::<bool>());
+    let spend = (
+        0_usize..4,
+        any::<usize>(),
+        spend_amount(),
+        run,
+        key(),
+        prop::bool::weighted(0.05),
+        any::<bool>(),
+    );
     let spend = spend.prop_map(|(at, agent, amount, run, key, other_plan, said)| Op::Spend {
         at,
         agent,
@@ -248,33 +258,37 @@ fn moving() -> impl Strategy<Value = Op> {
         said,
     });
     let transfer = (which(), which(), amount(), key(), often(), rarely(), often());
-    let transfer = transfer.prop_map(|(from, to, amount, key, keyed, crash, sees_closed)| Op::Transfer {
-        from,
-        to,
-        amount,
-        key,
-        keyed,
-        crash,
-        sees_closed,
-    });
+    let transfer = transfer.prop_map(
+        |(from, to, amount, key, keyed, crash, sees_closed)| Op::Transfer {
+            from,
+            to,
+            amount,
+            key,
+            keyed,
+            crash,
+            sees_closed,
+        },
+    );
     let again = prop::option::weighted(0.15, which());
     let deposit = (which(), amount(), key(), often(), any::<bool>(), again, often());
-    let deposit = deposit.prop_map(|(to, amount, key, keyed, pending, again, sees_closed)| Op::Deposit {
-        to,
-        amount,
-        key,
-        keyed,
-        pending,
-        again,
-        sees_closed,
-    });
+    let deposit = deposit.prop_map(
+        |(to, amount, key, keyed, pending, again, sees_closed)| Op::Deposit {
+            to,
+            amount,
+            key,
+            keyed,
+            pending,
+            again,
+            sees_closed,
+        },
+    );
     prop_oneof![
         6 => spend,
         3 => (which(), often(), prop::bool::weighted(0.1))
             .prop_map(|(which, grant, stale)| Op::Resolve { which, grant, stale }),
         5 => transfer,
         3 => deposit,
-        2 => which().prop_map(|which| Op::Confirm { which }),
+        2 => (which(), key(), any::<bool>()).prop_map(|(which, key, keyed)| Op::Confirm { which, key, keyed }),
     ]
 }
 
@@ -312,7 +326,10 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 fn plan() -> impl Strategy<Value = (Option<u64>, Option<u64>)> {
-    (prop::option::weighted(0.3, 0_u64..4), prop::option::weighted(0.3, 0_u64..200))
+    (
+        prop::option::weighted(0.3, 0_u64..4),
+        prop::option::weighted(0.3, 0_u64..200),
+    )
 }
 
 /// A case of up to `longest` actions.
@@ -321,14 +338,20 @@ pub fn case(longest: usize) -> impl Strategy<Value = Case> {
     let spent = prop::option::weighted(0.1, 0_usize..12);
     let spend_limit = prop::option::weighted(0.3, 0_u64..60);
     let threshold = prop::option::weighted(0.5, 0_u64..20);
-    ([plan(), plan()], rich, spent, spend_limit, threshold, vec(op(), 1..longest)).prop_map(
-        |(plans, rich, spent, spend_limit, threshold, ops)| Case {
+    (
+        [plan(), plan()],
+        rich,
+        spent,
+        spend_limit,
+        threshold,
+        vec(op(), 1..longest),
+    )
+        .prop_map(|(plans, rich, spent, spend_limit, threshold, ops)| Case {
             plans,
             rich,
             spent,
             spend_limit,
             threshold,
             ops,
-        },
-    )
+        })
 }

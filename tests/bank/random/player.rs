@@ -41,7 +41,10 @@ pub async fn play(store: &Store, period: Period, case: &Case) -> Checked {
             from_wallet: which % 2 == 0,
             period,
         });
-        model.sides[which % 4].agents.entry(AGENTS[which / 4].to_owned()).or_default();
+        model.sides[which % 4]
+            .agents
+            .entry(AGENTS[which / 4].to_owned())
+            .or_default();
     }
     for (at, side) in model.sides.iter_mut().enumerate() {
         for (id, policy) in &mut side.policies {
@@ -72,7 +75,11 @@ pub async fn play(store: &Store, period: Period, case: &Case) -> Checked {
 }
 
 /// The ceiling but for this many steps.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "9e18 is a whole number")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "9e18 is a whole number"
+)]
 const fn full(steps: u64) -> u64 {
     CEILING as u64 - steps * STEP
 }
@@ -88,7 +95,12 @@ impl Player {
         let n = self.new_n();
         let mut asked = crate::directed::stage::asked(at, n);
         if let Key::Earlier(which) = key {
-            let same_place: Vec<&Asked> = self.past.iter().filter_map(Act::asked).filter(|asked| asked.at == at).collect();
+            let same_place: Vec<&Asked> = self
+                .past
+                .iter()
+                .filter_map(Act::asked)
+                .filter(|asked| asked.at == at)
+                .collect();
             if let Some(earlier) = pick(&same_place, which) {
                 asked.id.clone_from(&earlier.id);
             }
@@ -121,7 +133,8 @@ impl Player {
     }
 
     pub fn amount(&self, amount: Amount, from: Option<&Place>, to: Option<&Place>) -> u64 {
-        let balance = |place: Option<&Place>| place.map_or(0, |place| self.model().balance(place.at, place.number));
+        let balance =
+            |place: Option<&Place>| place.map_or(0, |place| self.model().balance(place.at, place.number));
         match amount {
             Amount::One | Amount::Room(..) => 1,
             Amount::Small(nanos) => nanos,
@@ -142,7 +155,10 @@ impl Player {
             let place = wallet.map(|wallet| model.wallets.iter().find(|place| place.number == wallet.number));
             return self.amount(amount, place.flatten(), None);
         };
-        let limits = model.effective(at, agent).map(|(limits, _)| limits).unwrap_or_default();
+        let limits = model
+            .effective(at, agent)
+            .map(|(limits, _)| limits)
+            .unwrap_or_default();
         let (limit, spent) = match gauge {
             Gauge::Transaction => (limits.txn, 0),
             Gauge::Threshold => (limits.approval, 0),
@@ -181,7 +197,11 @@ impl Player {
 
 /// One of them; half of the time one of the last four.
 pub fn pick<T>(all: &[T], which: usize) -> Option<&T> {
-    let from = if which.is_multiple_of(2) { all.len().saturating_sub(4) } else { 0 };
+    let from = if which.is_multiple_of(2) {
+        all.len().saturating_sub(4)
+    } else {
+        0
+    };
     let some = &all[from..];
     (!some.is_empty()).then(|| &some[which / 2 % some.len()])
 }
@@ -189,7 +209,11 @@ pub fn pick<T>(all: &[T], which: usize) -> Option<&T> {
 /// One of them; three times out of four one for which something can happen.
 pub fn prefer<T: Clone>(all: &[T], which: usize, can: impl Fn(&T) -> bool) -> Option<T> {
     let able: Vec<T> = all.iter().filter(|item| can(item)).cloned().collect();
-    let some = if which.is_multiple_of(4) || able.is_empty() { all } else { &able };
+    let some = if which.is_multiple_of(4) || able.is_empty() {
+        all
+    } else {
+        &able
+    };
     pick(some, which / 4).cloned()
 }
 

@@ -18,18 +18,28 @@ impl Player {
             Op::Deposit { .. } => self.deposit(op)?,
             Op::Escrow { .. } | Op::Fund { .. } | Op::Decide { .. } => self.escrow(op)?,
             Op::Resolve { which, grant, stale } => self.resolve(which, grant, stale)?,
-            Op::Confirm { which } => {
+            Op::Confirm { which, key, keyed } => {
                 let all = self.model().sides.iter().enumerate();
                 let all: Vec<(usize, &String)> = all
                     .flat_map(|(at, side)| side.deposits.keys().map(move |reference| (at, reference)))
                     .collect();
-                let is_pending = |(at, reference): &(usize, &String)| self.model().sides[*at].deposits[*reference].pending;
+                let is_pending =
+                    |(at, reference): &(usize, &String)| self.model().sides[*at].deposits[*reference].pending;
                 let (at, reference) = prefer(&all, which, is_pending)?;
-                Act::Confirm { at, reference: reference.clone() }
+                let reference = reference.clone();
+                Act::Confirm {
+                    asked: self.asked(at, key),
+                    keyed,
+                    reference,
+                }
             }
             Op::End { which, refund, crash } => {
                 let escrow = self.number(which, "disputed")?;
-                Act::End { escrow, refund, crash }
+                Act::End {
+                    escrow,
+                    refund,
+                    crash,
+                }
             }
             Op::Deliver { which, half } => {
                 let sent = self.model().sent.iter().map(|transit| &transit.id);
@@ -39,13 +49,32 @@ impl Player {
             }
             Op::Again { which, crash } => self.again(which, crash)?,
             Op::OpenUser { at } => Act::OpenUser { at },
-            Op::Freeze { at, agent, operator, lift } => {
-                let by = if operator { Authority::Operator } else { Authority::User };
-                Act::Freeze { at, agent: name(agent), by, lift }
+            Op::Freeze {
+                at,
+                agent,
+                operator,
+                lift,
+            } => {
+                let by = if operator {
+                    Authority::Operator
+                } else {
+                    Authority::User
+                };
+                Act::Freeze {
+                    at,
+                    agent: name(agent),
+                    by,
+                    lift,
+                }
             }
             Op::NewAgent { at, agent, most } => {
                 let n = self.new_n();
-                Act::NewAgent { at, agent: name(agent), most, n }
+                Act::NewAgent {
+                    at,
+                    agent: name(agent),
+                    most,
+                    n,
+                }
             }
             Op::Delete { at, agent } => {
                 let empty = |agent: &String| {
@@ -58,18 +87,37 @@ impl Player {
             Op::Policy { at, agent, policy } => {
                 let limits = self.limits(at, AGENTS[agent.unwrap_or(0)], policy);
                 let n = self.new_n();
-                Act::Policy { at, agent: agent.map(name), limits, n }
+                Act::Policy {
+                    at,
+                    agent: agent.map(name),
+                    limits,
+                    n,
+                }
             }
             Op::DropPolicy { at, which } => {
                 let ids: Vec<&String> = self.model().sides[at].policies.keys().collect();
                 let id = pick(&ids, which)?;
-                Act::DropPolicy { at, id: (*id).clone() }
+                Act::DropPolicy {
+                    at,
+                    id: (*id).clone(),
+                }
             }
         })
     }
 
     fn spend(&mut self, op: Op) -> Option<Act> {
-        let Op::Spend { at, agent, amount, run, key, other_plan, said } = op else { return None };
+        let Op::Spend {
+            at,
+            agent,
+            amount,
+            run,
+            key,
+            other_plan,
+            said,
+        } = op
+        else {
+            return None;
+        };
         let agents: Vec<usize> = (0..AGENTS.len()).collect();
         let agent = prefer(&agents, agent, |agent| self.model().exists(at, AGENTS[*agent]))?;
         let run = run.map(|run| format!("r{run}"));
@@ -93,7 +141,10 @@ impl Player {
         let sides = self.model().sides.iter().enumerate();
         let spends: Vec<(usize, String)> = sides
             .flat_map(|(at, side)| {
-                let asked = side.requests.iter().filter(|(_, request)| request.first == "pending_approval");
+                let asked = side
+                    .requests
+                    .iter()
+                    .filter(|(_, request)| request.first == "pending_approval");
                 asked.map(move |(id, _)| (at, id.clone()))
             })
             .collect();
@@ -101,22 +152,61 @@ impl Player {
         let (at, id) = prefer(&spends, which, waits)?;
         let plan = (mode(at) == Mode::Live).then(|| self.plans[at / 2].clone());
         let (n, at_ms) = (self.new_n(), shared::clock::now_ms());
-        Some(Act::Resolve { at, id, grant, stale, at_ms, plan, n })
+        Some(Act::Resolve {
+            at,
+            id,
+            grant,
+            stale,
+            at_ms,
+            plan,
+            n,
+        })
     }
 
     fn transfer(&mut self, op: Op) -> Option<Act> {
-        let Op::Transfer { from, to, amount, key, keyed, crash, sees_closed } = op else { return None };
+        let Op::Transfer {
+            from,
+            to,
+            amount,
+            key,
+            keyed,
+            crash,
+            sees_closed,
+        } = op
+        else {
+            return None;
+        };
         let from = self.wallet(from)?;
         let to = self.other(&from, to)?;
         let amount = self.amount(amount, Some(&from), Some(&to));
         let closed = sees_closed && (self.is_closed(&from) || self.is_closed(&to));
         let asked = self.asked(from.at, key);
         let memo = amount.is_multiple_of(2).then(|| "two words".to_owned());
-        Some(Act::Transfer(Transfer { asked, keyed, from, to, amount, memo, closed, crash }))
+        Some(Act::Transfer(Transfer {
+            asked,
+            keyed,
+            from,
+            to,
+            amount,
+            memo,
+            closed,
+            crash,
+        }))
     }
 
     fn deposit(&mut self, op: Op) -> Option<Act> {
-        let Op::Deposit { to, amount, key, keyed, pending, again, sees_closed } = op else { return None };
+        let Op::Deposit {
+            to,
+            amount,
+            key,
+            keyed,
+            pending,
+            again,
+            sees_closed,
+        } = op
+        else {
+            return None;
+        };
         let to = self.wallet(to)?;
         let asked = self.asked(to.at, key);
         let mut amount = self.amount(amount, None, Some(&to));
@@ -133,7 +223,15 @@ impl Player {
             }
         }
         let closed = sees_closed && self.is_closed(&to);
-        Some(Act::Deposit(Deposit { asked, keyed, to, amount, reference, pending, closed }))
+        Some(Act::Deposit(Deposit {
+            asked,
+            keyed,
+            to,
+            amount,
+            reference,
+            pending,
+            closed,
+        }))
     }
 
     /// The number of an escrow, most often one in this state.
@@ -145,28 +243,55 @@ impl Player {
 
     fn escrow(&mut self, op: Op) -> Option<Act> {
         Some(match op {
-            Op::Escrow { from, to, amount, key, sees_closed } => {
+            Op::Escrow {
+                from,
+                to,
+                amount,
+                key,
+                sees_closed,
+            } => {
                 let from = self.wallet(from)?;
                 let to = self.other(&from, to)?;
                 let amount = self.amount(amount, Some(&from), Some(&to));
                 let closed = self.is_closed(&from) || self.is_closed(&to);
                 // A closed payee of another account is not met by the script.
                 let closed = closed && (sees_closed || to.at != from.at);
-                Act::Escrow(NewEscrow { asked: self.asked(from.at, key), from, to, amount, closed })
+                Act::Escrow(NewEscrow {
+                    asked: self.asked(from.at, key),
+                    from,
+                    to,
+                    amount,
+                    closed,
+                })
             }
             Op::Fund { which, key } => {
                 let escrow = self.number(which, "pending")?;
                 let asked = self.asked(self.model().escrows[&escrow].at, key);
                 Act::Fund { asked, escrow }
             }
-            Op::Decide { which, by_payee, dispute, key, crash } => {
+            Op::Decide {
+                which,
+                by_payee,
+                dispute,
+                key,
+                crash,
+            } => {
                 let escrow = self.number(which, "funded")?;
                 let parties = &self.model().escrows[&escrow];
                 let at = if by_payee { parties.to_at } else { parties.at };
                 let reason = which.is_multiple_of(3).then(|| "not as agreed".to_owned());
-                let verdict = if dispute { Verdict::Dispute(reason) } else { Verdict::Release };
+                let verdict = if dispute {
+                    Verdict::Dispute(reason)
+                } else {
+                    Verdict::Release
+                };
                 let asked = self.asked(at, key);
-                Act::Decide(Decide { asked, escrow, verdict, crash })
+                Act::Decide(Decide {
+                    asked,
+                    escrow,
+                    verdict,
+                    crash,
+                })
             }
             _ => return None,
         })

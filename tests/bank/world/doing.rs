@@ -12,7 +12,7 @@ use shared::store::once::Once;
 use shared::store::script::agent::{self, Created, Deleted, NewAgent, PlanLimit};
 use shared::store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
 use shared::store::script::change::{FieldChange, Scope};
-use shared::store::script::deposit::{self, Confirmed, Made, NewDeposit};
+use shared::store::script::deposit::{Confirmation, Confirmed, Made, NewDeposit};
 use shared::store::script::policy::{self, PolicySet};
 use shared::store::script::spend::deny::deny;
 use shared::store::script::spend::{self, Ask, PlanCap, Spent};
@@ -86,7 +86,11 @@ impl World {
             Act::Resolve { .. } => self.resolve(act).await,
             Act::Transfer(transfer) => self.transfer(transfer).await,
             Act::Deposit(deposit) => self.deposit(deposit).await,
-            Act::Confirm { at, reference } => self.confirm(*at, reference).await,
+            Act::Confirm {
+                asked,
+                keyed,
+                reference,
+            } => self.confirm(asked, *keyed, reference).await,
             Act::Escrow(_) | Act::Fund { .. } | Act::Decide(_) | Act::End { .. } => self.escrow(act).await,
             Act::Deliver { id, half } => self.deliver(id, *half).await,
             Act::OpenUser { at } => {
@@ -279,12 +283,21 @@ impl World {
         )
     }
 
-    async fn confirm(&self, at: At, reference: &str) -> Told {
-        let confirmed = deposit::confirm(&self.store, &scope(at), reference).await;
+    async fn confirm(&self, asked: &Asked, keyed: bool, reference: &str) -> Told {
+        let once = asked.once();
+        let confirmation = Confirmation {
+            once: &once,
+            record_life: keyed.then_some(RECORD_LIFE),
+            reference,
+            request: "{}",
+            at_ms: asked.at_ms,
+        };
+        let confirmed = confirmation.run(&self.store, &scope(asked.at)).await;
         Ok(match confirmed.map_err(wrong)? {
             Confirmed::Done { deposit, again } => {
                 told_of(&deposit, if again { "again" } else { "confirmed" })
             }
+            Confirmed::Known => "known".to_owned(),
             Confirmed::Missing => "missing".to_owned(),
             Confirmed::Closed => "closed".to_owned(),
             Confirmed::TooMuch => "too_much".to_owned(),

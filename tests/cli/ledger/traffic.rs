@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Checks made beside the traffic.
-const CHECKS: usize = 4;
+const CHECKS: usize = 3;
 
 /// Callers of the two modes and the wallets of the two accounts.
 struct Town {

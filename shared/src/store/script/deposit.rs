@@ -3,11 +3,12 @@
 use super::change::{CHANGE, Event, MONEY, ONCE, Scope, nonsense};
 use super::transfer::record_args;
 use super::{Script, WhenFull};
+use crate::clock::now_ms;
 use crate::domain::intent::{Kind, Reason};
 use crate::domain::money::Nanos;
 use crate::store::deposit::{Deposit, DepositState};
 use crate::store::intent::NewIntent;
-use crate::store::keys::deposit_lookup;
+use crate::store::keys::{USER, deposit_lookup};
 use crate::store::once::Once;
 use crate::store::transaction::{NewTransaction, Tail, TransactionType};
 use crate::store::wallet::WalletPlace;
@@ -24,7 +25,7 @@ pub static MAKE: LazyLock<Script> = LazyLock::new(|| {
 
 /// Confirms one.
 pub static CONFIRM: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, MONEY, include_str!("deposit/confirm.lua")];
+    let parts = [CHANGE, MONEY, ONCE, include_str!("deposit/confirm.lua")];
     Script::new("deposit_confirm", WhenFull::Refuse, &parts)
 });
 
@@ -87,6 +88,8 @@ pub enum Confirmed {
         /// Whether it was confirmed before.
         again: bool,
     },
+    /// The request was made before: its record tells what became of it.
+    Known,
     /// There is no such deposit.
     Missing,
     /// Its wallet is closed.
@@ -183,46 +186,104 @@ impl NewDeposit<'_> {
     }
 }
 
-/// Confirms the deposit of this reference.
+/// A confirmation.
+#[derive(Debug)]
+pub struct Confirmation<'a> {
+    /// The request.
+    pub once: &'a Once,
+    /// How long its record is kept; `None` for a request without a key, which leaves none.
+    pub record_life: Option<Duration>,
+    /// The reference of the deposit.
+    pub reference: &'a str,
+    /// What the record keeps besides, as JSON.
+    pub request: &'a str,
+    /// When it was asked for, by our clock.
+    pub at_ms: u64,
+}
+
+impl Confirmation<'_> {
+    /// Confirms the deposit.
+    ///
+    /// # Errors
+    /// [`StoreError`]; it may be repeated.
+    pub async fn run(&self, store: &Store, scope: &Scope<'_>) -> Result<Confirmed, StoreError> {
+        let (account, mode) = (scope.keys(), scope.mode);
+        let Some(deposit) = Deposit::read(store, &account, mode, self.reference).await? else {
+            return Ok(Confirmed::Missing);
+        };
+        let reply = self.confirm(store, scope, &deposit).await?;
+        let again = match reply.first().map(String::as_str) {
+            Some("confirmed") => false,
+            Some("again") => true,
+            Some("known") => return Ok(Confirmed::Known),
+            Some("closed") => return Ok(Confirmed::Closed),
+            Some("too_much") => return Ok(Confirmed::TooMuch),
+            _ => return nonsense(&CONFIRM),
+        };
+        match Deposit::read(store, &account, mode, self.reference).await? {
+            Some(deposit) => Ok(Confirmed::Done { deposit, again }),
+            None => nonsense(&CONFIRM),
+        }
+    }
+
+    async fn confirm(
+        &self,
+        store: &Store,
+        scope: &Scope<'_>,
+        deposit: &Deposit,
+    ) -> Result<Vec<String>, StoreError> {
+        let (account, owner) = (scope.keys(), deposit.owner.as_str());
+        let mut keys = vec![account.transactions(scope.mode)];
+        keys.extend(account.leg(scope.mode, owner, TransactionType::Deposit.as_str()));
+        keys.push(account.deposit(scope.mode, self.reference));
+        keys.push(account.intent(scope.mode, &self.once.id));
+        let record = NewIntent {
+            kind: Kind::Deposit,
+            fingerprint: &self.once.fingerprint,
+            amount: deposit.amount,
+            currency: &deposit.currency,
+            actor: scope.actor,
+            agent: owner,
+            at_ms: self.at_ms,
+            note: None,
+            request: self.request,
+            transaction: Some(&deposit.id),
+            escrow: None,
+        };
+        let fields = record.fields();
+        let (number, amount) = (deposit.wallet.to_string(), deposit.amount.get().to_string());
+        let words = words(&deposit.id, owner, &deposit.currency, self.reference);
+        let (id, life) = record_args(self.once, self.record_life);
+        let mut args = vec![number.as_str(), &amount, &words, id, &life];
+        args.extend(fields.iter().map(String::as_str));
+        let event = Event {
+            kind: "deposit.confirmed",
+            agent: Some(owner).filter(|owner| *owner != USER),
+            data: json!({ "walletId": deposit.wallet, "transactionId": deposit.id, "reference": self.reference,
+                "amountNanos": amount, "amount": deposit.amount, "currency": deposit.currency }),
+        };
+        scope.run(store, &CONFIRM, event, &keys, &args).await
+    }
+}
+
+/// Confirms the deposit of this reference on behalf of somebody who sends no idempotency key.
 ///
 /// # Errors
 /// [`StoreError`]; it may be repeated.
 pub async fn confirm(store: &Store, scope: &Scope<'_>, reference: &str) -> Result<Confirmed, StoreError> {
-    let account = scope.keys();
-    let Some(deposit) = Deposit::read(store, &account, scope.mode, reference).await? else {
-        return Ok(Confirmed::Missing);
+    let keyless = Once {
+        id: String::new(),
+        spare_id: String::new(),
+        fingerprint: String::new(),
     };
-    let owner = deposit.owner.as_str();
-    let mut keys = vec![account.transactions(scope.mode)];
-    keys.extend(account.leg(scope.mode, owner, TransactionType::Deposit.as_str()));
-    keys.push(account.deposit(scope.mode, reference));
-    let (number, amount) = (deposit.wallet.to_string(), deposit.amount.get().to_string());
-    let words = words(&deposit.id, owner, &deposit.currency, reference);
-    let place = WalletPlace {
-        account: scope.account.to_owned(),
-        mode: scope.mode,
-        owner: deposit.owner.clone(),
-        number: deposit.wallet,
+    let confirmation = Confirmation {
+        once: &keyless,
+        record_life: None,
+        reference,
+        request: "{}",
+        at_ms: now_ms(),
     };
-    let event = Event {
-        kind: "deposit.confirmed",
-        agent: place.agent(),
-        data: json!({ "walletId": deposit.wallet, "transactionId": deposit.id, "reference": reference,
-            "amountNanos": amount, "amount": deposit.amount, "currency": deposit.currency }),
-    };
-    let args = [number.as_str(), &amount, &words];
-    let reply = scope.run(store, &CONFIRM, event, &keys, &args).await?;
-    let again = match reply.first().map(String::as_str) {
-        Some("confirmed") => false,
-        Some("again") => true,
-        Some("closed") => return Ok(Confirmed::Closed),
-        Some("too_much") => return Ok(Confirmed::TooMuch),
-        _ => return nonsense(&CONFIRM),
-    };
-    match Deposit::read(store, &account, scope.mode, reference).await? {
-        Some(deposit) => Ok(Confirmed::Done { deposit, again }),
-        None => nonsense(&CONFIRM),
-    }
+    confirmation.run(store, scope).await
 }
 
 fn words(transaction: &str, owner: &str, currency: &str, reference: &str) -> String {

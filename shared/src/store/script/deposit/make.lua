@@ -7,7 +7,7 @@
 -- Returns: {'made'} | {'blocked', reason} | {'known'} (the request was made before) | {'there'} (the reference was used)
 --   | {'too_much'} (the wallet cannot hold it) | {'changed'} (the wallet is not the one that was seen; look again)
 --   | {'no_account'}; only the first two write anything
--- Cost: O(1); up to 18 calls
+-- Cost: O(1); up to 20 calls
 if ARGV[7] ~= '' and redis.call('EXISTS', KEYS[9]) == 1 then return {'known'} end
 if redis.call('EXISTS', KEYS[8]) == 1 then return {'there'} end
 if ARGV[9] ~= '' then

@@ -40,7 +40,7 @@ if not agent[3] and not agent[10] and not agent_exists(4, 17) then return {'not_
 local amount, named = tonumber(ARGV[6]), ARGV[11] == '1'
 local run_spent = named and tonumber(redis.call('HGET', KEYS[16], 'spent') or '0') or 0
 local day_spent, month_spent = tonumber(agent[7] or '0'), tonumber(agent[8] or '0')
-local wallet_spent, tracked = tonumber(agent[9] or '0'), tonumber(account[2] or '0')
+local wallet_spent, tracked = tonumber(agent[9] or '0'), live and tonumber(account[2] or '0') or 0
 local has_slot = agent[2] == month_field or not live
 local policy, at = account, 4
 if agent[10] then policy, at = agent, 10 end

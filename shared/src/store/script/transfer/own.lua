@@ -6,7 +6,7 @@
 -- Returns: {'done', balance of the payer, at ms} | {'blocked', reason} | {'known'} (the request was made before)
 --   | {'insufficient'} | {'too_much'} (the receiver cannot hold it) | {'changed'} (a wallet is not the one that was seen;
 --   look again) | {'no_account'}; only the first two write anything
--- Cost: O(1); up to 24 calls
+-- Cost: O(1); up to 26 calls
 if redis.call('HGET', KEYS[9], 'wallet_number') ~= ARGV[9] then return {'changed'} end
 if not has_room(9, ARGV[4]) then return {'too_much'} end
 

@@ -1,0 +1,90 @@
+//! The rules of an agent's counters.
+
+use super::book::{Owner, Seen};
+use shared::domain::period::{DAY_MS, Period};
+use std::collections::BTreeMap;
+
+/// Days whose counters are surely kept: the scripts remove those that are more than 40 days past.
+const DAYS_KEPT: u64 = 39;
+
+/// A counter's field, and what is wrong with it.
+pub(super) type Wrong = (String, String);
+
+/// Adds what an agent was charged in the month, and whether it has a place in it.
+pub(super) fn add_month(
+    sums: (i128, i128),
+    charged: Option<i128>,
+    slot: Option<&str>,
+    month: u64,
+) -> (i128, i128) {
+    let has_place = slot == Some(format!("m{month}").as_str());
+    (sums.0 + charged.unwrap_or(0), sums.1 + i128::from(has_place))
+}
+
+/// Whether the days of the month come to something else than the month. All days of the current month are kept.
+pub(super) fn month_differs(seen: &Seen, month: u64) -> Option<Wrong> {
+    let in_month = |day: &u64| Period::at(day * DAY_MS).month == month;
+    let days = seen.counters.days.iter().filter(|(day, _)| in_month(day));
+    let sum: i128 = days.map(|(_, nanos)| nanos).sum();
+    let says = seen.counters.months.get(&month).copied().unwrap_or(0);
+    (sum != says).then(|| {
+        (
+            format!("m{month}"),
+            format!("it is {says} nanos, and its days come to {sum}"),
+        )
+    })
+}
+
+/// Counters that are below what was charged to them.
+pub(super) fn below(owner: &Owner, today: Period, resolved: &[String]) -> Vec<Wrong> {
+    let (mut days, mut months) = (BTreeMap::<u64, u128>::new(), BTreeMap::<u64, u128>::new());
+    let spends = owner
+        .charged
+        .iter()
+        .map(|((day, month), nanos)| (*day, *month, *nanos));
+    let holds = owner.holds.iter().filter(|(id, ..)| !resolved.contains(id));
+    let holds = holds.map(|(_, _, period, nanos)| (period.day, period.month, u128::from(*nanos)));
+    for (day, month, nanos) in spends.chain(holds) {
+        if day + DAYS_KEPT >= today.day {
+            *days.entry(day).or_default() += nanos;
+        }
+        // The months before are kept for two years; that is not worth a rule.
+        if month == today.month {
+            *months.entry(month).or_default() += nanos;
+        }
+    }
+    let none = BTreeMap::new();
+    let counters = owner.seen.as_ref().map(|seen| &seen.counters);
+    let short = |name: char, floors: BTreeMap<u64, u128>, counters: &BTreeMap<u64, i128>| {
+        let low = floors.into_iter().filter_map(|(period, floor)| {
+            let says = counters.get(&period).copied().unwrap_or(0);
+            let floor = i128::try_from(floor).unwrap_or(i128::MAX);
+            let detail = || format!("it is {says} nanos, and spends and holds come to {floor}");
+            (says < floor).then(|| (format!("{name}{period}"), detail()))
+        });
+        low.collect::<Vec<_>>()
+    };
+    let mut low = short('d', days, counters.map_or(&none, |counters| &counters.days));
+    low.extend(short(
+        'm',
+        months,
+        counters.map_or(&none, |counters| &counters.months),
+    ));
+    low
+}
+
+/// Whether what the wallet spent on a day is another sum than its transactions of the day.
+pub(super) fn spends_differ(owner: &Owner, today: Period) -> Option<Wrong> {
+    let counters = &owner.seen.as_ref()?.counters.spends;
+    let days = owner.spends.keys().chain(counters.keys());
+    let mut kept = days.filter(|day| **day + DAYS_KEPT >= today.day);
+    kept.find_map(|day| {
+        let sum = owner.spends.get(day).copied().unwrap_or(0);
+        let says = counters.get(day).copied().unwrap_or(0);
+        let detail = || format!("it is {says} nanos, and its spends come to {sum}");
+        (i128::try_from(sum) != Ok(says)).then(|| (format!("w{day}"), detail()))
+    })
+}
+
+#[cfg(test)]
+mod tests;

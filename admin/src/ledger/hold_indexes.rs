@@ -1,0 +1,90 @@
+//! The indexes of holds: open ones by deadline, and those that the reaper kept.
+
+use super::drive::{Job, drive};
+use super::pass::Pass;
+use super::violation::Invariant;
+use shared::store::keys::Bucket;
+use shared::store::read::Read;
+use shared::store::script::reap::KEPT_LIFE;
+use shared::store::{StoreError, server_clock};
+use std::collections::BTreeSet;
+
+impl Pass<'_> {
+    /// Whatever an index of holds names is a hold.
+    pub(super) async fn read_hold_indexes(&mut self) -> Result<(), StoreError> {
+        let (store, accounts) = (self.store, self.accounts);
+        let buckets: BTreeSet<Bucket> = accounts
+            .places()
+            .map(|place| accounts.keys(place).bucket())
+            .collect();
+        let kept_since = server_clock::now_ms(store)
+            .await?
+            .saturating_sub(ms(KEPT_LIFE.as_millis()));
+        let indexes = buckets
+            .into_iter()
+            .flat_map(|bucket| [(bucket, false), (bucket, true)]);
+        let jobs = indexes.map(|(bucket, kept)| {
+            let index = if kept { bucket.kept() } else { bucket.due() };
+            let reads = vec![Read::sorted(bucket, index, 0, u64::from(u32::MAX))];
+            Job {
+                what: (bucket, kept),
+                reads,
+                weight: 20,
+            }
+        });
+        let mut listed = Vec::new();
+        drive(store, jobs, |(bucket, kept), mut answers| {
+            let index = if kept { bucket.kept() } else { bucket.due() };
+            match answers.read::<Vec<(String, f64)>>() {
+                None => self.wrong(Invariant::Holds, &[&index], "it is no index of holds"),
+                Some(ids) => {
+                    self.count(ids.len());
+                    // The index of kept holds is cleared of those whose time is over with the next one.
+                    let live = ids
+                        .into_iter()
+                        .filter(|(_, at)| !kept || *at > as_score(kept_since));
+                    listed.extend(live.map(|(id, _)| (bucket, kept, index.clone(), id)));
+                }
+            }
+        })
+        .await?;
+        let jobs = listed.into_iter().map(|(bucket, kept, index, id)| {
+            let key = if kept {
+                bucket.kept_hold(&id)
+            } else {
+                bucket.hold(&id)
+            };
+            let reads = vec![Read::text(bucket, &key), Read::score(bucket, &index, &id)];
+            Job {
+                what: (index, key),
+                reads,
+                weight: 2,
+            }
+        });
+        drive(store, jobs, |(index, key), mut answers| {
+            let text = answers.read::<Option<String>>().flatten();
+            let still = answers.read::<Option<f64>>().flatten().is_some();
+            // Resolved while we looked, it is in neither.
+            if still && text.is_none_or(|text| text == "V") {
+                self.wrong(
+                    Invariant::Holds,
+                    &[&index, &key],
+                    "the index names a hold that is not there",
+                );
+            }
+        })
+        .await
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "milliseconds of our time are exact in a double"
+)]
+const fn as_score(at_ms: u64) -> f64 {
+    at_ms as f64
+}
+
+fn ms(millis: u128) -> u64 {
+    u64::try_from(millis).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,134 @@
+//! The sets of open escrows, which keep an agent from being deleted while it is owed or owes.
+
+use super::drive::{Job, drive};
+use super::pass::Pass;
+use super::violation::Invariant;
+use shared::store::StoreError;
+use shared::store::keys::{AccountKeys, escrow_lookup};
+use shared::store::read::Read;
+
+impl Pass<'_> {
+    /// Escrows that hold money are open for their wallets, and the sets of open ones have no others.
+    pub(super) async fn read_open_escrows(&mut self) -> Result<(), StoreError> {
+        self.read_held().await?;
+        let (store, accounts) = (self.store, self.accounts);
+        let mut sets = Vec::new();
+        for place in accounts.places() {
+            let owners = self.page(place).open_escrows.iter();
+            sets.extend(owners.map(|owner| (place, owner.clone())));
+        }
+        let jobs = sets.into_iter().map(|(place, owner)| {
+            let keys = accounts.keys(place);
+            let reads = vec![Read::set(keys.bucket(), keys.open_escrows(place.mode, &owner))];
+            Job {
+                what: (place, owner),
+                reads,
+                weight: 20,
+            }
+        });
+        let mut members = Vec::new();
+        drive(store, jobs, |(place, owner), mut answers| {
+            let key = accounts.keys(place).open_escrows(place.mode, &owner);
+            match answers.read::<Vec<u64>>() {
+                None => self.wrong(Invariant::EscrowState, &[&key], "it is no set of escrow numbers"),
+                Some(numbers) => {
+                    self.count(numbers.len());
+                    members.extend(numbers.into_iter().map(|number| (place, owner.clone(), number)));
+                }
+            }
+        })
+        .await?;
+        let fields = ["status", "from_owner", "to_account", "to_owner"].map(str::to_owned);
+        let jobs = members.into_iter().map(|(place, owner, number)| {
+            let keys = accounts.keys(place);
+            let record = Read::fields(keys.bucket(), keys.escrow(place.mode, number), &fields);
+            let reads = vec![record, Read::global(escrow_lookup(number))];
+            Job {
+                what: (place, owner, number),
+                reads,
+                weight: 2,
+            }
+        });
+        drive(store, jobs, |(place, owner, number), mut answers| {
+            let record = answers.read::<[Option<String>; 4]>().unwrap_or_default();
+            let payer = answers.read::<Option<String>>().flatten();
+            let [status, from, to_account, to] = record.each_ref().map(Option::as_deref);
+            let elsewhere = payer
+                .as_deref()
+                .is_some_and(|payer| payer != accounts.word(place));
+            let named =
+                from == Some(&owner) || (to_account == Some(accounts.id(place)) && to == Some(&owner));
+            // That of a payee may be a little more than is open, when the payer is in another account.
+            if elsewhere && status.is_none() || named && matches!(status, Some("funded" | "disputed")) {
+                return;
+            }
+            let keys = accounts.keys(place);
+            let (set, escrow) = (
+                keys.open_escrows(place.mode, &owner),
+                keys.escrow(place.mode, number),
+            );
+            let status = status.unwrap_or("not there");
+            let detail = match named {
+                true => format!("escrow {number} is in the set of open ones, and is {status}"),
+                false => format!("escrow {number} is in the set of open ones, and is not one of {owner}"),
+            };
+            self.wrong(Invariant::EscrowState, &[&set, &escrow], detail);
+        })
+        .await
+    }
+
+    async fn read_held(&mut self) -> Result<(), StoreError> {
+        let (store, accounts) = (self.store, self.accounts);
+        let mut held = Vec::new();
+        for place in accounts.places() {
+            for escrow in std::mem::take(&mut self.page(place).held) {
+                let payer = accounts.keys(place);
+                let payee = AccountKeys::of(&escrow.to_account);
+                let sets = [
+                    (payer.bucket(), payer.open_escrows(place.mode, &escrow.from_owner)),
+                    (payee.bucket(), payee.open_escrows(place.mode, &escrow.to_owner)),
+                ];
+                held.extend(sets.map(|(bucket, set)| (place, escrow.number, bucket, set)));
+            }
+        }
+        let jobs = held.into_iter().map(|(place, number, bucket, set)| {
+            let reads = vec![Read::is_member(bucket, &set, &number.to_string())];
+            Job {
+                what: (place, number, set),
+                reads,
+                weight: 1,
+            }
+        });
+        let mut missing = Vec::new();
+        drive(store, jobs, |what, mut answers| {
+            if answers.read::<bool>() != Some(true) {
+                missing.push(what);
+            }
+        })
+        .await?;
+        let jobs = missing.into_iter().map(|(place, number, set)| {
+            let keys = accounts.keys(place);
+            let key = keys.escrow(place.mode, number);
+            let reads = vec![Read::field(keys.bucket(), &key, "status")];
+            Job {
+                what: (set, key),
+                reads,
+                weight: 1,
+            }
+        });
+        drive(store, jobs, |(set, key), mut answers| {
+            // It is resolved once and for ever: still unresolved, it was so when the set was read.
+            if matches!(
+                answers.read::<Option<String>>().flatten().as_deref(),
+                Some("funded" | "disputed")
+            ) {
+                self.wrong(
+                    Invariant::EscrowState,
+                    &[&key, &set],
+                    "it holds money, and is not in the set of open ones",
+                );
+            }
+        })
+        .await
+    }
+}

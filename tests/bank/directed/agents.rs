@@ -1,0 +1,256 @@
+//! User wallets that are opened, and agents that are deleted when nothing keeps them.
+
+use super::stage::{START, Stage, asked, decide, deposit, escrow, spend, transfer};
+use crate::act::{Act, Deposit, Verdict};
+use crate::model::{Agent, Limits, Model};
+use crate::world::Checked;
+use shared::store::script::agent_freeze::Authority;
+
+pub async fn all(stage: &Stage<'_>) -> Checked {
+    opened(stage).await?;
+    frozen(stage).await?;
+    deleted(stage).await?;
+    kept(stage).await?;
+    owed(stage).await
+}
+
+fn delete(at: usize, agent: &str) -> Act {
+    Act::Delete {
+        at,
+        agent: agent.to_owned(),
+    }
+}
+
+async fn opened(stage: &Stage<'_>) -> Checked {
+    let mut model = Model::new(stage.period);
+    model.set_clock();
+    let mut world = stage.world(model).await?;
+    for at in [0, 3, 1, 0] {
+        world.want("wallet", Act::OpenUser { at }).await?;
+    }
+    Ok(())
+}
+
+/// Whatever makes an agent exist, it can be frozen; nothing else can.
+async fn frozen(stage: &Stage<'_>) -> Checked {
+    let mut model = stage.model();
+    for at in [0, 1] {
+        let agents = &mut model.sides[at].agents;
+        for agent in ["key", "provider", "left", "policy"] {
+            agents.insert(agent.to_owned(), Agent::default());
+        }
+        agents
+            .get_mut("left")
+            .expect("it")
+            .old
+            .insert("d1".to_owned(), "5".to_owned());
+        agents.get_mut("provider").expect("it").provider_key = true;
+        let (agent, limits) = (Some("policy".to_owned()), Limits::default());
+        model.lay(
+            "set",
+            &Act::Policy {
+                at,
+                agent,
+                limits,
+                n: 60,
+            },
+        );
+        let policy = model.sides[at].agents["b"].policy.clone().expect("a policy");
+        model.lay("deleted", &Act::DropPolicy { at, id: policy });
+    }
+    let live = &mut model.sides[0].agents;
+    live.get_mut("key")
+        .expect("it")
+        .virtual_keys
+        .insert("vk_1".to_owned());
+    let mut world = stage.world(model).await?;
+    for (at, keys) in [(0, "done"), (1, "not_found")] {
+        for (agent, outcome) in [
+            ("b", "done"),
+            ("policy", "done"),
+            ("provider", "done"),
+            ("key", keys),
+            ("left", "not_found"),
+            ("nobody", "not_found"),
+        ] {
+            let agent = agent.to_owned();
+            let by = Authority::User;
+            world
+                .want(
+                    outcome,
+                    Act::Freeze {
+                        at,
+                        agent,
+                        by,
+                        lift: false,
+                    },
+                )
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+/// What goes, what stays, and what an agent of the same name finds.
+async fn deleted(stage: &Stage<'_>) -> Checked {
+    for at in [0, 1, 3] {
+        let mut model = stage.model();
+        // Keys are live; what test mode deletes leaves them alone.
+        for (agent, ids) in [("a", ["vk_1", "vk_2", "vk_3"]), ("b", ["vk_4", "vk_5", "vk_6"])] {
+            let record = model.sides[at - at % 2].agents.get_mut(agent).expect("the agent");
+            record.provider_key = true;
+            record.virtual_keys.extend(ids.map(str::to_owned));
+        }
+        for field in ["dx", "d1x", "xd1", "pk_id:other"] {
+            let record = model.sides[at].agents.get_mut("a").expect("the agent");
+            record.old.insert(field.to_owned(), "1".to_owned());
+        }
+        let [user, a, b] = ["user", "a", "b"].map(|owner| model.place(at, owner));
+        model.lay("done", &Act::Transfer(transfer(91, &b, &a, 5)));
+        model.lay("done", &Act::Transfer(transfer(92, &a, &user, 5)));
+        let mut spent = spend(93, START);
+        spent.asked.at = at;
+        model.lay("settled", &Act::Spend(spent));
+        model.lay(
+            "done",
+            &Act::Freeze {
+                at,
+                agent: "a".to_owned(),
+                by: Authority::User,
+                lift: false,
+            },
+        );
+        for field in ["d1", "m1", "w1"] {
+            let record = model.sides[at].agents.get_mut("a").expect("the agent");
+            record.old.insert(field.to_owned(), "7".to_owned());
+        }
+        let mut world = stage.world(model).await?;
+        world.want("deleted", delete(at, "a")).await?;
+        world.want("missing", delete(at, "a")).await?;
+        world
+            .want(
+                "created",
+                Act::NewAgent {
+                    at,
+                    agent: "a".to_owned(),
+                    most: None,
+                    n: 50,
+                },
+            )
+            .await?;
+        let again = world.model.place(at, "a");
+        world
+            .want("done", Act::Transfer(transfer(1, &b, &again, 5)))
+            .await?;
+        world.want("holds_money", delete(at, "a")).await?;
+        let by = Authority::User;
+        world
+            .want(
+                "done",
+                Act::Freeze {
+                    at,
+                    agent: "a".to_owned(),
+                    by,
+                    lift: true,
+                },
+            )
+            .await?;
+        world
+            .want("done", Act::Transfer(transfer(2, &again, &user, 5)))
+            .await?;
+        world.want("deleted", delete(at, "a")).await?;
+    }
+    Ok(())
+}
+
+/// Money, and money to come.
+async fn kept(stage: &Stage<'_>) -> Checked {
+    let mut model = stage.model();
+    model.lay(
+        "created",
+        &Act::NewAgent {
+            at: 0,
+            agent: "c".to_owned(),
+            most: None,
+            n: 50,
+        },
+    );
+    let (user, c) = (model.place(0, "user"), model.place(0, "c"));
+    let mut world = stage.world(model).await?;
+    let waits = Deposit {
+        pending: true,
+        ..deposit(1, c.clone(), 1)
+    };
+    world.want("made", Act::Deposit(waits)).await?;
+    world.want("holds_money", delete(0, "c")).await?;
+    world
+        .want(
+            "confirmed",
+            Act::Confirm {
+                asked: asked(0, 5),
+                keyed: false,
+                reference: "ref 1".to_owned(),
+            },
+        )
+        .await?;
+    world.want("holds_money", delete(0, "c")).await?;
+    world
+        .want("done", Act::Transfer(transfer(2, &c, &user, 1)))
+        .await?;
+    world.want("deleted", delete(0, "c")).await?;
+    world.want("missing", delete(0, "nobody")).await
+}
+
+/// Escrows that are open, of either party; one that is over, or only seemed to open, is none.
+async fn owed(stage: &Stage<'_>) -> Checked {
+    for (payer_goes, to_at) in [(true, 0), (false, 0), (true, 2), (false, 2)] {
+        let mut model = stage.model();
+        let gone_at = if payer_goes { 0 } else { to_at };
+        model.lay(
+            "created",
+            &Act::NewAgent {
+                at: gone_at,
+                agent: "c".to_owned(),
+                most: None,
+                n: 50,
+            },
+        );
+        let (payer, payee) = if payer_goes { ("c", "b") } else { ("a", "c") };
+        let (from, to) = (model.place(0, payer), model.place(to_at, payee));
+        if payer_goes {
+            model.lay("made", &Act::Deposit(deposit(90, from.clone(), 20)));
+        }
+        for n in [1, 2] {
+            model.lay("done", &Act::Escrow(escrow(100 + n, &from, &to, 10)));
+            model.lay(
+                "done",
+                &Act::Fund {
+                    asked: asked(0, 200 + n),
+                    escrow: n,
+                },
+            );
+        }
+        // The note of an escrow that was never made.
+        model.sides[gone_at]
+            .open
+            .entry("c".to_owned())
+            .or_default()
+            .insert(77);
+        let mut world = stage.world(model).await?;
+        world.want("open_escrows", delete(gone_at, "c")).await?;
+        let dispute = |n, number| Act::Decide(decide(0, n, number, Verdict::Dispute(None)));
+        world.want("done", dispute(1, 1)).await?;
+        world.want("done", dispute(2, 2)).await?;
+        world.want("open_escrows", delete(gone_at, "c")).await?;
+        let end = |escrow| Act::End {
+            escrow,
+            refund: !payer_goes,
+            crash: to_at == 2,
+        };
+        world.want("done", end(1)).await?;
+        world.want("open_escrows", delete(gone_at, "c")).await?;
+        world.want("done", end(2)).await?;
+        world.want("deleted", delete(gone_at, "c")).await?;
+    }
+    Ok(())
+}

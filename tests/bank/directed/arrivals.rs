@@ -1,0 +1,202 @@
+//! What is in transit arrives once, whoever delivers it how often, and where nothing is lost.
+
+use super::stage::{START, Stage, asked, decide, deposit, escrow, transfer};
+use crate::act::{Act, Decide, Transfer, Verdict};
+use crate::model::{CEILING, Model};
+use crate::world::{Checked, World};
+
+pub async fn all(stage: &Stage<'_>) -> Checked {
+    once(stage).await?;
+    escrows(stage).await?;
+    closed(stage).await?;
+    full(stage).await
+}
+
+fn crash(n: u64, world: &World, amount: u64) -> Act {
+    let (from, to) = (world.model.place(0, "a"), world.model.place(2, "b"));
+    Act::Transfer(Transfer {
+        crash: true,
+        memo: Some("m".to_owned()),
+        ..transfer(n, &from, &to, amount)
+    })
+}
+
+fn deliver(id: &str, half: bool) -> Act {
+    Act::Deliver {
+        id: id.to_owned(),
+        half,
+    }
+}
+
+async fn once(stage: &Stage<'_>) -> Checked {
+    let mut world = stage.usual().await?;
+    for (n, amount) in [(1, 5), (2, 6), (3, START - 11)] {
+        world.want("done", crash(n, &world, amount)).await?;
+    }
+    for _ in 0..2 {
+        world.want("delivered", deliver("txn_2", true)).await?;
+    }
+    for _ in 0..2 {
+        world.want("delivered", deliver("txn_2", false)).await?;
+    }
+    world.want("delivered", deliver("txn_3", false)).await?;
+    world.want("delivered", deliver("txn_1", false)).await
+}
+
+/// Funded escrows of the first account for `owner` of the second; their numbers are 1, 2 …
+pub fn funded(model: &mut Model, owner: &str, count: u64) {
+    let (from, to) = (model.place(0, "a"), model.place(2, owner));
+    for number in 1..=count {
+        model.lay("done", &Act::Escrow(escrow(100 + number, &from, &to, 10)));
+        model.lay(
+            "done",
+            &Act::Fund {
+                asked: asked(0, 200 + number),
+                escrow: number,
+            },
+        );
+    }
+}
+
+/// The end of an escrow, with and without money, with and without an intent of the payee's.
+async fn escrows(stage: &Stage<'_>) -> Checked {
+    let mut model = stage.model();
+    funded(&mut model, "b", 6);
+    model.lay("done", &Act::Decide(decide(0, 300, 4, Verdict::Dispute(None))));
+    model.lay("done", &Act::Decide(decide(0, 301, 5, Verdict::Dispute(None))));
+    let mut world = stage.world(model).await?;
+    let lost = |act: Decide| Act::Decide(Decide { crash: true, ..act });
+    let why = Some("not as agreed".to_owned());
+    world
+        .want("done", lost(decide(0, 1, 1, Verdict::Release)))
+        .await?;
+    world
+        .want("error", lost(decide(2, 2, 2, Verdict::Release)))
+        .await?;
+    world
+        .want("error", lost(decide(2, 3, 3, Verdict::Dispute(why))))
+        .await?;
+    world
+        .want(
+            "done refunded",
+            Act::End {
+                escrow: 4,
+                refund: true,
+                crash: true,
+            },
+        )
+        .await?;
+    world
+        .want(
+            "done released",
+            Act::End {
+                escrow: 5,
+                refund: false,
+                crash: true,
+            },
+        )
+        .await?;
+    for half in [true, false, false] {
+        for id in [
+            "2:released",
+            "1:released",
+            "3:disputed",
+            "5:resolved",
+            "4:resolved",
+        ] {
+            world
+                .want("delivered", deliver(&format!("escrow:{id}"), half))
+                .await?;
+        }
+    }
+    // The payee's call again finds its intent; a key that leads elsewhere does not overwrite what is there.
+    world
+        .want("known", Act::Decide(decide(2, 2, 2, Verdict::Release)))
+        .await?;
+    world
+        .want("done", Act::Decide(decide(2, 2, 6, Verdict::Release)))
+        .await
+}
+
+/// The wallet was closed meanwhile, and perhaps another one opened: the money goes to the account's own wallet.
+async fn closed(stage: &Stage<'_>) -> Checked {
+    for (user, again) in [(true, false), (true, true), (false, true)] {
+        let mut model = stage.model();
+        let (a, c) = (model.place(0, "a"), "c".to_owned());
+        model.lay(
+            "created",
+            &Act::NewAgent {
+                at: 2,
+                agent: c.clone(),
+                most: None,
+                n: 50,
+            },
+        );
+        if !user {
+            model.sides[2].user = None;
+            model
+                .wallets
+                .retain(|place| place.at != 2 || place.owner != "user");
+            model.sides[2]
+                .movements
+                .retain(|movement| movement.owner != "user");
+            model.sides[2]
+                .deposits
+                .retain(|_, deposit| deposit.owner != "user");
+        }
+        let to = model.place(2, "c");
+        let mut world = stage.world(model).await?;
+        let lost = Transfer {
+            crash: true,
+            ..transfer(1, &a, &to, 5)
+        };
+        world.want("done", Act::Transfer(lost)).await?;
+        world
+            .want(
+                "deleted",
+                Act::Delete {
+                    at: 2,
+                    agent: c.clone(),
+                },
+            )
+            .await?;
+        if again {
+            world
+                .want(
+                    "created",
+                    Act::NewAgent {
+                        at: 2,
+                        agent: c,
+                        most: None,
+                        n: 51,
+                    },
+                )
+                .await?;
+        }
+        world.want("delivered", deliver("txn_1", true)).await?;
+        world.want("delivered", deliver("txn_1", false)).await?;
+    }
+    Ok(())
+}
+
+/// A wallet that cannot hold it gets it when it can.
+async fn full(stage: &Stage<'_>) -> Checked {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a whole number"
+    )]
+    let most = CEILING as u64;
+    let mut model = stage.model();
+    let (a, b) = (model.place(0, "a"), model.place(2, "b"));
+    let user = model.place(2, "user");
+    model.lay("made", &Act::Deposit(deposit(90, a.clone(), 9_000)));
+    model.lay("made", &Act::Deposit(deposit(91, b.clone(), most - START - 1024)));
+    let mut world = stage.world(model).await?;
+    world.want("done", crash(1, &world, 2048)).await?;
+    world.want("error", deliver("txn_1", false)).await?;
+    world
+        .want("done", Act::Transfer(transfer(2, &b, &user, 1024)))
+        .await?;
+    world.want("delivered", deliver("txn_1", false)).await
+}

@@ -1,0 +1,191 @@
+//! Deposits: pending, confirmed, once for each reference.
+
+use super::stage::{START, Stage, asked, deposit};
+use crate::act::{Act, Deposit};
+use crate::model::{CEILING, Place};
+use crate::world::Checked;
+
+pub async fn all(stage: &Stage<'_>) -> Checked {
+    made(stage).await?;
+    refused(stage).await?;
+    full(stage).await
+}
+
+fn pending(n: u64, to: &Place, amount: u64) -> Deposit {
+    Deposit {
+        pending: true,
+        ..deposit(n, to.clone(), amount)
+    }
+}
+
+/// Confirms the deposit of the request number `n`.
+fn confirm(at: usize, n: u64) -> Act {
+    Act::Confirm {
+        asked: asked(at, 1000 + n),
+        keyed: true,
+        reference: format!("ref {n}"),
+    }
+}
+
+fn keyless(act: Act) -> Act {
+    match act {
+        Act::Confirm { asked, reference, .. } => Act::Confirm {
+            asked,
+            keyed: false,
+            reference,
+        },
+        other => other,
+    }
+}
+
+async fn made(stage: &Stage<'_>) -> Checked {
+    for (at, owner) in [(0, "user"), (2, "a"), (1, "b"), (3, "user")] {
+        let mut world = stage.usual().await?;
+        let to = world.model.place(at, owner);
+        let first = deposit(1, to.clone(), 5);
+        world.want("made", Act::Deposit(first.clone())).await?;
+        world.want("known", Act::Deposit(first.clone())).await?;
+        let mut again = Deposit {
+            reference: first.reference.clone(),
+            ..deposit(2, to.clone(), 5)
+        };
+        world.want("again", Act::Deposit(again.clone())).await?;
+        again.amount = 6;
+        world.want("other", Act::Deposit(again)).await?;
+        world.want("again", confirm(at, 1)).await?;
+        world
+            .want(
+                "made",
+                Act::Deposit(Deposit {
+                    keyed: false,
+                    ..deposit(3, to.clone(), 7)
+                }),
+            )
+            .await?;
+        world.want("made", Act::Deposit(pending(4, &to, 8))).await?;
+        world
+            .want(
+                "made",
+                Act::Deposit(Deposit {
+                    keyed: false,
+                    ..pending(5, &to, 9)
+                }),
+            )
+            .await?;
+        world.want("known", Act::Deposit(pending(4, &to, 8))).await?;
+        world.want("confirmed", confirm(at, 4)).await?;
+        world.want("known", confirm(at, 4)).await?;
+        for keyed in [true, false] {
+            let mut again = confirm(at, 4);
+            again.asked_mut().ok_or("no request")?.id = "int_again".to_owned();
+            world
+                .want("again", if keyed { again } else { keyless(again) })
+                .await?;
+        }
+        world.want("missing", confirm(at, 6)).await?;
+        world.want("missing", confirm((at + 2) % 4, 5)).await?;
+        world.want("confirmed", keyless(confirm(at, 5))).await?;
+    }
+    Ok(())
+}
+
+async fn refused(stage: &Stage<'_>) -> Checked {
+    let mut model = stage.model();
+    model.sides[0].agents.get_mut("a").expect("the agent").frozen = Some("user");
+    let a = model.place(0, "a");
+    model.lay(
+        "created",
+        &Act::NewAgent {
+            at: 0,
+            agent: "c".to_owned(),
+            most: None,
+            n: 50,
+        },
+    );
+    let c = model.place(0, "c");
+    model.lay("made", &Act::Deposit(pending(90, &c, 3)));
+    let wrong = Place {
+        number: a.number + 1000,
+        ..a.clone()
+    };
+    let mut world = stage.world(model).await?;
+    for pending in [true, false] {
+        let n = 10 + u64::from(pending);
+        let new = |n, to: &Place| Deposit {
+            pending,
+            ..deposit(n, to.clone(), 1)
+        };
+        world.want("changed", Act::Deposit(new(n, &wrong))).await?;
+        world
+            .want(
+                "blocked wallet_closed",
+                Act::Deposit(Deposit {
+                    closed: true,
+                    ..new(n, &wrong)
+                }),
+            )
+            .await?;
+        world.want("known", Act::Deposit(new(n, &a))).await?;
+        let keyless = Deposit {
+            keyed: false,
+            closed: true,
+            ..new(n + 10, &a)
+        };
+        world.want("blocked wallet_closed", Act::Deposit(keyless)).await?;
+        world.want("made", Act::Deposit(new(n + 10, &a))).await?;
+    }
+    // Without a key nothing is looked up.
+    let keyless = Deposit {
+        keyed: false,
+        reference: "another".to_owned(),
+        ..deposit(10, a.clone(), 1)
+    };
+    world.want("made", Act::Deposit(keyless)).await?;
+    // A deposit that waits for a wallet that is another now.
+    let wallet = world.model.sides[0]
+        .agents
+        .get_mut("c")
+        .and_then(|agent| agent.wallet.as_mut());
+    wallet.ok_or("no wallet")?.number += 500;
+    let mut model = world.model;
+    model.wallets.last_mut().ok_or("no wallet")?.number += 500;
+    let mut world = stage.world(model).await?;
+    world.want("closed", confirm(0, 90)).await
+}
+
+/// What is pending takes room as well.
+async fn full(stage: &Stage<'_>) -> Checked {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a whole number"
+    )]
+    let most = CEILING as u64;
+    let mut model = stage.model();
+    let [a, b] = ["a", "b"].map(|owner| model.place(0, owner));
+    model.lay("made", &Act::Deposit(deposit(90, a.clone(), most - START - 4096)));
+    model.lay("made", &Act::Deposit(deposit(91, b.clone(), 9_000)));
+    let mut world = stage.world(model).await?;
+    world
+        .want("too_much", Act::Deposit(deposit(1, a.clone(), 4096 + 1024)))
+        .await?;
+    world.want("made", Act::Deposit(pending(2, &a, 2048))).await?;
+    world
+        .want("too_much", Act::Deposit(deposit(3, a.clone(), 2048 + 1024)))
+        .await?;
+    world
+        .want("too_much", Act::Deposit(pending(3, &a, 2048 + 1024)))
+        .await?;
+    world
+        .want("made", Act::Deposit(deposit(3, a.clone(), 2048)))
+        .await?;
+    // A transfer takes the room of what is pending.
+    world
+        .want("done", Act::Transfer(super::stage::transfer(4, &b, &a, 1024)))
+        .await?;
+    world.want("too_much", confirm(0, 2)).await?;
+    world
+        .want("done", Act::Transfer(super::stage::transfer(5, &a, &b, 1024)))
+        .await?;
+    world.want("confirmed", confirm(0, 2)).await
+}

@@ -1,0 +1,319 @@
+//! The end of an escrow: one of release and dispute wins, the money moves once, and the others are told.
+
+use super::arrivals::funded;
+use super::stage::{START, Stage, asked, decide, deposit, escrow};
+use crate::act::{Act, Decide, Verdict};
+use crate::model::{CEILING, Model};
+use crate::world::Checked;
+
+pub async fn all(stage: &Stage<'_>) -> Checked {
+    within(stage).await?;
+    between(stage).await?;
+    crashed(stage).await?;
+    operator(stage).await?;
+    closed(stage).await?;
+    full(stage).await?;
+    many(stage).await
+}
+
+fn release(at: usize, n: u64, escrow: u64) -> Act {
+    Act::Decide(decide(at, n, escrow, Verdict::Release))
+}
+
+fn dispute(at: usize, n: u64, escrow: u64) -> Act {
+    Act::Decide(decide(
+        at,
+        n,
+        escrow,
+        Verdict::Dispute(Some("not as agreed".to_owned())),
+    ))
+}
+
+const fn end(escrow: u64, refund: bool) -> Act {
+    Act::End {
+        escrow,
+        refund,
+        crash: false,
+    }
+}
+
+/// Funded escrows of 10 between the wallets of two agents of a side.
+fn at_home(model: &mut Model, at: usize, count: u64) {
+    let (from, to) = (model.place(at, "a"), model.place(at, "b"));
+    for number in 1..=count {
+        model.lay("done", &Act::Escrow(escrow(100 + number, &from, &to, 10)));
+        model.lay(
+            "done",
+            &Act::Fund {
+                asked: asked(at, 200 + number),
+                escrow: number,
+            },
+        );
+    }
+}
+
+/// Both parties are one account.
+async fn within(stage: &Stage<'_>) -> Checked {
+    for at in [0, 3] {
+        let mut model = stage.model();
+        at_home(&mut model, at, 3);
+        let (from, to) = (model.place(at, "a"), model.place(at, "b"));
+        model.lay("done", &Act::Escrow(escrow(110, &from, &to, 10)));
+        let mut world = stage.world(model).await?;
+        world
+            .want("blocked escrow_not_funded int_1s pending", release(at, 1, 4))
+            .await?;
+        world
+            .want("blocked escrow_not_funded int_2s pending", dispute(at, 2, 4))
+            .await?;
+        world.want("done", release(at, 3, 1)).await?;
+        world.want("known", release(at, 3, 1)).await?;
+        world.want("known", dispute(at, 3, 2)).await?;
+        world
+            .want("blocked escrow_released int_4 released", release(at, 4, 1))
+            .await?;
+        world
+            .want("blocked escrow_released int_5 released", dispute(at, 5, 1))
+            .await?;
+        world.want("known", dispute(at, 5, 1)).await?;
+        world.want("done", dispute(at, 6, 2)).await?;
+        world.want("known", dispute(at, 6, 2)).await?;
+        world
+            .want("blocked escrow_disputed int_7 disputed", release(at, 7, 2))
+            .await?;
+        world
+            .want("done", Act::Decide(decide(at, 8, 3, Verdict::Dispute(None))))
+            .await?;
+        world.want("done refunded", end(2, true)).await?;
+        world
+            .want("blocked escrow_refunded int_9 refunded", release(at, 9, 2))
+            .await?;
+        world.want("done released", end(3, false)).await?;
+        world.want("wrong released", end(3, true)).await?;
+        world.want("wrong pending", end(4, true)).await?;
+        world
+            .want("blocked escrow_released int_10 released", dispute(at, 10, 3))
+            .await?;
+    }
+    Ok(())
+}
+
+/// The payee is in another account; either party acts.
+async fn between(stage: &Stage<'_>) -> Checked {
+    let mut model = stage.model();
+    funded(&mut model, "b", 6);
+    let (from, to) = (model.place(0, "a"), model.place(2, "b"));
+    model.lay("done", &Act::Escrow(escrow(110, &from, &to, 10)));
+    let mut world = stage.world(model).await?;
+    world
+        .want("blocked escrow_not_funded int_1s", release(2, 1, 7))
+        .await?;
+    world
+        .want("blocked escrow_not_funded int_2s", dispute(0, 2, 7))
+        .await?;
+    world.want("done", release(0, 3, 1)).await?;
+    world.want("done", release(2, 4, 2)).await?;
+    world.want("done", dispute(0, 5, 3)).await?;
+    world.want("done", dispute(2, 6, 4)).await?;
+    for (n, escrow, status) in [
+        (10, 1, "released"),
+        (20, 2, "released"),
+        (30, 3, "disputed"),
+        (40, 4, "disputed"),
+    ] {
+        for (more, at) in [(0, 0), (1, 2)] {
+            let outcome = format!("blocked escrow_{status} int_{}", n + more);
+            world.want(&outcome, release(at, n + more, escrow)).await?;
+            world.want("known", release(at, n + more, escrow)).await?;
+            world
+                .want(
+                    &format!("blocked escrow_{status}"),
+                    dispute(at, n + more + 5, escrow),
+                )
+                .await?;
+        }
+    }
+    // The same id in another account is another intent.
+    world
+        .want("blocked escrow_released int_3", release(2, 3, 1))
+        .await?;
+    world
+        .want("blocked escrow_released int_4", release(0, 4, 2))
+        .await?;
+    for (at, n, escrow) in [(0, 3, 1), (2, 4, 2), (2, 6, 4)] {
+        world.want("known", release(at, n, escrow)).await?;
+    }
+    world.want("done refunded", end(3, true)).await?;
+    world.want("done released", end(4, false)).await?;
+    world.want("blocked escrow_refunded", release(2, 50, 3)).await
+}
+
+/// The process dies between the two steps; the same call again, or the worker, goes on.
+async fn crashed(stage: &Stage<'_>) -> Checked {
+    let mut model = stage.model();
+    funded(&mut model, "b", 4);
+    let mut world = stage.world(model).await?;
+    let lost = |act: &Act| match act {
+        Act::Decide(act) => Act::Decide(Decide {
+            crash: true,
+            ..act.clone()
+        }),
+        other => other.clone(),
+    };
+    for (act, outcome) in [
+        (release(2, 1, 1), "error"),
+        (dispute(2, 2, 2), "error"),
+        (release(0, 3, 3), "done"),
+    ] {
+        world.want(outcome, lost(&act)).await?;
+        let again = if outcome == "error" { "error" } else { "known" };
+        world.want(again, lost(&act)).await?;
+        world.want("known", act.clone()).await?;
+        world.want("known", act).await?;
+    }
+    world
+        .want(
+            "delivered",
+            Act::Deliver {
+                id: "escrow:3:released".to_owned(),
+                half: false,
+            },
+        )
+        .await
+}
+
+/// What was laid out at the payer's: an escrow that is disputed, and its money.
+async fn operator(stage: &Stage<'_>) -> Checked {
+    for refund in [true, false] {
+        let mut model = stage.model();
+        funded(&mut model, "user", 2);
+        model.lay("done", &dispute(0, 300, 1));
+        let mut world = stage.world(model).await?;
+        world.want("wrong funded", end(2, refund)).await?;
+        world.want("done", end(1, refund)).await?;
+        world.want("wrong", end(1, refund)).await?;
+    }
+    Ok(())
+}
+
+/// Money for a wallet of the payer's account that is closed goes to the account's own.
+async fn closed(stage: &Stage<'_>) -> Checked {
+    for (refund, again) in [(true, false), (false, false), (true, true), (false, true)] {
+        let mut model = stage.model();
+        for agent in ["c", "d"] {
+            let n = if agent == "c" { 50 } else { 51 };
+            model.lay(
+                "created",
+                &Act::NewAgent {
+                    at: 0,
+                    agent: agent.to_owned(),
+                    most: None,
+                    n,
+                },
+            );
+        }
+        let c = model.place(0, "c");
+        model.lay("made", &Act::Deposit(deposit(90, c.clone(), 10)));
+        let (from, to) = if refund {
+            (c.clone(), model.place(0, "b"))
+        } else {
+            (c.clone(), model.place(0, "d"))
+        };
+        model.lay("done", &Act::Escrow(escrow(100, &from, &to, 10)));
+        model.lay(
+            "done",
+            &Act::Fund {
+                asked: asked(0, 101),
+                escrow: 1,
+            },
+        );
+        let gone = if refund { "c" } else { "d" };
+        // No script lets it come to this: an open escrow keeps the agent.
+        model.sides[0].open.clear();
+        model.escrows.get_mut(&1).expect("the escrow").status = "pending";
+        model.lay(
+            "deleted",
+            &Act::Delete {
+                at: 0,
+                agent: gone.to_owned(),
+            },
+        );
+        model.escrows.get_mut(&1).expect("the escrow").status = "funded";
+        if again {
+            model.lay(
+                "created",
+                &Act::NewAgent {
+                    at: 0,
+                    agent: gone.to_owned(),
+                    most: None,
+                    n: 60,
+                },
+            );
+        }
+        if refund {
+            model.lay("done", &dispute(0, 102, 1));
+        }
+        let mut world = stage.world(model).await?;
+        let act = if refund { end(1, true) } else { release(0, 1, 1) };
+        world.want("done", act).await?;
+    }
+    Ok(())
+}
+
+/// A wallet that cannot hold it: nothing happens.
+async fn full(stage: &Stage<'_>) -> Checked {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a whole number"
+    )]
+    let most = CEILING as u64;
+    let mut model = stage.model();
+    let (a, b) = (model.place(0, "a"), model.place(0, "b"));
+    model.lay("made", &Act::Deposit(deposit(90, a.clone(), 9_000)));
+    for (n, amount) in [(1, 2048), (2, 1024), (3, 1024)] {
+        model.lay("done", &Act::Escrow(escrow(100 + n, &a, &b, amount)));
+        model.lay(
+            "done",
+            &Act::Fund {
+                asked: asked(0, 200 + n),
+                escrow: n,
+            },
+        );
+    }
+    model.lay("done", &dispute(0, 300, 3));
+    model.lay("made", &Act::Deposit(deposit(91, b, most - START - 1024)));
+    let rest = most - u64::try_from(model.balance(0, a.number)).expect("a balance");
+    model.lay("made", &Act::Deposit(deposit(92, a, rest)));
+    let mut world = stage.world(model).await?;
+    world.want("too_much", release(0, 1, 1)).await?;
+    world.want("too_much", end(3, true)).await?;
+    world.want("done", dispute(0, 2, 1)).await?;
+    world.want("too_much", end(1, false)).await?;
+    world.want("done", release(0, 3, 2)).await
+}
+
+/// The list of siblings ends, and keeps a place for the winner.
+async fn many(stage: &Stage<'_>) -> Checked {
+    let mut model = stage.model();
+    at_home(&mut model, 0, 2);
+    for (number, count) in [(1, 98), (2, 99)] {
+        let siblings = (0..count).map(|n| (0, format!("int_x{n}")));
+        model.escrows.get_mut(&number).expect("the escrow").siblings = siblings.collect();
+    }
+    let mut world = stage.world(model).await?;
+    for number in [1, 2] {
+        world.want("done", release(0, number, number)).await?;
+        world.want("blocked", release(0, number + 10, number)).await?;
+    }
+    let mut model = world.model;
+    for (number, count) in [(1, 98), (2, 99)] {
+        let siblings = (0..count).map(|n| (0, format!("int_x{n}")));
+        model.escrows.get_mut(&number).expect("the escrow").siblings = siblings.collect();
+    }
+    let mut world = stage.world(model).await?;
+    for number in [1, 2] {
+        world.want("blocked", release(0, number + 20, number)).await?;
+    }
+    Ok(())
+}

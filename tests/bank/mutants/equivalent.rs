@@ -1,0 +1,101 @@
+//! The changes that cannot be noticed, because the changed script does the same. Each with its proof.
+
+const KEYED: &str = "the id of a record and its life are both given or both empty";
+const WALLET: &str = "a wallet row has both its id and its balance";
+const POLICY: &str = "an agent with a policy has all fields of it, an unset limit being an empty text";
+const ROUNDED: &str = "where it decides, doubles are 1024 apart: one nano more is rounded away";
+const ROW: &str = "what is given together is empty together: id and row, amount and words, intent and heads";
+
+/// Name of the change, and why it changes nothing.
+pub const LIST: &[(&str, &str)] = &[
+    (
+        "agent_exists: if string.sub(field, 1, 6) == 'pk_id:' then return true end | 22: 1 -> 0",
+        "a text begins at 1 also for who says 0",
+    ),
+    (
+        "prune: local age = kind and (kind == 'm' and month or today) - tonumber(number) or 0 | 77: 0 -> 1",
+        "the age of a field that is no counter is only compared with 40",
+    ),
+    (
+        "deposit/confirm: if ARGV[6] ~= '' and redis.call('EXISTS', KEYS[9]) == 1 then return {'known'} end | 9: 6 -> 7",
+        KEYED,
+    ),
+    (
+        "deposit/make: if ARGV[7] ~= '' and redis.call('EXISTS', KEYS[9]) == 1 then return {'known'} end | 9: 7 -> 8",
+        KEYED,
+    ),
+    (
+        "transfer/checks: if ARGV[7] ~= '' and redis.call('EXISTS', KEYS[8]) == 1 then return {'known'} end | 9: 7 -> 8",
+        KEYED,
+    ),
+    (
+        "deposit/make: if tonumber(wallet[2]) + tonumber(wallet[3] or '0') + tonumber(ARGV[4]) > CEILING then return {'too_much'} end | 48: '0' -> '1'",
+        ROUNDED,
+    ),
+    (
+        "escrow/fund: if here then redis.call('SADD', KEYS[19], ARGV[6]) end | 4: here -> true",
+        "for a payee elsewhere this is the payer's set, which has got the number just before",
+    ),
+    (
+        "escrow/resolve: if ARGV[8] ~= '' then redis.call('HSET', KEYS[12], ARGV[8], ARGV[9]) end | 9: 8 -> 9",
+        ROW,
+    ),
+    (
+        "escrow/resolve: local pays, here, asked = ARGV[5] ~= '', ARGV[17] ~= '', ARGV[11] ~= '' | 63: 11 -> 12",
+        "who asks has both an intent id and a spare one",
+    ),
+    (
+        "money: return tonumber(redis.call('HGET', KEYS[leg], 'balance') or '0') + tonumber(amount) <= CEILING | 61: '0' -> '1'",
+        "whoever asks has seen that the wallet is there, and so is its balance",
+    ),
+    (
+        "spend/deny: file_under(4, ARGV[3], 'blocked') | 24: 'blocked' -> 'blockedx'",
+        "what neither waits nor is settled is listed as blocked",
+    ),
+    (
+        "spend/spend: if agent[10] then policy, at = agent, 10 end | 10: 10 -> 11",
+        POLICY,
+    ),
+    (
+        "spend/spend: if not agent[3] and not agent[10] and not agent_exists(4, 17) then return {'not_found'} end | 31: 10 -> 11",
+        POLICY,
+    ),
+    (
+        "spend/spend: local allowed_by = agent[10] and agent[6] or 'account-policies' | 26: 10 -> 11",
+        POLICY,
+    ),
+    ("spend/spend: if agent[3] then | 10: 3 -> 4", WALLET),
+    (
+        "spend/spend: if not agent[3] and not agent[10] and not agent_exists(4, 17) then return {'not_found'} end | 14: 3 -> 4",
+        WALLET,
+    ),
+    (
+        "spend/spend: if not agent[3] then return nil end | 14: 3 -> 4",
+        WALLET,
+    ),
+    (
+        "spend/spend: redis.call('HSET', KEYS[8], 'state', state, 'reason', why, 'head', head, unpack(ARGV, 14)) | 25: 8 -> 9",
+        "only approvals come here, whose spare id is the intent's own",
+    ),
+    (
+        "transit/arrive: if ARGV[4] ~= '' then post(4, ARGV[4], ARGV[5]) end | 9: 4 -> 5",
+        ROW,
+    ),
+    ("transit/arrive: if ARGV[4] ~= '' then | 9: 4 -> 5", ROW),
+    (
+        "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[9], ARGV[6]) end | 15: '' -> 'x'",
+        "no escrow is called by the empty text",
+    ),
+    (
+        "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[9], ARGV[6]) end | 4: ARGV[6] ~= '' -> true",
+        "no escrow is called by the empty text",
+    ),
+    (
+        "transit/arrive: if ARGV[7] ~= '' and redis.call('EXISTS', KEYS[10]) == 0 then | 15: '' -> 'x'",
+        "where no intent is given the key is that of the account's record, which exists",
+    ),
+    (
+        "transit/arrive: if ARGV[7] ~= '' and redis.call('EXISTS', KEYS[10]) == 0 then | 9: 7 -> 8",
+        ROW,
+    ),
+];

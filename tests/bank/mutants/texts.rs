@@ -1,0 +1,82 @@
+//! The scripts as texts that can be changed. A fragment is changed in one script that uses all of it.
+
+use shared::store::script::agent_freeze::AGENT_FREEZE;
+use shared::store::script::{Script, agent, deposit, escrow, spend, transfer, transit, wallet};
+
+/// A file of Lua.
+#[derive(Clone, Copy)]
+pub struct Part {
+    pub name: &'static str,
+    pub text: &'static str,
+}
+
+/// A script, the files it is made of, and those that are changed in it.
+pub struct Recipe {
+    pub script: &'static str,
+    pub parts: &'static [Part],
+    pub changed: &'static [&'static str],
+}
+
+macro_rules! part {
+    ($name:literal) => {
+        Part {
+            name: $name,
+            text: include_str!(concat!("../../../shared/src/store/script/", $name, ".lua")),
+        }
+    };
+}
+
+macro_rules! recipes {
+    ($($script:literal: [$($part:literal),+] changing [$($changed:literal),+];)+) => {
+        pub const RECIPES: &[Recipe] = &[$(Recipe {
+            script: $script,
+            parts: &[$(part!($part)),+],
+            changed: &[$($changed),+],
+        }),+];
+    };
+}
+
+recipes! {
+    "transfer_own": ["clock", "change", "money", "once", "transfer/checks", "transfer/own"]
+        changing ["change", "money", "once", "transfer/checks", "transfer/own"];
+    "transfer_out": ["clock", "change", "money", "once", "transfer/checks", "transfer/out"] changing ["transfer/out"];
+    "deposit_make": ["clock", "change", "money", "once", "deposit/make"] changing ["deposit/make"];
+    "deposit_confirm": ["clock", "change", "money", "once", "deposit/confirm"] changing ["deposit/confirm"];
+    "transit_arrive": ["clock", "change", "money", "intent", "transit/arrive"] changing ["transit/arrive"];
+    "escrow_create": ["clock", "change", "intent", "escrow/create"] changing ["escrow/create"];
+    "escrow_fund": ["clock", "change", "money", "intent", "escrow/fund"] changing ["escrow/fund"];
+    "escrow_resolve": ["clock", "change", "money", "intent", "escrow/resolve"] changing ["escrow/resolve"];
+    "intent_blocked": ["clock", "change", "intent", "escrow/blocked"] changing ["escrow/blocked"];
+    "wallet_open": ["clock", "change", "wallet/open"] changing ["wallet/open"];
+    "agent_delete": ["clock", "change", "agent/delete"] changing ["agent/delete"];
+    "agent_freeze": ["clock", "change", "agent_exists", "agent_freeze"] changing ["agent_exists"];
+    "spend_deny": ["clock", "change", "intent", "spend/deny"] changing ["spend/deny"];
+    "spend": ["clock", "change", "period", "prune", "money", "intent", "agent_exists", "spend/spend"]
+        changing ["prune", "intent", "spend/spend"];
+}
+
+#[test]
+fn what_is_changed_here_is_what_the_product_runs() {
+    let theirs: [&Script; 14] = [
+        &transfer::OWN,
+        &transfer::OUT,
+        &deposit::MAKE,
+        &deposit::CONFIRM,
+        &transit::ARRIVE,
+        &escrow::CREATE,
+        &escrow::FUND,
+        &escrow::RESOLVE,
+        &escrow::BLOCKED,
+        &wallet::OPEN,
+        &agent::DELETE,
+        &AGENT_FREEZE,
+        &spend::DENY,
+        &spend::SPEND,
+    ];
+    assert_eq!(theirs.len(), RECIPES.len());
+    for (script, recipe) in theirs.into_iter().zip(RECIPES) {
+        let ours: String = recipe.parts.iter().map(|part| part.text).collect();
+        let code = script.source().split_once('\n').map(|(_shebang, code)| code);
+        assert_eq!((script.name(), code), (recipe.script, Some(ours.as_str())));
+    }
+}

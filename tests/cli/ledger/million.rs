@@ -1,0 +1,262 @@
+//! How fast the check is: a store of more than a million records, written straight into a server.
+//!
+//! `cargo test --release --test cli -- --ignored --nocapture ledger::million`
+
+use crate::{cli, document};
+use harness::{Redis, Seed, SeedAccount, Store};
+use shared::clock::now_ms;
+use shared::domain::intent::Kind;
+use shared::domain::mode::Mode;
+use shared::domain::money::Nanos;
+use shared::domain::period::Period;
+use shared::store::intent::NewIntent;
+use shared::store::keys::USER;
+use shared::store::transaction::{NewTransaction, Tail, TransactionType};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Accounts, agents of each, and spends of each agent. Each spend is a transaction and an intent; each agent gets its money
+/// by one deposit, and every second spend is followed by a transfer to the user wallet, which is two transactions.
+const ACCOUNTS: u64 = 40;
+const AGENTS: u64 = 20;
+const SPENDS: u64 = 550;
+/// Records that this makes at least: transactions and intents.
+const RECORDS: u64 = 1_000_000;
+const AMOUNT: u64 = 1_234_567;
+const LIVE: Mode = Mode::Live;
+
+/// The store of one account, before it is written.
+struct Draft {
+    account: SeedAccount,
+    at_ms: u64,
+    pipe: redis::Pipeline,
+    /// Lists that grow, by key.
+    lists: BTreeMap<String, Vec<String>>,
+    transactions: u64,
+    audits: u64,
+    balances: BTreeMap<String, u64>,
+}
+
+impl Draft {
+    fn post(
+        &mut self,
+        owner: &str,
+        wallet: u64,
+        kind: TransactionType,
+        amount: u64,
+        intent: Option<&str>,
+    ) -> (String, u64) {
+        self.transactions += 1;
+        let (number, id) = (
+            self.transactions.to_string(),
+            format!("txn_{}_{}", wallet, self.transactions),
+        );
+        let balance = self.balances.entry(owner.to_owned()).or_default();
+        *balance = if kind.sign().is_empty() {
+            *balance + amount
+        } else {
+            *balance - amount
+        };
+        let balance = *balance;
+        let new = NewTransaction {
+            id: &id,
+            kind,
+            owner,
+            intent,
+            currency: "USD",
+            tail: Tail {
+                counterparty: Some("somebody".to_owned()),
+                memo: None,
+            },
+        };
+        let line = format!(
+            "{} {balance} {}{amount} {wallet} {}",
+            self.at_ms,
+            kind.sign(),
+            new.words()
+        );
+        let keys = &self.account.keys;
+        self.pipe
+            .cmd("HSET")
+            .arg(keys.transactions(LIVE))
+            .arg(&number)
+            .arg(line)
+            .ignore();
+        let [_, of_type, of_wallet, of_both] = keys.leg(LIVE, owner, kind.as_str());
+        for list in [of_type, of_wallet, of_both] {
+            self.lists.entry(list).or_default().push(number.clone());
+        }
+        self.audit();
+        (id, balance)
+    }
+
+    fn audit(&mut self) {
+        self.audits += 1;
+        let entry = format!(
+            "{} {} {{\"type\":\"spend\",\"agentId\":\"bot\",\"data\":{{}}}}",
+            self.audits, self.at_ms
+        );
+        let list = self.account.keys.audit(LIVE);
+        self.lists.entry(list).or_default().push(entry);
+    }
+
+    fn spend(&mut self, agent: &str, wallet: u64, id: &str) {
+        let (transaction, balance) = self.post(agent, wallet, TransactionType::Spend, AMOUNT, Some(id));
+        let new = NewIntent {
+            kind: Kind::Spend,
+            fingerprint: "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f",
+            amount: Nanos::new(AMOUNT).unwrap(),
+            currency: "USD",
+            actor: "key_1",
+            agent,
+            at_ms: self.at_ms,
+            note: Some("a book"),
+            request: "{}",
+            transaction: Some(&transaction),
+            escrow: None,
+        };
+        let period = Period::at(self.at_ms);
+        let heads = new.heads(false, &[]);
+        let head = heads
+            .strip_prefix("settled=")
+            .expect("the head of a settled spend");
+        let mut set = redis::cmd("HSET");
+        set.arg(self.account.keys.intent(LIVE, id)).arg(new.fields());
+        set.arg(&[
+            "id", id, "state", "settled", "first", "settled", "reason", "", "head", head,
+        ]);
+        set.arg("balance").arg(balance).arg("policy").arg("pol_1");
+        set.arg("day").arg(period.day).arg("month").arg(period.month);
+        self.pipe.add_command(set).ignore();
+        let [all, kind, agents, settled, ..] = new.place().index(&self.account.keys, LIVE);
+        for list in [all, kind, agents, settled] {
+            self.lists.entry(list).or_default().push(id.to_owned());
+        }
+    }
+
+    async fn write(&mut self, store: &Store) {
+        for (key, items) in std::mem::take(&mut self.lists) {
+            self.pipe.cmd("RPUSH").arg(key).arg(items).ignore();
+        }
+        let pipe = std::mem::take(&mut self.pipe);
+        let () = store.pipeline(&pipe).await.expect("written");
+    }
+}
+
+/// Writes one account; how many transactions and intents it has.
+async fn write(store: &Store, seed: &Seed, first_wallet: u64) -> u64 {
+    let account = seed.account("enterprise").await;
+    let mut draft = Draft {
+        account,
+        at_ms: now_ms(),
+        pipe: redis::Pipeline::new(),
+        lists: BTreeMap::new(),
+        transactions: 0,
+        audits: 0,
+        balances: BTreeMap::new(),
+    };
+    let period = Period::at(draft.at_ms);
+    let spent = SPENDS * AMOUNT;
+    for agent in 0..AGENTS {
+        let (wallet, name) = (first_wallet + 1 + agent, format!("bot-{agent}"));
+        draft.post(&name, wallet, TransactionType::Deposit, 3 * spent, None);
+        let reference = format!("rail-{agent}");
+        let id = format!("txn_{wallet}_{}", draft.transactions);
+        let (number, amount, at) = (
+            wallet.to_string(),
+            (3 * spent).to_string(),
+            draft.at_ms.to_string(),
+        );
+        let deposit = [
+            ("id", id.as_str()),
+            ("reference", &reference),
+            ("owner", &name),
+            ("number", &number),
+            ("amount", &amount),
+            ("currency", "USD"),
+            ("state", "confirmed"),
+            ("first", "confirmed"),
+            ("at", &at),
+            ("first_balance", &amount),
+            ("confirmed_at", &at),
+            ("balance", &amount),
+        ];
+        let key = draft.account.keys.deposit(LIVE, &reference);
+        draft.pipe.cmd("HSET").arg(key).arg(&deposit[..]).ignore();
+        for spend in 0..SPENDS {
+            let id = format!("int_{wallet:010}{spend:016}");
+            draft.spend(&name, wallet, &id);
+            if spend % 2 == 0 {
+                draft.post(&name, wallet, TransactionType::TransferOut, 1, None);
+                draft.post(USER, first_wallet, TransactionType::TransferIn, 1, None);
+            }
+        }
+        let fields = [
+            ("wallet_number".to_owned(), number),
+            ("wallet".to_owned(), format!("wal_{wallet}")),
+            ("name".to_owned(), name.clone()),
+            ("type".to_owned(), "custom".to_owned()),
+            ("created_at".to_owned(), at.clone()),
+            ("updated_at".to_owned(), at),
+            ("balance".to_owned(), draft.balances[&name].to_string()),
+            ("slot".to_owned(), format!("m{}", period.month)),
+            (format!("d{}", period.day), spent.to_string()),
+            (format!("w{}", period.day), spent.to_string()),
+            (format!("m{}", period.month), spent.to_string()),
+        ];
+        let key = draft.account.keys.agent(LIVE, &name);
+        draft.pipe.cmd("HSET").arg(key).arg(&fields[..]).ignore();
+        draft.write(store).await;
+    }
+    let at = draft.at_ms.to_string();
+    let user = [
+        ("wallet_number", first_wallet.to_string()),
+        ("wallet", format!("wal_{first_wallet}")),
+        ("balance", draft.balances[USER].to_string()),
+        ("created_at", at.clone()),
+        ("updated_at", at),
+    ];
+    let record = [
+        ("live_txn_seq".to_owned(), draft.transactions),
+        ("live_audit_seq".to_owned(), draft.audits),
+        (format!("t{}", period.month), spent * AGENTS),
+        (format!("n{}", period.month), AGENTS),
+    ];
+    let keys = draft.account.keys.clone();
+    draft
+        .pipe
+        .cmd("HSET")
+        .arg(keys.wallet(LIVE, USER))
+        .arg(&user[..])
+        .ignore();
+    draft
+        .pipe
+        .cmd("HSET")
+        .arg(keys.record())
+        .arg(&record[..])
+        .ignore();
+    draft.write(store).await;
+    draft.transactions + AGENTS * SPENDS
+}
+
+#[tokio::test]
+#[ignore = "takes a gigabyte of memory and half a minute; run it in a release build"]
+async fn a_million_records() {
+    let redis = Redis::start();
+    let store = redis.store_with(std::time::Duration::from_secs(60));
+    let seed = Seed::new(&store).await;
+    let mut records = 0;
+    for account in 0..ACCOUNTS {
+        records += write(&store, &seed, 1 + account * (AGENTS + 1)).await;
+    }
+    assert!(records >= RECORDS, "{records}");
+    let began = Instant::now();
+    let checked = document(&cli(&redis).run(&["ledger", "check", "--json"]), 0);
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "{records} transactions and intents, {} reads in all: {seconds:.1} s",
+        checked["checked"]
+    );
+    println!("{:.0} records/s", records as f64 / seconds);
+    println!("{checked}");
+}
