@@ -6,7 +6,7 @@ const ZERO_DIFFERENCE: &str =
 /// Name of the change, and why it changes nothing.
 pub const LIST: &[(&str, &str)] = &[
     (
-        "authorize: local age = kind and (kind == 'd' and today or month) - tonumber(number) or 0 | 77: 0 -> 1",
+        "period: local age = kind and (kind == 'm' and month or today) - tonumber(number) or 0 | 77: 0 -> 1",
         "the age of a field that is no counter is only compared with 200",
     ),
     (
