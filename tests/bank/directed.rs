@@ -3,11 +3,14 @@
 mod agents;
 mod approvals;
 mod arrivals;
+mod counters;
 mod deposits;
 mod escrows;
+mod payouts;
 mod raced;
 mod spends;
 pub mod stage;
+mod standing;
 mod transfers;
 mod verdicts;
 
@@ -23,6 +26,8 @@ pub async fn of(script: &str, store: &Store) -> Checked {
         match script {
             "spend" => {
                 spends::all(&stage).await?;
+                standing::all(&stage).await?;
+                counters::all(&stage).await?;
                 approvals::all(&stage).await
             }
             "spend_deny" => approvals::all(&stage).await,
@@ -45,7 +50,8 @@ pub async fn of(script: &str, store: &Store) -> Checked {
             "escrow_resolve" | "intent_blocked" => {
                 raced::no_escrow(&stage).await?;
                 escrows::all(&stage).await?;
-                verdicts::all(&stage).await
+                verdicts::all(&stage).await?;
+                payouts::all(&stage).await
             }
             _ => {
                 raced::opened(&stage).await?;

@@ -6,13 +6,14 @@
 //! * [`lost_replies`]: the same key again after an answer that never came, on every route
 //!
 //! And the scripts alone, against a model that is written without them:
-//! * [`model`]: what should happen; [`act`]: what can; [`photo`] and [`names`]: what the store holds; [`world`]: both side by side
+//! * [`model`]: what should happen; [`act`]: what can; [`photo`], [`names`] and [`layout`]: what the store holds; [`world`]: both side by side
 //! * [`random`] and [`directed`]: sequences of actions; after each one the whole store must be as the model says
 //! * [`mutants`]: changed scripts, each of which the checks above must notice
 #![cfg(test)]
 
 mod act;
 mod directed;
+mod layout;
 mod lost_replies;
 #[path = "../ledger/lua.rs"]
 mod lua;

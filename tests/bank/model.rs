@@ -2,12 +2,15 @@
 //! that the model cannot make the scripts' mistakes.
 
 mod agents;
+mod counters;
 mod deposits;
 mod escrows;
 mod records;
 mod render;
 mod spends;
+mod told;
 pub mod transfers;
+mod verdicts;
 
 use crate::names::{Names, Window};
 use crate::photo::Entry;

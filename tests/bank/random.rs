@@ -1,5 +1,7 @@
 //! Random sequences of actions, biased to the edges, each compared with the model.
 
+mod chance;
+mod escrow_steps;
 mod op;
 mod player;
 mod steps;
@@ -21,7 +23,7 @@ pub fn fixed_cases(count: u32) -> Vec<Case> {
     let config = Config::default();
     let rng = TestRng::deterministic_rng(config.rng_algorithm);
     let mut runner = TestRunner::new_with_rng(config, rng);
-    let cases = op::case(OPS);
+    let cases = chance::case(OPS);
     (0..count)
         .map(|_| cases.new_tree(&mut runner).expect("a case").current())
         .collect()
@@ -43,7 +45,7 @@ fn the_store_is_always_as_the_model_says() {
         ..Config::default()
     };
     let mut runner = TestRunner::new(config);
-    let result = runner.run(&op::case(OPS), |case| {
+    let result = runner.run(&chance::case(OPS), |case| {
         let checked = runtime.block_on(play(&store, &case));
         checked.map_err(TestCaseError::fail)
     });

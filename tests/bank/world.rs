@@ -1,12 +1,13 @@
 //! A store and the model side by side: each action is done to both, then both must agree in everything.
 
+mod agent_doing;
 mod doing;
 mod escrow_doing;
 
 use crate::act::Act;
 use crate::model::Model;
 use crate::names::Window;
-use crate::photo;
+use crate::{layout, photo};
 use shared::clock;
 use shared::domain::period::Period;
 use shared::store::Store;
@@ -48,7 +49,7 @@ impl World {
     /// A store that holds what the model says.
     pub async fn of(store: &Store, mut model: Model) -> Result<Self, String> {
         model.names.settle();
-        photo::install(store, &model.render(), &model.names).await?;
+        layout::install(store, &model.render(), &model.names).await?;
         let dead = Script::new("transit_arrive", WhenFull::Run, &["return {'crash'}"]);
         Ok(Self {
             store: store.clone(),

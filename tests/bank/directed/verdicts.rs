@@ -1,9 +1,9 @@
 //! The end of an escrow: one of release and dispute wins, the money moves once, and the others are told.
 
 use super::arrivals::funded;
-use super::stage::{START, Stage, asked, decide, deposit, escrow};
+use super::stage::{Stage, asked, decide, escrow};
 use crate::act::{Act, Decide, Verdict};
-use crate::model::{CEILING, Model};
+use crate::model::Model;
 use crate::world::Checked;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
@@ -11,16 +11,14 @@ pub async fn all(stage: &Stage<'_>) -> Checked {
     between(stage).await?;
     crashed(stage).await?;
     operator(stage).await?;
-    closed(stage).await?;
-    full(stage).await?;
     many(stage).await
 }
 
-fn release(at: usize, n: u64, escrow: u64) -> Act {
+pub fn release(at: usize, n: u64, escrow: u64) -> Act {
     Act::Decide(decide(at, n, escrow, Verdict::Release))
 }
 
-fn dispute(at: usize, n: u64, escrow: u64) -> Act {
+pub fn dispute(at: usize, n: u64, escrow: u64) -> Act {
     Act::Decide(decide(
         at,
         n,
@@ -29,7 +27,7 @@ fn dispute(at: usize, n: u64, escrow: u64) -> Act {
     ))
 }
 
-const fn end(escrow: u64, refund: bool) -> Act {
+pub const fn end(escrow: u64, refund: bool) -> Act {
     Act::End {
         escrow,
         refund,
@@ -194,103 +192,6 @@ async fn operator(stage: &Stage<'_>) -> Checked {
         world.want("wrong", end(1, refund)).await?;
     }
     Ok(())
-}
-
-/// Money for a wallet of the payer's account that is closed goes to the account's own.
-async fn closed(stage: &Stage<'_>) -> Checked {
-    for (refund, again) in [(true, false), (false, false), (true, true), (false, true)] {
-        let mut model = stage.model();
-        for agent in ["c", "d"] {
-            let n = if agent == "c" { 50 } else { 51 };
-            model.lay(
-                "created",
-                &Act::NewAgent {
-                    at: 0,
-                    agent: agent.to_owned(),
-                    most: None,
-                    n,
-                },
-            );
-        }
-        let c = model.place(0, "c");
-        model.lay("made", &Act::Deposit(deposit(90, c.clone(), 10)));
-        let (from, to) = if refund {
-            (c.clone(), model.place(0, "b"))
-        } else {
-            (c.clone(), model.place(0, "d"))
-        };
-        model.lay("done", &Act::Escrow(escrow(100, &from, &to, 10)));
-        model.lay(
-            "done",
-            &Act::Fund {
-                asked: asked(0, 101),
-                escrow: 1,
-            },
-        );
-        let gone = if refund { "c" } else { "d" };
-        // No script lets it come to this: an open escrow keeps the agent.
-        model.sides[0].open.clear();
-        model.escrows.get_mut(&1).expect("the escrow").status = "pending";
-        model.lay(
-            "deleted",
-            &Act::Delete {
-                at: 0,
-                agent: gone.to_owned(),
-            },
-        );
-        model.escrows.get_mut(&1).expect("the escrow").status = "funded";
-        if again {
-            model.lay(
-                "created",
-                &Act::NewAgent {
-                    at: 0,
-                    agent: gone.to_owned(),
-                    most: None,
-                    n: 60,
-                },
-            );
-        }
-        if refund {
-            model.lay("done", &dispute(0, 102, 1));
-        }
-        let mut world = stage.world(model).await?;
-        let act = if refund { end(1, true) } else { release(0, 1, 1) };
-        world.want("done", act).await?;
-    }
-    Ok(())
-}
-
-/// A wallet that cannot hold it: nothing happens.
-async fn full(stage: &Stage<'_>) -> Checked {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a whole number"
-    )]
-    let most = CEILING as u64;
-    let mut model = stage.model();
-    let (a, b) = (model.place(0, "a"), model.place(0, "b"));
-    model.lay("made", &Act::Deposit(deposit(90, a.clone(), 9_000)));
-    for (n, amount) in [(1, 2048), (2, 1024), (3, 1024)] {
-        model.lay("done", &Act::Escrow(escrow(100 + n, &a, &b, amount)));
-        model.lay(
-            "done",
-            &Act::Fund {
-                asked: asked(0, 200 + n),
-                escrow: n,
-            },
-        );
-    }
-    model.lay("done", &dispute(0, 300, 3));
-    model.lay("made", &Act::Deposit(deposit(91, b, most - START - 1024)));
-    let rest = most - u64::try_from(model.balance(0, a.number)).expect("a balance");
-    model.lay("made", &Act::Deposit(deposit(92, a, rest)));
-    let mut world = stage.world(model).await?;
-    world.want("too_much", release(0, 1, 1)).await?;
-    world.want("too_much", end(3, true)).await?;
-    world.want("done", dispute(0, 2, 1)).await?;
-    world.want("too_much", end(1, false)).await?;
-    world.want("done", release(0, 3, 2)).await
 }
 
 /// The list of siblings ends, and keeps a place for the winner.

@@ -1,6 +1,6 @@
 //! Agents and policies, as they should be where money meets them (decisions D14, D15, D20, D22).
 
-use super::transfers::event;
+use super::told::event;
 use super::{At, Closed, Limits, Model, Place, Policy, Wallet};
 use crate::act::ACTOR;
 use shared::store::script::agent_freeze::Authority;

@@ -1,6 +1,6 @@
 //! Deposits, as they should be (decision D17).
 
-use super::spends::entry;
+use super::told::entry;
 use super::transfers::{RECORD_LIFE, millis};
 use super::{At, CEILING, Deposit, Model, Movement, Request, as_double};
 use crate::act::{self, ACTOR, Asked};

@@ -1,6 +1,7 @@
 //! What the model knows of each wallet, movement, charge, request, deposit, escrow and transit.
 
 use super::At;
+use crate::act::{ACTOR, Asked};
 use crate::names::Window;
 use crate::photo::Entry;
 use shared::domain::period::Period;
@@ -217,6 +218,30 @@ impl Movement {
         match self.kind.sign() {
             "-" => -i128::from(self.amount),
             _ => i128::from(self.amount),
+        }
+    }
+}
+
+impl Request {
+    pub fn new(kind: &'static str, asked: &Asked, owner: &str, amount: u64) -> Self {
+        Self {
+            kind,
+            fp: asked.fp.clone(),
+            amount,
+            actor: ACTOR,
+            agent: owner.to_owned(),
+            at: asked.at_ms.to_string(),
+            request: "{}".to_owned(),
+            note: None,
+            txn: None,
+            escrow: None,
+            state: "settled",
+            first: "settled",
+            reason: "",
+            balance: None,
+            charged: None,
+            decision: None,
+            expires: None,
         }
     }
 }

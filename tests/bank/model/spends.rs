@@ -1,9 +1,9 @@
 //! Spends and their approvals, as they should be (decisions D21, D23, D53).
 
-use super::{Agent, At, Charge, Limits, Model, Movement, Request, Run, as_double, mode};
+use super::told::entry;
+use super::{At, Charge, Model, Movement, Request, Run, as_double, mode};
 use crate::act::{ACTOR, DECIDER, Plan, Spend};
 use crate::model::CEILING;
-use crate::photo::Entry;
 use shared::domain::mode::Mode;
 use shared::domain::period::Period;
 use shared::store::script::authorize::RUN_LIFE;
@@ -21,80 +21,6 @@ pub struct Asks<'a> {
 }
 
 impl Model {
-    fn charged(&self, at: At, agent: &str, of: impl Fn(&Charge) -> bool) -> i128 {
-        let charges = self.sides[at].charges.iter();
-        charges
-            .filter(|charge| charge.agent == agent && of(charge))
-            .map(|charge| i128::from(charge.amount))
-            .sum()
-    }
-
-    pub fn run_spent(&self, at: At, agent: &str, run: &str) -> i128 {
-        self.charged(at, agent, |charge| charge.run.as_deref() == Some(run))
-    }
-
-    pub fn day_spent(&self, at: At, agent: &str, day: u64) -> i128 {
-        self.charged(at, agent, |charge| charge.period.day == day)
-    }
-
-    pub fn month_spent(&self, at: At, agent: &str, month: u64) -> i128 {
-        self.charged(at, agent, |charge| charge.period.month == month)
-    }
-
-    pub fn wallet_spent(&self, at: At, agent: &str, day: u64) -> i128 {
-        self.charged(at, agent, |charge| charge.from_wallet && charge.period.day == day)
-    }
-
-    /// What the plan tracks: live charges.
-    pub fn tracked(&self, at: At, month: u64) -> i128 {
-        let charges = self.sides[at]
-            .charges
-            .iter()
-            .filter(|charge| charge.period.month == month);
-        let sum = charges.map(|charge| i128::from(charge.amount)).sum();
-        if mode(at) == Mode::Live { sum } else { 0 }
-    }
-
-    /// The month in which the agent has one of the plan's places.
-    pub fn slot(&self, at: At, agent: &str) -> Option<u64> {
-        let last = self.sides[at]
-            .charges
-            .iter()
-            .rfind(|charge| charge.agent == agent)?;
-        (mode(at) == Mode::Live).then_some(last.period.month)
-    }
-
-    /// How many agents took a place in a month.
-    pub fn slots(&self, at: At, month: u64) -> u64 {
-        let took = |agent: &&String| {
-            self.charged(at, agent, |_| true) > 0 && {
-                let charges = self.sides[at].charges.iter();
-                charges
-                    .into_iter()
-                    .any(|charge| charge.agent == **agent && charge.period.month == month)
-            }
-        };
-        self.sides[at].agents.keys().filter(took).count() as u64
-    }
-
-    /// The policy in effect and its id.
-    pub fn effective(&self, at: At, agent: &str) -> Option<(Limits, String)> {
-        let side = &self.sides[at];
-        match side.agents.get(agent).and_then(|agent| agent.policy.clone()) {
-            Some(id) => Some((side.policies[&id].limits, id)),
-            None => Some((side.account_limits()?, "account-policies".to_owned())),
-        }
-    }
-
-    /// Whether an agent exists (decision D22).
-    pub fn exists(&self, at: At, agent: &str) -> bool {
-        let has = |agent: &Agent| {
-            let keys = mode(at) == Mode::Live && !agent.virtual_keys.is_empty();
-            agent.wallet.is_some() || agent.policy.is_some() || agent.provider_key || keys
-        };
-        self.sides[at].agents.get(agent).is_some_and(has)
-    }
-
     /// The first reason to refuse, in the documented order.
     fn refusal(&self, asks: &Asks<'_>) -> Option<&'static str> {
         let (at, agent, period) = (asks.at, asks.agent, self.period);
@@ -350,18 +276,6 @@ fn told(request: &Request, id: &str) -> (String, String) {
     }
 }
 
-pub fn entry(at: String, kind: &str, actor: &str, owner: &str, nanos: u64, words: Option<String>) -> Entry {
-    let agent = Some(owner.to_owned()).filter(|owner| owner != shared::store::keys::USER);
-    Entry {
-        at,
-        kind: kind.to_owned(),
-        agent,
-        actor: actor.to_owned(),
-        nanos: Some(nanos),
-        words,
-    }
-}
-
 /// Whether a counter's field is dropped at an agent's first charge of the day.
 fn is_old(field: &str, now: Period) -> bool {
     let age = |number: &str, now: u64| number.parse().map_or(0, |then: u64| now.saturating_sub(then));
@@ -369,29 +283,5 @@ fn is_old(field: &str, now: Period) -> bool {
         ("d" | "w", number) => age(number, now.day) > 40,
         ("m", number) => age(number, now.month) > 200,
         _ => false,
-    }
-}
-
-impl Request {
-    pub fn new(kind: &'static str, asked: &crate::act::Asked, owner: &str, amount: u64) -> Self {
-        Self {
-            kind,
-            fp: asked.fp.clone(),
-            amount,
-            actor: ACTOR,
-            agent: owner.to_owned(),
-            at: asked.at_ms.to_string(),
-            request: "{}".to_owned(),
-            note: None,
-            txn: None,
-            escrow: None,
-            state: "settled",
-            first: "settled",
-            reason: "",
-            balance: None,
-            charged: None,
-            decision: None,
-            expires: None,
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! Transfers, and the arrival of what left another account, as they should be (decisions D18, D28).
 
-use super::spends::entry;
+use super::told::{entry, event};
 use super::{Arrival, At, Model, Movement, Place, Request, Transit, Wallet};
 use crate::act::{ACTOR, Transfer};
 use crate::photo::Entry;
@@ -243,17 +243,5 @@ impl Model {
         if let Some(open) = self.sides[at].open.get_mut(owner) {
             open.remove(&escrow);
         }
-    }
-}
-
-/// An entry about something that moves no money.
-pub fn event(at: String, kind: &str, actor: &str, agent: Option<&str>) -> Entry {
-    Entry {
-        at,
-        kind: kind.to_owned(),
-        agent: agent.map(str::to_owned),
-        actor: actor.to_owned(),
-        nanos: None,
-        words: None,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::op::{Key, Op};
 use super::player::{AGENTS, Player, pick, prefer};
-use crate::act::{Act, Decide, Deposit, NewEscrow, Spend, Transfer, Verdict};
+use crate::act::{Act, Deposit, Spend, Transfer};
 use crate::directed::stage::plan;
 use crate::model::mode;
 use shared::domain::mode::Mode;
@@ -232,69 +232,6 @@ impl Player {
             pending,
             closed,
         }))
-    }
-
-    /// The number of an escrow, most often one in this state.
-    fn number(&self, which: usize, status: &str) -> Option<u64> {
-        let escrows = &self.model().escrows;
-        let numbers: Vec<u64> = escrows.keys().copied().collect();
-        prefer(&numbers, which, |number| escrows[number].status == status)
-    }
-
-    fn escrow(&mut self, op: Op) -> Option<Act> {
-        Some(match op {
-            Op::Escrow {
-                from,
-                to,
-                amount,
-                key,
-                sees_closed,
-            } => {
-                let from = self.wallet(from)?;
-                let to = self.other(&from, to)?;
-                let amount = self.amount(amount, Some(&from), Some(&to));
-                let closed = self.is_closed(&from) || self.is_closed(&to);
-                // A closed payee of another account is not met by the script.
-                let closed = closed && (sees_closed || to.at != from.at);
-                Act::Escrow(NewEscrow {
-                    asked: self.asked(from.at, key),
-                    from,
-                    to,
-                    amount,
-                    closed,
-                })
-            }
-            Op::Fund { which, key } => {
-                let escrow = self.number(which, "pending")?;
-                let asked = self.asked(self.model().escrows[&escrow].at, key);
-                Act::Fund { asked, escrow }
-            }
-            Op::Decide {
-                which,
-                by_payee,
-                dispute,
-                key,
-                crash,
-            } => {
-                let escrow = self.number(which, "funded")?;
-                let parties = &self.model().escrows[&escrow];
-                let at = if by_payee { parties.to_at } else { parties.at };
-                let reason = which.is_multiple_of(3).then(|| "not as agreed".to_owned());
-                let verdict = if dispute {
-                    Verdict::Dispute(reason)
-                } else {
-                    Verdict::Release
-                };
-                let asked = self.asked(at, key);
-                Act::Decide(Decide {
-                    asked,
-                    escrow,
-                    verdict,
-                    crash,
-                })
-            }
-            _ => return None,
-        })
     }
 
     /// An earlier request once more: its key and what it asks for stay, what is made up for each attempt does not.

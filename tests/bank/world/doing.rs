@@ -3,22 +3,18 @@
 use super::World;
 use crate::act::{ACTOR, Act, Asked, DECIDER, Deposit, Plan, Spend, Transfer};
 use crate::model::transfers::RECORD_LIFE;
-use crate::model::{At, Limits, Place, USD, account, keys, mode};
+use crate::model::{At, Place, USD, account, keys, mode};
 use shared::domain::cap::CapPlan;
 use shared::domain::money::Nanos;
 use shared::store::deposit::DepositState;
 use shared::store::intent::{Decision, IntentRecord};
 use shared::store::once::Once;
-use shared::store::script::agent::{self, Created, Deleted, NewAgent, PlanLimit};
-use shared::store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
-use shared::store::script::change::{FieldChange, Scope};
+use shared::store::script::change::Scope;
 use shared::store::script::deposit::{Confirmation, Confirmed, Made, NewDeposit};
-use shared::store::script::policy::{self, PolicySet};
 use shared::store::script::spend::deny::deny;
 use shared::store::script::spend::{self, Ask, PlanCap, Spent};
 use shared::store::script::transfer::{NewTransfer, Transferred};
 use shared::store::script::transit::deliver;
-use shared::store::script::wallet::user_wallet;
 use shared::store::wallet::WalletPlace;
 use shared::store::{Store, StoreError};
 
@@ -80,7 +76,6 @@ impl World {
     }
 
     pub(super) async fn do_it(&self, act: &Act) -> Told {
-        let store = &self.store;
         match act {
             Act::Spend(spend) => self.spend(spend).await,
             Act::Resolve { .. } => self.resolve(act).await,
@@ -93,54 +88,7 @@ impl World {
             } => self.confirm(asked, *keyed, reference).await,
             Act::Escrow(_) | Act::Fund { .. } | Act::Decide(_) | Act::End { .. } => self.escrow(act).await,
             Act::Deliver { id, half } => self.deliver(id, *half).await,
-            Act::OpenUser { at } => {
-                let opened = user_wallet(store, &scope(*at)).await;
-                opened
-                    .map(|wallet| format!("wallet {}", wallet.number))
-                    .map_err(wrong)
-            }
-            Act::Freeze { at, agent, by, lift } => freeze(store, *at, agent, *by, *lift).await,
-            Act::NewAgent { at, agent, most, n } => {
-                let wallet = format!("wal_{n}");
-                let plan = &self.model.plans[at / 2];
-                let new = NewAgent {
-                    id: agent,
-                    wallet: &wallet,
-                    name: agent,
-                    kind: "custom",
-                    description: None,
-                    limit: most.map(|most| PlanLimit {
-                        plan,
-                        most: Some(most),
-                    }),
-                };
-                Ok(match new.create(store, &scope(*at)).await.map_err(wrong)? {
-                    Created::Done => "created",
-                    Created::TierLimit => "tier_limit",
-                    Created::Exists => "exists",
-                    Created::OtherPlan(_) => "other_plan",
-                }
-                .to_owned())
-            }
-            Act::Delete { at, agent } => {
-                let deleted = agent::delete(store, &scope(*at), agent).await.map_err(wrong)?;
-                Ok(match deleted {
-                    Deleted::Done => "deleted",
-                    Deleted::Missing => "missing",
-                    Deleted::HoldsMoney => "holds_money",
-                    Deleted::OpenEscrows => "open_escrows",
-                }
-                .to_owned())
-            }
-            Act::Policy { at, agent, limits, n } => {
-                set_policy(store, *at, agent.as_deref(), limits, *n).await
-            }
-            Act::DropPolicy { at, id } => {
-                match policy::delete(store, &scope(*at), id).await.map_err(wrong)? {
-                    policy::Deleted::Done => Ok("deleted".to_owned()),
-                    policy::Deleted::Missing => Ok("missing".to_owned()),
-                }
-            }
+            agents => self.agents(agents).await,
         }
     }
 
@@ -350,43 +298,4 @@ fn told_of(deposit: &shared::store::deposit::Deposit, how: &str) -> String {
         deposit.first_balance.get(),
         deposit.at_ms
     )
-}
-
-async fn freeze(store: &Store, at: At, agent: &str, by: Authority, lift: bool) -> Told {
-    let freeze = if lift { Freeze::Lift(by) } else { Freeze::By(by) };
-    let frozen = set_frozen(store, &scope(at), agent, freeze)
-        .await
-        .map_err(wrong)?;
-    Ok(match frozen {
-        Frozen::Done => "done",
-        Frozen::AlreadySo => "already",
-        Frozen::NotPermitted => "not_permitted",
-        Frozen::NotFound => "not_found",
-    }
-    .to_owned())
-}
-
-async fn set_policy(store: &Store, at: At, agent: Option<&str>, limits: &Limits, n: u64) -> Told {
-    let text = |limit: Option<u64>| limit.map(|limit| limit.to_string());
-    let cap = u8::from(!limits.disabled).to_string();
-    let changes: [FieldChange; 7] = [
-        ("cap", Some(cap)),
-        ("run", text(limits.run)),
-        ("day", text(limits.day)),
-        ("month", text(limits.month)),
-        ("transaction", text(limits.txn)),
-        ("approval", text(limits.approval)),
-        ("low_balance", text(limits.low)),
-    ];
-    let mut defaults: Vec<FieldChange> =
-        vec![("name", Some("n".to_owned())), ("currency", Some(USD.to_owned()))];
-    defaults.extend(agent.map(|agent| ("agent", Some(agent.to_owned()))));
-    let id = format!("pol_{n}");
-    match policy::set(store, &scope(at), agent, &changes, &defaults, &id)
-        .await
-        .map_err(wrong)?
-    {
-        PolicySet::Done(_) => Ok("set".to_owned()),
-        PolicySet::TooMany => Ok("too_many".to_owned()),
-    }
 }

@@ -1,0 +1,252 @@
+//! What a spend stands on: policies, plans, whether the agent exists, runs.
+
+use super::stage::{Stage, plan, spend};
+use crate::act::{Act, Plan, Spend};
+use crate::model::{Agent, Charge, Limits, Model};
+use crate::world::Checked;
+use shared::domain::period::Period;
+use std::collections::BTreeMap;
+
+pub async fn all(stage: &Stage<'_>) -> Checked {
+    policies(stage).await?;
+    plans(stage).await?;
+    who_exists(stage).await?;
+    runs(stage).await
+}
+
+/// The policy of an agent in the first account.
+pub fn limit(model: &mut Model, agent: &str, limits: Limits) {
+    let id = model.sides[0].agents[agent].policy.clone().expect("a policy");
+    model.sides[0].policies.get_mut(&id).expect("the policy").limits = limits;
+}
+
+pub fn charge(agent: &str, amount: u64, period: Period) -> Charge {
+    Charge {
+        agent: agent.to_owned(),
+        amount,
+        run: None,
+        from_wallet: false,
+        period,
+    }
+}
+
+/// Another month, far back, and another day of this month.
+pub const fn long_ago(now: Period) -> Period {
+    Period {
+        day: now.day - 35,
+        month: now.month - 1,
+    }
+}
+
+pub const fn other_day(now: Period) -> Period {
+    Period {
+        day: now.day - 1,
+        month: now.month,
+    }
+}
+
+/// An agent's own policy holds, and the strictest of the account's where it has none.
+async fn policies(stage: &Stage<'_>) -> Checked {
+    let limits = Limits {
+        txn: Some(50),
+        run: Some(6),
+        day: Some(7),
+        month: Some(8),
+        approval: Some(4),
+        ..Limits::default()
+    };
+    let mut model = stage.model();
+    model.lay(
+        "set",
+        &Act::Policy {
+            at: 0,
+            agent: None,
+            limits,
+            n: 50,
+        },
+    );
+    let own = model.sides[0].agents["b"].policy.clone().expect("a policy");
+    model.lay("deleted", &Act::DropPolicy { at: 0, id: own });
+    let mut world = stage.world(model).await?;
+    let of = |agent: &str, n, amount| {
+        Act::Spend(Spend {
+            agent: agent.to_owned(),
+            run: Some("r".to_owned()),
+            ..spend(n, amount)
+        })
+    };
+    world.want("settled", of("a", 1, 60)).await?;
+    world
+        .want("blocked per_transaction_limit", of("b", 2, 51))
+        .await?;
+    world.want("blocked per_run_limit", of("b", 3, 7)).await?;
+    world.want("pending", of("b", 4, 5)).await?;
+    world.want("settled", of("b", 5, 4)).await?;
+    world
+        .want(
+            "blocked daily_limit",
+            Act::Spend(Spend {
+                run: None,
+                ..unnamed("b", 6, 4)
+            }),
+        )
+        .await?;
+    let mut model = world.model;
+    model.sides[0]
+        .charges
+        .push(charge("b", 3, other_day(stage.period)));
+    let mut world = stage.world(model).await?;
+    world
+        .want("blocked monthly_limit", Act::Spend(unnamed("b", 7, 2)))
+        .await?;
+    world.want("settled", Act::Spend(unnamed("b", 8, 1))).await?;
+    let disabled = Limits {
+        disabled: true,
+        ..Limits::default()
+    };
+    world
+        .want(
+            "set",
+            Act::Policy {
+                at: 0,
+                agent: None,
+                limits: disabled,
+                n: 51,
+            },
+        )
+        .await?;
+    world
+        .want("blocked cap_disabled", Act::Spend(unnamed("b", 9, 1)))
+        .await?;
+    world.want("settled", Act::Spend(unnamed("a", 10, 1))).await?;
+    // Live policies say nothing of test mode.
+    let mut test = unnamed("a", 11, 1);
+    test.asked.at = 1;
+    world.want("settled", Act::Spend(test)).await
+}
+
+fn unnamed(agent: &str, n: u64, amount: u64) -> Spend {
+    Spend {
+        agent: agent.to_owned(),
+        ..spend(n, amount)
+    }
+}
+
+fn with(plan: Plan, agent: &str, n: u64, amount: u64) -> Act {
+    Act::Spend(Spend {
+        plan: Some(plan),
+        ..unnamed(agent, n, amount)
+    })
+}
+
+/// The plan counts live agents and live money of this month.
+async fn plans(stage: &Stage<'_>) -> Checked {
+    let mut model = stage.model();
+    model.sides[0]
+        .charges
+        .push(charge("b", 5, long_ago(stage.period)));
+    let mut world = stage.world(model).await?;
+    let other = Plan {
+        name: "q".to_owned(),
+        ..plan(None, None)
+    };
+    world.want("other_plan p", with(other, "a", 1, 1)).await?;
+    world
+        .want("blocked plan_agent_limit", with(plan(Some(0), None), "b", 2, 1))
+        .await?;
+    world
+        .want("blocked plan_limit", with(plan(Some(1), Some(0)), "b", 3, 1))
+        .await?;
+    world
+        .want("settled", with(plan(Some(1), None), "b", 4, 1))
+        .await?;
+    world
+        .want("settled", with(plan(Some(1), None), "b", 5, 1))
+        .await?;
+    world
+        .want("blocked plan_agent_limit", with(plan(Some(1), None), "a", 6, 1))
+        .await?;
+    world
+        .want("settled", with(plan(Some(2), None), "a", 7, 1))
+        .await?;
+    world
+        .want("blocked plan_limit", with(plan(None, Some(3)), "b", 8, 1))
+        .await?;
+    let mut test = with(plan(Some(0), Some(0)), "a", 9, 1);
+    test.asked_mut().expect("a request").at = 1;
+    world.want("settled", test).await
+}
+
+/// A wallet, a policy, a provider key or, live, a virtual key makes an agent; what is spent without a wallet is tracked only.
+async fn who_exists(stage: &Stage<'_>) -> Checked {
+    let mut model = stage.model();
+    for at in [0, 1] {
+        model.lay(
+            "set",
+            &Act::Policy {
+                at,
+                agent: None,
+                limits: Limits::default(),
+                n: 60 + at as u64,
+            },
+        );
+        let agents = &mut model.sides[at].agents;
+        agents.insert("key".to_owned(), Agent::default());
+        agents.insert("provider".to_owned(), Agent::default());
+        agents.insert(
+            "left".to_owned(),
+            Agent {
+                old: BTreeMap::from([("d1".to_owned(), "5".to_owned())]),
+                ..Agent::default()
+            },
+        );
+        agents.get_mut("provider").expect("it").provider_key = true;
+        model.lay(
+            "set",
+            &Act::Policy {
+                at,
+                agent: Some("policy".to_owned()),
+                limits: Limits::default(),
+                n: 62,
+            },
+        );
+        let own = model.sides[at].agents["b"].policy.clone().expect("a policy");
+        model.lay("deleted", &Act::DropPolicy { at, id: own });
+    }
+    // The virtual keys of an agent stand outside its modes.
+    model.sides[0]
+        .agents
+        .get_mut("key")
+        .expect("it")
+        .virtual_keys
+        .insert("vk_1".to_owned());
+    let mut world = stage.world(model).await?;
+    for (at, keys) in [(0, "settled"), (1, "not_found")] {
+        let ask = |agent: &str, n: u64| {
+            let mut asked = unnamed(agent, n + at as u64, 5);
+            asked.asked.at = at;
+            Act::Spend(asked)
+        };
+        world.want("settled", ask("provider", 10)).await?;
+        world.want("settled", ask("policy", 20)).await?;
+        world.want(keys, ask("key", 30)).await?;
+        world.want("not_found", ask("left", 40)).await?;
+        world.want("not_found", ask("nobody", 50)).await?;
+        world.want("settled 95", ask("b", 60)).await?;
+    }
+    Ok(())
+}
+
+/// A named run knows its spends, however it was asked before.
+async fn runs(stage: &Stage<'_>) -> Checked {
+    let mut world = stage.usual().await?;
+    for (n, run) in [(1, Some("r")), (2, None), (3, Some("r")), (4, Some("s"))] {
+        let asked = Spend {
+            run: run.map(str::to_owned),
+            ..spend(n, n)
+        };
+        world.want("settled", Act::Spend(asked)).await?;
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    Ok(())
+}
