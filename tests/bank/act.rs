@@ -1,6 +1,7 @@
 //! Everything that can happen to money, as concrete actions: done to the store and to the model alike.
 
 use crate::model::{At, Limits, Place};
+use shared::store::once::Once;
 use shared::store::script::agent_freeze::Authority;
 
 /// Who asks for everything.
@@ -21,6 +22,14 @@ pub struct Asked {
 }
 
 impl Asked {
+    pub fn once(&self) -> Once {
+        Once {
+            id: self.id.clone(),
+            spare_id: self.spare.clone(),
+            fingerprint: self.fp.clone(),
+        }
+    }
+
     pub fn txn(&self) -> String {
         format!("txn_{}", self.n)
     }

@@ -20,8 +20,9 @@ use shared::domain::period::Period;
 use shared::store::keys::{AccountKeys, USER};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The largest sum that a wallet or counter may reach.
+/// The largest sum that a wallet or counter may reach, as the scripts compare with it and exactly.
 pub const CEILING: f64 = 9e18;
+pub const MOST: u64 = 9_000_000_000_000_000_000;
 /// The accounts. They lie in different buckets.
 pub const ACCOUNTS: [&str; 2] = ["acct_one", "acct_two"];
 /// The currency of everything.
@@ -31,7 +32,11 @@ pub const USD: &str = "USD";
 pub type At = usize;
 
 pub fn mode(at: At) -> Mode {
-    if at % 2 == 0 { Mode::Live } else { Mode::Test }
+    if at.is_multiple_of(2) {
+        Mode::Live
+    } else {
+        Mode::Test
+    }
 }
 
 pub fn account(at: At) -> &'static str {

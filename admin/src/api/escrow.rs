@@ -5,11 +5,11 @@ mod view;
 
 use super::listing::Listing;
 use super::once;
-use super::wallet_name::{Found, find};
+use super::wallet_name::{Found, canonical, find};
 use crate::problem::{Code, Problem};
-use crate::routes::{Answer, Call, Fields, IDEMPOTENCY_FIELDS, Reply, Text, WalletName, page};
+use crate::routes::{Answer, Call, Fields, IDEMPOTENCY_FIELDS, Reply, Text, page};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use shared::clock::now_ms;
 use shared::store::StoreError;
 use shared::store::escrow::{Escrow, Party};
@@ -38,7 +38,7 @@ pub async fn create(call: Call) -> Answer {
     let (from, to) = (body.wallet("fromWalletId")?, body.wallet("toWalletId")?);
     let (amount, currency) = (body.amount("amount")?, body.currency()?);
     let conditions = body.object("conditions")?.value().unwrap_or_else(|| json!({}));
-    let request = json!({ "fromWalletId": named(&from), "toWalletId": named(&to),
+    let request = json!({ "fromWalletId": canonical(&from), "toWalletId": canonical(&to),
         "amountNanos": amount.get().to_string(), "currency": currency, "conditions": conditions });
     let once = once::identify(&call, &body, "escrow/create", &request)?;
     if let Some(record) = once::earlier(&call, &once).await? {
@@ -218,13 +218,5 @@ fn party(found: &Found) -> Party {
         account: found.place.account.clone(),
         owner: found.place.owner.clone(),
         wallet: found.place.number,
-    }
-}
-
-/// The name of a wallet for a fingerprint: `17` and `"17"` are different ones (decision D61).
-fn named(name: &WalletName) -> Value {
-    match name {
-        WalletName::Number(number) => json!(number),
-        WalletName::Id(_) | WalletName::Owner(_) => json!(name.text()),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::stage::{START, Stage, asked, decide, deposit, escrow, transfer};
 use crate::act::{Act, Decide, Transfer, Verdict};
-use crate::model::{CEILING, Model};
+use crate::model::{MOST, Model};
 use crate::world::{Checked, World};
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
@@ -181,17 +181,11 @@ async fn closed(stage: &Stage<'_>) -> Checked {
 
 /// A wallet that cannot hold it gets it when it can.
 async fn full(stage: &Stage<'_>) -> Checked {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a whole number"
-    )]
-    let most = CEILING as u64;
     let mut model = stage.model();
     let (a, b) = (model.place(0, "a"), model.place(2, "b"));
     let user = model.place(2, "user");
     model.lay("made", &Act::Deposit(deposit(90, a.clone(), 9_000)));
-    model.lay("made", &Act::Deposit(deposit(91, b.clone(), most - START - 1024)));
+    model.lay("made", &Act::Deposit(deposit(91, b.clone(), MOST - START - 1024)));
     let mut world = stage.world(model).await?;
     world.want("done", crash(1, &world, 2048)).await?;
     world.want("error", deliver("txn_1", false)).await?;

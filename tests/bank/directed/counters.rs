@@ -3,7 +3,7 @@
 use super::stage::{Stage, deposit, spend};
 use super::standing::{charge, long_ago, other_day};
 use crate::act::{Act, Spend};
-use crate::model::{CEILING, Charge, Run};
+use crate::model::{Charge, MOST, Run};
 use crate::world::{Checked, World};
 use shared::domain::period::Period;
 
@@ -42,12 +42,7 @@ async fn old_counters(stage: &Stage<'_>) -> Checked {
 
 /// No counter passes the ceiling; each of them alone is in the way.
 async fn ceiling(stage: &Stage<'_>) -> Checked {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a whole number"
-    )]
-    let full = CEILING as u64 - 1024;
+    let full = MOST - 1024;
     let now = stage.period;
     let long_ago = long_ago(now);
     let only_day = Period {

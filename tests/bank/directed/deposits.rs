@@ -2,7 +2,7 @@
 
 use super::stage::{START, Stage, asked, deposit};
 use crate::act::{Act, Deposit};
-use crate::model::{CEILING, Place};
+use crate::model::{MOST, Place};
 use crate::world::Checked;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
@@ -155,15 +155,9 @@ async fn refused(stage: &Stage<'_>) -> Checked {
 
 /// What is pending takes room as well.
 async fn full(stage: &Stage<'_>) -> Checked {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a whole number"
-    )]
-    let most = CEILING as u64;
     let mut model = stage.model();
     let [a, b] = ["a", "b"].map(|owner| model.place(0, owner));
-    model.lay("made", &Act::Deposit(deposit(90, a.clone(), most - START - 4096)));
+    model.lay("made", &Act::Deposit(deposit(90, a.clone(), MOST - START - 4096)));
     model.lay("made", &Act::Deposit(deposit(91, b.clone(), 9_000)));
     let mut world = stage.world(model).await?;
     world

@@ -3,7 +3,7 @@
 use super::stage::{START, Stage, asked, deposit, escrow};
 use super::verdicts::{dispute, end, release};
 use crate::act::Act;
-use crate::model::CEILING;
+use crate::model::MOST;
 use crate::world::Checked;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
@@ -77,12 +77,6 @@ async fn closed(stage: &Stage<'_>) -> Checked {
 
 /// A wallet that cannot hold it: nothing happens.
 async fn full(stage: &Stage<'_>) -> Checked {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a whole number"
-    )]
-    let most = CEILING as u64;
     let mut model = stage.model();
     let (a, b) = (model.place(0, "a"), model.place(0, "b"));
     model.lay("made", &Act::Deposit(deposit(90, a.clone(), 9_000)));
@@ -97,8 +91,8 @@ async fn full(stage: &Stage<'_>) -> Checked {
         );
     }
     model.lay("done", &dispute(0, 300, 3));
-    model.lay("made", &Act::Deposit(deposit(91, b, most - START - 1024)));
-    let rest = most - u64::try_from(model.balance(0, a.number)).expect("a balance");
+    model.lay("made", &Act::Deposit(deposit(91, b, MOST - START - 1024)));
+    let rest = MOST - u64::try_from(model.balance(0, a.number)).expect("a balance");
     model.lay("made", &Act::Deposit(deposit(92, a, rest)));
     let mut world = stage.world(model).await?;
     world.want("too_much", release(0, 1, 1)).await?;

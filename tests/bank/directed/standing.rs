@@ -91,7 +91,11 @@ async fn policies(stage: &Stage<'_>) -> Checked {
             }),
         )
         .await?;
-    let mut model = world.model;
+    by_the_month(stage, world.model).await
+}
+
+/// The same goes for the month, and for Cap that is switched off.
+async fn by_the_month(stage: &Stage<'_>, mut model: Model) -> Checked {
     model.sides[0]
         .charges
         .push(charge("b", 3, other_day(stage.period)));

@@ -2,7 +2,7 @@
 
 use super::stage::{START, Stage, deposit, transfer};
 use crate::act::{Act, Transfer};
-use crate::model::{CEILING, Place};
+use crate::model::{MOST, Place};
 use crate::world::{Checked, World};
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
@@ -117,16 +117,10 @@ async fn refused(stage: &Stage<'_>) -> Checked {
 
 /// The receiver is full, or just not; an amount beyond the doubles stays exact.
 async fn full(stage: &Stage<'_>) -> Checked {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a whole number"
-    )]
-    let most = CEILING as u64;
     let mut model = stage.model();
     let [user, a, b] = ["user", "a", "b"].map(|owner| model.place(0, owner));
     model.lay("made", &Act::Deposit(deposit(90, b.clone(), 9_000)));
-    model.lay("made", &Act::Deposit(deposit(91, a.clone(), most - START - 1024)));
+    model.lay("made", &Act::Deposit(deposit(91, a.clone(), MOST - START - 1024)));
     let mut world: World = stage.world(model).await?;
     world.want("too_much", plain(1, &b, &a, 1024 + 1024)).await?;
     world.want("done", plain(1, &b, &a, 1024)).await?;

@@ -54,6 +54,12 @@ impl Model {
         if as_double(balance) + as_double(pending) + as_double(amount.into()) > CEILING {
             return "too_much".to_owned();
         }
+        self.take_in(new, balance)
+    }
+
+    /// A deposit that nothing is in the way of; `balance` is that of its wallet.
+    fn take_in(&mut self, new: &act::Deposit, balance: i128) -> String {
+        let (to, at, amount) = (&new.to, new.to.at, new.amount);
         let moment = self.now();
         let mut deposit = Deposit {
             id: new.asked.txn(),

@@ -3,7 +3,7 @@
 use super::op::{Amount, Case, Gauge, Key, Limit, Policy};
 use crate::act::{Act, Asked, Plan};
 use crate::directed::stage::{Stage, deposit};
-use crate::model::{At, CEILING, Charge, Limits, Place};
+use crate::model::{At, Charge, Limits, MOST, Place};
 use crate::world::{Checked, World};
 use shared::domain::money::Nanos;
 use shared::domain::period::Period;
@@ -75,13 +75,8 @@ pub async fn play(store: &Store, period: Period, case: &Case) -> Checked {
 }
 
 /// The ceiling but for this many steps.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "9e18 is a whole number"
-)]
 const fn full(steps: u64) -> u64 {
-    CEILING as u64 - steps * STEP
+    MOST - steps * STEP
 }
 
 impl Player {

@@ -11,7 +11,6 @@ use shared::store::script::agent_freeze::Authority;
 impl Player {
     /// `None` when there is nothing yet that the op could be about.
     pub fn act(&mut self, op: Op) -> Option<Act> {
-        let name = |agent: usize| AGENTS[agent].to_owned();
         Some(match op {
             Op::Spend { .. } => self.spend(op)?,
             Op::Transfer { .. } => self.transfer(op)?,
@@ -48,6 +47,14 @@ impl Player {
                 Act::Deliver { id, half }
             }
             Op::Again { which, crash } => self.again(which, crash)?,
+            other => self.agent(other)?,
+        })
+    }
+
+    /// What is about wallets, agents and policies.
+    fn agent(&mut self, op: Op) -> Option<Act> {
+        let name = |agent: usize| AGENTS[agent].to_owned();
+        Some(match op {
             Op::OpenUser { at } => Act::OpenUser { at },
             Op::Freeze {
                 at,
@@ -102,6 +109,7 @@ impl Player {
                     id: (*id).clone(),
                 }
             }
+            _ => return None,
         })
     }
 

@@ -8,7 +8,6 @@ use shared::domain::cap::CapPlan;
 use shared::domain::money::Nanos;
 use shared::store::deposit::DepositState;
 use shared::store::intent::{Decision, IntentRecord};
-use shared::store::once::Once;
 use shared::store::script::change::Scope;
 use shared::store::script::deposit::{Confirmation, Confirmed, Made, NewDeposit};
 use shared::store::script::spend::deny::deny;
@@ -34,16 +33,6 @@ pub fn scope(at: At) -> Scope<'static> {
         account: account(at),
         mode: mode(at),
         actor: ACTOR,
-    }
-}
-
-impl Asked {
-    pub fn once(&self) -> Once {
-        Once {
-            id: self.id.clone(),
-            spare_id: self.spare.clone(),
-            fingerprint: self.fp.clone(),
-        }
     }
 }
 

@@ -132,20 +132,6 @@ impl Spend<'_> {
     /// # Errors
     /// [`StoreError`]; when it may have run, the same request with the same key finds out.
     pub async fn run(&self, store: &Store, scope: &Scope<'_>, ask: Ask<'_>) -> Result<Spent, StoreError> {
-        self.run_as(&SPEND, store, scope, ask).await
-    }
-
-    /// Like [`run`](Self::run) with another script: the tests check that a changed one is noticed.
-    ///
-    /// # Errors
-    /// As [`run`](Self::run).
-    pub async fn run_as(
-        &self,
-        script: &Script,
-        store: &Store,
-        scope: &Scope<'_>,
-        ask: Ask<'_>,
-    ) -> Result<Spent, StoreError> {
         let asked = Asked::of(self, scope, ask);
         let keys = self.keys(scope, &asked);
         let limit = |limit: Option<u64>| limit.map(|limit| limit.to_string()).unwrap_or_default();
@@ -170,8 +156,8 @@ impl Spend<'_> {
             agent: Some(self.agent),
             data: self.told(&asked),
         };
-        let reply = scope.run(store, script, event, &keys, &args).await?;
-        parse(script, &reply)
+        let reply = scope.run(store, &SPEND, event, &keys, &args).await?;
+        parse(&reply)
     }
 
     fn keys(&self, scope: &Scope<'_>, asked: &Asked<'_>) -> Vec<String> {
@@ -227,7 +213,7 @@ impl Spend<'_> {
     }
 }
 
-fn parse(script: &Script, reply: &[String]) -> Result<Spent, StoreError> {
+fn parse(reply: &[String]) -> Result<Spent, StoreError> {
     let words: Vec<&str> = reply.iter().map(String::as_str).collect();
     let spent = match words.as_slice() {
         ["settled", "", _policy] => Some(Spent::Settled { balance: None }),
@@ -246,5 +232,5 @@ fn parse(script: &Script, reply: &[String]) -> Result<Spent, StoreError> {
         ["too_much"] => Some(Spent::TooMuch),
         _ => None,
     };
-    spent.map_or_else(|| nonsense(script), Ok)
+    spent.map_or_else(|| nonsense(&SPEND), Ok)
 }

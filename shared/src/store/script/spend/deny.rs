@@ -1,7 +1,7 @@
 //! Twin of `spend/deny.lua`: a spend that waited for approval is denied (decision D23).
 
+use super::DENY;
 use super::asked::fields_of;
-use super::{DENY, Script};
 use crate::domain::intent::Reason;
 use crate::store::intent::{Decision, IntentPlace, IntentRecord};
 use crate::store::script::change::{Event, Scope, nonsense};
@@ -13,21 +13,6 @@ use serde_json::json;
 /// # Errors
 /// [`StoreError`]; when it may have run, the record tells.
 pub async fn deny(
-    store: &Store,
-    scope: &Scope<'_>,
-    record: &IntentRecord,
-    decision: &Decision,
-    why: Option<&str>,
-) -> Result<bool, StoreError> {
-    deny_as(&DENY, store, scope, record, decision, why).await
-}
-
-/// Like [`deny`] with another script: the tests check that a changed one is noticed.
-///
-/// # Errors
-/// As [`deny`].
-pub async fn deny_as(
-    script: &Script,
     store: &Store,
     scope: &Scope<'_>,
     record: &IntentRecord,
@@ -56,10 +41,10 @@ pub async fn deny_as(
             "reason": why,
         }),
     };
-    let reply = scope.run(store, script, event, &keys, &args).await?;
+    let reply = scope.run(store, &DENY, event, &keys, &args).await?;
     match reply.first().map(String::as_str) {
         Some("denied") => Ok(true),
         Some("changed") => Ok(false),
-        _ => nonsense(script),
+        _ => nonsense(&DENY),
     }
 }
