@@ -5,10 +5,10 @@ CARGO ?= cargo
 DIST := $(or $(CARGO_TARGET_DIR),target)/dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench lint
+.PHONY: help run test bench bench-money lint
 
 help: ## List the commands
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
 
 run: ## Bring up the whole system on loopback, with a sandbox in place of the provider
 	@deploy/local/up.sh
@@ -21,7 +21,11 @@ bench: ## Measure the edge beside nginx and a bare pass-through
 	@deploy/local/packages.sh build store nginx
 	$(CARGO) build --locked --profile dist -p tollgate -p gate-bench-rig --bin tollgate-proxy \
 	  --bin bench-load --bin bench-upstream --bin bench-pass-through
-	$(CARGO) run --locked -p gate-bench -- --bin-dir "$${CARGO_TARGET_DIR:-target}/dist" $(BENCH_OPTIONS)
+	$(CARGO) run --locked -p gate-bench --bin gate-bench -- --bin-dir "$${CARGO_TARGET_DIR:-target}/dist" $(BENCH_OPTIONS)
+
+bench-money: ## Measure what each money script costs the store, with few and with a million records
+	@deploy/local/packages.sh build store
+	$(CARGO) run --locked -p gate-bench --bin bench-money -- $(BENCH_OPTIONS)
 
 lint: ## Check format, lints and, where cargo-deny is installed, the dependencies
 	$(CARGO) fmt --all --check
