@@ -16,7 +16,7 @@ use shared::store::Store;
 /// Cases of the property test.
 const CASES: u32 = 300;
 /// Longest case.
-const OPS: usize = 60;
+const OPS: usize = 100;
 
 /// The same `count` cases each time, for comparing scripts.
 pub fn fixed_cases(count: u32) -> Vec<Case> {

@@ -41,6 +41,10 @@ async fn own(stage: &Stage<'_>) -> Checked {
         world.want("done", said(3, &a, &user, 7)).await?;
         world.want("done", keyless(4, &a, &b, 3)).await?;
         world.want("done", keyless(5, &a, &b, 3)).await?;
+        // Without a key nothing is looked up.
+        let mut there = keyless(6, &a, &b, 3);
+        there.asked_mut().ok_or("no request")?.id = "int_3".to_owned();
+        world.want("done", there).await?;
     }
     Ok(())
 }

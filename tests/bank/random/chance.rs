@@ -124,9 +124,9 @@ fn escrows() -> impl Strategy<Value = Op> {
     let rarely = || prop::bool::weighted(0.2);
     let create = (which(), which(), amount(), key(), prop::bool::weighted(0.8));
     prop_oneof![
-        3 => create.prop_map(|(from, to, amount, key, sees_closed)| Op::Escrow { from, to, amount, key, sees_closed }),
+        2 => create.prop_map(|(from, to, amount, key, sees_closed)| Op::Escrow { from, to, amount, key, sees_closed }),
         4 => (which(), key()).prop_map(|(which, key)| Op::Fund { which, key }),
-        4 => (which(), any::<bool>(), prop::bool::weighted(0.4), key(), rarely())
+        6 => (which(), any::<bool>(), prop::bool::weighted(0.4), key(), rarely())
             .prop_map(|(which, by_payee, dispute, key, crash)| Op::Decide { which, by_payee, dispute, key, crash }),
         2 => (which(), any::<bool>(), rarely()).prop_map(|(which, refund, crash)| Op::End { which, refund, crash }),
         2 => (which(), prop::bool::weighted(0.3)).prop_map(|(which, half)| Op::Deliver { which, half }),
@@ -165,20 +165,23 @@ pub fn case(longest: usize) -> impl Strategy<Value = Case> {
     let spent = prop::option::weighted(0.1, 0_usize..12);
     let spend_limit = prop::option::weighted(0.3, 0_u64..60);
     let threshold = prop::option::weighted(0.5, 0_u64..20);
-    (
+    let start = (
         [plan(), plan()],
         rich,
         spent,
         spend_limit,
         threshold,
-        vec(op(), 1..longest),
-    )
-        .prop_map(|(plans, rich, spent, spend_limit, threshold, ops)| Case {
+        any::<bool>(),
+    );
+    (start, vec(op(), 1..longest)).prop_map(|((plans, rich, spent, spend_limit, threshold, third), ops)| {
+        Case {
             plans,
             rich,
             spent,
             spend_limit,
             threshold,
+            third,
             ops,
-        })
+        }
+    })
 }

@@ -9,7 +9,7 @@ use shared::domain::money::Nanos;
 use shared::domain::period::Period;
 use shared::store::Store;
 
-/// The agents; the third has no wallet at first.
+/// The agents; the third has no wallet at first, or an empty one.
 pub const AGENTS: [&str; 3] = ["a", "b", "c"];
 /// The distance of doubles below the ceiling.
 const STEP: u64 = 1024;
@@ -28,6 +28,15 @@ pub async fn play(store: &Store, period: Period, case: &Case) -> Checked {
         let place = model.wallets[which % model.wallets.len()].clone();
         let nearly = full(3) - crate::directed::stage::START;
         model.lay("made", &Act::Deposit(deposit(7000, place, nearly)));
+    }
+    for at in (0..4).filter(|_| case.third) {
+        let act = Act::NewAgent {
+            at,
+            agent: AGENTS[2].to_owned(),
+            most: None,
+            n: 8000 + at as u64,
+        };
+        model.lay("created", &act);
     }
     for side in &mut model.sides {
         let agent = side.agents.get_mut("a").and_then(|agent| agent.wallet.as_mut());
