@@ -6,12 +6,14 @@ mod call;
 mod dispatch;
 mod reply;
 mod request_id;
+mod wallet_name;
 
-pub use body::{CURRENCIES, Fields, Given, Text, WalletName, missing};
+pub use body::{CURRENCIES, Fields, Given, Text, missing};
 pub use call::{Call, IDEMPOTENCY_FIELDS, page, require_agent_id};
 pub(crate) use dispatch::method_label;
 pub use dispatch::{BODY_MAX, Seen};
 pub use reply::{Answer, Reply};
+pub use wallet_name::WalletName;
 
 use crate::api::{
     agents, deposits, escrow, intents, policies, provider_keys, spend, transactions, transfers, virtual_keys,

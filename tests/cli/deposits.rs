@@ -3,7 +3,7 @@
 use crate::{account, ready, refused};
 use harness::{Cli, Redis};
 use serde_json::{Value, json};
-use shared::store::keys::AccountKeys;
+use shared::store::keys::{AccountKeys, deposit_lookup};
 
 fn deposit(cli: &Cli, account: &str, rest: &[&str]) -> Value {
     cli.json(&[&["deposit", "--account", account][..], rest].concat())
@@ -183,6 +183,12 @@ fn a_reference_that_several_know_asks_for_the_account() {
         let args = [&confirm[..], &["--account", account], mode].concat();
         cli.json(&args)["accountId"].clone()
     };
+    // However many others know it, the account that is named is looked at.
+    let crowd: Vec<String> = (0..10_000).map(|n| format!("acct_{n} live")).collect();
+    let lookup = deposit_lookup("r");
+    let words: Vec<&str> = crowd.iter().map(String::as_str).collect();
+    let added: usize = redis.command(&[&["SADD", &lookup], &words[..]].concat());
+    assert_eq!(added, crowd.len());
     assert_eq!(of(&one, &[]), json!(one));
     let args = [&confirm[..], &["--account", &two]].concat();
     assert_eq!(

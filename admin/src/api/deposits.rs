@@ -2,7 +2,7 @@
 //!
 //! A deposit is made once for each rail reference: the same one again is answered as it was the first time.
 
-use super::once::{earlier, identify};
+use super::once::{earlier, identify, record_life};
 use super::wallet_name::{canonical, find};
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, IDEMPOTENCY_FIELDS, Reply, WalletName, missing};
@@ -96,13 +96,12 @@ pub async fn confirm(call: Call) -> Answer {
         reference: reference.clone()
     });
     let once = identify(&call, &body, "deposit_confirm", &request)?;
-    let has_key = call.idempotency_key(&body)?.is_some();
     if earlier(&call, &once).await?.is_some() {
         return show_confirmed(&recorded(&call, &reference).await?, true);
     }
     let confirmation = Confirmation {
         once: &once,
-        record_life: has_key.then_some(call.app.idempotency_life),
+        record_life: record_life(&call, &body)?,
         reference: &reference,
         request: &request.to_string(),
         at_ms: now_ms(),
@@ -158,7 +157,6 @@ impl Asked {
         let request = json!({ "wallet": canonical(&wallet), "amountNanos": amount.get().to_string(),
             "currency": currency, "reference": reference, "state": state.as_str() });
         let once = identify(call, body, "deposit", &request)?;
-        let has_key = call.idempotency_key(body)?.is_some();
         Ok(Self {
             wallet,
             amount,
@@ -166,7 +164,7 @@ impl Asked {
             reference,
             state,
             once,
-            record_life: has_key.then_some(call.app.idempotency_life),
+            record_life: record_life(call, body)?,
         })
     }
 }

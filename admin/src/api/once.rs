@@ -6,6 +6,7 @@ use serde_json::Value;
 use shared::clock::now_ms;
 use shared::store::intent::IntentRecord;
 use shared::store::once::Once;
+use std::time::Duration;
 
 /// The identity of a request: what its idempotency key leads to, and the fingerprint of `request`, which holds every
 /// field that matters, amounts as nano-USD in strings.
@@ -28,6 +29,15 @@ pub(super) fn identify(
         (route, request),
         now_ms(),
     )?)
+}
+
+/// How long the record of a transfer or deposit is kept: not at all without a key.
+///
+/// # Errors
+/// 400 for a malformed key.
+pub(super) fn record_life(call: &Call, body: &Fields<'_>) -> Result<Option<Duration>, Problem> {
+    let key = call.idempotency_key(body)?;
+    Ok(key.map(|_| call.app.idempotency_life))
 }
 
 /// The record of this request, if it was made before.

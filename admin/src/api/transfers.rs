@@ -1,6 +1,6 @@
 //! `POST /wallet/transfer` and `POST /wallets/transfer`: money between two wallets (decisions D18, D26, D28, D67).
 
-use super::once::{earlier, identify};
+use super::once::{earlier, identify, record_life};
 use super::wallet_name::{Found, canonical, find};
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, IDEMPOTENCY_FIELDS, Reply, Text, WalletName};
@@ -94,7 +94,6 @@ impl Asked {
         let request = json!({ "from": canonical(&from), "to": canonical(&to),
             "amountNanos": amount.get().to_string(), "currency": currency, "memo": memo });
         let once = identify(call, body, "transfer", &request)?;
-        let has_key = call.idempotency_key(body)?.is_some();
         Ok(Self {
             from,
             to,
@@ -102,7 +101,7 @@ impl Asked {
             currency,
             memo,
             once,
-            record_life: has_key.then_some(call.app.idempotency_life),
+            record_life: record_life(call, body)?,
         })
     }
 }

@@ -12,6 +12,7 @@ use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::store::audit::OPERATOR;
 use shared::store::deposit::{Deposit as Record, DepositState};
+use shared::store::keys::AccountKeys;
 use shared::store::once::Once;
 use shared::store::script::change::Scope;
 use shared::store::script::deposit::{Confirmed, Made, NewDeposit, confirm};
@@ -208,11 +209,11 @@ impl Which {
                 return Ok((account.clone(), mode));
             }
         }
-        let mut places = Record::places(&context.store, &self.reference).await?;
-        places.retain(|(account, mode)| {
-            self.account.as_ref().is_none_or(|wanted| wanted == account)
-                && self.mode.is_none_or(|wanted| wanted == *mode)
-        });
+        let mut places = match &self.account {
+            Some(account) => self.modes(context, account).await?,
+            None => Record::places(&context.store, &self.reference).await?,
+        };
+        places.retain(|(_, mode)| self.mode.is_none_or(|wanted| wanted == *mode));
         match places.len() {
             0 => Err(self.missing()),
             1 => places.pop().ok_or_else(|| self.missing()),
@@ -229,6 +230,18 @@ impl Which {
                 Err(Failure::refused("CONFLICT", message))
             }
         }
+    }
+
+    /// The modes in which `account` has, or had, a pending deposit of the reference.
+    async fn modes(&self, context: &Context, account: &str) -> Result<Vec<(String, Mode)>, Failure> {
+        let keys = AccountKeys::of(account);
+        let mut known = Vec::new();
+        for mode in [Mode::Live, Mode::Test] {
+            let deposit = Record::read(&context.store, &keys, mode, &self.reference).await?;
+            let pending = deposit.filter(|deposit| deposit.first == DepositState::Pending);
+            known.extend(pending.map(|_| (account.to_owned(), mode)));
+        }
+        Ok(known)
     }
 
     fn missing(&self) -> Failure {

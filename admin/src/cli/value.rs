@@ -4,13 +4,11 @@ use crate::routes::WalletName;
 use crate::sandbox::DELAY_MAX;
 use ipnet::IpNet;
 use shared::domain::amount;
-use shared::domain::id::Kind;
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::domain::names;
 use shared::domain::permission::Permission;
 use shared::store::deposit::{REFERENCE_MAX, is_reference};
-use shared::store::keys::USER;
 use std::net::IpAddr;
 
 /// Longest id that is looked up.
@@ -108,13 +106,7 @@ pub(super) fn amount(text: &str) -> Result<Nanos, String> {
 
 /// A wallet: its number, its id, an agent's id, or `user` (decision D61).
 pub(super) fn wallet(text: &str) -> Result<WalletName, String> {
-    let by_owner = || {
-        let is_owner = text == USER || names::is_agent_id(text);
-        let is_id = text.starts_with(Kind::Wallet.prefix());
-        (is_owner && !is_id).then(|| WalletName::Owner(text.to_owned()))
-    };
-    WalletName::of_path(text)
-        .or_else(by_owner)
+    WalletName::of_word(text)
         .ok_or_else(|| "a wallet is named by its number, its id `wal_…`, an agent's id, or `user`".to_owned())
 }
 

@@ -3,15 +3,13 @@
 //! A field is unknown, given twice, absent, `null` or a value; amounts are read from their own text and never pass
 //! through a float (decision D4).
 
+use super::wallet_name::WalletName;
 use crate::problem::Problem;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use shared::domain::amount;
-use shared::domain::id::Kind;
 use shared::domain::money::Nanos;
-use shared::domain::names::is_agent_id;
-use shared::store::keys::USER;
 use std::fmt;
 
 /// A field of a body.
@@ -199,7 +197,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A JSON object of at most [`OBJECT_MAX`] bytes, as a value.
+    /// A JSON object of at most `OBJECT_MAX` bytes, as a value.
     ///
     /// # Errors
     /// 400 names the field.
@@ -256,59 +254,10 @@ impl<'a> Fields<'a> {
 /// The currencies, one unit of account at par (decision D4); the first is the default.
 pub const CURRENCIES: [&str; 2] = ["USD", "USDC"];
 /// Longest free-form object of a body, in bytes as it was sent.
-pub const OBJECT_MAX: usize = 16 * 1024;
-
-/// How a caller names a wallet (decision D61).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WalletName {
-    /// By its number.
-    Number(u64),
-    /// By its id, `wal_…`.
-    Id(String),
-    /// By the agent's id, or `user`: a wallet of the caller's account.
-    Owner(String),
-}
-
-impl WalletName {
-    /// Reads a JSON integer or string.
-    fn parse(json: &str) -> Option<Self> {
-        match serde_json::from_str(json).ok()? {
-            Value::Number(number) => number.as_u64().filter(|number| *number > 0).map(Self::Number),
-            Value::String(text) => Self::of_text(text),
-            _ => None,
-        }
-    }
-
-    /// Reads a text that is no number: an id, an agent or `user`.
-    fn of_text(text: String) -> Option<Self> {
-        match text.starts_with(Kind::Wallet.prefix()) {
-            true => is_agent_id(&text).then_some(Self::Id(text)),
-            false => (text == USER || is_agent_id(&text)).then_some(Self::Owner(text)),
-        }
-    }
-
-    /// Reads a number or an id, as in a path or a query.
-    #[must_use]
-    pub fn of_path(text: &str) -> Option<Self> {
-        match whole_number(text) {
-            Some(number) => Some(Self::Number(number)),
-            None => Self::of_text(text.to_owned()).filter(|name| matches!(name, Self::Id(_))),
-        }
-    }
-
-    /// As it is named, for fingerprints and messages.
-    #[must_use]
-    pub fn text(&self) -> String {
-        match self {
-            Self::Number(number) => number.to_string(),
-            Self::Id(id) => id.clone(),
-            Self::Owner(owner) => owner.clone(),
-        }
-    }
-}
+const OBJECT_MAX: usize = 16 * 1024;
 
 /// Digits that are a number above zero.
-fn whole_number(text: &str) -> Option<u64> {
+pub(super) fn whole_number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|number| digits && *number > 0)
 }

@@ -48,7 +48,8 @@ impl Once {
         let mut hash = Sha256::new();
         hash.update(route.as_bytes());
         hash.update(b"\n");
-        hash.update(canonical(request).unwrap_or_default());
+        // What has no canonical form must not look like every other such request.
+        hash.update(canonical(request).unwrap_or_else(|| request.to_string().into_bytes()));
         Ok(Self {
             id,
             spare_id: Kind::Intent.mint(at_ms)?,

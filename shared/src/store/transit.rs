@@ -42,7 +42,7 @@ pub struct Credit {
     pub nanos: u64,
     /// `transfer_in` or `escrow_release`.
     pub kind: String,
-    /// The words of the transaction, without its owner: see `NewTransaction`.
+    /// The id of the transaction that it will be, `txn_…`.
     pub transaction: String,
     /// The other side.
     pub counterparty: String,

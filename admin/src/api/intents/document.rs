@@ -3,6 +3,7 @@
 use super::require_intact;
 use crate::problem::Problem;
 use crate::routes::Call;
+use futures::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 use shared::clock::iso_from_ms;
 use shared::domain::intent::{Entry, Kind, State};
@@ -10,6 +11,9 @@ use shared::domain::money::Nanos;
 use shared::store::intent::IntentRecord;
 use shared::store::intent_links::{EscrowLink, SIBLINGS_MAX};
 use shared::store::keys::AccountKeys;
+
+/// Siblings that are read at the same time.
+const AT_ONCE: usize = 16;
 
 /// The document; in brief it has neither siblings nor timeline nor downstream.
 #[derive(Debug, Serialize)]
@@ -81,22 +85,26 @@ impl Links {
         let Some(number) = record.escrow else {
             return Ok(Self::default());
         };
-        let Some(escrow) = EscrowLink::read(store, mode, number).await? else {
+        let Some(mut escrow) = EscrowLink::read(store, mode, number).await? else {
             return Ok(Self::default());
         };
         let mut siblings = Vec::new();
         if excludes_others(record.kind) {
-            let others = escrow
-                .siblings
-                .iter()
-                .filter(|sibling| sibling.intent != record.id);
-            for other in others.take(SIBLINGS_MAX) {
+            let mut others = std::mem::take(&mut escrow.siblings);
+            others.retain(|other| other.intent != record.id);
+            others.truncate(SIBLINGS_MAX);
+            let reads = others.into_iter().map(|other| async move {
                 let keys = AccountKeys::of(&other.account);
-                // One whose intent is still on its way is not there yet.
-                if let Some(found) = IntentRecord::read(store, &keys, mode, &other.intent).await? {
-                    require_intact(&found)?;
-                    siblings.push(Sibling::of(found));
-                }
+                IntentRecord::read(store, &keys, mode, &other.intent).await
+            });
+            let found: Vec<_> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
+            // One whose intent is still on its way is not there yet; and what another account has under that id since it
+            // used a key twice is its own business.
+            let is_sibling =
+                |found: &IntentRecord| excludes_others(found.kind) && found.escrow == Some(escrow.number);
+            for found in found.into_iter().flatten().filter(is_sibling) {
+                require_intact(&found)?;
+                siblings.push(Sibling::of(found));
             }
         }
         Ok(Self {

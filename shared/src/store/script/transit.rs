@@ -120,6 +120,9 @@ async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> R
     match reply.first().map(String::as_str) {
         Some("done" | "again") => Ok(true),
         Some("closed") => Ok(false),
+        Some("too_much") => Err(StoreError::Nonsense(format!(
+            "wallet {number} cannot hold what is on its way to it"
+        ))),
         _ => nonsense(&ARRIVE),
     }
 }

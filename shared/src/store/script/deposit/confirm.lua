@@ -3,8 +3,9 @@
 --   9 record of the request
 -- ARGV: 1 mode  2 audit entry  3 number of the wallet  4 amount nanos  5 words of the transaction
 --   6 id of the record ('' = none)  7 its life ms  8 and on: its fields
--- Returns: {'confirmed'} | {'known'} (the request was made before) | {'again'} (it was confirmed before) | {'missing'} | {'closed'} (the wallet is not that one any
---   more) | {'too_much'} (the wallet cannot hold it) | {'no_account'}; only the first writes anything
+-- Returns: {'confirmed'} | {'known'} (the request was made before) | {'again'} (it was confirmed before) | {'missing'}
+--   | {'closed'} (the wallet is not that one any more) | {'too_much'} (the wallet cannot hold it) | {'no_account'}; only the
+--   first writes anything
 -- Cost: O(1); up to 21 calls
 if ARGV[6] ~= '' and redis.call('EXISTS', KEYS[9]) == 1 then return {'known'} end
 local state = redis.call('HGET', KEYS[8], 'state')

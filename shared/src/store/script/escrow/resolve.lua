@@ -11,8 +11,9 @@
 --   15 what is said of the dispute ('' = nothing)  16 transaction id for the intent ('' = none)
 --   17 heads ('' = no intent is kept here)  18 and on: fields of the intent
 -- Returns: {'won'} | {'again'} (it won before, and its intent belongs elsewhere) | {'known'} (an intent of this id is here)
---   | {'refused', status of the escrow, reason, intent id} (the operator gets the status only) | {'closed'} (the wallet is not that one any more)
---   | {'too_much'} (it cannot hold the money) | {'missing'} (no such escrow) | {'no_account'}; only the first writes money
+--   | {'refused', status of the escrow, reason, intent id} (the operator gets the status only)
+--   | {'closed'} (the wallet is not that one any more) | {'too_much'} (it cannot hold the money)
+--   | {'missing'} (no such escrow) | {'no_account'}; only the first moves money
 -- Cost: O(1); 3 to 14 calls for a refusal, up to 29 else
 local SIBLINGS_MAX = 100
 local pays, here, asked = ARGV[5] ~= '', ARGV[17] ~= '', ARGV[11] ~= ''
