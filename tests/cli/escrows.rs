@@ -197,7 +197,7 @@ async fn showing_an_escrow() {
     assert_eq!(shown["payer"]["accountId"], json!(stage.payer.id));
     assert_eq!(shown["payee"]["owner"], "user");
     assert_eq!(shown["dispute_reason"], "Nothing came");
-    assert_eq!(shown["conditions"], r#"{"deliver":"a book"}"#);
+    assert_eq!(shown["conditions"], json!({ "deliver": "a book" }));
     let text = stage.cli.run(&["escrow", "show", "--escrow", &number]).stdout;
     assert!(
         text.contains("1.250000001 USD") && text.contains("Nothing came"),

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::{Failure, Report, report};
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::json;
+use serde_json::{Value, json};
 use shared::clock::iso_from_ms;
 use shared::store::escrow::{Escrow as Record, Party};
 use shared::store::script::escrow::{Ended, Winner, end_dispute};
@@ -99,11 +99,14 @@ fn show(escrow: &Record) -> Report {
         ("updated", iso_from_ms(escrow.updated_at_ms)),
     ];
     let rows = rows.map(|(name, value)| vec![name.to_owned(), on_one_line(&value)]);
+    // Kept as text; one that is no JSON is shown as it is.
+    let conditions: Value =
+        serde_json::from_str(&escrow.conditions).unwrap_or_else(|_| json!(escrow.conditions));
     Report::new(
         report::table(&["FIELD", "VALUE"], &rows),
         json!({ "escrowId": escrow.number, "mode": escrow.mode.as_str(), "status": escrow.status.as_str(),
             "amount": escrow.amount, "amountNanos": escrow.amount.get().to_string(), "currency": escrow.currency,
-            "payer": party(&escrow.payer), "payee": party(&escrow.payee), "conditions": escrow.conditions,
+            "payer": party(&escrow.payer), "payee": party(&escrow.payee), "conditions": conditions,
             "dispute_reason": escrow.dispute_reason, "createdAt": iso_from_ms(escrow.created_at_ms),
             "updatedAt": iso_from_ms(escrow.updated_at_ms) }),
     )
