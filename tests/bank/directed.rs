@@ -53,6 +53,10 @@ pub async fn of(script: &str, store: &Store) -> Checked {
                 verdicts::all(&stage).await?;
                 payouts::all(&stage).await
             }
+            "intent_claim" => {
+                verdicts::all(&stage).await?;
+                arrivals::all(&stage).await
+            }
             _ => {
                 raced::opened(&stage).await?;
                 raced::deleted(&stage).await?;

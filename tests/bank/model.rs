@@ -136,9 +136,15 @@ impl Model {
         self.sides[at].requests.get(id)
     }
 
+    /// Whether a request of this id was made before.
+    pub fn is_taken(&self, at: At, id: &str) -> bool {
+        self.request(at, id).is_some() || self.sides[at].claims.contains_key(id)
+    }
+
     /// Writes a new intent.
     pub fn keep(&mut self, at: At, id: &str, moment: &str, request: Request) {
         let side = &mut self.sides[at];
+        side.claims.remove(id);
         side.order.push(id.to_owned());
         side.requests.insert(id.to_owned(), request);
         side.file(id, moment);

@@ -5,7 +5,7 @@ mod doing;
 mod escrow_doing;
 
 use crate::act::Act;
-use crate::model::Model;
+use crate::model::{At, Model, keys, mode};
 use crate::names::Window;
 use crate::{layout, photo};
 use shared::clock;
@@ -46,6 +46,14 @@ pub async fn within_one_day(store: &Store, check: impl AsyncFn(Period) -> Checke
 }
 
 impl World {
+    /// Takes a claim away behind the product's back.
+    pub async fn forget_claim(&mut self, at: At, id: &str) -> Checked {
+        self.model.sides[at].claims.remove(id);
+        let key = keys(at).intent(mode(at), id);
+        let gone: Result<i64, _> = self.store.command(redis::cmd("DEL").arg(key)).await;
+        gone.map(drop).map_err(|error| format!("{error:?}"))
+    }
+
     /// A store that holds what the model says.
     pub async fn of(store: &Store, mut model: Model) -> Result<Self, String> {
         model.names.settle();

@@ -4,7 +4,7 @@ use crate::problem::{Code, Problem};
 use crate::routes::{Call, Fields};
 use serde_json::Value;
 use shared::clock::now_ms;
-use shared::store::intent::IntentRecord;
+use shared::store::intent::{Found, IntentRecord};
 use shared::store::once::Once;
 use std::time::Duration;
 
@@ -46,8 +46,13 @@ pub(super) fn record_life(call: &Call, body: &Fields<'_>) -> Result<Option<Durat
 /// 422 `IDEMPOTENCY_KEY_REUSED` when the record is one of another request, 503.
 pub(super) async fn earlier(call: &Call, once: &Once) -> Result<Option<IntentRecord>, Problem> {
     let (keys, mode) = (call.keys(), call.caller.mode);
-    match IntentRecord::read(&call.app.store, &keys, mode, &once.id).await? {
-        Some(record) if record.fingerprint != once.fingerprint => Err(Code::IdempotencyKeyReused.into()),
-        record => Ok(record),
+    let (fingerprint, record) = match IntentRecord::find(&call.app.store, &keys, mode, &once.id).await? {
+        Found::Nothing => return Ok(None),
+        Found::Claimed { fingerprint } => (fingerprint, None),
+        Found::Record(record) => (record.fingerprint.clone(), Some(*record)),
+    };
+    if fingerprint != once.fingerprint {
+        return Err(Code::IdempotencyKeyReused.into());
     }
+    Ok(record)
 }

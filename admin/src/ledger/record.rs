@@ -7,7 +7,7 @@ use super::violation::Invariant;
 use super::walk::Record;
 use shared::domain::intent::{Kind, State};
 use shared::store::deposit::{Deposit, DepositState};
-use shared::store::intent::IntentRecord;
+use shared::store::intent::{IntentRecord, is_claim};
 use shared::store::keys::Bucket;
 use shared::store::read::Answers;
 use shared::store::script::hold::Hold;
@@ -48,6 +48,9 @@ impl Pass<'_> {
     }
 
     fn intent(&mut self, place: Place, id: &str, key: &str, fields: Option<&Fields>) {
+        if fields.is_some_and(is_claim) {
+            return; // what becomes of it is in transit, or was never decided
+        }
         let Some(intent) = fields.and_then(IntentRecord::from_fields) else {
             return self.wrong(Invariant::Intent, &[key], "the record makes no sense");
         };

@@ -139,6 +139,26 @@ impl NewIntent<'_> {
     }
 }
 
+/// What is kept under the id of an idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// The key was not used.
+    Nothing,
+    /// A request took the key whose outcome another account's bucket decides, and is not known here yet.
+    Claimed {
+        /// The hash of that request.
+        fingerprint: String,
+    },
+    /// The record of the request.
+    Record(Box<IntentRecord>),
+}
+
+/// Whether these are the fields of a mere claim: see [`Found::Claimed`].
+#[must_use]
+pub fn is_claim(fields: &HashMap<String, String>) -> bool {
+    fields.get("state").is_some_and(|state| state == "claimed")
+}
+
 impl IntentRecord {
     /// Reads the fields of a record; `None` when they make no sense.
     #[must_use]
@@ -195,12 +215,34 @@ impl IntentRecord {
         mode: Mode,
         id: &str,
     ) -> Result<Option<Self>, StoreError> {
+        match Self::find(store, account, mode, id).await? {
+            Found::Record(record) => Ok(Some(*record)),
+            Found::Nothing | Found::Claimed { .. } => Ok(None),
+        }
+    }
+
+    /// What is kept under the id `id`.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn find(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        id: &str,
+    ) -> Result<Found, StoreError> {
         let key = account.intent(mode, id);
         let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
-        match Self::from_fields(&fields) {
-            None if !fields.is_empty() => Err(StoreError::Nonsense("intent record".to_owned())),
-            record => Ok(record),
+        if fields.is_empty() {
+            return Ok(Found::Nothing);
         }
+        if let (true, Some(fingerprint)) = (is_claim(&fields), fields.get("fp")) {
+            return Ok(Found::Claimed {
+                fingerprint: fingerprint.clone(),
+            });
+        }
+        let record = Self::from_fields(&fields).map(Box::new).map(Found::Record);
+        record.ok_or_else(|| StoreError::Nonsense("intent record".to_owned()))
     }
 
     /// The intents of a list, newest first, and how many there are in all.

@@ -109,13 +109,27 @@ async fn escrows(stage: &Stage<'_>) -> Checked {
                 .await?;
         }
     }
-    // The payee's call again finds its intent; a key that leads elsewhere does not overwrite what is there.
+    // The payee's call again finds its intent, and so does another call with its key.
     world
         .want("known", Act::Decide(decide(2, 2, 2, Verdict::Release)))
         .await?;
     world
-        .want("done", Act::Decide(decide(2, 2, 6, Verdict::Release)))
-        .await
+        .want("known", Act::Decide(decide(2, 2, 6, Verdict::Release)))
+        .await?;
+    // While it is on its way its key is claimed: only the same call goes on.
+    world
+        .want("error", lost(decide(2, 9, 6, Verdict::Release)))
+        .await?;
+    let (b, user) = (world.model.place(2, "b"), world.model.place(2, "user"));
+    let taken = Act::Transfer(transfer(9, &b, &user, 1));
+    world.want("known", taken.clone()).await?;
+    world
+        .want("error", lost(decide(2, 9, 6, Verdict::Release)))
+        .await?;
+    // Should the key lead elsewhere all the same, what is there is not overwritten.
+    world.forget_claim(2, "int_9").await?;
+    world.want("done", taken).await?;
+    world.want("delivered", deliver("escrow:6:released", false)).await
 }
 
 /// The wallet was closed meanwhile, and perhaps another one opened: the money goes to the account's own wallet.

@@ -15,7 +15,7 @@ impl Model {
                 .or_default()
                 .insert(at);
         }
-        if new.keyed && self.request(at, &new.asked.id).is_some() {
+        if new.keyed && self.is_taken(at, &new.asked.id) {
             return "known".to_owned();
         }
         if let Some(there) = self.sides[at].deposits.get(&new.reference) {
@@ -155,7 +155,7 @@ impl Model {
         let Some(mut deposit) = self.sides[at].deposits.get(reference).cloned() else {
             return "missing".to_owned();
         };
-        if keyed && self.request(at, &asked.id).is_some() {
+        if keyed && self.is_taken(at, &asked.id) {
             return "known".to_owned();
         }
         if !deposit.pending {

@@ -11,7 +11,7 @@ impl Model {
         if !new.closed {
             self.escrow_number += 1;
         }
-        if self.request(at, &asked.id).is_some() {
+        if self.is_taken(at, &asked.id) {
             return "known".to_owned();
         }
         let alive = |place: &super::Place| self.is_alive(place.at, &place.owner, place.number);
@@ -109,7 +109,7 @@ impl Model {
         if remote && payee_alive && hopeful && escrow.status == "pending" {
             self.open_for(escrow.to_at, &escrow.to.0, number);
         }
-        if self.request(at, &asked.id).is_some() {
+        if self.is_taken(at, &asked.id) {
             return "known".to_owned();
         }
         let mut request = self.call("escrow_fund", asked, number);

@@ -27,6 +27,8 @@ pub struct Side {
     pub runs: BTreeMap<(String, String), Run>,
     /// Intents, transfers and deposits by id.
     pub requests: BTreeMap<String, Request>,
+    /// Ids that are taken by a request which another account decides, with its fingerprint.
+    pub claims: BTreeMap<String, String>,
     /// Ids of intents in the order they came, and came into a final state.
     pub order: Vec<String>,
     pub settled: Vec<String>,

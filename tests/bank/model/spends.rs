@@ -166,7 +166,7 @@ impl Model {
 
     pub fn spend(&mut self, spend: &Spend) -> String {
         let (at, asked) = (spend.asked.at, &spend.asked);
-        if self.request(at, &asked.id).is_some() {
+        if self.is_taken(at, &asked.id) {
             return "known".to_owned();
         }
         let (txn, description) = (asked.txn(), spend.description.as_deref());

@@ -21,7 +21,7 @@ impl Model {
     pub fn transfer(&mut self, transfer: &Transfer) -> String {
         let (from, to, amount) = (&transfer.from, &transfer.to, transfer.amount);
         let at = from.at;
-        if transfer.keyed && self.request(at, &transfer.asked.id).is_some() {
+        if transfer.keyed && self.is_taken(at, &transfer.asked.id) {
             return "known".to_owned();
         }
         let here = to.at == at;

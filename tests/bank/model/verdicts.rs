@@ -42,8 +42,14 @@ impl Model {
         };
         let mut request = self.call(kind, asked, number);
         request.note.clone_from(&note);
-        if !by_payee && self.request(asked.at, &asked.id).is_some() {
+        // A payee's key is claimed in its own account first; the claim ends with its intent.
+        let claimed = by_payee && self.sides[asked.at].claims.get(&asked.id) == Some(&asked.fp);
+        if !claimed && self.is_taken(asked.at, &asked.id) {
             return "known".to_owned();
+        }
+        if by_payee {
+            let (id, fp) = (asked.id.clone(), asked.fp.clone());
+            self.sides[asked.at].claims.insert(id, fp);
         }
         if escrow
             .winner
@@ -122,9 +128,7 @@ impl Model {
         if known.siblings.len() < SIBLINGS_MAX - 1 {
             known.siblings.push((asked.at, id.clone()));
         }
-        if self.request(asked.at, id).is_some() {
-            return "known".to_owned();
-        }
+        self.sides[asked.at].claims.remove(&asked.id);
         let owner = if asked.at == escrow.at {
             &escrow.from.0
         } else {

@@ -6,6 +6,9 @@ const POLICY: &str = "an agent with a policy has all fields of it, an unset limi
 const ROUNDED: &str = "where it decides, doubles are 1024 apart: one nano more is rounded away";
 const ROW: &str = "what is given together is empty together: id and row, amount and words, intent and heads";
 
+const CLAIM: &str =
+    "who keeps a refusal under another id holds the claim of its key, so nothing else is there";
+
 /// Name of the change, and why it changes nothing.
 pub const LIST: &[(&str, &str)] = &[
     (
@@ -94,12 +97,13 @@ pub const LIST: &[(&str, &str)] = &[
         "transit/arrive: if ARGV[6] ~= '' then redis.call('SREM', KEYS[9], ARGV[6]) end | 4: ARGV[6] ~= '' -> true",
         "no escrow is called by the empty text",
     ),
+    ("transit/arrive: if ARGV[7] ~= '' then | 9: 7 -> 8", ROW),
     (
-        "transit/arrive: if ARGV[7] ~= '' and redis.call('EXISTS', KEYS[10]) == 0 then | 15: '' -> 'x'",
-        "where no intent is given the key is that of the account's record, which exists",
+        "escrow/blocked: if is_free(redis.call('HMGET', KEYS[10], 'state', 'fp')) then redis.call('DEL', KEYS[10]) end | 42: 'state' -> 'statex'",
+        CLAIM,
     ),
     (
-        "transit/arrive: if ARGV[7] ~= '' and redis.call('EXISTS', KEYS[10]) == 0 then | 9: 7 -> 8",
-        ROW,
+        "escrow/blocked: if is_free(redis.call('HMGET', KEYS[10], 'state', 'fp')) then redis.call('DEL', KEYS[10]) end | 4: is_free(redis.call('HMGET', KEYS[10], 'state', 'fp')) -> true",
+        CLAIM,
     ),
 ];

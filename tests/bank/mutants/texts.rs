@@ -47,6 +47,7 @@ recipes! {
     "escrow_fund": ["clock", "change", "money", "intent", "escrow/fund"] changing ["escrow/fund"];
     "escrow_resolve": ["clock", "change", "money", "intent", "escrow/resolve"] changing ["escrow/resolve"];
     "intent_blocked": ["clock", "change", "intent", "escrow/blocked"] changing ["escrow/blocked"];
+    "intent_claim": ["escrow/claim"] changing ["escrow/claim"];
     "wallet_open": ["clock", "change", "wallet/open"] changing ["wallet/open"];
     "agent_delete": ["clock", "change", "agent/delete"] changing ["agent/delete"];
     "agent_freeze": ["clock", "change", "agent_exists", "agent_freeze"] changing ["agent_exists"];
@@ -57,7 +58,7 @@ recipes! {
 
 #[test]
 fn what_is_changed_here_is_what_the_product_runs() {
-    let theirs: [&Script; 14] = [
+    let theirs: [&Script; 15] = [
         &transfer::OWN,
         &transfer::OUT,
         &deposit::MAKE,
@@ -67,6 +68,7 @@ fn what_is_changed_here_is_what_the_product_runs() {
         &escrow::FUND,
         &escrow::RESOLVE,
         &escrow::BLOCKED,
+        &escrow::CLAIM,
         &wallet::OPEN,
         &agent::DELETE,
         &AGENT_FREEZE,

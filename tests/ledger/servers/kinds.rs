@@ -174,6 +174,7 @@ fn all_scripts() -> Vec<&'static Script> {
         &*escrow::FUND,
         &*escrow::RESOLVE,
         &*escrow::BLOCKED,
+        &*escrow::CLAIM,
     ]
 }
 

@@ -205,3 +205,59 @@ fn asked<'a>(side: &'a Side, once: &'a Once) -> Asked<'a> {
         at_ms: now_ms(),
     }
 }
+
+/// One key for a release by a payee of another account and for something else of that account, at the same moment: one of
+/// them is done, the other is told that the key is taken, and the books stay right.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_key_for_two_requests_does_one_of_them() {
+    let world = World::start().await;
+    let (payer, payee) = two(&world).await;
+    let neighbour = payee.another(&world).await;
+    for round in 0..ROUNDS {
+        let number = payer.funded_to(&payee, usd(1)).await;
+        let (before, key) = (payee.balance().await, format!("both {round}"));
+        let word = if round % 2 == 0 { "release" } else { "dispute" };
+        let escrow = json!({ "fromWalletId": payee.wallet, "toWalletId": neighbour.wallet, "amount": 1 });
+        // Whoever comes first changes from round to round.
+        let (one, other) = match round % 4 < 2 {
+            true => {
+                futures::future::join(
+                    payee.call(word, &key, id(number)),
+                    payee.call("create", &key, escrow.clone()),
+                )
+                .await
+            }
+            false => {
+                let (made, decided) = futures::future::join(
+                    payee.call("create", &key, escrow.clone()),
+                    payee.call(word, &key, id(number)),
+                )
+                .await;
+                (decided, made)
+            }
+        };
+        let mut statuses = [one.status, other.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 422], "{} {}", one.text(), other.text());
+        let won = one.status == 200;
+        let status = match (won, word) {
+            (false, _) => "funded",
+            (true, "release") => "released",
+            (true, _) => "disputed",
+        };
+        assert_eq!(payer.status(number).await, status, "round {round}");
+        let gained = if won && word == "release" { usd(1) } else { 0 };
+        assert_eq!(payee.balance().await, before + gained);
+        let winner = if won { &one } else { &other };
+        payee.settled(text(&winner.json(), "/intent_id")).await;
+        // Asked again, each is told the same.
+        assert_eq!(
+            payee.call("create", &key, escrow).await.status,
+            if won { 422 } else { 200 }
+        );
+        assert_eq!(
+            payee.call(word, &key, id(number)).await.status,
+            if won { 409 } else { 422 }
+        );
+    }
+}

@@ -60,6 +60,15 @@ pub static BLOCKED: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
+/// Keeps a caller's key for a request that another account's bucket decides.
+pub static CLAIM: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "intent_claim",
+        WhenFull::Refuse,
+        &[include_str!("escrow/claim.lua")],
+    )
+});
+
 /// Who asks for something, once.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
@@ -142,6 +151,20 @@ fn blocked(script: &Script, status: &str, reason: &str, intent: &str) -> Result<
     })
 }
 
+/// Claims the caller's key in the caller's account; false when it has a record already, or is another request's.
+async fn claim(store: &Store, asked: &Asked<'_>) -> Result<bool, StoreError> {
+    let once = asked.once;
+    let key = asked.scope.keys().intent(asked.scope.mode, &once.id);
+    let reply: Vec<String> = store
+        .script(&CLAIM, &[&key], &[&once.id, &once.fingerprint])
+        .await?;
+    match reply.first().map(String::as_str) {
+        Some("claimed") => Ok(true),
+        Some("known") => Ok(false),
+        _ => nonsense(&CLAIM),
+    }
+}
+
 /// Keeps `new` as refused, under the id of `refusal`, where the caller's intents are.
 async fn keep_blocked<T>(
     store: &Store,
@@ -153,8 +176,14 @@ async fn keep_blocked<T>(
     let (account, mode) = (asked.scope.keys(), asked.scope.mode);
     let mut keys = vec![account.intent(mode, &refusal.intent)];
     keys.extend(new.place().index(&account, mode));
+    keys.push(account.intent(mode, &asked.once.id));
     let (heads, fields) = (new.heads(false, &[refusal.reason]), new.fields());
-    let mut args = vec![refusal.intent.as_str(), refusal.reason.as_str(), &heads];
+    let mut args = vec![
+        refusal.intent.as_str(),
+        refusal.reason.as_str(),
+        &heads,
+        new.fingerprint,
+    ];
     args.extend(fields.iter().map(String::as_str));
     let reply = asked.scope.run(store, &BLOCKED, event, &keys, &args).await?;
     match reply.first().map(String::as_str) {

@@ -42,6 +42,7 @@ fn all() -> Vec<&'static Script> {
         &*escrow::FUND,
         &*escrow::RESOLVE,
         &*escrow::BLOCKED,
+        &*escrow::CLAIM,
     ]
 }
 

@@ -16,6 +16,10 @@ impl Model {
                 page.expire(&key, expires);
             }
         }
+        for (id, fp) in &side.claims {
+            let claim = cells([("id", id), ("state", "claimed"), ("fp", fp)]);
+            page.put(keys.intent(mode, id), Shape::Hash(claim));
+        }
         page.put(
             keys.intents(mode, IntentIndex::All),
             Shape::List(side.order.clone()),

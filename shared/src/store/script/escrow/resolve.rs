@@ -3,7 +3,7 @@
 
 use super::passage::{Passage, RESOLVED, carry, deliver_what_waits};
 use super::step::{Step, Stepped};
-use super::{Asked, Blocked, Called, RESOLVE, facts_of, keep_blocked, mint_transaction, request_of};
+use super::{Asked, Blocked, Called, RESOLVE, claim, facts_of, keep_blocked, mint_transaction, request_of};
 use crate::domain::intent::Kind;
 use crate::store::audit::OPERATOR;
 use crate::store::escrow::{Escrow, EscrowStatus};
@@ -91,6 +91,9 @@ pub async fn decide(
 ) -> Result<Called<()>, StoreError> {
     let by_payer = asked.scope.account == escrow.payer.account;
     let by_remote_payee = !by_payer;
+    if by_remote_payee && !claim(store, asked).await? {
+        return Ok(Called::Known);
+    }
     let transaction = mint_transaction()?;
     let request = request_of(escrow.number);
     let moves = verdict == Verdict::Release;

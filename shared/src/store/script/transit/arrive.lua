@@ -16,8 +16,9 @@ end
 redis.call('SET', KEYS[8], now)
 if ARGV[4] ~= '' then post(4, ARGV[4], ARGV[5]) end
 if ARGV[6] ~= '' then redis.call('SREM', KEYS[9], ARGV[6]) end
-if ARGV[7] ~= '' and redis.call('EXISTS', KEYS[10]) == 0 then
-  keep_intent(10, 11, ARGV[7], 'settled', '', ARGV[8], 9)
+if ARGV[7] ~= '' then
+  local state = redis.call('HGET', KEYS[10], 'state')
+  if not state or state == 'claimed' then keep_intent(10, 11, ARGV[7], 'settled', '', ARGV[8], 9) end
 end
 recorded()
 return {'done'}
