@@ -66,7 +66,8 @@ fn report(checked: &Checked, took: Duration) -> Report {
         "tookMs": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
     });
     let seconds = took.as_secs_f64();
-    let head = format!("{records} records read in {seconds:.1} s ({passes} pass(es)).");
+    let word = if *passes == 1 { "pass" } else { "passes" };
+    let head = format!("{records} records read in {seconds:.1} s, in {passes} {word}.");
     if checked.ok() {
         return Report::new(format!("{head} Everything holds."), document);
     }
