@@ -18,9 +18,14 @@ async fn round(payer: &Caller, payee: &Caller, (from, to): (u64, u64), number: u
     let escrow = made["escrow"]["id"].as_u64().expect("an escrow id");
     let funded = payer.post("/v1/escrow/fund", json!({ "escrowId": escrow })).await;
     ok(&funded);
+    // Each comes first in half of the rounds.
+    let actions = match (number / AT_ONCE).is_multiple_of(2) {
+        true => ["release", "dispute"],
+        false => ["dispute", "release"],
+    };
     let racers = (0..RACERS).map(|racer| {
         let caller = if racer % 2 == 0 { payer } else { payee };
-        let action = if racer / 2 % 2 == 0 { "release" } else { "dispute" };
+        let action = actions[racer / 2 % 2];
         let body = json!({ "escrowId": escrow, "idempotency_key": format!("{number}-{racer}") });
         async move { (action, caller.post(&format!("/v1/escrow/{action}"), body).await) }
     });
