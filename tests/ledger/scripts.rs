@@ -14,10 +14,9 @@ pub const PERIOD: &str = concat!(
 pub const AUTHORIZE_LUA: &str = include_str!("../../shared/src/store/script/authorize.lua");
 pub const SETTLE_LUA: &str = include_str!("../../shared/src/store/script/settle.lua");
 pub const VOID_LUA: &str = include_str!("../../shared/src/store/script/void.lua");
-pub const REAP_LUA: &str = concat!(
-    include_str!("../../shared/src/store/script/clock.lua"),
-    include_str!("../../shared/src/store/script/reap.lua"),
-);
+pub const REAP_LUA: &str = include_str!("../../shared/src/store/script/reap.lua");
+/// The clock of `reap`. It is changed as a part of [`PERIOD`], where the tests can tell it the time.
+const CLOCK: &str = include_str!("../../shared/src/store/script/clock.lua");
 
 /// Lays a known state that only the script's own clock can name: the hold's deadline is the very moment of the reaping.
 const DUE_NOW: &str = "
@@ -82,8 +81,8 @@ impl Texts {
             authorize: Script::new("authorize", WhenFull::Refuse, &[&self.period, &self.authorize]),
             settle: Script::new("settle", WhenFull::Run, &[&self.settle]),
             void: Script::new("void", WhenFull::Run, &[&self.void]),
-            reap: Script::new("reap", WhenFull::Run, &[&self.reap]),
-            reap_at_deadline: Script::new("reap", WhenFull::Run, &[DUE_NOW, &self.reap]),
+            reap: Script::new("reap", WhenFull::Run, &[CLOCK, &self.reap]),
+            reap_at_deadline: Script::new("reap", WhenFull::Run, &[DUE_NOW, CLOCK, &self.reap]),
             period: Script::new(
                 "period",
                 WhenFull::Run,
