@@ -33,6 +33,8 @@ pub struct Settings {
     pub upstream: UpstreamSettings,
     pub admin: AdminSettings,
     pub webhooks: WebhookSettings,
+    pub audit: AuditSettings,
+    pub injection: InjectionSettings,
     pub idempotency: IdempotencySettings,
     pub secrets: SecretSettings,
     pub network: NetworkSettings,
@@ -101,6 +103,38 @@ pub struct WebhookSettings {
     pub retry_delays_ms: Vec<u64>,
     pub max_attempts: u32,
     pub timeout_ms: u64,
+    pub endpoints_at_once: usize,
+    pub requests_at_once: usize,
+    pub waiting_max: u64,
+    pub history_max: u64,
+    pub secret_overlap_hours: u64,
+}
+
+/// `[audit]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct AuditSettings {
+    pub seal_every_ms: u64,
+    pub checkpoint_every_ms: u64,
+    pub archive: String,
+    pub archive_after_days: u64,
+    pub archive_after_entries: u64,
+    pub segment_entries: usize,
+    pub archive_intents_after_days: u64,
+    pub s3_endpoint: String,
+    pub s3_region: String,
+    pub s3_access_key_id: String,
+    pub s3_secret_access_key: SecretString,
+}
+
+/// `[injection]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct InjectionSettings {
+    pub enabled: bool,
+    pub patterns: Vec<String>,
 }
 
 /// `[idempotency]`

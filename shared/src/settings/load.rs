@@ -142,6 +142,26 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
             "upstream.max_response_bytes",
             settings.upstream.max_response_bytes as u64,
         ),
+        ("webhooks.timeout_ms", settings.webhooks.timeout_ms),
+        ("webhooks.max_attempts", settings.webhooks.max_attempts.into()),
+        (
+            "webhooks.endpoints_at_once",
+            settings.webhooks.endpoints_at_once as u64,
+        ),
+        (
+            "webhooks.requests_at_once",
+            settings.webhooks.requests_at_once as u64,
+        ),
+        ("webhooks.waiting_max", settings.webhooks.waiting_max),
+        ("webhooks.history_max", settings.webhooks.history_max),
+        ("audit.seal_every_ms", settings.audit.seal_every_ms),
+        ("audit.checkpoint_every_ms", settings.audit.checkpoint_every_ms),
+        ("audit.archive_after_days", settings.audit.archive_after_days),
+        (
+            "audit.archive_after_entries",
+            settings.audit.archive_after_entries,
+        ),
+        ("audit.segment_entries", settings.audit.segment_entries as u64),
     ];
     if let Some((key, _)) = positive.iter().find(|(_, value)| *value == 0) {
         return Err(BadSettings(format!("`{key}` must be greater than zero")));
@@ -156,6 +176,11 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
         return Err(BadSettings(format!(
             "`idempotency.retention_days` must be from {least} to {most}"
         )));
+    }
+    if settings.audit.archive_intents_after_days < settings.idempotency.retention_days {
+        return Err(BadSettings(
+            "`audit.archive_intents_after_days` must be at least `idempotency.retention_days`".to_owned(),
+        ));
     }
     let empty = |path: &Path| path.as_os_str().is_empty();
     if empty(&settings.proxy.tls_cert) != empty(&settings.proxy.tls_key) {
