@@ -230,6 +230,7 @@ async fn resolved_in_one_day(race: &Race) -> bool {
             name: call.name.clone(),
             estimate: usd(ESTIMATE),
             cost: usd(cost),
+            how: How::Settled,
         };
         let (low, high) = (settle(at as u64), settle(ESTIMATE + 5));
         let store = |edge: usize| &race.stores[(at + edge) % EDGES];

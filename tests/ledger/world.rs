@@ -209,6 +209,7 @@ impl<'a> World<'a> {
             name: name.clone(),
             estimate: usd(estimate),
             cost: usd(cost),
+            how: How::Settled,
         };
         let found = settle.run_as(&self.scripts.settle, self.store).await;
         let found = found.map_err(|error| format!("{settle:?}: {error:?}"))?;

@@ -66,7 +66,7 @@ pub struct Run {
 
 impl Run {
     /// Reads a record; `None` when it makes no sense.
-    fn from_fields(id: String, last_ms: u64, fields: &HashMap<String, String>) -> Option<Self> {
+    fn from_fields(id: String, fields: &HashMap<String, String>) -> Option<Self> {
         let get = |name: &str| fields.get(name).map(String::as_str);
         let count = |name: &str| get(name).unwrap_or("0").parse::<u64>().ok();
         Some(Self {
@@ -77,7 +77,7 @@ impl Run {
             spent: Nanos::from_stored(count("spent")?),
             held: Nanos::from_stored(count("held")?),
             first_ms: get("first")?.parse().ok()?,
-            last_ms,
+            last_ms: get("last")?.parse().ok()?,
             ended_ms: get("ended").map(str::parse).transpose().ok()?,
         })
     }

@@ -17,6 +17,7 @@ async fn one_command_an_authorize_and_one_a_settle() {
         name: first,
         estimate: usd(100),
         cost: usd(30),
+        how: How::Settled,
     }
     .run(&store)
     .await
@@ -48,6 +49,7 @@ async fn one_command_an_authorize_and_one_a_settle() {
             name,
             estimate: usd(100),
             cost: usd(30),
+            how: How::Settled,
         }
         .run(&store)
         .await

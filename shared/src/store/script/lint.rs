@@ -2,7 +2,7 @@
 
 use super::{
     Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, authorize::AUTHORIZE, deposit, escrow,
-    policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL, run_end::RUN_END,
+    policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL, run_end::RUN_END, seal::SEAL,
     settle::SETTLE, spend, transfer, transit, virtual_key, void::VOID, wallet,
 };
 
@@ -38,6 +38,7 @@ fn all() -> Vec<&'static Script> {
         &*spend::DENY,
         &*RESEAL,
         &*RUN_END,
+        &*SEAL,
         &*REPLACE_PRICES,
         &*escrow::CREATE,
         &*escrow::FUND,
