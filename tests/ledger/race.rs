@@ -6,6 +6,7 @@ use crate::world::{ACCOUNT, AGENTS, PROVIDER, World, enabled, period, unlimited,
 use futures::future::join_all;
 use harness::{AgentCounters, Redis};
 use shared::domain::cap::CapPolicy;
+use shared::domain::entry::How;
 use shared::domain::mode::Mode;
 use shared::domain::period::Period;
 use shared::store::Store;

@@ -18,11 +18,8 @@ pub mod provider_key;
 pub mod reap;
 pub mod replace_prices;
 pub mod reseal;
-<<<<<<< HEAD
 pub mod run_end;
-=======
 pub mod seal;
->>>>>>> main
 pub mod settle;
 pub mod spend;
 pub mod transfer;

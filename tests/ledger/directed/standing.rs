@@ -1,7 +1,7 @@
 //! Cap: each limit exactly reached and missed by one nano, whose policy holds, and how far the counters go.
 
 use super::Bench;
-use crate::model::{CEILING, Charge, State};
+use crate::model::{CEILING, Charge, NO_CHECKS, State};
 use crate::world::{Checked, World, enabled, usd};
 use shared::domain::cap::CapPolicy;
 use shared::domain::money::Nanos;
@@ -54,6 +54,7 @@ fn spent(period: Period, gauge: Gauge, amount: i128) -> Charge {
         key_id: "vk_1".to_owned(),
         period: Period { day, month },
         estimate: 0,
+        checks: NO_CHECKS.to_owned(),
         amount,
         state: State::Settled,
     }
@@ -64,13 +65,10 @@ async fn before<'a>(bench: &Bench<'a>, gauge: Gauge, amount: i128) -> Result<Wor
     let charge = spent(bench.period, gauge, amount);
     if charge.named {
         let at = crate::photo::Window::at(shared::clock::now_ms());
-        let run = crate::model::Run {
-            calls: 1,
-            first: at,
-            last: at,
-            expires: at.later(3_600_000),
-        };
-        world.model.runs.insert(("a".to_owned(), "r".to_owned()), run);
+        let run = crate::model::Run::called(at, at.later(3_600_000));
+        let name = ("a".to_owned(), "r".to_owned());
+        world.model.listed.insert(name.clone(), at);
+        world.model.runs.insert(name, run);
     }
     world.model.charges.push(charge);
     world.install().await?;

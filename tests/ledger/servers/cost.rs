@@ -3,6 +3,7 @@
 use super::Payer;
 use crate::world::usd;
 use harness::{Redis, Seed};
+use shared::domain::entry::How;
 use shared::store::script::settle::Settle;
 
 const CALLS: u64 = 2_000;

@@ -3,6 +3,7 @@
 use super::{Payer, code};
 use crate::world::usd;
 use harness::{Redis, Seed, Wire, eventually, free_port};
+use shared::domain::entry::How;
 use shared::store::script::authorize::{AccountView, Outcome};
 use shared::store::script::settle::{Settle, Settled};
 use shared::store::script::void::{Voided, void};

@@ -20,7 +20,7 @@ local function resolve(value, open, how, cost)
     if run_known then redis.call('HINCRBY', KEYS[3], 'spent', difference) end
   end
   if open then
-    local freed = string.format('-%s', estimate)
+    local freed = string.format('%d', -tonumber(estimate))
     release(1, freed)
     release(2, freed)
     if run_known then release(3, freed) end

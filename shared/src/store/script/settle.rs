@@ -59,12 +59,7 @@ impl Settle {
         let keys = self.name.keys();
         let estimate = self.estimate.get().to_string();
         let cost = self.cost.get().to_string();
-        let args = [
-            self.name.allow_id.as_str(),
-            &estimate,
-            &cost,
-            self.how.as_str(),
-        ];
+        let args = [self.name.allow_id.as_str(), &estimate, &cost, self.how.as_str()];
         let reply: Vec<String> = store.script(script, &keys.to_resolve(), &args).await?;
         let words: Vec<&str> = reply.iter().map(String::as_str).collect();
         match words.as_slice() {

@@ -5,7 +5,7 @@ pub mod deny;
 
 use self::asked::Asked;
 use super::authorize::RUN_LIFE;
-use super::change::{AGENT_EXISTS, CHANGE, Event, INTENT, MONEY, PERIOD, PRUNE, Scope, nonsense};
+use super::change::{AGENT_EXISTS, CHANGE, Event, INTENT, MONEY, PERIOD, PRUNE, RUN, Scope, nonsense};
 use super::{Script, WhenFull};
 use crate::domain::cap::CapPlan;
 use crate::domain::intent::{Kind, Reason};
@@ -19,7 +19,7 @@ use std::sync::LazyLock;
 
 /// Checks and carries out a spend.
 pub static SPEND: LazyLock<Script> = LazyLock::new(|| {
-    let fragments = [CHANGE, PERIOD, PRUNE, MONEY, INTENT, AGENT_EXISTS];
+    let fragments = [CHANGE, PERIOD, PRUNE, RUN, MONEY, INTENT, AGENT_EXISTS];
     let own = [include_str!("spend/spend.lua")];
     Script::new("spend", WhenFull::Refuse, &[&fragments[..], &own].concat())
 });
@@ -145,7 +145,7 @@ impl Spend<'_> {
             asked.heads.clone(),
             asked.id.to_owned(),
             asked.spare_id.to_owned(),
-            u8::from(self.run.is_some()).to_string(),
+            self.run.unwrap_or_default().to_owned(),
             RUN_LIFE.as_millis().to_string(),
             self.words(asked.id),
         ];
@@ -177,6 +177,7 @@ impl Spend<'_> {
             None => account.agent(mode, self.agent),
         });
         keys.push(account.agent_keys(self.agent));
+        keys.push(account.runs(mode, self.agent));
         keys
     }
 

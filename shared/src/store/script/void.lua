@@ -3,7 +3,7 @@
 -- KEYS: 1 account record  2 agent  3 run  4 hold  5 due  6 kept index  7 kept hold  8 audit log
 -- ARGV: 1 allow id  2 life of the tombstone ms
 -- Returns: {'refunded', version} | {'voided'}
--- Cost: O(log open holds); 4 to 14 calls
+-- Cost: O(log open holds); 4 to 20 calls
 local value, open = redis.call('GET', KEYS[4]), true
 if not value then value, open = redis.call('GET', KEYS[7]), false end
 redis.call('SET', KEYS[4], 'V', 'PX', ARGV[2])
@@ -11,4 +11,6 @@ if not value or value == 'V' then return {'voided'} end
 redis.call('ZREM', KEYS[5], ARGV[1])
 redis.call('DEL', KEYS[7])
 redis.call('ZREM', KEYS[6], ARGV[1])
-return {'refunded', resolve(value, open, 'voided', '0', -1)}
+local version, run_known = resolve(value, open, 'voided', '0')
+if run_known then redis.call('HINCRBY', KEYS[3], 'calls', -1) end
+return {'refunded', version}
