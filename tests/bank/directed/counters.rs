@@ -68,7 +68,8 @@ async fn ceiling(stage: &Stage<'_>) -> Checked {
                 Run {
                     first: moment.clone(),
                     last: moment,
-                    calls: 1,
+                    calls: Some(1),
+                    denied: 0,
                     expires,
                 },
             );

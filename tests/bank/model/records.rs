@@ -100,7 +100,9 @@ pub struct Charge {
 pub struct Run {
     pub first: String,
     pub last: String,
-    pub calls: u64,
+    /// `None` before the first settled spend.
+    pub calls: Option<u64>,
+    pub denied: u64,
     pub expires: Window,
 }
 
