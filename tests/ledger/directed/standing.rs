@@ -24,6 +24,7 @@ pub async fn all(bench: &Bench<'_>) -> Checked {
     other_runs(bench).await?;
     policies(bench).await?;
     freezes(bench).await?;
+    exact(bench).await?;
     ceilings(bench).await
 }
 
@@ -192,6 +193,33 @@ async fn freezes(bench: &Bench<'_>) -> Checked {
             .await?;
         let call = world.call_in("r", 1);
         world.authorize(&call).await?;
+    }
+    Ok(())
+}
+
+/// Beyond 2^53, where doubles lose the last digit, counters stay exact, and on the way there.
+async fn exact(bench: &Bench<'_>) -> Checked {
+    let edge: i128 = 1 << 53;
+    for gauge in GAUGES {
+        for (used, estimate) in [
+            (edge - 1, 0),
+            (edge - 1, 1),
+            (edge - 1, 2),
+            (edge, 1),
+            (edge + 1, 1),
+            (edge + 1, 0),
+            (edge - 5, 2),
+            (2 * edge - 1, 2),
+            (3 * edge + 1, 3),
+        ] {
+            let mut world = before(bench, gauge, used).await?;
+            let call = world.call_in("r", estimate);
+            world.approve(&call).await?;
+            world.settle(&call.name, estimate, 1).await?;
+            let call = world.call_in("r", 3);
+            world.approve(&call).await?;
+            world.void(&call.name).await?;
+        }
     }
     Ok(())
 }

@@ -239,7 +239,8 @@ fn policy(cells: &mut Cells, names: [&str; 4], policy: Option<CapPolicy>) {
         // A limit that is not set is written as the empty text or not at all; both must be read alike.
         match limit {
             Some(limit) => cells.insert(name.to_owned(), Cell::of(limit.get())),
-            None if name == day => cells.insert(name.to_owned(), Cell::of("")),
+            // One of the account's and one of the agent's are.
+            None if name == "cap_day" || name == "live_month" => cells.insert(name.to_owned(), Cell::of("")),
             None => None,
         };
     }
