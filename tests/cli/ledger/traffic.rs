@@ -4,6 +4,7 @@ use super::check;
 use super::street::{Street, hold};
 use harness::Caller;
 use serde_json::json;
+use shared::domain::entry::How;
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::store::keys::USER;
