@@ -2,6 +2,7 @@
 
 use super::ServeError;
 use crate::caller::Versions;
+use crate::injection::Injections;
 use crate::ops::Metrics;
 use crate::workers::Health;
 use arc_swap::ArcSwap;
@@ -25,6 +26,8 @@ pub struct App {
     pub public_url: String,
     /// How long the record of a transfer or deposit made under an idempotency key is kept (decision D26).
     pub idempotency_life: Duration,
+    /// What the free text of a spend must not say, unless it is not looked at (decision D45).
+    pub injections: Option<Injections>,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether the store may be trusted, as last checked.
@@ -48,6 +51,7 @@ impl App {
             plans: ArcSwap::from_pointee(settings.plans()?),
             public_url: settings.public_url(),
             idempotency_life: settings.idempotency_life(),
+            injections: Injections::of(&settings.injection)?,
             trusted_proxies: settings.network.trusted_proxies.clone(),
             health: Health::default(),
             versions: Versions::default(),

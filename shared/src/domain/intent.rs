@@ -107,6 +107,8 @@ macro_rules! reasons {
 }
 
 reasons! {
+    /// The text of a spend tries to instruct the agent.
+    InjectionDetected = "injection_detected", "The text of the spend reads like an attempt to instruct an AI agent.";
     /// The agent is frozen.
     Frozen = "frozen", "The agent is frozen: nothing leaves its wallet.";
     /// No policy with Cap enabled holds for the agent.

@@ -1,5 +1,6 @@
 //! What `POST /spend` is asked: the body, and the part of it that is kept with the intent.
 
+use crate::injection::Texts;
 use crate::problem::{Code, Problem};
 use crate::routes::{Call, Fields, Given, IDEMPOTENCY_FIELDS, Text, missing, require_agent_id};
 use serde::{Deserialize, Serialize};
@@ -56,6 +57,15 @@ impl Request {
             run_id: run_id(body)?,
             metadata: body.object("metadata")?.value(),
         })
+    }
+
+    /// What is looked at for attempts to instruct the agent.
+    pub(super) fn texts(&self) -> Texts<'_> {
+        Texts {
+            description: self.description.as_deref(),
+            recipient: self.recipient.as_deref(),
+            metadata: self.metadata.as_ref(),
+        }
     }
 
     /// Every field that makes this request another one.
