@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use ipnet::IpNet;
 use shared::crypto::seal::Sealer;
 use shared::domain::plan::Plans;
-use shared::settings::Settings;
+use shared::settings::{AuditSettings, Settings};
 use shared::store::Store;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +28,8 @@ pub struct App {
     pub idempotency_life: Duration,
     /// What the free text of a spend must not say, unless it is not looked at (decision D45).
     pub injections: Option<Injections>,
+    /// How the audit trail is sealed and archived.
+    pub audit: AuditSettings,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether the store may be trusted, as last checked.
@@ -52,6 +54,7 @@ impl App {
             public_url: settings.public_url(),
             idempotency_life: settings.idempotency_life(),
             injections: Injections::of(&settings.injection)?,
+            audit: settings.audit.clone(),
             trusted_proxies: settings.network.trusted_proxies.clone(),
             health: Health::default(),
             versions: Versions::default(),

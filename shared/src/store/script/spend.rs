@@ -228,7 +228,7 @@ impl Spend<'_> {
             "runId": self.run,
         });
         let more = [
-            ("comment", asked.why.map(Value::from)),
+            ("why", asked.why.map(Value::from)),
             (
                 "injection",
                 asked
