@@ -5,6 +5,7 @@ pub mod cap;
 pub mod chain;
 pub mod denial;
 pub mod entry;
+pub mod event;
 pub mod id;
 pub mod intent;
 pub mod mode;

@@ -106,6 +106,33 @@ macro_rules! reasons {
     };
 }
 
+impl Reason {
+    /// Whether Cap, a policy or the plan refused it (decision D45), and not the state of the books or a person.
+    #[must_use]
+    pub const fn is_violation(self) -> bool {
+        match self {
+            Self::Frozen
+            | Self::CapDisabled
+            | Self::PerTransactionLimit
+            | Self::PerRunLimit
+            | Self::DailyLimit
+            | Self::MonthlyLimit
+            | Self::PlanAgentLimit
+            | Self::PlanLimit
+            | Self::SpendLimit => true,
+            Self::InjectionDetected
+            | Self::InsufficientBalance
+            | Self::ApprovalDenied
+            | Self::EscrowReleased
+            | Self::EscrowDisputed
+            | Self::EscrowRefunded
+            | Self::EscrowNotFunded
+            | Self::EscrowNotPending
+            | Self::WalletClosed => false,
+        }
+    }
+}
+
 reasons! {
     /// The text of a spend tries to instruct the agent.
     InjectionDetected = "injection_detected", "The text of the spend reads like an attempt to instruct an AI agent.";

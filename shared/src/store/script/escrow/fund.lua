@@ -12,7 +12,7 @@
 if redis.call('EXISTS', KEYS[8]) == 1 then return {'known'} end
 local status = redis.call('HGET', KEYS[16], 'status')
 if not status then return {'missing'} end
-local payer = redis.call('HMGET', KEYS[4], 'wallet_number', 'frozen', 'balance', 'cap', 'cap_low')
+local payer = redis.call('HMGET', KEYS[4], 'wallet_number', 'frozen', 'balance', 'cap_low')
 local here = ARGV[4] ~= ''
 
 -- The reason, and whether it is answered with 400.
@@ -37,5 +37,5 @@ redis.call('SADD', KEYS[17], ARGV[6])
 if here then redis.call('SADD', KEYS[19], ARGV[6]) end
 keep_intent(8, 10, ARGV[10], 'settled', '', ARGV[12], 13)
 redis.call('HSET', KEYS[8], 'txn', ARGV[8], 'balance', balance)
-recorded_debit(threshold_of(payer[4], payer[5]), payer[3], balance, ARGV[9])
+recorded_debit(threshold_of(payer[4]), payer[3], balance, ARGV[9])
 return {'settled', balance}

@@ -3,7 +3,7 @@
 -- ARGV[4] amount nanos, ARGV[5] words of its transaction, ARGV[6] 'wallet_closed' when one of the two is closed for ever
 -- ('' = not seen so), ARGV[7] id of the record ('' = none), ARGV[8] its life ms, ARGV[11] and on its fields.
 if ARGV[7] ~= '' and redis.call('EXISTS', KEYS[8]) == 1 then return {'known'} end
-local payer = redis.call('HMGET', KEYS[4], 'wallet_number', 'balance', 'frozen', 'cap', 'cap_low')
+local payer = redis.call('HMGET', KEYS[4], 'wallet_number', 'balance', 'frozen', 'cap_low')
 local reason = ARGV[6]
 if reason == '' then
   if payer[1] ~= ARGV[3] then return {'changed'} end

@@ -9,5 +9,5 @@
 local balance = post(4, string.format('-%s', ARGV[4]), ARGV[5])
 redis.call('HSET', KEYS[9], ARGV[9], ARGV[10])
 keep_record(8, ARGV[7], ARGV[8], 11, 'settled', '', balance)
-recorded_debit(threshold_of(payer[4], payer[5]), payer[2], balance, ARGV[5])
+recorded_debit(threshold_of(payer[4]), payer[2], balance, ARGV[5])
 return {'done', balance, now}

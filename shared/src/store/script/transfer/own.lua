@@ -13,5 +13,5 @@ if not has_room(9, ARGV[4]) then return {'too_much'} end
 local balance = post(4, string.format('-%s', ARGV[4]), ARGV[5])
 post(9, ARGV[4], ARGV[10])
 keep_record(8, ARGV[7], ARGV[8], 11, 'settled', '', balance)
-recorded_debit(threshold_of(payer[4], payer[5]), payer[2], balance, ARGV[5])
+recorded_debit(threshold_of(payer[4]), payer[2], balance, ARGV[5])
 return {'done', balance, now}
