@@ -6,6 +6,7 @@ mod payload;
 use super::denial::{Denial, Stage};
 use super::entry::Entry;
 use super::intent::Reason;
+use crate::clock::iso_from_ms;
 use payload::Payload;
 use serde_json::{Map, Value};
 
@@ -92,6 +93,7 @@ fn happened(entry: &Entry) -> Option<Event> {
         "agent.run.failed" => Some(run_ended(payload, EventName::AgentRunFailed)),
         "agent.frozen" => {
             let payload = payload.value("by", entry.actor.as_str()).copy("authority");
+            let payload = payload.value("at", iso_from_ms(entry.at_ms));
             Some(payload.event(EventName::AgentFrozen))
         }
         "spend.requested" | "spend.approved" => spend(entry, payload),

@@ -49,7 +49,7 @@ impl<'a> Payload<'a> {
 
     /// A field of its own.
     pub(super) fn value(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.data.insert(name.to_owned(), value.into());
+        self.data.insert(name.to_owned(), whole(value.into()));
         self
     }
 
@@ -59,6 +59,15 @@ impl<'a> Payload<'a> {
             agent: self.entry.agent.clone(),
             data: self.data,
         }
+    }
+}
+
+/// A number without a fraction in its shortest form, as hashing writes it: so an entry makes the same event, whether it
+/// comes from its line or from its sealed form.
+fn whole(value: Value) -> Value {
+    match value.as_f64().map(|number| number.to_string().parse::<u64>()) {
+        Some(Ok(number)) => number.into(),
+        _ => value,
     }
 }
 

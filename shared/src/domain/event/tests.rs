@@ -8,7 +8,11 @@ use std::collections::BTreeSet;
 fn events(rest: &str) -> Vec<Event> {
     let entry = Entry::of_line(7, format!("7 1795000000123 {rest}").as_bytes());
     assert_ne!(entry.kind, crate::domain::entry::UNREADABLE, "{rest}");
-    of(&entry)
+    let events = of(&entry);
+    let sealed = entry.seal("genesis").unwrap();
+    let again = Entry::of_json(&sealed.json).unwrap();
+    assert_eq!(of(&again), events, "the same from the sealed form");
+    events
 }
 
 /// The only event of a line: its name and fields.
@@ -77,7 +81,8 @@ fn a_run_that_ended() {
 #[test]
 fn a_frozen_agent() {
     let line = change("agent.frozen", Some("bot"), &json!({ "authority": "user" }), "");
-    let expected = json!({ "agentId": "bot", "auditSeq": 7, "by": "key_1", "authority": "user" });
+    let expected = json!({ "agentId": "bot", "auditSeq": 7, "by": "key_1", "at": "2026-11-18T11:06:40.123Z",
+        "authority": "user" });
     assert_eq!(only(&line), ("agent.frozen", expected));
 }
 
@@ -152,7 +157,7 @@ fn a_wallet_that_fell_below_its_threshold() {
     ] {
         let agent = Some(owner).filter(|owner| *owner != "user");
         let expected = json!({ "agentId": agent, "auditSeq": 7, "owner": owner, "balance": 49.999_999_999,
-            "balanceNanos": "49999999999", "threshold": 50.0, "thresholdNanos": "50000000000", "cause": kind });
+            "balanceNanos": "49999999999", "threshold": 50, "thresholdNanos": "50000000000", "cause": kind });
         assert_eq!(only(&line), ("wallet.low_balance", expected));
     }
 }
@@ -171,7 +176,7 @@ fn a_call_that_cap_denied() {
     let expected = json!({ "agentId": "bot", "auditSeq": 7, "source": "call",
         "decisionId": "allow_01KAH3V9J80123456789ABCDEF", "reason": "daily_limit",
         "message": Denial::DailyLimit.message(), "keyId": "vk_1", "model": "gpt-4o mini", "runId": "run-1",
-        "estimateUsd": 0.75, "estimateNanos": "750000000", "limit": 10.0, "limitNanos": "10000000000", "spent": 9.5,
+        "estimateUsd": 0.75, "estimateNanos": "750000000", "limit": 10, "limitNanos": "10000000000", "spent": 9.5,
         "spentNanos": "9500000000", "held": 1.2, "heldNanos": "1200000000" });
     assert_eq!((name, data), ("policy.violation", expected));
     let agents = only(&call("plan_agent_limit", ",,,,,10:10:,")).1;
@@ -196,8 +201,8 @@ fn a_spend_that_a_policy_blocked() {
         " outcome=blocked reason=daily_limit intentId=int_2 limit_nanos=50000000000 spent_nanos=40000000000";
     let expected = json!({ "agentId": "bot", "auditSeq": 7, "intentId": "int_2", "amount": 12.5,
         "amountNanos": "12500000000", "currency": "USD", "runId": "run-1", "reason": "daily_limit",
-        "message": Reason::DailyLimit.sentence(), "source": "spend", "recipient": "Books Ltd", "limit": 50.0,
-        "limitNanos": "50000000000", "spent": 40.0, "spentNanos": "40000000000" });
+        "message": Reason::DailyLimit.sentence(), "source": "spend", "recipient": "Books Ltd", "limit": 50,
+        "limitNanos": "50000000000", "spent": 40, "spentNanos": "40000000000" });
     for kind in ["spend.requested", "spend.approved"] {
         assert_eq!(only(&spend(kind, words)), ("policy.violation", expected.clone()));
     }
@@ -235,6 +240,45 @@ fn a_test_of_a_webhook() {
     let line = change("webhook.tested", None, &json!({ "webhookId": "wh_1" }), "");
     let expected = json!({ "agentId": null, "auditSeq": 7, "webhookId": "wh_1" });
     assert_eq!(only(&line), ("webhook.test", expected));
+}
+
+/// The documentation has an example of each event, with exactly the fields that are told.
+#[test]
+fn the_documentation_shows_what_is_told() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(folder.join("../docs/webhooks.md")).unwrap();
+    let mut shown = BTreeSet::new();
+    let mut heading = "";
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("### ") {
+            heading = title;
+        } else if line.starts_with("{\"agentId\"") {
+            let example: Map<String, Value> = serde_json::from_str(line).unwrap();
+            let fields: BTreeSet<String> = example.keys().cloned().collect();
+            shown.extend(heading.split(", ").map(|name| (name.to_owned(), fields.clone())));
+        }
+    }
+    let low = "low_nanos=5 balance_nanos=4 low_owner=bot";
+    let blocked = |reason: &str| spend("spend.requested", &format!(" outcome=blocked reason={reason}"));
+    let none = json!({});
+    let lines = [
+        change("agent.run.completed", Some("bot"), &none, ""),
+        change("agent.run.failed", Some("bot"), &none, ""),
+        change("agent.frozen", Some("bot"), &none, ""),
+        spend("spend.requested", " outcome=pending_approval"),
+        change("deposit.confirmed", None, &none, ""),
+        spend("spend.requested", &format!(" outcome=settled {low}")),
+        "D daily_limit allow_1 5 ,,,,,, acct_1 bot run-1 vk_1 p1 m".to_owned(),
+        blocked("daily_limit"),
+        blocked("injection_detected"),
+        change("webhook.tested", None, &none, ""),
+    ];
+    let told = lines.iter().map(|line| {
+        let (name, data) = only(line);
+        let fields = data.as_object().unwrap().keys().cloned().collect();
+        (name.to_owned(), fields)
+    });
+    assert_eq!(shown, told.collect());
 }
 
 /// Every type of entry that scripts write, but for those that make an event.
