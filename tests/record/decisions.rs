@@ -1,0 +1,1 @@
+//! `GET /decisions/{id}`: why a call was approved or denied.

@@ -1,0 +1,1 @@
+//! `POST /decisions/dry-run`: what would happen, and that asking changes nothing.

@@ -1,0 +1,1 @@
+//! `/agents/{id}/runs`: what each run spent, and ending one.
