@@ -3,6 +3,7 @@
 pub mod amount;
 pub mod cap;
 pub mod chain;
+pub mod check;
 pub mod denial;
 pub mod id;
 pub mod intent;
@@ -13,3 +14,4 @@ pub mod period;
 pub mod permission;
 pub mod plan;
 pub mod price;
+pub mod spend_cap;
