@@ -3,7 +3,7 @@
 use super::{
     Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, authorize::AUTHORIZE, deposit, escrow,
     policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL, settle::SETTLE, spend,
-    transfer, transit, virtual_key, void::VOID, wallet,
+    standing::STANDING, transfer, transit, virtual_key, void::VOID, wallet,
 };
 
 /// Every script, one line for each file.
@@ -36,6 +36,7 @@ fn all() -> Vec<&'static Script> {
         &*virtual_key::REVOKE,
         &*spend::SPEND,
         &*spend::DENY,
+        &*STANDING,
         &*RESEAL,
         &*REPLACE_PRICES,
         &*escrow::CREATE,
