@@ -18,6 +18,7 @@ pub mod open_holds;
 pub mod page;
 pub mod policy;
 pub mod read;
+pub mod run;
 pub mod sanity;
 pub mod script;
 pub mod sealed;

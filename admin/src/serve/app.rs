@@ -1,6 +1,6 @@
 //! What all requests and workers share.
 
-use super::ServeError;
+use super::{Prices, ServeError};
 use crate::caller::Versions;
 use crate::ops::Metrics;
 use crate::workers::Health;
@@ -21,6 +21,10 @@ pub struct App {
     pub sealer: Sealer,
     /// The plans, replaced as a whole on SIGHUP.
     pub plans: ArcSwap<Plans>,
+    /// The prices, read again on SIGHUP.
+    pub prices: Prices,
+    /// The provider that proxied calls go to.
+    pub provider: String,
     /// The address of this server in links.
     pub public_url: String,
     /// How long the record of a transfer or deposit made under an idempotency key is kept (decision D26).
@@ -46,6 +50,8 @@ impl App {
             store,
             sealer: settings.sealer()?,
             plans: ArcSwap::from_pointee(settings.plans()?),
+            prices: Prices::new(settings)?,
+            provider: settings.upstream.provider.clone(),
             public_url: settings.public_url(),
             idempotency_life: settings.idempotency_life(),
             trusted_proxies: settings.network.trusted_proxies.clone(),
@@ -55,7 +61,7 @@ impl App {
         })
     }
 
-    /// Reads the plans again. Plans with a mistake change nothing.
+    /// Reads plans and prices again. A table with a mistake changes nothing.
     pub fn reload(&self, settings: &Settings) {
         match settings.plans() {
             Ok(plans) => {
@@ -63,6 +69,10 @@ impl App {
                 tracing::info!("plans reloaded");
             }
             Err(error) => tracing::error!(%error, "plans not reloaded; the old ones stay"),
+        }
+        match self.prices.reload(settings) {
+            Ok(()) => tracing::info!("prices reloaded"),
+            Err(error) => tracing::error!(%error, "prices not reloaded; the old ones stay"),
         }
     }
 }

@@ -73,7 +73,9 @@ pub fn checks(
     let usd = |name, limit: Option<Nanos>, spent: Nanos, held: Nanos| {
         Check::within(name, limit.map(Nanos::get), spent.get(), amount.get()).with_held(held.get())
     };
-    let mut agents = Check::within(CheckName::PlanAgentLimit, plan.agents, standing.slots_used, 1);
+    // The others: an agent that has its place keeps it.
+    let others = standing.slots_used.saturating_sub(standing.has_slot.into());
+    let mut agents = Check::within(CheckName::PlanAgentLimit, plan.agents, others, 1);
     agents.passes |= standing.has_slot;
     [
         Check::state(CheckName::Frozen, !standing.frozen),

@@ -18,6 +18,7 @@ pub mod provider_key;
 pub mod reap;
 pub mod replace_prices;
 pub mod reseal;
+pub mod run_end;
 pub mod settle;
 pub mod spend;
 pub mod standing;

@@ -2,8 +2,8 @@
 
 use super::{
     Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, authorize::AUTHORIZE, deposit, escrow,
-    policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL, settle::SETTLE, spend,
-    standing::STANDING, transfer, transit, virtual_key, void::VOID, wallet,
+    policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL, run_end::RUN_END,
+    settle::SETTLE, spend, standing::STANDING, transfer, transit, virtual_key, void::VOID, wallet,
 };
 
 /// Every script, one line for each file.
@@ -38,6 +38,7 @@ fn all() -> Vec<&'static Script> {
         &*spend::DENY,
         &*STANDING,
         &*RESEAL,
+        &*RUN_END,
         &*REPLACE_PRICES,
         &*escrow::CREATE,
         &*escrow::FUND,
