@@ -5,6 +5,7 @@ pub mod cap;
 pub mod chain;
 pub mod check;
 pub mod denial;
+pub mod entry;
 pub mod id;
 pub mod intent;
 pub mod mode;

@@ -3,7 +3,8 @@
 use super::{
     Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, authorize::AUTHORIZE, deposit, escrow,
     policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL, run_end::RUN_END,
-    settle::SETTLE, spend, standing::STANDING, transfer, transit, virtual_key, void::VOID, wallet,
+    seal::SEAL, settle::SETTLE, spend, standing::STANDING, transfer, transit, virtual_key, void::VOID,
+    wallet,
 };
 
 /// Every script, one line for each file.
@@ -39,6 +40,7 @@ fn all() -> Vec<&'static Script> {
         &*STANDING,
         &*RESEAL,
         &*RUN_END,
+        &*SEAL,
         &*REPLACE_PRICES,
         &*escrow::CREATE,
         &*escrow::FUND,
