@@ -5,7 +5,7 @@
 
 mod sentence;
 
-pub use sentence::Asked;
+pub use sentence::{Asked, usd};
 
 use super::period::{DAY_MS, Period};
 

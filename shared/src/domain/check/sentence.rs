@@ -9,21 +9,42 @@ use crate::domain::money::Nanos;
 pub enum Asked {
     /// A proxied call, which is estimated at so much.
     Call(Nanos),
+    /// A proxied call whose estimate is beyond any amount.
+    Beyond,
     /// A spend of so much.
     Spend(Nanos),
+}
+
+impl Asked {
+    /// What it would charge.
+    #[must_use]
+    pub const fn amount(self) -> Option<Nanos> {
+        match self {
+            Self::Call(amount) | Self::Spend(amount) => Some(amount),
+            Self::Beyond => None,
+        }
+    }
+
+    /// That it would be approved.
+    #[must_use]
+    pub fn approved(self) -> String {
+        format!("Every check passes: {}.", self.told())
+    }
+
+    fn told(self) -> String {
+        match self {
+            Self::Call(estimate) => format!("this call is estimated at {}", usd(estimate.get())),
+            Self::Beyond => "this call is estimated beyond any amount".to_owned(),
+            Self::Spend(amount) => format!("this spend is {}", usd(amount.get())),
+        }
+    }
 }
 
 impl Check {
     /// Why `asked` does not pass; `resets_at_ms` is when the check starts to count anew.
     #[must_use]
     pub fn sentence(&self, asked: Asked, resets_at_ms: Option<u64>) -> String {
-        let (what, more) = match asked {
-            Asked::Call(estimate) => (
-                "call",
-                format!("this call is estimated at {}", usd(estimate.get())),
-            ),
-            Asked::Spend(amount) => ("spend", format!("this spend is {}", usd(amount.get()))),
-        };
+        let more = asked.told();
         let limit = self.limit.unwrap_or_default();
         let counted = |cap: &str, when: &str| {
             let spent = self.spent.unwrap_or_default();
@@ -69,7 +90,7 @@ impl Check {
             CheckName::SpendLimit => counted("wallet's spend limit", "spent from it today"),
             CheckName::InsufficientBalance => format!("The wallet holds {}, {more}.", usd(limit)),
             CheckName::ApprovalRequired => {
-                format!("A {what} above {} has to be approved first, {more}.", usd(limit))
+                format!("A spend above {} has to be approved first, {more}.", usd(limit))
             }
         }
     }
@@ -88,14 +109,15 @@ fn end_of(name: CheckName, resets_at_ms: Option<u64>) -> String {
         return String::new();
     };
     match name {
-        CheckName::RateLimited => format!(" Its minute ends at {at}."),
+        CheckName::RateLimited => format!(" Its minute ends by {at}."),
         CheckName::DailyLimit | CheckName::SpendLimit => format!(" The day ends at {at}."),
         _ => format!(" The month ends at {at}."),
     }
 }
 
 /// An exact amount with at least two fraction digits, and its currency.
-pub(super) fn usd(nanos: u64) -> String {
+#[must_use]
+pub fn usd(nanos: u64) -> String {
     let amount = Nanos::from_stored(nanos);
     let (exact, short) = (amount.to_string(), amount.two_digits());
     let longer = if exact.len() > short.len() { exact } else { short };
