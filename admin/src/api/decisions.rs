@@ -6,16 +6,14 @@ mod explain;
 use self::explain::Explained;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply};
+use crate::trail::Trail;
 use serde::Serialize;
 use shared::domain::entry::{Entry, Sealed};
 use shared::domain::id::Kind;
 use shared::domain::mode::Mode;
 use shared::store::StoreError;
-use shared::store::chain::{Chain, Head};
+use shared::store::chain::Head;
 use shared::store::open_holds;
-
-/// Longest history of a call: it ends once, and a kept one is corrected once; ids that share an index are few.
-const ENTRIES_MAX: usize = 64;
 
 #[derive(Serialize)]
 struct One {
@@ -59,15 +57,14 @@ pub async fn get(call: Call) -> Answer {
 
 /// The entries of the decision, oldest first.
 async fn recorded(call: &Call, id: &str) -> Result<Vec<Recorded>, Problem> {
-    let chain = Chain::of(&call.app.store, &call.caller.account, call.caller.mode);
-    chain.seal().await?;
-    let mut found = Vec::new();
-    for seq in chain.decision(id).await?.into_iter().take(ENTRIES_MAX) {
-        let sealed = chain.read(seq, 1).await?;
-        found.extend(sealed.iter().filter_map(Recorded::of));
-    }
+    let trail = Trail::of(&call.app.store, &call.caller.account, call.caller.mode);
+    let mut found: Vec<Recorded> = trail
+        .decision(id)
+        .await?
+        .iter()
+        .filter_map(Recorded::of)
+        .collect();
     found.retain(|recorded| recorded.entry.id == id);
-    found.sort_by_key(|recorded| recorded.entry.seq);
     Ok(found)
 }
 
