@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use shared::domain::mode::Mode;
 
 /// Cases of each kind.
-const CASES: u32 = 60;
+const CASES: u32 = 150;
 /// Predictions between which somebody else may change something.
 const TRIES: usize = 5;
 /// What is spent, and never more than a limit of a plan.
@@ -84,6 +84,11 @@ fn limit() -> impl Strategy<Value = Limit> {
     ]
 }
 
+/// What is left of the plan's tracked USD.
+fn room() -> impl Strategy<Value = Limit> {
+    prop_oneof![2 => Just(Limit::Exact), 2 => Just(Limit::Short), 1 => Just(Limit::Wide)]
+}
+
 fn spent() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), Just(1), 0..SPENT_MAX]
 }
@@ -100,7 +105,7 @@ fn standing() -> impl Strategy<Value = Standing> {
         any::<bool>(),
         any::<bool>(),
         0_u64..12,
-        prop::option::weighted(0.5, limit()),
+        prop::option::weighted(0.6, room()),
     );
     (first, second, third).prop_map(|(first, second, third)| Standing {
         plan: first.0,

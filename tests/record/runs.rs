@@ -238,6 +238,7 @@ async fn what_is_no_run_is_refused() {
     }
     let other = stage.client("builder", json!({})).await;
     problem(&other.api.get(path).await, 404, "NOT_FOUND");
+    problem(&other.end("a", "failed").await, 404, "NOT_FOUND");
     let tester = stage.world.caller(&client.account, Mode::Test).await;
     problem(&tester.get(path).await, 404, "NOT_FOUND");
     assert_eq!(client.run("a").await["status"], "running");
