@@ -3,6 +3,7 @@
 pub mod amount;
 pub mod cap;
 pub mod chain;
+pub mod check;
 pub mod denial;
 pub mod entry;
 pub mod event;
@@ -15,3 +16,4 @@ pub mod period;
 pub mod permission;
 pub mod plan;
 pub mod price;
+pub mod spend_cap;

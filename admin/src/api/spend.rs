@@ -4,13 +4,12 @@ mod answer;
 mod request;
 
 pub(super) use answer::{Told, denied, settled};
-pub(super) use request::{PlanNamed, Stored};
+pub(super) use request::{PlanNamed, Request, Stored};
 
 use super::{PLAN_ATTEMPTS, once};
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call};
 use answer::{pending, replay};
-use request::Request;
 use shared::clock::now_ms;
 use shared::domain::id::Kind;
 use shared::domain::money::Nanos;
