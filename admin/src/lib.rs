@@ -5,6 +5,7 @@
 //!   request, [`workers`] what runs beside them, [`ops`] what is measured
 //! * [`ledger`][]: the check of everything that must hold
 //! * [`sandbox`][]: an upstream that needs no provider account
+//! * [`webhook`][]: what leaves for the receivers of webhooks
 
 pub mod api;
 pub mod caller;
@@ -15,4 +16,5 @@ pub mod problem;
 pub mod routes;
 pub mod sandbox;
 pub mod serve;
+pub mod webhook;
 pub mod workers;
