@@ -4,6 +4,7 @@
 //! [`send`] connect, to these addresses and no other, with the headers of [`sign`].
 
 pub mod resolve;
+pub mod send;
 pub mod sign;
 pub mod target;
 pub mod text;
