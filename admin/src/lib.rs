@@ -4,6 +4,7 @@
 //! * [`serve`]: the management API as a process; [`routes`], [`caller`], [`api`] and [`problem`] are the life of one
 //!   request, [`workers`] what runs beside them, [`ops`] what is measured
 //! * [`ledger`][]: the check of everything that must hold
+//! * [`trail`][]: the audit trail as readers see it
 //! * [`sandbox`][]: an upstream that needs no provider account
 //! * [`webhook`][]: what leaves for the receivers of webhooks
 
@@ -16,5 +17,6 @@ pub mod problem;
 pub mod routes;
 pub mod sandbox;
 pub mod serve;
+pub mod trail;
 pub mod webhook;
 pub mod workers;

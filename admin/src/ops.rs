@@ -33,6 +33,10 @@ pub struct Metrics {
     pub transits_failed: IntCounter,
     /// What is still in transit after the worker's last round.
     pub transits_waiting: IntGauge,
+    /// Audit entries sealed by this server.
+    pub entries_sealed: IntCounter,
+    /// Chains, or rounds over all, that could not be sealed.
+    pub seals_failed: IntCounter,
     /// 1 while the store answers and may be trusted.
     pub store_sane: IntGauge,
 }
@@ -77,6 +81,14 @@ impl Metrics {
                 "tollgate_admin_transits_waiting",
                 "Money and notices still in transit after the worker's last round.",
             )?,
+            entries_sealed: counter(
+                "tollgate_admin_audit_entries_sealed_total",
+                "Audit entries sealed by the worker of this server.",
+            )?,
+            seals_failed: counter(
+                "tollgate_admin_audit_seals_failed_total",
+                "Audit chains that could not be sealed; tried again.",
+            )?,
             store_sane: IntGauge::new(
                 "tollgate_admin_store_sane",
                 "1 while the store answers and may be trusted.",
@@ -90,7 +102,12 @@ impl Metrics {
             .registry
             .register(Box::new(metrics.sweeps_failed.clone()))?;
         metrics.registry.register(Box::new(metrics.sweeps_done.clone()))?;
-        for counter in [&metrics.transits_delivered, &metrics.transits_failed] {
+        for counter in [
+            &metrics.transits_delivered,
+            &metrics.transits_failed,
+            &metrics.entries_sealed,
+            &metrics.seals_failed,
+        ] {
             metrics.registry.register(Box::new(counter.clone()))?;
         }
         for gauge in [&metrics.transits_waiting, &metrics.store_sane] {

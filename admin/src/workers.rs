@@ -1,9 +1,10 @@
-//! What runs beside the requests: the watch on the store, the reaper of overdue holds, and the carrier of what is in
-//! transit between accounts.
+//! What runs beside the requests: the watch on the store, the reaper of overdue holds, the carrier of what is in transit
+//! between accounts, and the sealer of the audit trail.
 
 mod carrier;
 mod health;
 mod reaper;
+mod sealer;
 
 pub use health::Health;
 
@@ -17,6 +18,7 @@ pub fn start(app: &Arc<App>, stopping: &watch::Receiver<bool>) {
     tokio::spawn(carrier::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(health::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(reaper::run(Arc::clone(app), stopping.clone()));
+    tokio::spawn(sealer::run(Arc::clone(app), stopping.clone()));
 }
 
 /// Waits; false when it is time to stop.

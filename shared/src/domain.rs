@@ -4,6 +4,7 @@ pub mod amount;
 pub mod cap;
 pub mod chain;
 pub mod denial;
+pub mod entry;
 pub mod id;
 pub mod intent;
 pub mod mode;

@@ -178,6 +178,12 @@ fn of_mode(accounts: &Accounts, place: Place, parsed: ModeKey<'_>, key: &str) ->
         | ModeKey::Policy(_)
         | ModeKey::AccountPolicies
         | ModeKey::Audit
+        | ModeKey::AuditHashes
+        | ModeKey::AuditBase
+        | ModeKey::AuditSegments
+        | ModeKey::AuditArchived
+        | ModeKey::AuditIndex { .. }
+        | ModeKey::AuditDecisions(_)
         | ModeKey::Transactions
         | ModeKey::EscrowSiblings(_)
         | ModeKey::Escrows => Sorted::Note(Note::Other),

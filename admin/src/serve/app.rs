@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use ipnet::IpNet;
 use shared::crypto::seal::Sealer;
 use shared::domain::plan::Plans;
-use shared::settings::Settings;
+use shared::settings::{AuditSettings, Settings};
 use shared::store::Store;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +25,8 @@ pub struct App {
     pub public_url: String,
     /// How long the record of a transfer or deposit made under an idempotency key is kept (decision D26).
     pub idempotency_life: Duration,
+    /// How the audit trail is sealed and archived.
+    pub audit: AuditSettings,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether the store may be trusted, as last checked.
@@ -48,6 +50,7 @@ impl App {
             plans: ArcSwap::from_pointee(settings.plans()?),
             public_url: settings.public_url(),
             idempotency_life: settings.idempotency_life(),
+            audit: settings.audit.clone(),
             trusted_proxies: settings.network.trusted_proxies.clone(),
             health: Health::default(),
             versions: Versions::default(),

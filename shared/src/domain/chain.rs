@@ -11,12 +11,17 @@ pub const GENESIS: &str = "genesis";
 /// beyond the range of doubles, or a map with keys that are no strings.
 #[must_use]
 pub fn entry_hash(previous: &str, entry: &impl Serialize) -> Option<String> {
-    let canonical = canonical(entry)?;
+    Some(hex::encode(hash_of(previous, &canonical(entry)?)))
+}
+
+/// Like [`entry_hash`], of what is canonical already.
+#[must_use]
+pub fn hash_of(previous: &str, canonical: &[u8]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(previous.as_bytes());
     hash.update(b"\n");
     hash.update(canonical);
-    Some(hex::encode(hash.finalize()))
+    hash.finalize().into()
 }
 
 /// The canonical form (RFC 8785) of a JSON value.

@@ -32,6 +32,12 @@ pub enum Kind {
     Intent,
     /// A transaction, and a deposit that becomes one.
     Transaction,
+    /// An entry of the audit trail that is no decision on a call.
+    Audit,
+    /// A webhook.
+    Webhook,
+    /// A delivery of a webhook.
+    Delivery,
 }
 
 impl Kind {
@@ -52,6 +58,9 @@ impl Kind {
             Self::Request => "req_",
             Self::Intent => "int_",
             Self::Transaction => "txn_",
+            Self::Audit => "aud_",
+            Self::Webhook => "wh_",
+            Self::Delivery => "whd_",
         }
     }
 
@@ -67,6 +76,12 @@ impl Kind {
     #[must_use]
     pub fn derived(self, bits: u128) -> String {
         self.write(ulid::Ulid(bits))
+    }
+
+    /// The id of this kind that belongs to a number and a time, the same each time.
+    #[must_use]
+    pub fn numbered(self, at_ms: u64, number: u64) -> String {
+        self.write(ulid::Ulid::from_parts(at_ms, number.into()))
     }
 
     fn write(self, bits: ulid::Ulid) -> String {

@@ -12,6 +12,9 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Live, Self::Test];
+
     /// The word used in keys, options and answers.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

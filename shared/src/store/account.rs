@@ -63,6 +63,14 @@ impl Account {
         members(store, keys::ACCOUNTS).await
     }
 
+    /// How many ids there are.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn count(store: &Store) -> Result<usize, StoreError> {
+        store.command(redis::cmd("SCARD").arg(keys::ACCOUNTS)).await
+    }
+
     /// The agents of `account` that have stored a provider key, sorted.
     ///
     /// # Errors

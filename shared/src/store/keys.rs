@@ -4,9 +4,11 @@
 //! script can change them together. Outside the buckets there are only the store's own record, counters for store-wide
 //! numbers, and look-ups that never change once written. `/` separates the parts; no caller-chosen name can contain it.
 
+mod audit;
 mod money;
 pub mod parse;
 
+pub use audit::DECISION_KEY_CHARS;
 pub use money::{IntentIndex, closed_holder};
 
 use crate::domain::mode::Mode;
@@ -238,12 +240,6 @@ impl AccountKeys {
     pub fn users(&self) -> String {
         format!("{}/users", self.base)
     }
-
-    /// The audit log (list of entries that are not yet sealed).
-    #[must_use]
-    pub fn audit(&self, mode: Mode) -> String {
-        format!("{}/{mode}/audit", self.base)
-    }
 }
 
 /// The field of an agent that holds the id of its key for `provider`.
@@ -304,6 +300,12 @@ mod tests {
             keys.users(),
             keys.sealed_agents(),
             keys.audit(Mode::Live),
+            keys.audit_hashes(Mode::Live),
+            keys.audit_base(Mode::Live),
+            keys.audit_segments(Mode::Live),
+            keys.audit_archived(Mode::Live),
+            keys.audit_index(Mode::Live, Some("bot"), None),
+            keys.audit_decisions(Mode::Live, "01KAH3V"),
             keys.bucket().hold("allow_1"),
             keys.bucket().due(),
             keys.bucket().kept(),

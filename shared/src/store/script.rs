@@ -18,6 +18,7 @@ pub mod provider_key;
 pub mod reap;
 pub mod replace_prices;
 pub mod reseal;
+pub mod seal;
 pub mod settle;
 pub mod spend;
 pub mod transfer;
@@ -70,19 +71,22 @@ impl Script {
         &self.source
     }
 
-    pub(super) fn by_hash(&self, keys: &[&str], args: &[&str]) -> Cmd {
+    pub(super) fn by_hash(&self, keys: &[&str], args: &[&[u8]]) -> Cmd {
         Self::call("EVALSHA", &self.sha1, keys, args)
     }
 
-    pub(super) fn by_source(&self, keys: &[&str], args: &[&str]) -> Cmd {
+    pub(super) fn by_source(&self, keys: &[&str], args: &[&[u8]]) -> Cmd {
         Self::call("EVAL", &self.source, keys, args)
     }
 
-    fn call(verb: &str, what: &str, keys: &[&str], args: &[&str]) -> Cmd {
+    fn call(verb: &str, what: &str, keys: &[&str], args: &[&[u8]]) -> Cmd {
         let mut cmd = redis::cmd(verb);
         cmd.arg(what).arg(keys.len());
-        for word in keys.iter().chain(args) {
-            cmd.arg(*word);
+        for key in keys {
+            cmd.arg(*key);
+        }
+        for arg in args {
+            cmd.arg(*arg);
         }
         cmd
     }

@@ -1,6 +1,10 @@
 //! What a key of the store is: the inverse of the names in `keys.rs`, for whoever walks over all keys.
 
-use super::{ACCOUNTS, AccountKeys, Bucket, ESCROW_NUMBER, IntentIndex, PRICES, STORE, USER, WALLET_NUMBER};
+use super::audit::EVERY;
+use super::{
+    ACCOUNTS, AccountKeys, Bucket, DECISION_KEY_CHARS, ESCROW_NUMBER, IntentIndex, PRICES, STORE, USER,
+    WALLET_NUMBER,
+};
 use crate::domain::intent::{Kind, State};
 use crate::domain::mode::Mode;
 use crate::domain::names::{is_agent_id, is_run_id};
@@ -77,6 +81,15 @@ pub enum ModeKey<'a> {
     Policy(&'a str),
     AccountPolicies,
     Audit,
+    AuditHashes,
+    AuditBase,
+    AuditSegments,
+    AuditArchived,
+    AuditIndex {
+        agent: Option<&'a str>,
+        kind: Option<&'a str>,
+    },
+    AuditDecisions(&'a str),
     UserWallet,
     ClosedWallet(u64),
     OpenEscrows(&'a str),
@@ -219,7 +232,34 @@ fn mode_key(rest: &str) -> Option<ModeKey<'_>> {
             Some(escrow) => number(escrow).map(ModeKey::EscrowSiblings),
             None => number(rest).map(ModeKey::Escrow),
         },
+        "audit" => audit(rest),
         "deposit" => is_hash(rest).then_some(ModeKey::Deposit(rest)),
+        _ => None,
+    }
+}
+
+fn audit(rest: &str) -> Option<ModeKey<'_>> {
+    let Some((first, rest)) = rest.split_once('/') else {
+        return match rest {
+            "hashes" => Some(ModeKey::AuditHashes),
+            "base" => Some(ModeKey::AuditBase),
+            "segments" => Some(ModeKey::AuditSegments),
+            "archived" => Some(ModeKey::AuditArchived),
+            _ => None,
+        };
+    };
+    match first {
+        "of" => {
+            let (agent, kind) = rest.split_once('/')?;
+            let one = |part| (part != EVERY).then_some(part);
+            let (agent, kind) = (one(agent), one(simple(kind)?));
+            let fits = agent.is_none_or(is_agent_id) && (agent.is_some() || kind.is_some());
+            fits.then_some(ModeKey::AuditIndex { agent, kind })
+        }
+        "decisions" => {
+            let fits = rest.len() == DECISION_KEY_CHARS && rest.bytes().all(|b| b.is_ascii_alphanumeric());
+            fits.then_some(ModeKey::AuditDecisions(rest))
+        }
         _ => None,
     }
 }

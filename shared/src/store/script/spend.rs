@@ -207,7 +207,7 @@ impl Spend<'_> {
             "runId": self.run,
         });
         if let (Some(why), Some(data)) = (asked.why, data.as_object_mut()) {
-            data.insert("reason".to_owned(), why.into());
+            data.insert("why".to_owned(), why.into());
         }
         data
     }

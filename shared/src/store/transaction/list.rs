@@ -6,10 +6,8 @@ use super::{Transaction, TransactionType};
 use crate::domain::mode::Mode;
 use crate::store::keys::AccountKeys;
 use crate::store::page::Page;
+use crate::store::search::Search;
 use crate::store::{Store, StoreError};
-
-/// Places looked at in one step of the search: a million transactions take five steps.
-const PROBES: u64 = 15;
 
 /// Which transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -132,50 +130,17 @@ impl<'a> Numbers<'a> {
 
     /// The first place, before `end`, of a transaction at `at_ms` or later; `end` when there is none.
     async fn first_at(&self, at_ms: u64, end: u64) -> Result<u64, StoreError> {
-        let (mut low, mut high) = (0, end);
-        while low < high {
-            let places = probes(low, high);
+        let mut search = Search::between(0, end);
+        while let Some(places) = search.places() {
             let lines = self.lines(self.at(&places).await?).await?;
-            let late = lines.iter().position(|line| time(line.as_deref()) >= at_ms);
-            match late {
-                None => low = places.last().map_or(high, |place| place + 1),
-                Some(probe) => {
-                    high = places[probe];
-                    low = probe.checked_sub(1).map_or(low, |before| places[before] + 1);
-                }
-            }
+            search.tell(&places, lines.iter().map(|line| time(line.as_deref()) >= at_ms));
         }
-        Ok(low)
+        Ok(search.found())
     }
-}
-
-/// Up to [`PROBES`] ascending places from `low` to before `high`, which cut it into parts of about one size.
-fn probes(low: u64, high: u64) -> Vec<u64> {
-    let length = high - low;
-    let count = PROBES.min(length);
-    (1..=count).map(|at| low + length * at / (count + 1)).collect()
 }
 
 /// When the transaction of this line happened; one that is gone is later than all.
 fn time(line: Option<&str>) -> u64 {
     let word = line.and_then(|line| line.split(' ').next());
     word.and_then(|word| word.parse().ok()).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn probes_ascend_within_their_range() {
-        for (low, high) in [(0, 1), (0, 2), (5, 20), (7, 23), (0, 1_000_000), (9, 9 + PROBES)] {
-            let places = probes(low, high);
-            assert!(!places.is_empty());
-            assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
-            assert!(
-                places.iter().all(|place| (low..high).contains(place)),
-                "{low}..{high}: {places:?}"
-            );
-        }
-    }
 }

@@ -83,6 +83,14 @@ fn every_name_of_a_mode_is_read_back() {
             (keys.policy(mode, "pol_1"), ModeKey::Policy("pol_1")),
             (keys.account_policies(mode), ModeKey::AccountPolicies),
             (keys.audit(mode), ModeKey::Audit),
+            (keys.audit_hashes(mode), ModeKey::AuditHashes),
+            (keys.audit_base(mode), ModeKey::AuditBase),
+            (keys.audit_segments(mode), ModeKey::AuditSegments),
+            (keys.audit_archived(mode), ModeKey::AuditArchived),
+            (
+                keys.audit_decisions(mode, "01KAH3V"),
+                ModeKey::AuditDecisions("01KAH3V"),
+            ),
             (keys.wallet(mode, USER), ModeKey::UserWallet),
             (keys.wallet(mode, "bot"), ModeKey::Agent("bot")),
             (keys.closed_wallet(mode, 7), ModeKey::ClosedWallet(7)),
@@ -132,6 +140,20 @@ fn every_list_is_read_back() {
 }
 
 #[test]
+fn every_index_of_the_trail_is_read_back() {
+    let (keys, mode) = (AccountKeys::of(ACCT), Mode::Test);
+    for (agent, kind) in [
+        (Some("bot"), None),
+        (None, Some("agent.frozen")),
+        (Some("a:b"), Some("x.y")),
+    ] {
+        let name = keys.audit_index(mode, agent, kind);
+        let key = ModeKey::AuditIndex { agent, kind };
+        assert_eq!(Key::parse(&name), Some(Key::Mode(ACCT, mode, key)), "{name}");
+    }
+}
+
+#[test]
 fn what_no_name_fits_is_no_key() {
     let base = AccountKeys::of(ACCT).record();
     let other = if base.starts_with("{b0001}") {
@@ -157,6 +179,10 @@ fn what_no_name_fits_is_no_key() {
         "/live/txns/of/a/b",
         "/live/intents/state/lost",
         "/live/deposit/0f",
+        "/live/audit/of/*/*",
+        "/live/audit/of/a b/*",
+        "/live/audit/decisions/01",
+        "/live/audit/more",
         "/prod/agents",
         "/vk/",
         "/agent-keys/a b",

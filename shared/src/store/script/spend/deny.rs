@@ -38,7 +38,7 @@ pub async fn deny(
             "amount": record.amount,
             "amountNanos": record.amount.get().to_string(),
             "currency": record.currency,
-            "reason": why,
+            "why": why,
         }),
     };
     let reply = scope.run(store, &DENY, event, &keys, &args).await?;

@@ -1,0 +1,181 @@
+//! The audit trail of an account and mode, as far as it is in the store: lines that scripts append, the hashes of those that
+//! are sealed, and the indexes over them. Sealing is off the hot path and confluent: all sealers compute the same.
+
+mod live;
+
+pub use live::Filter;
+
+use super::keys::AccountKeys;
+use super::script::seal::{Batch, SEAL_BATCH, SealedBatch};
+use super::{Store, StoreError};
+use crate::domain::chain::GENESIS;
+use crate::domain::entry::{Entry, Sealed};
+use crate::domain::mode::Mode;
+
+/// Times that a look at the store is repeated when others archive or seal meanwhile.
+const ATTEMPTS: usize = 8;
+/// Batches that one call of [`Chain::seal`] seals at most; what is left is sealed by the next one.
+const BATCHES_MAX: usize = 4000;
+
+/// The end of a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Head {
+    /// How many entries there are.
+    pub seq: u64,
+    /// The hash of the last one; none when there is none.
+    pub hash: Option<[u8; 32]>,
+}
+
+/// What of a chain is where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// The last entry that was archived.
+    pub archived: Head,
+    /// The last entry that is sealed.
+    pub sealed: Head,
+    /// The last line there is.
+    pub lines: u64,
+}
+
+/// A handle on one chain.
+#[derive(Debug, Clone)]
+pub struct Chain<'a> {
+    store: &'a Store,
+    keys: AccountKeys,
+    mode: Mode,
+}
+
+impl Head {
+    /// The hash as entries name it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.hash.map_or_else(|| GENESIS.to_owned(), hex::encode)
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// The chain of `account` in `mode`.
+    #[must_use]
+    pub fn of(store: &'a Store, account: &str, mode: Mode) -> Self {
+        Self {
+            store,
+            keys: AccountKeys::of(account),
+            mode,
+        }
+    }
+
+    /// What of it is where.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for records that make no sense.
+    pub async fn extent(&self) -> Result<Extent, StoreError> {
+        let mut look = redis::pipe();
+        look.atomic()
+            .cmd("HMGET")
+            .arg(self.keys.audit_base(self.mode))
+            .arg("seq")
+            .arg("hash");
+        look.cmd("LLEN").arg(self.keys.audit(self.mode));
+        let hashes = self.keys.audit_hashes(self.mode);
+        look.cmd("LLEN").arg(&hashes);
+        look.cmd("LINDEX").arg(&hashes).arg(-1);
+        type Found = ((Option<u64>, Option<Vec<u8>>), u64, u64, Option<Vec<u8>>);
+        let ((seq, hash), lines, sealed, last): Found = self.store.pipeline(&look).await?;
+        let archived = Head {
+            seq: seq.unwrap_or(0),
+            hash: hash.map(|hash| to_hash(&hash)).transpose()?,
+        };
+        let hash = last.map(|hash| to_hash(&hash)).transpose()?;
+        Ok(Extent {
+            archived,
+            sealed: Head {
+                seq: archived.seq + sealed,
+                hash: hash.or(archived.hash),
+            },
+            lines: archived.seq + lines,
+        })
+    }
+
+    /// Seals all lines that are there now, so that a reader who looks next sees every one of them.
+    ///
+    /// # Errors
+    /// [`StoreError`]; [`StoreError::Nonsense`] when the chain was changed by hand.
+    pub async fn seal(&self) -> Result<Head, StoreError> {
+        let mut extent = self.extent().await?;
+        let goal = extent.lines;
+        for _ in 0..BATCHES_MAX {
+            if extent.sealed.seq >= goal {
+                return Ok(extent.sealed);
+            }
+            extent = self.seal_batch(extent).await?;
+        }
+        Ok(extent.sealed)
+    }
+
+    /// Seals a batch behind the end of `extent`; returns what is where then.
+    async fn seal_batch(&self, mut extent: Extent) -> Result<Extent, StoreError> {
+        let sealed = extent.sealed.seq - extent.archived.seq;
+        let mut range = redis::cmd("LRANGE");
+        range
+            .arg(self.keys.audit(self.mode))
+            .arg(sealed)
+            .arg(sealed + SEAL_BATCH - 1);
+        let lines: Vec<Vec<u8>> = self.store.command(&range).await?;
+        let mut end = extent.sealed;
+        let mut entries = Vec::with_capacity(lines.len());
+        for line in lines {
+            let entry = Entry::of_line(end.seq + 1, &line);
+            let sealed = entry.seal(&end.text()).ok_or_else(no_form)?;
+            end = Head {
+                seq: end.seq + 1,
+                hash: Some(sealed.hash),
+            };
+            entries.push((entry, sealed.hash));
+        }
+        let batch = Batch {
+            before: extent.sealed.hash,
+            entries,
+        };
+        match batch.run(self.store, &self.keys, self.mode).await? {
+            SealedBatch::Done => extent.sealed = end,
+            SealedBatch::Moved => extent = self.extent().await?,
+            SealedBatch::Disagrees => {
+                // Somebody may have sealed between the two looks; only what stays so is a disagreement.
+                let again = self.extent().await?;
+                if again == extent {
+                    return Err(StoreError::Nonsense("the audit chain was changed".to_owned()));
+                }
+                extent = again;
+            }
+        }
+        Ok(extent)
+    }
+}
+
+fn to_hash(bytes: &[u8]) -> Result<[u8; 32], StoreError> {
+    bytes
+        .try_into()
+        .map_err(|_| StoreError::Nonsense("a hash of the audit chain".to_owned()))
+}
+
+fn no_form() -> StoreError {
+    StoreError::Nonsense("an audit entry without a canonical form".to_owned())
+}
+
+/// Entries as they are shown: with the hashes that are stored, so that a line that was changed since does not fit its own.
+fn shown(
+    first: u64,
+    before: Head,
+    lines: Vec<Vec<u8>>,
+    hashes: Vec<Vec<u8>>,
+) -> Result<Vec<Sealed>, StoreError> {
+    let mut before = before.text();
+    let mut found = Vec::with_capacity(lines.len());
+    for ((seq, line), hash) in (first..).zip(lines).zip(hashes) {
+        let hash = to_hash(&hash)?;
+        let entry = Entry::of_line(seq, &line);
+        found.push(entry.shown(&before, hash).ok_or_else(no_form)?);
+        before = hex::encode(hash);
+    }
+    Ok(found)
+}

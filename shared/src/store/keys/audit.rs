@@ -1,0 +1,54 @@
+//! The key names of the audit trail.
+
+use super::AccountKeys;
+use crate::domain::mode::Mode;
+
+/// Characters of a decision's id, behind its prefix, that name the key it is looked up under: its time, cut to half a minute.
+pub const DECISION_KEY_CHARS: usize = 7;
+/// Stands for every agent and every type; neither can be called so.
+pub(super) const EVERY: &str = "*";
+
+impl AccountKeys {
+    /// The audit lines that are not archived (list, oldest first).
+    #[must_use]
+    pub fn audit(&self, mode: Mode) -> String {
+        format!("{}/{mode}/audit", self.base)
+    }
+
+    /// The hashes of the sealed ones among them, 32 bytes each (list, in the same order).
+    #[must_use]
+    pub fn audit_hashes(&self, mode: Mode) -> String {
+        format!("{}/{mode}/audit/hashes", self.base)
+    }
+
+    /// Number and hash of the last archived entry (hash).
+    #[must_use]
+    pub fn audit_base(&self, mode: Mode) -> String {
+        format!("{}/{mode}/audit/base", self.base)
+    }
+
+    /// The archived segments (list, oldest first).
+    #[must_use]
+    pub fn audit_segments(&self, mode: Mode) -> String {
+        format!("{}/{mode}/audit/segments", self.base)
+    }
+
+    /// How many entries of each index are archived (hash of `<agent>/<type>` to count).
+    #[must_use]
+    pub fn audit_archived(&self, mode: Mode) -> String {
+        format!("{}/{mode}/audit/archived", self.base)
+    }
+
+    /// The numbers of the sealed entries of an agent, of a type, or of both (list, ascending).
+    #[must_use]
+    pub fn audit_index(&self, mode: Mode, agent: Option<&str>, kind: Option<&str>) -> String {
+        let (agent, kind) = (agent.unwrap_or(EVERY), kind.unwrap_or(EVERY));
+        format!("{}/{mode}/audit/of/{agent}/{kind}", self.base)
+    }
+
+    /// Where the decisions are whose ids begin so behind their prefix (packed text).
+    #[must_use]
+    pub fn audit_decisions(&self, mode: Mode, id_start: &str) -> String {
+        format!("{}/{mode}/audit/decisions/{id_start}", self.base)
+    }
+}

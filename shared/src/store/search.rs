@@ -1,0 +1,77 @@
+//! Searching ascending things in the store by a few looks at a time instead of one: a million take five round trips.
+
+/// Places looked at in one step.
+const PROBES: u64 = 15;
+
+/// The search for the first late one of ascending places: once a place is late, all after it are.
+#[derive(Debug)]
+pub(super) struct Search {
+    low: u64,
+    high: u64,
+}
+
+impl Search {
+    /// Among the places from `low` to before `high`.
+    pub(super) const fn between(low: u64, high: u64) -> Self {
+        Self { low, high }
+    }
+
+    /// The places to look at next; none when the search is over.
+    pub(super) fn places(&self) -> Option<Vec<u64>> {
+        (self.low < self.high).then(|| probes(self.low, self.high))
+    }
+
+    /// Which of `places` are late.
+    pub(super) fn tell(&mut self, places: &[u64], late: impl IntoIterator<Item = bool>) {
+        match late.into_iter().position(|late| late) {
+            None => self.low = places.last().map_or(self.high, |place| place + 1),
+            Some(probe) => {
+                self.high = places[probe];
+                self.low = probe.checked_sub(1).map_or(self.low, |before| places[before] + 1);
+            }
+        }
+    }
+
+    /// The first late place, or the one behind the last.
+    pub(super) const fn found(&self) -> u64 {
+        self.low
+    }
+}
+
+/// Up to [`PROBES`] ascending places from `low` to before `high`, which cut it into parts of about one size.
+fn probes(low: u64, high: u64) -> Vec<u64> {
+    let length = high - low;
+    let count = PROBES.min(length);
+    (1..=count).map(|at| low + length * at / (count + 1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_ascend_within_their_range() {
+        for (low, high) in [(0, 1), (0, 2), (5, 20), (7, 23), (0, 1_000_000), (9, 9 + PROBES)] {
+            let places = probes(low, high);
+            assert!(!places.is_empty());
+            assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{places:?}");
+            assert!(
+                places.iter().all(|place| (low..high).contains(place)),
+                "{low}..{high}: {places:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_first_place_is_found() {
+        for high in [0, 1, 2, 15, 16, 17, 300] {
+            for first in 0..=high {
+                let mut search = Search::between(0, high);
+                while let Some(places) = search.places() {
+                    search.tell(&places, places.iter().map(|place| *place >= first));
+                }
+                assert_eq!(search.found(), first);
+            }
+        }
+    }
+}
