@@ -51,7 +51,6 @@ pub(super) async fn answer(
     let failed = |error: hyper::Error| Failure::of_http(&error);
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(HEAD_MAX)
-        .max_header_size(HEAD_MAX)
         .max_headers(HEADERS_MAX)
         .handshake(TokioIo::new(stream))
         .await

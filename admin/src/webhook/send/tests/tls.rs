@@ -89,10 +89,15 @@ async fn a_receiver_with_a_certificate_of_its_own_gets_nothing() {
 
 #[tokio::test]
 async fn a_certificate_for_another_host_is_not_enough() {
-    let certified = Certified::new(&["other.example.com", "*.wild.example.com"], 4000);
+    let certified = Certified::new(&["hooks.example.com", "*.wild.example.com"], 4000);
     let receiver = certified.receiver().await;
     let sender = trusting(&[&certified]);
-    for host in ["hooks.example.com", "127.0.0.1", "wild.example.com"] {
+    for host in [
+        "other.example.com",
+        "a.hooks.example.com",
+        "127.0.0.1",
+        "wild.example.com",
+    ] {
         let attempted = send(&sender, &url(host, &receiver)).await;
         assert_failed(&attempted, "the certificate is for another name");
     }
