@@ -121,13 +121,13 @@ mod tests {
         }
         let system = System::default();
         drop(system.joined("a.example", slow)); // went away
-        let waiting = (0..100).map(|_| system.joined("a.example", slow));
-        let waiting = futures::future::join_all(waiting);
+        let waiting: Vec<_> = (0..100).map(|_| system.joined("a.example", slow)).collect();
+        tokio::task::yield_now().await; // every look-up that was begun has asked by now
+        assert_eq!(ASKED.load(Ordering::SeqCst), 1);
         GO.notify_one();
-        for answer in waiting.await {
+        for answer in futures::future::join_all(waiting).await {
             assert_eq!(answer, Ok(vec![[8, 8, 8, 8].into()]));
         }
-        assert_eq!(ASKED.load(Ordering::SeqCst), 1);
         assert!(locked(&system.under_way).is_empty(), "an answer is not kept");
         GO.notify_one();
         system.joined("a.example", slow).await.unwrap();
