@@ -6,10 +6,12 @@
 //! * [`ledger`][]: the check of everything that must hold
 //! * [`trail`][]: the audit trail as readers see it
 //! * [`sandbox`][]: an upstream that needs no provider account
+//! * [`webhook`][]: what leaves for the receivers of webhooks
 
 pub mod api;
 pub mod caller;
 pub mod cli;
+pub mod injection;
 pub mod ledger;
 pub mod ops;
 pub mod problem;
@@ -17,4 +19,5 @@ pub mod routes;
 pub mod sandbox;
 pub mod serve;
 pub mod trail;
+pub mod webhook;
 pub mod workers;

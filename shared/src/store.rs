@@ -18,6 +18,7 @@ pub mod once;
 mod open_escrows;
 pub mod open_holds;
 pub mod page;
+pub mod paused_runs;
 pub mod policy;
 pub mod read;
 pub mod run;

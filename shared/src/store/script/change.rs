@@ -22,6 +22,8 @@ pub(super) const RUN: &str = include_str!("run.lua");
 pub(super) const RESOLVE: &str = include_str!("resolve.lua");
 /// Wallets and transactions; needs [`CHANGE`].
 pub(super) const MONEY: &str = include_str!("money.lua");
+/// The audit line of a debit; needs [`CHANGE`].
+pub(super) const LOW_BALANCE: &str = include_str!("low_balance.lua");
 /// Intents; needs [`CHANGE`].
 pub(super) const INTENT: &str = include_str!("intent.lua");
 /// The record of a transfer or deposit; needs [`CHANGE`].

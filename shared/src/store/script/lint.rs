@@ -3,7 +3,8 @@
 use super::{
     Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, authorize::AUTHORIZE, deposit, escrow,
     policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL, run_end::RUN_END,
-    seal::SEAL, settle::SETTLE, spend, transfer, transit, virtual_key, void::VOID, wallet,
+    seal::SEAL, settle::SETTLE, spend, standing::STANDING, transfer, transit, virtual_key, void::VOID,
+    wallet,
 };
 
 /// Every script, one line for each file.
@@ -36,6 +37,7 @@ fn all() -> Vec<&'static Script> {
         &*virtual_key::REVOKE,
         &*spend::SPEND,
         &*spend::DENY,
+        &*STANDING,
         &*RESEAL,
         &*RUN_END,
         &*SEAL,

@@ -52,9 +52,11 @@ pub enum Ended {
     Missing,
     /// It had ended in the same way before; nothing changed.
     Already,
+    /// It had ended in the other way before; nothing changed.
+    Otherwise,
 }
 
-/// Ends the run `run` of `agent`. One that ended in the other way before ends in this one now.
+/// Ends the run `run` of `agent`. An end is final until the run's next approved call lets it run again.
 ///
 /// # Errors
 /// [`StoreError`]; it may be repeated.
@@ -77,6 +79,7 @@ pub async fn end(
         Some("done") => Ok(Ended::Done),
         Some("missing" | "no_account") => Ok(Ended::Missing),
         Some("already") => Ok(Ended::Already),
+        Some("otherwise") => Ok(Ended::Otherwise),
         _ => nonsense(&RUN_END),
     }
 }

@@ -84,14 +84,24 @@ impl Model {
             if run.denied > 0 {
                 record.extend(cells([("denied", &run.denied.to_string())]));
             }
+            if let Some(status) = run.status {
+                record.extend(cells([("status", status), ("ended", "1")]));
+            }
             page.put(key.clone(), Shape::Hash(record));
             page.expire(&key, run.expires);
         }
-        let agents: BTreeSet<&String> = self.sides[at].runs.keys().map(|(agent, _)| agent).collect();
+        let side = &self.sides[at];
+        let named = side.runs.keys().map(|(agent, _)| agent);
+        let agents: BTreeSet<&String> = named.chain(&side.listed_before).collect();
         for agent in agents {
-            let runs = self.sides[at].runs.iter().filter(|((of, _), _)| of == agent);
-            let listed = runs.map(|((_, name), run)| (name.clone(), run.last.clone()));
-            page.put(keys(at).runs(mode(at), agent), Shape::Zset(listed.collect()));
+            let runs = side.runs.iter().filter(|((of, _), _)| of == agent);
+            let mut listed: BTreeMap<_, _> = runs
+                .map(|((_, name), run)| (name.clone(), run.last.clone()))
+                .collect();
+            if side.listed_before.contains(agent) {
+                listed.insert("ended".to_owned(), "1".to_owned());
+            }
+            page.put(keys(at).runs(mode(at), agent), Shape::Zset(listed));
         }
     }
 
