@@ -10,6 +10,7 @@
 pub mod api;
 pub mod caller;
 pub mod cli;
+pub mod injection;
 pub mod ledger;
 pub mod ops;
 pub mod problem;

@@ -6,6 +6,7 @@ pub mod chain;
 pub mod check;
 pub mod denial;
 pub mod entry;
+pub mod event;
 pub mod id;
 pub mod intent;
 pub mod mode;

@@ -30,6 +30,8 @@ pub async fn spend(call: Call) -> Answer {
     let once = once::identify(&call, &body, ROUTE, &request.canonical())?;
     let now = now_ms();
     let transaction = Kind::Transaction.mint(now)?;
+    let injections = call.app.injections.as_ref();
+    let injection = injections.and_then(|injections| injections.find(request.texts()));
     let mut plan_name = call.caller.plan.clone();
     for _ in 0..PLAN_ATTEMPTS {
         let plan = PlanNamed::of(&call, &plan_name)?;
@@ -48,6 +50,7 @@ pub async fn spend(call: Call) -> Answer {
             once: &once,
             at_ms: now,
             request: &stored.to_json()?,
+            injection,
         };
         let told = |intent_id, transaction, balance| Told {
             intent_id,

@@ -2,6 +2,7 @@
 
 use super::{Prices, ServeError};
 use crate::caller::Versions;
+use crate::injection::Injections;
 use crate::ops::Metrics;
 use crate::workers::Health;
 use arc_swap::ArcSwap;
@@ -29,6 +30,8 @@ pub struct App {
     pub public_url: String,
     /// How long the record of a transfer or deposit made under an idempotency key is kept (decision D26).
     pub idempotency_life: Duration,
+    /// What the free text of a spend must not say, unless it is not looked at (decision D45).
+    pub injections: Option<Injections>,
     /// How the audit trail is sealed and archived.
     pub audit: AuditSettings,
     /// Proxies whose `X-Forwarded-For` is believed.
@@ -56,6 +59,7 @@ impl App {
             provider: settings.upstream.provider.clone(),
             public_url: settings.public_url(),
             idempotency_life: settings.idempotency_life(),
+            injections: Injections::of(&settings.injection)?,
             audit: settings.audit.clone(),
             trusted_proxies: settings.network.trusted_proxies.clone(),
             health: Health::default(),

@@ -1,5 +1,6 @@
 //! What `POST /spend` is asked: the body, and the part of it that is kept with the intent.
 
+use crate::injection::Texts;
 use crate::problem::{Code, Problem};
 use crate::routes::{Call, Fields, IDEMPOTENCY_FIELDS, Text, missing, require_agent_id};
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,15 @@ impl Request {
             run_id: body.run_id()?,
             metadata: body.object("metadata")?.value(),
         })
+    }
+
+    /// What is looked at for attempts to instruct the agent.
+    pub(in crate::api) fn texts(&self) -> Texts<'_> {
+        Texts {
+            description: self.description.as_deref(),
+            recipient: self.recipient.as_deref(),
+            metadata: self.metadata.as_ref(),
+        }
     }
 
     /// Every field that makes this request another one.
