@@ -1,5 +1,7 @@
 //! The ops listener: `/metrics`, `/livez`, `/readyz` (decision D57), and the metrics themselves.
 
+mod webhooks;
+
 use crate::routes::method_label;
 use crate::serve::App;
 use axum::Router;
@@ -12,6 +14,7 @@ use prometheus::{
 };
 use std::sync::Arc;
 use std::time::Duration;
+use webhooks::WebhookMetrics;
 
 /// Upper ends of the duration buckets, in seconds.
 const DURATIONS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
@@ -37,6 +40,8 @@ pub struct Metrics {
     pub entries_sealed: IntCounter,
     /// Chains, or rounds over all, that could not be sealed.
     pub seals_failed: IntCounter,
+    /// Webhooks.
+    pub webhooks: WebhookMetrics,
     /// 1 while the store answers and may be trusted.
     pub store_sane: IntGauge,
 }
@@ -89,6 +94,7 @@ impl Metrics {
                 "tollgate_admin_audit_seals_failed_total",
                 "Audit chains that could not be sealed; tried again.",
             )?,
+            webhooks: WebhookMetrics::new(&registry)?,
             store_sane: IntGauge::new(
                 "tollgate_admin_store_sane",
                 "1 while the store answers and may be trusted.",

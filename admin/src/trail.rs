@@ -55,6 +55,14 @@ impl<'a> Trail<'a> {
         self.chain.read(first, READ_BATCH).await
     }
 
+    /// The entry of this number, wherever it is; `None` when it is not sealed.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn entry(&self, seq: u64) -> Result<Option<Sealed>, StoreError> {
+        Ok(self.entries(&[seq]).await?.into_iter().next())
+    }
+
     /// The entries of a decision, oldest first: one, or two when a kept charge was corrected.
     ///
     /// # Errors
