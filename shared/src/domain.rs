@@ -3,6 +3,7 @@
 pub mod amount;
 pub mod cap;
 pub mod chain;
+pub mod checkpoint;
 pub mod denial;
 pub mod entry;
 pub mod id;

@@ -1,4 +1,4 @@
-//! Sealed provider keys: AES-256-GCM under a master key, bound to the record they belong to.
+//! Sealed provider keys and other secrets: AES-256-GCM under a master key, bound to the record they belong to.
 //!
 //! A sealed text is `v1.<master key id>.<base64 of nonce and ciphertext>`. The associated data names account, agent,
 //! provider and key id, so a sealed key that is copied to another record does not open there.
@@ -26,14 +26,14 @@ pub enum MasterKeyError {
     BadKey(usize),
 }
 
-/// Why a provider key could not be sealed or opened. The text never contains a key.
+/// Why a secret could not be sealed or opened. The text never contains a key.
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
     /// Sealed under a master key that is not in the list, in an unknown form, or changed.
-    #[error("the sealed provider key does not open with the configured master keys")]
+    #[error("the sealed key does not open with the configured master keys")]
     DoesNotOpen,
     /// The cipher refused.
-    #[error("the provider key could not be sealed")]
+    #[error("the key could not be sealed")]
     DoesNotSeal,
     /// No randomness for the nonce.
     #[error(transparent)]
@@ -109,12 +109,19 @@ impl Sealer {
     /// # Errors
     /// [`SealError`] when the cipher or the random source fails.
     pub fn seal(&self, owner: &SealedFor<'_>, secret: &SecretString) -> Result<String, SealError> {
+        self.seal_for(&owner.associated_data(), secret)
+    }
+
+    /// Seals any secret, bound to the text that names its one record.
+    ///
+    /// # Errors
+    /// As [`Sealer::seal`].
+    pub fn seal_for(&self, record: &str, secret: &SecretString) -> Result<String, SealError> {
         let key = self.keys.first().ok_or(SealError::DoesNotSeal)?;
         let nonce = random_bytes::<NONCE_BYTES>()?;
-        let aad = owner.associated_data();
         let payload = Payload {
             msg: secret.expose_secret().as_bytes(),
-            aad: aad.as_bytes(),
+            aad: record.as_bytes(),
         };
         let sealed = key
             .cipher
@@ -132,6 +139,14 @@ impl Sealer {
     /// # Errors
     /// [`SealError::DoesNotOpen`] whatever the cause.
     pub fn open(&self, owner: &SealedFor<'_>, sealed: &str) -> Result<SecretString, SealError> {
+        self.open_for(&owner.associated_data(), sealed)
+    }
+
+    /// Opens what [`Sealer::seal_for`] sealed for this record.
+    ///
+    /// # Errors
+    /// As [`Sealer::open`].
+    pub fn open_for(&self, record: &str, sealed: &str) -> Result<SecretString, SealError> {
         let mut parts = sealed.splitn(3, '.');
         let (Some(VERSION), Some(id), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(SealError::DoesNotOpen);
@@ -145,10 +160,9 @@ impl Sealer {
         let (nonce, sealed) = bytes
             .split_first_chunk::<NONCE_BYTES>()
             .ok_or(SealError::DoesNotOpen)?;
-        let aad = owner.associated_data();
         let payload = Payload {
             msg: sealed,
-            aad: aad.as_bytes(),
+            aad: record.as_bytes(),
         };
         let plain = key
             .cipher

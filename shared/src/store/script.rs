@@ -18,6 +18,7 @@ pub mod provider_key;
 pub mod reap;
 pub mod replace_prices;
 pub mod reseal;
+pub mod reseal_checkpoint_key;
 pub mod seal;
 pub mod settle;
 pub mod spend;

@@ -169,6 +169,8 @@ fn all_scripts() -> Vec<&'static Script> {
         &*spend::SPEND,
         &*spend::DENY,
         &*reseal::RESEAL,
+        &*reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY,
+        &*seal::SEAL,
         &*replace_prices::REPLACE_PRICES,
         &*escrow::CREATE,
         &*escrow::FUND,

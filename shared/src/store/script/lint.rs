@@ -2,8 +2,9 @@
 
 use super::{
     Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, authorize::AUTHORIZE, deposit, escrow,
-    policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL, seal::SEAL,
-    settle::SETTLE, spend, transfer, transit, virtual_key, void::VOID, wallet,
+    policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL,
+    reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY, seal::SEAL, settle::SETTLE, spend, transfer, transit,
+    virtual_key, void::VOID, wallet,
 };
 
 /// Every script, one line for each file.
@@ -37,6 +38,7 @@ fn all() -> Vec<&'static Script> {
         &*spend::SPEND,
         &*spend::DENY,
         &*RESEAL,
+        &*RESEAL_CHECKPOINT_KEY,
         &*SEAL,
         &*REPLACE_PRICES,
         &*escrow::CREATE,
