@@ -4,12 +4,15 @@
 //! * [`serve`]: the management API as a process; [`routes`], [`caller`], [`api`] and [`problem`] are the life of one
 //!   request, [`workers`] what runs beside them, [`ops`] what is measured
 //! * [`ledger`][]: the check of everything that must hold
-//! * [`trail`][]: the audit trail as readers see it
+//! * [`trail`][]: the audit trail as readers see it; [`mod@export`] writes it down, [`checkpoint`] signs its end, [`verify`] proves
+//!   what was written down
 //! * [`sandbox`][]: an upstream that needs no provider account
 
 pub mod api;
 pub mod caller;
+pub mod checkpoint;
 pub mod cli;
+pub mod export;
 pub mod ledger;
 pub mod ops;
 pub mod problem;
@@ -17,4 +20,5 @@ pub mod routes;
 pub mod sandbox;
 pub mod serve;
 pub mod trail;
+pub mod verify;
 pub mod workers;
