@@ -4,10 +4,11 @@
 //! * [`serve`]: the management API as a process; [`routes`], [`caller`], [`api`] and [`problem`] are the life of one
 //!   request, [`workers`] what runs beside them, [`ops`] what is measured
 //! * [`ledger`][]: the check of everything that must hold
-//! * [`trail`][]: the audit trail as readers see it
+//! * [`trail`][]: the audit trail as readers see it; [`archive`][]: what of it left the store
 //! * [`sandbox`][]: an upstream that needs no provider account
 
 pub mod api;
+pub mod archive;
 pub mod caller;
 pub mod cli;
 pub mod ledger;
