@@ -4,11 +4,12 @@
 //! * [`serve`]: the management API as a process; [`routes`], [`caller`], [`api`] and [`problem`] are the life of one
 //!   request, [`workers`] what runs beside them, [`ops`] what is measured
 //! * [`ledger`][]: the check of everything that must hold
-//! * [`trail`][]: the audit trail as readers see it; [`mod@export`] writes it down, [`checkpoint`] signs its end, [`verify`] proves
-//!   what was written down
+//! * [`trail`][]: the audit trail as readers see it; [`archive`][]: what of it left the store
+//! * [`mod@export`] writes the trail down, [`checkpoint`][] signs its end, [`verify`][] proves what was written down
 //! * [`sandbox`][]: an upstream that needs no provider account
 
 pub mod api;
+pub mod archive;
 pub mod caller;
 pub mod checkpoint;
 pub mod cli;

@@ -37,6 +37,12 @@ pub struct Metrics {
     pub entries_sealed: IntCounter,
     /// Chains, or rounds over all, that could not be sealed.
     pub seals_failed: IntCounter,
+    /// Signed checkpoints put into the archive.
+    pub checkpoints: IntCounter,
+    /// Checkpoints that could not be taken or put there.
+    pub checkpoints_failed: IntCounter,
+    /// Checkpoints that were not moved on: the chain does not hold what the last one says.
+    pub checkpoints_refused: IntCounter,
     /// 1 while the store answers and may be trusted.
     pub store_sane: IntGauge,
 }
@@ -89,6 +95,18 @@ impl Metrics {
                 "tollgate_admin_audit_seals_failed_total",
                 "Audit chains that could not be sealed; tried again.",
             )?,
+            checkpoints: counter(
+                "tollgate_admin_audit_checkpoints_total",
+                "Signed checkpoints of audit chains put into the archive.",
+            )?,
+            checkpoints_failed: counter(
+                "tollgate_admin_audit_checkpoints_failed_total",
+                "Checkpoints that could not be taken or put into the archive; tried again.",
+            )?,
+            checkpoints_refused: counter(
+                "tollgate_admin_audit_checkpoints_refused_total",
+                "Checkpoints that were not moved on, since the chain does not hold what the last one says: it was changed.",
+            )?,
             store_sane: IntGauge::new(
                 "tollgate_admin_store_sane",
                 "1 while the store answers and may be trusted.",
@@ -107,6 +125,9 @@ impl Metrics {
             &metrics.transits_failed,
             &metrics.entries_sealed,
             &metrics.seals_failed,
+            &metrics.checkpoints,
+            &metrics.checkpoints_failed,
+            &metrics.checkpoints_refused,
         ] {
             metrics.registry.register(Box::new(counter.clone()))?;
         }

@@ -16,8 +16,8 @@ pub use reply::{Answer, Reply};
 pub use wallet_name::WalletName;
 
 use crate::api::{
-    agents, audit, deposits, escrow, intents, policies, provider_keys, spend, transactions, transfers, virtual_keys,
-    wallets,
+    agents, audit, deposits, escrow, intents, policies, provider_keys, spend, transactions, transfers,
+    virtual_keys, wallets,
 };
 use crate::problem::{Code, Problem};
 use crate::serve::App;

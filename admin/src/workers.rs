@@ -1,7 +1,8 @@
 //! What runs beside the requests: the watch on the store, the reaper of overdue holds, the carrier of what is in transit
-//! between accounts, and the sealer of the audit trail.
+//! between accounts, the sealer of the audit trail, and who puts signed checkpoints of it elsewhere.
 
 mod carrier;
+mod checkpointer;
 mod health;
 mod reaper;
 mod sealer;
@@ -16,6 +17,7 @@ use tokio::sync::watch;
 /// Starts all workers; they end when `stopping` turns true.
 pub fn start(app: &Arc<App>, stopping: &watch::Receiver<bool>) {
     tokio::spawn(carrier::run(Arc::clone(app), stopping.clone()));
+    tokio::spawn(checkpointer::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(health::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(reaper::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(sealer::run(Arc::clone(app), stopping.clone()));

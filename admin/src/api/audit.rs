@@ -2,11 +2,11 @@
 //! decisions D25, D50).
 
 use super::listing::Listing;
+use crate::checkpoint;
 use crate::export::{CONTENT_TYPE, Export, ExportError};
 use crate::problem::{Code, Problem, chain};
 use crate::routes::{Answer, Call, Reply, page, require_agent_id, time};
 use crate::trail::Trail;
-use crate::checkpoint;
 use futures::TryStreamExt;
 use serde::Serialize;
 use serde_json::value::RawValue;

@@ -1,6 +1,7 @@
 //! What all requests and workers share.
 
 use super::ServeError;
+use crate::archive::Archive;
 use crate::caller::Versions;
 use crate::ops::Metrics;
 use crate::workers::Health;
@@ -27,6 +28,8 @@ pub struct App {
     pub idempotency_life: Duration,
     /// How the audit trail is sealed and archived.
     pub audit: AuditSettings,
+    /// What left the store.
+    pub archive: Archive,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether the store may be trusted, as last checked.
@@ -51,6 +54,7 @@ impl App {
             public_url: settings.public_url(),
             idempotency_life: settings.idempotency_life(),
             audit: settings.audit.clone(),
+            archive: Archive::of(&settings.audit)?,
             trusted_proxies: settings.network.trusted_proxies.clone(),
             health: Health::default(),
             versions: Versions::default(),

@@ -10,8 +10,8 @@ use shared::store::script::settle::{Settle, Settled};
 use shared::store::script::void::{Voided, void};
 use shared::store::script::{
     Script, account, agent, agent_freeze, api_key, authorize, deposit, escrow, policy, provider_key,
-    reap as reap_script, replace_prices, reseal, reseal_checkpoint_key, seal, settle, spend, transfer, transit, virtual_key,
-    void as void_script, wallet,
+    reap as reap_script, replace_prices, reseal, reseal_checkpoint_key, seal, settle, spend, transfer,
+    transit, virtual_key, void as void_script, wallet,
 };
 use shared::store::{Store, sanity};
 use std::collections::BTreeSet;

@@ -29,7 +29,7 @@ impl Chain<'_> {
     pub async fn read(&self, first: u64, count: u64) -> Result<Vec<Sealed>, StoreError> {
         let hashes_key = self.keys.audit_hashes(self.mode);
         for _ in 0..ATTEMPTS {
-            let extent = self.extent().await?;
+            let (extent, _) = self.look().await?;
             let first = first.max(extent.archived.seq + 1);
             let count = count.min((extent.sealed.seq + 1).saturating_sub(first));
             if count == 0 {
