@@ -37,6 +37,10 @@ pub struct Metrics {
     pub entries_sealed: IntCounter,
     /// Chains, or rounds over all, that could not be sealed.
     pub seals_failed: IntCounter,
+    /// Audit entries that this server moved to the archive.
+    pub entries_archived: IntCounter,
+    /// Chains, or rounds over all, that could not be archived.
+    pub archiving_failed: IntCounter,
     /// 1 while the store answers and may be trusted.
     pub store_sane: IntGauge,
 }
@@ -89,6 +93,14 @@ impl Metrics {
                 "tollgate_admin_audit_seals_failed_total",
                 "Audit chains that could not be sealed; tried again.",
             )?,
+            entries_archived: counter(
+                "tollgate_admin_audit_entries_archived_total",
+                "Audit entries that the worker of this server moved to the archive.",
+            )?,
+            archiving_failed: counter(
+                "tollgate_admin_archiving_failed_total",
+                "Chains that could not be archived; tried again. Nothing left the store.",
+            )?,
             store_sane: IntGauge::new(
                 "tollgate_admin_store_sane",
                 "1 while the store answers and may be trusted.",
@@ -107,6 +119,8 @@ impl Metrics {
             &metrics.transits_failed,
             &metrics.entries_sealed,
             &metrics.seals_failed,
+            &metrics.entries_archived,
+            &metrics.archiving_failed,
         ] {
             metrics.registry.register(Box::new(counter.clone()))?;
         }

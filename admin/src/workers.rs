@@ -1,6 +1,7 @@
 //! What runs beside the requests: the watch on the store, the reaper of overdue holds, the carrier of what is in transit
-//! between accounts, and the sealer of the audit trail.
+//! between accounts, the sealer of the audit trail, and the archiver of what grew old.
 
+mod archiver;
 mod carrier;
 mod health;
 mod reaper;
@@ -15,6 +16,7 @@ use tokio::sync::watch;
 
 /// Starts all workers; they end when `stopping` turns true.
 pub fn start(app: &Arc<App>, stopping: &watch::Receiver<bool>) {
+    tokio::spawn(archiver::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(carrier::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(health::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(reaper::run(Arc::clone(app), stopping.clone()));

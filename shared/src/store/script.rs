@@ -8,6 +8,7 @@ pub mod account;
 pub mod agent;
 pub mod agent_freeze;
 pub mod api_key;
+pub mod archive;
 pub mod authorize;
 pub mod change;
 pub mod deposit;

@@ -1,8 +1,8 @@
 //! The house rules for Lua, checked on the sources: amounts must never lose digits, keys must be declared.
 
 use super::{
-    Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, authorize::AUTHORIZE, deposit, escrow,
-    policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL, seal::SEAL,
+    Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, archive, authorize::AUTHORIZE, deposit,
+    escrow, policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL, seal::SEAL,
     settle::SETTLE, spend, transfer, transit, virtual_key, void::VOID, wallet,
 };
 
@@ -38,6 +38,8 @@ fn all() -> Vec<&'static Script> {
         &*spend::DENY,
         &*RESEAL,
         &*SEAL,
+        &*archive::ARCHIVE,
+        &*archive::FORGET,
         &*REPLACE_PRICES,
         &*escrow::CREATE,
         &*escrow::FUND,
