@@ -1,13 +1,17 @@
 //! The operations of the management API, one file for each resource: bodies in, records out.
 
 pub mod agents;
+mod checks;
+pub mod decisions;
 pub mod deposits;
+pub mod dry_run;
 pub mod escrow;
 pub mod intents;
 mod listing;
 mod once;
 pub mod policies;
 pub mod provider_keys;
+pub mod runs;
 pub mod spend;
 pub mod transactions;
 pub mod transfers;

@@ -11,6 +11,7 @@ pub mod api;
 pub mod archive;
 pub mod caller;
 pub mod cli;
+pub mod injection;
 pub mod ledger;
 pub mod ops;
 pub mod problem;

@@ -19,9 +19,11 @@ pub mod provider_key;
 pub mod reap;
 pub mod replace_prices;
 pub mod reseal;
+pub mod run_end;
 pub mod seal;
 pub mod settle;
 pub mod spend;
+pub mod standing;
 pub mod transfer;
 pub mod transit;
 pub mod virtual_key;
@@ -37,6 +39,8 @@ pub enum WhenFull {
     Refuse,
     /// Runs: it frees memory, or moves money that was already charged.
     Run,
+    /// Runs: it only reads, and the server refuses every write in it.
+    Look,
 }
 
 /// A script, ready to be called.
@@ -54,6 +58,7 @@ impl Script {
         let shebang = match when_full {
             WhenFull::Refuse => "#!lua\n",
             WhenFull::Run => "#!lua flags=allow-oom\n",
+            WhenFull::Look => "#!lua flags=no-writes\n",
         };
         let source = [&[shebang], parts].concat().concat();
         let sha1 = redis::Script::new(&source).get_hash().to_owned();

@@ -10,7 +10,7 @@ use shared::store::script::settle::{Settle, Settled};
 use shared::store::script::void::{Voided, void};
 use shared::store::script::{
     Script, account, agent, agent_freeze, api_key, authorize, deposit, escrow, policy, provider_key,
-    reap as reap_script, replace_prices, reseal, settle, spend, transfer, transit, virtual_key,
+    reap as reap_script, replace_prices, reseal, run_end, settle, spend, transfer, transit, virtual_key,
     void as void_script, wallet,
 };
 use shared::store::{Store, sanity};
@@ -169,6 +169,7 @@ fn all_scripts() -> Vec<&'static Script> {
         &*spend::SPEND,
         &*spend::DENY,
         &*reseal::RESEAL,
+        &*run_end::RUN_END,
         &*replace_prices::REPLACE_PRICES,
         &*escrow::CREATE,
         &*escrow::FUND,

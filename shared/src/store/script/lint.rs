@@ -2,8 +2,9 @@
 
 use super::{
     Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, archive, authorize::AUTHORIZE, deposit,
-    escrow, policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL, seal::SEAL,
-    settle::SETTLE, spend, transfer, transit, virtual_key, void::VOID, wallet,
+    escrow, policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL,
+    run_end::RUN_END, seal::SEAL, settle::SETTLE, spend, standing::STANDING, transfer, transit, virtual_key,
+    void::VOID, wallet,
 };
 
 /// Every script, one line for each file.
@@ -36,7 +37,9 @@ fn all() -> Vec<&'static Script> {
         &*virtual_key::REVOKE,
         &*spend::SPEND,
         &*spend::DENY,
+        &*STANDING,
         &*RESEAL,
+        &*RUN_END,
         &*SEAL,
         &*archive::ARCHIVE,
         &*archive::FORGET,
