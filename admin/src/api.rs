@@ -2,13 +2,17 @@
 
 pub mod agents;
 pub mod audit;
+mod checks;
+pub mod decisions;
 pub mod deposits;
+pub mod dry_run;
 pub mod escrow;
 pub mod intents;
 mod listing;
 mod once;
 pub mod policies;
 pub mod provider_keys;
+pub mod runs;
 pub mod spend;
 pub mod transactions;
 pub mod transfers;

@@ -1,11 +1,13 @@
 //! The audit trail as JSON Lines: one entry a line, from the first on, read while it is written.
 
+use crate::archive::Archive;
 use crate::trail::Trail;
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, stream};
 use shared::domain::mode::Mode;
 use shared::store::chain::Head;
 use shared::store::{Store, StoreError};
+use std::sync::Arc;
 
 /// The type of such a file.
 pub const CONTENT_TYPE: &str = "application/x-ndjson";
@@ -26,6 +28,8 @@ pub enum ExportError {
 pub struct Export {
     /// Where they are.
     pub store: Store,
+    /// Where the older ones are.
+    pub archive: Arc<Archive>,
     /// Whose.
     pub account: String,
     /// In which mode.
@@ -65,6 +69,7 @@ impl Written {
     async fn next(&mut self) -> Result<Option<Bytes>, ExportError> {
         let Export {
             store,
+            archive,
             account,
             mode,
             head,
@@ -75,7 +80,7 @@ impl Written {
             return Ok(None);
         }
         let first = self.last + 1;
-        let entries = Trail::of(store, account, *mode).read(first).await?;
+        let entries = Trail::of(store, archive, account, *mode).read(first).await?;
         let mut chunk = BytesMut::new();
         for entry in entries.iter().take(wanted) {
             chunk.extend_from_slice(entry.json.as_bytes());

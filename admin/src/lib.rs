@@ -14,6 +14,7 @@ pub mod caller;
 pub mod checkpoint;
 pub mod cli;
 pub mod export;
+pub mod injection;
 pub mod ledger;
 pub mod ops;
 pub mod problem;

@@ -43,6 +43,10 @@ pub struct Metrics {
     pub checkpoints_failed: IntCounter,
     /// Checkpoints that were not moved on: the chain does not hold what the last one says.
     pub checkpoints_refused: IntCounter,
+    /// Audit entries that this server moved to the archive.
+    pub entries_archived: IntCounter,
+    /// Chains, or rounds over all, that could not be archived.
+    pub archiving_failed: IntCounter,
     /// 1 while the store answers and may be trusted.
     pub store_sane: IntGauge,
 }
@@ -107,6 +111,14 @@ impl Metrics {
                 "tollgate_admin_audit_checkpoints_refused_total",
                 "Checkpoints that were not moved on, since the chain does not hold what the last one says: it was changed.",
             )?,
+            entries_archived: counter(
+                "tollgate_admin_audit_entries_archived_total",
+                "Audit entries that the worker of this server moved to the archive.",
+            )?,
+            archiving_failed: counter(
+                "tollgate_admin_archiving_failed_total",
+                "Chains that could not be archived; tried again. Nothing left the store.",
+            )?,
             store_sane: IntGauge::new(
                 "tollgate_admin_store_sane",
                 "1 while the store answers and may be trusted.",
@@ -128,6 +140,8 @@ impl Metrics {
             &metrics.checkpoints,
             &metrics.checkpoints_failed,
             &metrics.checkpoints_refused,
+            &metrics.entries_archived,
+            &metrics.archiving_failed,
         ] {
             metrics.registry.register(Box::new(counter.clone()))?;
         }

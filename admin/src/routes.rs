@@ -6,6 +6,7 @@ mod call;
 mod dispatch;
 mod reply;
 mod request_id;
+mod run_id;
 mod wallet_name;
 
 pub use body::{CURRENCIES, Fields, Given, Text, missing};
@@ -13,11 +14,12 @@ pub use call::{Call, IDEMPOTENCY_FIELDS, page, require_agent_id, time};
 pub(crate) use dispatch::method_label;
 pub use dispatch::{BODY_MAX, Seen};
 pub use reply::{Answer, Reply};
+pub use run_id::require_run_id;
 pub use wallet_name::WalletName;
 
 use crate::api::{
-    agents, audit, deposits, escrow, intents, policies, provider_keys, spend, transactions, transfers,
-    virtual_keys, wallets,
+    agents, audit, decisions, deposits, dry_run, escrow, intents, policies, provider_keys, runs, spend,
+    transactions, transfers, virtual_keys, wallets,
 };
 use crate::problem::{Code, Problem};
 use crate::serve::App;
@@ -115,6 +117,11 @@ routes! {
     GET    "/intents/{id}/export",                 Read,  Both,     intents::export;
     POST   "/intents/{id}/approve",                Approve, Both,   intents::approve;
     POST   "/intents/{id}/deny",                   Approve, Both,   intents::deny;
+    POST   "/decisions/dry-run",                   Write, Both,     dry_run::predict;
+    GET    "/decisions/{id}",                      Read,  Both,     decisions::get;
+    GET    "/agents/{id}/runs",                    Read,  Both,     runs::list;
+    GET    "/agents/{id}/runs/{runId}",            Read,  Both,     runs::get;
+    POST   "/agents/{id}/runs/{runId}",            Write, Both,     runs::end;
 }
 
 /// The service of the management listener.

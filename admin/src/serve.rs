@@ -2,9 +2,11 @@
 
 mod app;
 mod listener;
+mod prices;
 
 pub use app::App;
 pub use listener::Peer;
+pub use prices::Prices;
 
 use crate::{ops, routes, workers};
 use shared::settings::{BadSettings, Settings};

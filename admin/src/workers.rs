@@ -1,6 +1,8 @@
 //! What runs beside the requests: the watch on the store, the reaper of overdue holds, the carrier of what is in transit
-//! between accounts, the sealer of the audit trail, and who puts signed checkpoints of it elsewhere.
+//! between accounts, the sealer of the audit trail, who puts signed checkpoints of it elsewhere, and the archiver of what
+//! grew old.
 
+mod archiver;
 mod carrier;
 mod checkpointer;
 mod health;
@@ -16,6 +18,7 @@ use tokio::sync::watch;
 
 /// Starts all workers; they end when `stopping` turns true.
 pub fn start(app: &Arc<App>, stopping: &watch::Receiver<bool>) {
+    tokio::spawn(archiver::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(carrier::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(checkpointer::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(health::run(Arc::clone(app), stopping.clone()));

@@ -173,6 +173,7 @@ impl Actor {
             once: &once,
             at_ms,
             request: "{}",
+            injection: None,
         };
         let spent = spend.run(store, &SCOPE, ask).await?;
         match (&spent, again.is_some(), nanos > Nanos::MAX.get()) {

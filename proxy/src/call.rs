@@ -7,7 +7,6 @@
 //! 5. [`forward`]: the one request to the provider; the only taker of an `Approval`
 //! 6. [`settle`]: the ledger moves to the real cost before the answer ends
 
-pub mod body;
 pub mod credential;
 pub mod decide;
 pub mod forward;

@@ -3,9 +3,11 @@
 pub mod amount;
 pub mod cap;
 pub mod chain;
+pub mod check;
 pub mod checkpoint;
 pub mod denial;
 pub mod entry;
+pub mod event;
 pub mod id;
 pub mod intent;
 pub mod mode;
@@ -15,3 +17,4 @@ pub mod period;
 pub mod permission;
 pub mod plan;
 pub mod price;
+pub mod spend_cap;

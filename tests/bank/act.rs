@@ -56,6 +56,8 @@ pub struct Spend {
     pub plan: Option<Plan>,
     pub recipient: Option<String>,
     pub description: Option<String>,
+    /// Its text was found to instruct the agent.
+    pub injection: bool,
 }
 
 impl Spend {

@@ -6,6 +6,7 @@ mod arrivals;
 mod counters;
 mod deposits;
 mod escrows;
+mod low_balance;
 mod payouts;
 mod raced;
 mod spends;
@@ -26,6 +27,7 @@ pub async fn of(script: &str, store: &Store) -> Checked {
         match script {
             "spend" => {
                 spends::all(&stage).await?;
+                low_balance::spends(&stage).await?;
                 standing::all(&stage).await?;
                 counters::all(&stage).await?;
                 approvals::all(&stage).await
@@ -33,6 +35,7 @@ pub async fn of(script: &str, store: &Store) -> Checked {
             "spend_deny" => approvals::all(&stage).await,
             "transfer_own" | "transfer_out" => {
                 raced::no_account(&stage).await?;
+                low_balance::transfers(&stage).await?;
                 transfers::all(&stage).await
             }
             "transit_arrive" => {
@@ -45,6 +48,7 @@ pub async fn of(script: &str, store: &Store) -> Checked {
             }
             "escrow_create" | "escrow_fund" => {
                 raced::no_escrow(&stage).await?;
+                low_balance::escrows(&stage).await?;
                 escrows::all(&stage).await
             }
             "escrow_resolve" | "intent_blocked" => {
@@ -75,6 +79,7 @@ async fn every_edge_of_every_rule() {
         "transfer_own",
         "transit_arrive",
         "deposit_make",
+        "escrow_fund",
         "escrow_resolve",
         "agent_delete",
     ] {

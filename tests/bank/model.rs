@@ -132,6 +132,18 @@ impl Model {
         as_double(self.balance(at, number)) + as_double(amount.into()) <= CEILING
     }
 
+    /// What the audit log is told of a debit that leaves `after`: more when the wallet fell below its threshold, which is
+    /// that of its agent's policy, or of the account's policies where it has none.
+    pub fn debit_words(&self, at: At, owner: &str, amount: u64, after: i128) -> String {
+        let settled = "outcome=settled";
+        let low = self.effective(at, owner).and_then(|(limits, _)| limits.low);
+        let before = after + i128::from(amount);
+        match low.filter(|low| before >= i128::from(*low) && after < i128::from(*low)) {
+            None => settled.to_owned(),
+            Some(low) => format!("{settled} low_nanos={low} balance_nanos={after} low_owner={owner}"),
+        }
+    }
+
     pub fn request(&self, at: At, id: &str) -> Option<&Request> {
         self.sides[at].requests.get(id)
     }

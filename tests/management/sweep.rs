@@ -14,7 +14,9 @@ use shared::store::script::change::Scope;
 /// A path with ids in the place of its parameters.
 fn path(prefix: &str, route: &Route, id: &str, key_id: &str) -> String {
     let path = format!("{prefix}{}", route.path);
-    path.replace("{keyId}", key_id).replace("{id}", id)
+    path.replace("{keyId}", key_id)
+        .replace("{runId}", "a-run")
+        .replace("{id}", id)
 }
 
 async fn ask(caller: &Caller, prefix: &str, route: &Route) -> Reply {

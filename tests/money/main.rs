@@ -8,6 +8,7 @@ mod approvals;
 mod deposits;
 mod escrow;
 mod escrow_parties;
+mod events;
 mod intent_links;
 mod intents;
 mod purse;

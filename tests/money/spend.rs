@@ -96,7 +96,8 @@ async fn a_spend_keeps_the_books_of_agent_and_run() {
 
     let id = denied(&spender.spend("", body).await, "per_run_limit");
     let lines = spender.audit_lines(&world).await;
-    let words = format!(" outcome=blocked reason=per_run_limit intentId={id}");
+    let limit = "limit_nanos=1000000000 spent_nanos=800000000";
+    let words = format!(" outcome=blocked reason=per_run_limit intentId={id} {limit}");
     assert_eq!(lines.len(), 3);
     assert!(lines[2].ends_with(&words), "{lines:?}");
 }

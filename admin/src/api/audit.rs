@@ -15,6 +15,7 @@ use shared::domain::entry::Sealed;
 use shared::store::chain::Filter;
 use shared::store::checkpoint_key;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Longest name of a type of entry.
 const TYPE_MAX: usize = 64;
@@ -78,6 +79,7 @@ pub async fn export(call: Call) -> Answer {
     let name = format!("audit_{account}_{mode}.jsonl");
     let export = Export {
         store: call.app.store.clone(),
+        archive: Arc::clone(&call.app.archive),
         account: account.clone(),
         mode,
         after,
@@ -127,7 +129,12 @@ pub async fn checkpoint(call: Call) -> Answer {
 }
 
 fn trail(call: &Call) -> Trail<'_> {
-    Trail::of(&call.app.store, &call.caller.account, call.caller.mode)
+    Trail::of(
+        &call.app.store,
+        &call.app.archive,
+        &call.caller.account,
+        call.caller.mode,
+    )
 }
 
 /// The entry as it was hashed, to the byte.

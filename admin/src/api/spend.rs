@@ -4,13 +4,12 @@ mod answer;
 mod request;
 
 pub(super) use answer::{Told, denied, settled};
-pub(super) use request::{PlanNamed, Stored};
+pub(super) use request::{PlanNamed, Request, Stored};
 
 use super::{PLAN_ATTEMPTS, once};
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call};
 use answer::{pending, replay};
-use request::Request;
 use shared::clock::now_ms;
 use shared::domain::id::Kind;
 use shared::domain::money::Nanos;
@@ -31,6 +30,8 @@ pub async fn spend(call: Call) -> Answer {
     let once = once::identify(&call, &body, ROUTE, &request.canonical())?;
     let now = now_ms();
     let transaction = Kind::Transaction.mint(now)?;
+    let injections = call.app.injections.as_ref();
+    let injection = injections.and_then(|injections| injections.find(request.texts()));
     let mut plan_name = call.caller.plan.clone();
     for _ in 0..PLAN_ATTEMPTS {
         let plan = PlanNamed::of(&call, &plan_name)?;
@@ -49,6 +50,7 @@ pub async fn spend(call: Call) -> Answer {
             once: &once,
             at_ms: now,
             request: &stored.to_json()?,
+            injection,
         };
         let told = |intent_id, transaction, balance| Told {
             intent_id,

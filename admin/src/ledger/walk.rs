@@ -174,6 +174,7 @@ fn of_mode(accounts: &Accounts, place: Place, parsed: ModeKey<'_>, key: &str) ->
             Sorted::Note(Note::TransactionList(place, key.to_owned()))
         }
         ModeKey::Agents
+        | ModeKey::Runs(_)
         | ModeKey::Policies
         | ModeKey::Policy(_)
         | ModeKey::AccountPolicies

@@ -25,8 +25,6 @@ const PAGE_DEFAULT: usize = 50;
 const PAGE_MAX: usize = 200;
 /// Farthest into a list.
 const OFFSET_MAX: usize = 1_000_000_000;
-/// Characters of an id behind its prefix.
-const ID_LENGTH: usize = 26;
 
 /// The header of an idempotency key.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -98,10 +96,7 @@ impl Call {
     /// 404 when it has not the form of one: then there is none.
     pub fn record_id(&self, param: &str, kind: Kind) -> Result<&str, Problem> {
         let id = self.param(param);
-        let rest = id.strip_prefix(kind.prefix());
-        let plain =
-            |rest: &str| rest.len() == ID_LENGTH && rest.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        rest.is_some_and(plain)
+        kind.has_form(id)
             .then_some(id)
             .ok_or_else(|| Code::NotFound.into())
     }

@@ -1,8 +1,9 @@
 //! What all requests and workers share.
 
-use super::ServeError;
+use super::{Prices, ServeError};
 use crate::archive::Archive;
 use crate::caller::Versions;
+use crate::injection::Injections;
 use crate::ops::Metrics;
 use crate::workers::Health;
 use arc_swap::ArcSwap;
@@ -22,14 +23,20 @@ pub struct App {
     pub sealer: Sealer,
     /// The plans, replaced as a whole on SIGHUP.
     pub plans: ArcSwap<Plans>,
+    /// The prices, read again on SIGHUP.
+    pub prices: Prices,
+    /// The provider that proxied calls go to.
+    pub provider: String,
     /// The address of this server in links.
     pub public_url: String,
     /// How long the record of a transfer or deposit made under an idempotency key is kept (decision D26).
     pub idempotency_life: Duration,
+    /// What the free text of a spend must not say, unless it is not looked at (decision D45).
+    pub injections: Option<Injections>,
     /// How the audit trail is sealed and archived.
     pub audit: AuditSettings,
     /// What left the store.
-    pub archive: Archive,
+    pub archive: Arc<Archive>,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether the store may be trusted, as last checked.
@@ -51,10 +58,13 @@ impl App {
             store,
             sealer: settings.sealer()?,
             plans: ArcSwap::from_pointee(settings.plans()?),
+            prices: Prices::new(settings)?,
+            provider: settings.upstream.provider.clone(),
             public_url: settings.public_url(),
             idempotency_life: settings.idempotency_life(),
+            injections: Injections::of(&settings.injection)?,
             audit: settings.audit.clone(),
-            archive: Archive::of(&settings.audit)?,
+            archive: Arc::new(Archive::of(&settings.audit)?),
             trusted_proxies: settings.network.trusted_proxies.clone(),
             health: Health::default(),
             versions: Versions::default(),
@@ -62,7 +72,7 @@ impl App {
         })
     }
 
-    /// Reads the plans again. Plans with a mistake change nothing.
+    /// Reads plans and prices again. A table with a mistake changes nothing.
     pub fn reload(&self, settings: &Settings) {
         match settings.plans() {
             Ok(plans) => {
@@ -70,6 +80,10 @@ impl App {
                 tracing::info!("plans reloaded");
             }
             Err(error) => tracing::error!(%error, "plans not reloaded; the old ones stay"),
+        }
+        match self.prices.reload(settings) {
+            Ok(()) => tracing::info!("prices reloaded"),
+            Err(error) => tracing::error!(%error, "prices not reloaded; the old ones stay"),
         }
     }
 }

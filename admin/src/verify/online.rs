@@ -3,6 +3,7 @@
 
 use super::end::Known;
 use super::{Broken, Verdict, Walk};
+use crate::archive::Archive;
 use crate::trail::Trail;
 use shared::domain::mode::Mode;
 use shared::store::chain::Chain;
@@ -14,11 +15,15 @@ use shared::store::{Store, StoreError};
 /// [`StoreError`] when the store does not answer; what makes no sense in it is a verdict.
 pub async fn online(
     store: &Store,
+    archive: &Archive,
     account: &str,
     mode: Mode,
     known: Vec<Known>,
 ) -> Result<Verdict, StoreError> {
-    let (trail, chain) = (Trail::of(store, account, mode), Chain::of(store, account, mode));
+    let (trail, chain) = (
+        Trail::of(store, archive, account, mode),
+        Chain::of(store, account, mode),
+    );
     // Everything that is there now is sealed then, so the walk must come so far.
     let goal = chain.count().await?.lines;
     let unsealed = match trail.seal().await {

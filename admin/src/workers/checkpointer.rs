@@ -124,7 +124,7 @@ async fn changed(app: &App, memory: &Memory, ids: &[String]) -> Result<Vec<Name>
 async fn advance(app: &App, key: &CheckpointKey, (account, mode): &Name) -> Result<(u64, bool), Stays> {
     let (path, trail) = (
         checkpoint::path(account, *mode),
-        Trail::of(&app.store, account, *mode),
+        Trail::of(&app.store, &app.archive, account, *mode),
     );
     let head = trail.seal().await?;
     if let Some(note) = app.archive.place().get(&path).await? {

@@ -1,16 +1,16 @@
 //! Step 3: what the request asks for, checked in full, and what it is expected to cost (specification §4.4 step 4).
 
-use super::body::{self, BodyError, ChatBody};
 use crate::gate::Gate;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use shared::chat_body::{self, BodyError};
 use shared::clock;
 use shared::crypto::virtual_key::WellFormed;
 use shared::domain::id::Kind;
 use shared::domain::money::Nanos;
 use shared::domain::names;
-use shared::domain::price::{CallShape, PriceTable};
+use shared::domain::price::PriceTable;
 use std::sync::Arc;
 
 /// The header that names a run.
@@ -48,10 +48,10 @@ pub struct Run {
 /// The first 400 that applies.
 pub fn understand(gate: &Gate, headers: &HeaderMap, bytes: &[u8]) -> Result<Wanted, Refusal> {
     check_encoding(headers)?;
-    let chat = body::parse(bytes).map_err(|error| refusal_of(&error))?;
+    let chat = chat_body::parse(bytes).map_err(|error| refusal_of(&error))?;
     let run = run_of(headers)?;
     let prices = gate.prices.load_full();
-    let estimate = prices.estimate(&shape(&chat));
+    let estimate = prices.estimate(&chat.shape());
     Ok(Wanted {
         run,
         estimate,
@@ -60,21 +60,6 @@ pub fn understand(gate: &Gate, headers: &HeaderMap, bytes: &[u8]) -> Result<Want
         web_search: chat.web_search,
         model: chat.model.into_owned(),
     })
-}
-
-fn shape<'a>(chat: &'a ChatBody<'_>) -> CallShape<'a> {
-    CallShape {
-        model: &chat.model,
-        service_tier: chat.service_tier.as_deref(),
-        prompt_bytes: chat.prompt_bytes,
-        image_parts: chat.image_parts,
-        audio_parts: chat.audio_parts,
-        file_parts: chat.file_parts,
-        completion_tokens: chat.completion_tokens,
-        n: chat.n,
-        audio_output: chat.audio_output,
-        web_search: chat.web_search,
-    }
 }
 
 fn refusal_of(error: &BodyError) -> Refusal {

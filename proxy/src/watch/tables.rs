@@ -2,7 +2,7 @@
 //! A table that cannot be read leaves the one in force.
 
 use crate::gate::Gate;
-use shared::domain::price::{PriceOverlay, PriceTable};
+use shared::domain::price::PriceTable;
 use shared::settings::{BadSettings, Settings};
 use shared::store::script::replace_prices;
 use std::time::Duration;
@@ -48,8 +48,5 @@ pub async fn follow(gate: &Gate, every: Duration) {
 
 fn merged(settings: &Settings, overlay: Option<&str>) -> Result<PriceTable, BadSettings> {
     let file = settings.prices()?;
-    let Some(overlay) = overlay else { return Ok(file) };
-    let merged =
-        PriceOverlay::from_store_text(overlay).and_then(|overlay| PriceTable::merge(&file, &overlay));
-    merged.map_err(|error| BadSettings(format!("imported prices: {error}")))
+    PriceTable::overlaid(file, overlay).map_err(|error| BadSettings(format!("imported prices: {error}")))
 }

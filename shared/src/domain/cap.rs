@@ -3,6 +3,7 @@
 //! Order and meaning: specification §4.4 step 5 and decision D21. A limit that is not set does not bind; spending exactly
 //! up to a limit is allowed, one nano more is not; a limit of 0 denies every cost above zero.
 
+use super::check::{self, Check, CheckName};
 use super::denial::Denial;
 use super::money::Nanos;
 
@@ -47,6 +48,66 @@ pub struct Standing {
     pub tracked_spent: Nanos,
 }
 
+/// How much of what was spent is in calls under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Held {
+    /// Of the run.
+    pub run: Nanos,
+    /// Of the agent.
+    pub agent: Nanos,
+    /// Of the account.
+    pub account: Nanos,
+}
+
+/// Every check of Cap, in order of precedence, also those behind one that fails.
+#[must_use]
+pub fn checks(
+    policy: Option<&CapPolicy>,
+    plan: &CapPlan,
+    standing: &Standing,
+    held: &Held,
+    amount: Nanos,
+) -> [Check; 7] {
+    let enabled = policy.is_some_and(|policy| policy.enabled);
+    let limits = policy.copied().unwrap_or_default();
+    let usd = |name, limit: Option<Nanos>, spent: Nanos, held: Nanos| {
+        Check::within(name, limit.map(Nanos::get), spent.get(), amount.get()).with_held(held.get())
+    };
+    // The others: an agent that has its place keeps it.
+    let others = standing.slots_used.saturating_sub(standing.has_slot.into());
+    let mut agents = Check::within(CheckName::PlanAgentLimit, plan.agents, others, 1);
+    agents.passes |= standing.has_slot;
+    [
+        Check::state(CheckName::Frozen, !standing.frozen),
+        Check::state(CheckName::CapDisabled, enabled),
+        usd(
+            CheckName::PerRunLimit,
+            limits.per_run,
+            standing.run_spent,
+            held.run,
+        ),
+        usd(
+            CheckName::DailyLimit,
+            limits.daily,
+            standing.day_spent,
+            held.agent,
+        ),
+        usd(
+            CheckName::MonthlyLimit,
+            limits.monthly,
+            standing.month_spent,
+            held.agent,
+        ),
+        agents,
+        usd(
+            CheckName::PlanLimit,
+            plan.tracked,
+            standing.tracked_spent,
+            held.account,
+        ),
+    ]
+}
+
 /// Decides whether `estimate` may be charged.
 ///
 /// # Errors
@@ -57,31 +118,12 @@ pub fn decide(
     standing: &Standing,
     estimate: Nanos,
 ) -> Result<(), Denial> {
-    let over = |limit: Option<Nanos>, spent: Nanos| {
-        limit.is_some_and(|limit| spent.saturating_add(estimate) > limit && estimate > Nanos::ZERO)
-    };
-    if standing.frozen {
-        return Err(Denial::Frozen);
+    let checks = checks(policy, plan, standing, &Held::default(), estimate);
+    match check::deciding(&checks) {
+        None => Ok(()),
+        // A check that is no denial would be a fault of this file; then nothing is charged.
+        Some(check) => Err(Denial::from_reason(check.name.as_str()).unwrap_or(Denial::ServiceUnavailable)),
     }
-    let Some(policy) = policy.filter(|policy| policy.enabled) else {
-        return Err(Denial::CapDisabled);
-    };
-    if over(policy.per_run, standing.run_spent) {
-        return Err(Denial::PerRunLimit);
-    }
-    if over(policy.daily, standing.day_spent) {
-        return Err(Denial::DailyLimit);
-    }
-    if over(policy.monthly, standing.month_spent) {
-        return Err(Denial::MonthlyLimit);
-    }
-    if !standing.has_slot && plan.agents.is_some_and(|agents| standing.slots_used >= agents) {
-        return Err(Denial::PlanAgentLimit);
-    }
-    if over(plan.tracked, standing.tracked_spent) {
-        return Err(Denial::PlanLimit);
-    }
-    Ok(())
 }
 
 /// The strictest of several policies, which is what account-wide policies amount to (decision D20).

@@ -84,12 +84,26 @@ impl Kind {
         self.write(ulid::Ulid::from_parts(at_ms, number.into()))
     }
 
+    /// Whether `id` has the form of an id of this kind.
+    #[must_use]
+    pub fn has_form(self, id: &str) -> bool {
+        let rest = id.strip_prefix(self.prefix()).unwrap_or_default();
+        rest.len() == ulid::ULID_LEN && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    }
+
     fn write(self, bits: ulid::Ulid) -> String {
         let mut id = String::with_capacity(self.prefix().len() + ulid::ULID_LEN);
         id.push_str(self.prefix());
         id.push_str(bits.array_to_str(&mut [0; ulid::ULID_LEN]));
         id
     }
+}
+
+/// When an id was made, by the clock of whoever made it; `None` for what is no id.
+#[must_use]
+pub fn made_at_ms(id: &str) -> Option<u64> {
+    let (_, bits) = id.rsplit_once('_')?;
+    ulid::Ulid::from_string(bits).ok().map(|bits| bits.timestamp_ms())
 }
 
 #[cfg(test)]
@@ -103,5 +117,21 @@ mod tests {
         assert!(early < late);
         assert!(early.starts_with("allow_") && early.len() == 32);
         assert_ne!(Kind::Deny.mint(5).unwrap(), Kind::Deny.mint(5).unwrap());
+    }
+
+    #[test]
+    fn ids_tell_their_kind_and_time() {
+        let id = Kind::Allow.mint(1_795_000_000_123).unwrap();
+        assert_eq!(made_at_ms(&id), Some(1_795_000_000_123));
+        assert!(Kind::Allow.has_form(&id) && !Kind::Deny.has_form(&id));
+        for bad in [
+            "",
+            "allow_",
+            "allow_1",
+            "allow_01KAH3V9J80123456789ABCDE!",
+            "01KAH3V9J80123456789ABCDEF",
+        ] {
+            assert!(!Kind::Allow.has_form(bad) && made_at_ms(bad).is_none(), "{bad}");
+        }
     }
 }

@@ -106,7 +106,36 @@ macro_rules! reasons {
     };
 }
 
+impl Reason {
+    /// Whether Cap, a policy or the plan refused it (decision D45), and not the state of the books or a person.
+    #[must_use]
+    pub const fn is_violation(self) -> bool {
+        match self {
+            Self::Frozen
+            | Self::CapDisabled
+            | Self::PerTransactionLimit
+            | Self::PerRunLimit
+            | Self::DailyLimit
+            | Self::MonthlyLimit
+            | Self::PlanAgentLimit
+            | Self::PlanLimit
+            | Self::SpendLimit => true,
+            Self::InjectionDetected
+            | Self::InsufficientBalance
+            | Self::ApprovalDenied
+            | Self::EscrowReleased
+            | Self::EscrowDisputed
+            | Self::EscrowRefunded
+            | Self::EscrowNotFunded
+            | Self::EscrowNotPending
+            | Self::WalletClosed => false,
+        }
+    }
+}
+
 reasons! {
+    /// The text of a spend tries to instruct the agent.
+    InjectionDetected = "injection_detected", "The text of the spend reads like an attempt to instruct an AI agent.";
     /// The agent is frozen.
     Frozen = "frozen", "The agent is frozen: nothing leaves its wallet.";
     /// No policy with Cap enabled holds for the agent.
@@ -222,58 +251,4 @@ impl EventType {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::{Value, json};
-    use std::collections::HashSet;
-
-    #[test]
-    fn words_are_distinct_and_read_back() {
-        let words: HashSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
-        assert_eq!(words.len(), Reason::ALL.len());
-        for reason in Reason::ALL {
-            assert_eq!(Reason::parse(reason.as_str()), Some(*reason));
-            let plain = |c: char| c.is_ascii_lowercase() || c == '_';
-            assert!(
-                reason.as_str().chars().all(plain),
-                "a word of the heads: {reason:?}"
-            );
-        }
-        assert_eq!(State::parse("settled"), Some(State::Settled));
-        assert_eq!(Kind::parse("refund"), None);
-    }
-
-    #[test]
-    fn a_timeline_can_be_verified_by_anyone() {
-        let amount = Nanos::new(100_000_000).unwrap();
-        let event = |kind, reasoning: &str| Event {
-            at_ms: 1_795_214_203_120,
-            kind,
-            reasoning: reasoning.to_owned(),
-            amount,
-        };
-        let chained = timeline(&[
-            event(EventType::SpendRequested, "A book"),
-            event(EventType::SpendBlocked, Reason::DailyLimit.sentence()),
-        ]);
-        let mut previous = GENESIS.to_owned();
-        for entry in &chained {
-            let mut shown: Value = serde_json::from_str(&serde_json::to_string(entry).unwrap()).unwrap();
-            let hash = shown.as_object_mut().unwrap().remove("entry_hash").unwrap();
-            assert_eq!(shown["previous_entry_hash"], json!(previous));
-            assert_eq!(
-                Some(hash.as_str().unwrap().to_owned()),
-                entry_hash(&previous, &shown)
-            );
-            previous = entry.hash().to_owned();
-        }
-        // Pinned: exports that were handed out must verify for ever.
-        assert_eq!(
-            chained.iter().map(Entry::hash).collect::<Vec<_>>(),
-            [
-                "e8f07202d8da0ac91e443c5185bd64052b3b75e6c5511b245a7f2c309ef6a7d2",
-                "d737879659481e0acbd17eca1665f7de9d77f3cbf257fd6b6cb445e14322194f",
-            ]
-        );
-    }
-}
+mod tests;

@@ -1,9 +1,11 @@
 //! The audit trail of an account and mode, as far as it is in the store: lines that scripts append, the hashes of those that
 //! are sealed, and the indexes over them. Sealing is off the hot path and confluent: all sealers compute the same.
 
+mod archived;
 mod live;
 
-pub use live::Filter;
+pub use archived::Standing;
+pub use live::{Filter, Row};
 
 use super::keys::AccountKeys;
 use super::script::seal::{Batch, SEAL_BATCH, SealedBatch};

@@ -180,10 +180,16 @@ impl AccountKeys {
         format!("{}/rate/{key_id}", self.base)
     }
 
-    /// A run (hash): what it spent, its calls, when it was seen.
+    /// A run (hash): what it spent and has in open holds, its calls and denials, when it began, how it ended.
     #[must_use]
     pub fn run(&self, mode: Mode, agent: &str, run: &str) -> String {
         format!("{}/{mode}/run/{agent}/{run}", self.base)
+    }
+
+    /// The named runs of an agent (sorted set of run ids by when each was last seen).
+    #[must_use]
+    pub fn runs(&self, mode: Mode, agent: &str) -> String {
+        format!("{}/{mode}/runs/{agent}", self.base)
     }
 
     /// An agent (hash): its record, freeze, policy, provider key and counters.
@@ -290,6 +296,7 @@ mod tests {
             keys.agent_keys("bot"),
             keys.rate("vk_1"),
             keys.run(Mode::Live, "bot", "r"),
+            keys.runs(Mode::Live, "bot"),
             keys.agent(Mode::Live, "bot"),
             keys.agents(Mode::Test),
             keys.policies(Mode::Live),

@@ -57,6 +57,17 @@ fn buckets(account: Option<&str>) -> Vec<Bucket> {
     }
 }
 
+/// The text of the call under way `allow_id` in the account's bucket, which other accounts share; `None` when there is none.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn text(store: &Store, account: &str, allow_id: &str) -> Result<Option<String>, StoreError> {
+    let key = AccountKeys::of(account).bucket().hold(allow_id);
+    let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
+    // The tombstone of a voided call is no hold.
+    Ok(text.filter(|text| text.starts_with("H ")))
+}
+
 /// Up to `limit` holds, of one account or of all.
 ///
 /// # Errors

@@ -71,7 +71,7 @@ impl Page {
 }
 
 /// The records behind ids, in the same order.
-async fn records(
+pub(super) async fn records(
     store: &Store,
     ids: Vec<String>,
     key: impl Fn(&str) -> String,

@@ -8,6 +8,7 @@ pub mod account;
 pub mod agent;
 pub mod agent_freeze;
 pub mod api_key;
+pub mod archive;
 pub mod authorize;
 pub mod change;
 pub mod deposit;
@@ -19,9 +20,11 @@ pub mod reap;
 pub mod replace_prices;
 pub mod reseal;
 pub mod reseal_checkpoint_key;
+pub mod run_end;
 pub mod seal;
 pub mod settle;
 pub mod spend;
+pub mod standing;
 pub mod transfer;
 pub mod transit;
 pub mod virtual_key;
@@ -37,6 +40,8 @@ pub enum WhenFull {
     Refuse,
     /// Runs: it frees memory, or moves money that was already charged.
     Run,
+    /// Runs: it only reads, and the server refuses every write in it.
+    Look,
 }
 
 /// A script, ready to be called.
@@ -54,6 +59,7 @@ impl Script {
         let shebang = match when_full {
             WhenFull::Refuse => "#!lua\n",
             WhenFull::Run => "#!lua flags=allow-oom\n",
+            WhenFull::Look => "#!lua flags=no-writes\n",
         };
         let source = [&[shebang], parts].concat().concat();
         let sha1 = redis::Script::new(&source).get_hash().to_owned();

@@ -2,12 +2,13 @@
 
 use super::stage::{START, Stage, plan, spend};
 use super::standing::{charge, limit, other_day};
-use crate::act::{Act, Spend};
+use crate::act::{Act, Plan, Spend};
 use crate::model::Limits;
 use crate::world::Checked;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
     kept(stage).await?;
+    instructing(stage).await?;
     precedence(stage).await?;
     exactly(stage).await?;
     at_first(stage).await
@@ -42,6 +43,40 @@ async fn kept(stage: &Stage<'_>) -> Checked {
     let mut elsewhere = spend(6, 1);
     elsewhere.asked.at = 3;
     world.want("settled 99", Act::Spend(elsewhere)).await
+}
+
+/// A text that instructs the agent blocks the spend before anything else about the agent is looked at.
+async fn instructing(stage: &Stage<'_>) -> Checked {
+    for at in [0, 1] {
+        let mut model = stage.model();
+        let agent = model.sides[at].agents.get_mut("a").expect("the agent");
+        agent.frozen = Some("user");
+        let mut world = stage.world(model).await?;
+        let said = |n, agent: &str, name: &str| {
+            let mut said = Spend {
+                agent: agent.to_owned(),
+                injection: true,
+                run: Some("r".to_owned()),
+                plan: Some(Plan {
+                    name: name.to_owned(),
+                    ..plan(None, None)
+                }),
+                ..spend(n, START + 1)
+            };
+            said.asked.at = at;
+            Act::Spend(said)
+        };
+        world.want("other_plan", said(1, "a", "q")).await?;
+        world.want("not_found", said(1, "nobody", "p")).await?;
+        world
+            .want("blocked injection_detected int_1", said(1, "a", "p"))
+            .await?;
+        world.want("known", said(1, "a", "p")).await?;
+        world
+            .want("blocked injection_detected int_2", said(2, "b", "p"))
+            .await?;
+    }
+    Ok(())
 }
 
 /// All reasons hold; they are taken away one by one, the one that counts first.

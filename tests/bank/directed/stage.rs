@@ -118,6 +118,7 @@ pub fn spend(n: u64, amount: u64) -> Spend {
         plan: None,
         recipient: None,
         description: None,
+        injection: false,
     }
 }
 

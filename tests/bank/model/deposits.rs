@@ -80,7 +80,11 @@ impl Model {
         }
         let (told, balance) = (deposit.told("made"), deposit.first_balance.to_string());
         self.sides[at].deposits.insert(new.reference.clone(), deposit);
-        let words = Some("outcome=settled".to_owned());
+        let words = match new.pending {
+            true => "outcome=settled".to_owned(),
+            false => format!("outcome=settled balance_nanos={balance}"),
+        };
+        let words = Some(words);
         self.record(
             at,
             entry(
@@ -188,7 +192,7 @@ impl Model {
                 ACTOR,
                 &deposit.owner,
                 deposit.amount,
-                None,
+                Some(format!("balance_nanos={balance}")),
             ),
         );
         let told = deposit.told("confirmed");

@@ -143,7 +143,8 @@ impl Model {
         self.keep(at, &asked.id, &moment, request);
         self.open_for(at, &escrow.from.0, number);
         self.open_for(escrow.to_at, &escrow.to.0, number);
-        let words = Some("outcome=settled".to_owned());
+        let after = self.balance(at, escrow.from.1);
+        let words = Some(self.debit_words(at, &escrow.from.0, escrow.amount, after));
         self.record(
             at,
             entry(

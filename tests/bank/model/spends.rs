@@ -16,35 +16,43 @@ pub struct Asks<'a> {
     pub amount: u64,
     pub run: Option<&'a str>,
     pub plan: Option<&'a Plan>,
+    pub injection: bool,
     /// Of the transaction: its id, the other side, the memo, the intent.
     pub words: [Option<&'a str>; 4],
 }
 
 impl Model {
-    /// The first reason to refuse, in the documented order.
-    fn refusal(&self, asks: &Asks<'_>) -> Option<&'static str> {
+    /// The first reason to refuse, in the documented order, and what the audit log is told of its limit.
+    fn refusal(&self, asks: &Asks<'_>) -> Option<(&'static str, String)> {
+        if asks.injection {
+            return Some(("injection_detected", String::new()));
+        }
         let (at, agent, period) = (asks.at, asks.agent, self.period);
         let over = |limit: Option<u64>, spent: i128| {
-            limit.is_some_and(|limit| spent + i128::from(asks.amount) > i128::from(limit))
+            let limit = limit.filter(|limit| spent + i128::from(asks.amount) > i128::from(*limit));
+            limit.map(|limit| format!(" limit_nanos={limit} spent_nanos={spent}"))
         };
+        let plain = |refused: bool| refused.then(String::new);
         let Some((limits, _)) = self.effective(at, agent).filter(|_| !self.is_frozen(at, agent)) else {
-            return Some(if self.is_frozen(at, agent) {
-                "frozen"
-            } else {
-                "cap_disabled"
-            });
+            let reason = match self.is_frozen(at, agent) {
+                true => "frozen",
+                false => "cap_disabled",
+            };
+            return Some((reason, String::new()));
         };
         let run = asks.run.map_or(0, |run| self.run_spent(at, agent, run));
         let live = mode(at) == Mode::Live;
         let plan_agents = asks.plan.and_then(|plan| plan.agents).filter(|_| live);
-        let no_place = self.slot(at, agent) != Some(period.month)
-            && plan_agents.is_some_and(|most| self.slots(at, period.month) >= most);
+        let slots = self.slots(at, period.month);
+        let no_place =
+            plan_agents.filter(|most| slots >= *most && self.slot(at, agent) != Some(period.month));
+        let no_place = no_place.map(|most| format!(" limit_agents={most} spent_agents={slots}"));
         let tracked = asks.plan.and_then(|plan| plan.tracked).filter(|_| live);
         let wallet = self.wallet(at, agent);
         let own_limit = wallet.and_then(|wallet| wallet.spend_limit);
         let short = wallet.is_some_and(|wallet| self.balance(at, wallet.number) < i128::from(asks.amount));
         let checks = [
-            ("cap_disabled", limits.disabled),
+            ("cap_disabled", plain(limits.disabled)),
             ("per_transaction_limit", over(limits.txn, 0)),
             ("per_run_limit", over(limits.run, run)),
             (
@@ -61,12 +69,11 @@ impl Model {
                 "spend_limit",
                 over(own_limit, self.wallet_spent(at, agent, period.day)),
             ),
-            ("insufficient_balance", short),
+            ("insufficient_balance", plain(short)),
         ];
         checks
             .into_iter()
-            .find(|(_, refused)| *refused)
-            .map(|(reason, _)| reason)
+            .find_map(|(reason, refused)| Some((reason, refused?)))
     }
 
     /// Whether a counter would pass the ceiling.
@@ -134,8 +141,14 @@ impl Model {
         (balance, policy)
     }
 
-    /// The checks and what they lead to: `None` when nothing is written. `request` becomes what is kept.
-    fn decide(&mut self, asks: &Asks<'_>, approving: bool, request: &mut Request) -> Result<String, String> {
+    /// The checks and what they lead to: when, and the words of the audit log but for the intent's id; or the answer when
+    /// nothing is written. `request` becomes what is kept.
+    fn decide(
+        &mut self,
+        asks: &Asks<'_>,
+        approving: bool,
+        request: &mut Request,
+    ) -> Result<(String, String), String> {
         let plan = &self.plans[asks.at / 2];
         if asks.plan.is_some_and(|asked| asked.name != *plan) {
             return Err(format!("other_plan {plan}"));
@@ -144,9 +157,9 @@ impl Model {
             return Err("not_found".to_owned());
         }
         let moment = self.now();
-        if let Some(reason) = self.refusal(asks) {
+        if let Some((reason, limit)) = self.refusal(asks) {
             (request.state, request.reason) = ("blocked", reason);
-            return Ok(moment);
+            return Ok((moment, limit));
         }
         if self.is_too_much(asks) {
             return Err("too_much".to_owned());
@@ -154,14 +167,19 @@ impl Model {
         let (limits, _) = self.effective(asks.at, asks.agent).expect("a policy");
         if !approving && limits.approval.is_some_and(|threshold| asks.amount > threshold) {
             request.state = "pending_approval";
-            return Ok(moment);
+            return Ok((moment, "outcome=pending_approval".to_owned()));
         }
         let (balance, policy) = self.charge(asks, &moment);
         request.state = "settled";
         request.txn = balance.as_ref().and(asks.words[0]).map(str::to_owned);
         request.balance = Some(balance.unwrap_or_default());
         request.charged = Some((policy, self.period));
-        Ok(moment)
+        let after = request.balance.as_ref().and_then(|balance| balance.parse().ok());
+        let words = after.map_or_else(
+            || "outcome=settled".to_owned(),
+            |after| self.debit_words(asks.at, asks.agent, asks.amount, after),
+        );
+        Ok((moment, words))
     }
 
     pub fn spend(&mut self, spend: &Spend) -> String {
@@ -176,6 +194,7 @@ impl Model {
             amount: spend.amount,
             run: spend.run.as_deref(),
             plan: spend.plan.as_ref(),
+            injection: spend.injection,
             words: [
                 Some(&txn),
                 spend.recipient.as_deref(),
@@ -186,14 +205,14 @@ impl Model {
         let mut request = Request::new("spend", asked, &spend.agent, spend.amount);
         request.note = spend.description.clone();
         request.request = spend.request();
-        let moment = match self.decide(&asks, false, &mut request) {
-            Ok(moment) => moment,
+        let (moment, words) = match self.decide(&asks, false, &mut request) {
+            Ok(decided) => decided,
             Err(outcome) => return outcome,
         };
         request.first = request.state;
         let spare = request.reason == "insufficient_balance";
         let id = if spare { &asked.spare } else { &asked.id };
-        let (words, outcome) = told(&request, id);
+        let (words, outcome) = told(&request, id, words);
         self.keep(at, id, &moment, request);
         self.record(
             at,
@@ -244,13 +263,14 @@ impl Model {
             amount,
             run: asked["runId"].as_str(),
             plan,
+            injection: false,
             words: [Some(txn), asked["recipient"].as_str(), note.as_deref(), Some(id)],
         };
-        let moment = match self.decide(&asks, true, &mut request) {
-            Ok(moment) => moment,
+        let (moment, words) = match self.decide(&asks, true, &mut request) {
+            Ok(decided) => decided,
             Err(outcome) => return outcome,
         };
-        let (words, outcome) = told(&request, id);
+        let (words, outcome) = told(&request, id, words);
         self.sides[at].requests.insert(id.to_owned(), request);
         self.sides[at].file(id, &moment);
         self.record(
@@ -262,17 +282,17 @@ impl Model {
 }
 
 /// What the audit log and the caller are told.
-fn told(request: &Request, id: &str) -> (String, String) {
+fn told(request: &Request, id: &str, words: String) -> (String, String) {
     match request.state {
         "blocked" => (
-            format!("outcome=blocked reason={} intentId={id}", request.reason),
+            format!("outcome=blocked reason={} intentId={id}{words}", request.reason),
             format!("blocked {} {id}", request.reason),
         ),
         "settled" => {
             let balance = request.balance.clone().unwrap_or_default();
-            ("outcome=settled".to_owned(), format!("settled {balance}"))
+            (words, format!("settled {balance}"))
         }
-        _ => ("outcome=pending_approval".to_owned(), "pending".to_owned()),
+        _ => (words, "pending".to_owned()),
     }
 }
 

@@ -37,7 +37,12 @@ impl Model {
         };
         let moment = self.now();
         let words = match reason {
-            "" => "outcome=settled".to_owned(),
+            "" => self.debit_words(
+                at,
+                &from.owner,
+                amount,
+                self.balance(at, from.number) - i128::from(amount),
+            ),
             reason => format!("outcome=blocked reason={reason}"),
         };
         let audit = entry(

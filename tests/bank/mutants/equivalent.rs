@@ -67,11 +67,11 @@ pub const LIST: &[(&str, &str)] = &[
         "spend/spend: local allowed_by = agent[10] and agent[6] or 'account-policies' | 26: 10 -> 11",
         POLICY,
     ),
-    (
-        "spend/spend: local wallet_spent, tracked = tonumber(agent[9] or '0'), live and tonumber(account[2] or '0') or 0 | 98: 0 -> 1",
-        "in test mode it is only compared with the ceiling, which no single amount comes near",
-    ),
     ("spend/spend: if agent[3] then | 10: 3 -> 4", WALLET),
+    (
+        "spend/spend: recorded_debit(agent[3] and low, agent[4], balance, ARGV[13]) | 22: 3 -> 4",
+        WALLET,
+    ),
     (
         "spend/spend: if not agent[3] and not agent[10] and not agent_exists(4, 17) then return {'not_found'} end | 14: 3 -> 4",
         WALLET,
@@ -81,7 +81,7 @@ pub const LIST: &[(&str, &str)] = &[
         WALLET,
     ),
     (
-        "spend/spend: redis.call('HSET', KEYS[8], 'state', state, 'reason', why, 'head', head, unpack(ARGV, 14)) | 25: 8 -> 9",
+        "spend/spend: redis.call('HSET', KEYS[8], 'state', state, 'reason', why, 'head', head, unpack(ARGV, 15)) | 25: 8 -> 9",
         "only approvals come here, whose spare id is the intent's own",
     ),
     (

@@ -74,16 +74,20 @@ fn moving() -> impl Strategy<Value = Op> {
         key(),
         prop::bool::weighted(0.05),
         any::<bool>(),
+        prop::bool::weighted(0.05),
     );
-    let spend = spend.prop_map(|(at, agent, amount, run, key, other_plan, said)| Op::Spend {
-        at,
-        agent,
-        amount,
-        run,
-        key,
-        other_plan,
-        said,
-    });
+    let spend = spend.prop_map(
+        |(at, agent, amount, run, key, other_plan, said, injection)| Op::Spend {
+            at,
+            agent,
+            amount,
+            run,
+            key,
+            other_plan,
+            said,
+            injection,
+        },
+    );
     let transfer = (which(), which(), amount(), key(), often(), rarely(), often());
     let transfer = transfer.prop_map(
         |(from, to, amount, key, keyed, crash, sees_closed)| Op::Transfer {

@@ -67,6 +67,7 @@ pub enum Op {
         key: Key,
         other_plan: bool,
         said: bool,
+        injection: bool,
     },
     Resolve {
         which: usize,

@@ -122,6 +122,7 @@ impl Player {
             key,
             other_plan,
             said,
+            injection,
         } = op
         else {
             return None;
@@ -142,6 +143,7 @@ impl Player {
             plan: its_plan,
             recipient: said.then(|| "Bob & Söhne".to_owned()),
             description: said.then(|| "a \"book\" = 5".to_owned()),
+            injection,
         }))
     }
 

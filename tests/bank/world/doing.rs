@@ -11,11 +11,17 @@ use shared::store::intent::{Decision, IntentRecord};
 use shared::store::script::change::Scope;
 use shared::store::script::deposit::{Confirmation, Confirmed, Made, NewDeposit};
 use shared::store::script::spend::deny::deny;
-use shared::store::script::spend::{self, Ask, PlanCap, Spent};
+use shared::store::script::spend::{self, Ask, Injection, PlanCap, Spent};
 use shared::store::script::transfer::{NewTransfer, Transferred};
 use shared::store::script::transit::deliver;
 use shared::store::wallet::WalletPlace;
 use shared::store::{Store, StoreError};
+
+/// An attempt to instruct the agent.
+const INJECTION: Injection<'_> = Injection {
+    field: "description",
+    pattern: "ignore_previous",
+};
 
 /// What an action answers, in words.
 pub type Told = Result<String, String>;
@@ -97,6 +103,7 @@ impl World {
             once: &once,
             at_ms: spend.asked.at_ms,
             request: &request,
+            injection: spend.injection.then_some(INJECTION),
         };
         spent(new.run(&self.store, &scope(spend.asked.at), ask).await)
     }

@@ -1,14 +1,13 @@
 //! What `POST /spend` is asked: the body, and the part of it that is kept with the intent.
 
+use crate::injection::Texts;
 use crate::problem::{Code, Problem};
-use crate::routes::{Call, Fields, Given, IDEMPOTENCY_FIELDS, Text, missing, require_agent_id};
+use crate::routes::{Call, Fields, IDEMPOTENCY_FIELDS, Text, missing, require_agent_id};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared::crypto::virtual_key::WellFormed;
 use shared::domain::cap::CapPlan;
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
-use shared::domain::names::{RUN_ID_MAX, is_run_id};
 use shared::store::script::spend::PlanCap;
 
 /// Longest recipient.
@@ -27,13 +26,13 @@ const FIELDS: [&str; 7] = [
 
 /// A request to spend.
 #[derive(Debug)]
-pub(super) struct Request {
-    pub(super) agent: String,
-    pub(super) amount: Nanos,
+pub(in crate::api) struct Request {
+    pub(in crate::api) agent: String,
+    pub(in crate::api) amount: Nanos,
     pub(super) currency: &'static str,
     pub(super) recipient: Option<String>,
     pub(super) description: Option<String>,
-    pub(super) run_id: Option<String>,
+    pub(in crate::api) run_id: Option<String>,
     pub(super) metadata: Option<Value>,
 }
 
@@ -42,7 +41,7 @@ impl Request {
     ///
     /// # Errors
     /// 400 names the field.
-    pub(super) fn read(body: &Fields<'_>) -> Result<Self, Problem> {
+    pub(in crate::api) fn read(body: &Fields<'_>) -> Result<Self, Problem> {
         let known: Vec<&str> = FIELDS.into_iter().chain(IDEMPOTENCY_FIELDS).collect();
         body.require_only(&known)?;
         let agent = body.string("agent")?.value().ok_or_else(|| missing("agent"))?;
@@ -53,9 +52,18 @@ impl Request {
             currency: body.currency()?,
             recipient: body.text("recipient", Text::Line, RECIPIENT_MAX)?.value(),
             description: body.text("description", Text::Lines, DESCRIPTION_MAX)?.value(),
-            run_id: run_id(body)?,
+            run_id: body.run_id()?,
             metadata: body.object("metadata")?.value(),
         })
+    }
+
+    /// What is looked at for attempts to instruct the agent.
+    pub(super) fn texts(&self) -> Texts<'_> {
+        Texts {
+            description: self.description.as_deref(),
+            recipient: self.recipient.as_deref(),
+            metadata: self.metadata.as_ref(),
+        }
     }
 
     /// Every field that makes this request another one.
@@ -70,20 +78,6 @@ impl Request {
             "metadata": self.metadata,
         })
     }
-}
-
-/// The run's id. A virtual key is no name: it would be stored and shown.
-fn run_id(body: &Fields<'_>) -> Result<Option<String>, Problem> {
-    let id = match body.string("runId")? {
-        Given::Absent | Given::Null => return Ok(None),
-        Given::Value(id) => id,
-    };
-    if is_run_id(id.as_bytes()) && WellFormed::parse(id.as_bytes()).is_none() {
-        return Ok(Some(id));
-    }
-    let message =
-        format!("runId must be 1 to {RUN_ID_MAX} characters of A-Z a-z 0-9 . _ : - and no virtual key.");
-    Err(Problem::validation(message))
 }
 
 /// What is kept with the intent beside its own fields.

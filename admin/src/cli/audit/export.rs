@@ -4,6 +4,7 @@ use super::super::context::Context;
 use super::super::failure::with_causes;
 use super::super::{Failure, Report};
 use super::{Whose, signing_key};
+use crate::archive::Archive;
 use crate::trail::Trail;
 use crate::{checkpoint, export};
 use clap::Args;
@@ -12,6 +13,7 @@ use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What a file is called until it is complete.
 const PART: &str = "part";
@@ -36,9 +38,11 @@ impl Export {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         let Whose { account, mode } = &self.whose;
         context.account(account).await?;
-        let head = Trail::of(&context.store, account, *mode).seal().await?;
+        let archive = Archive::of(&context.settings.audit)?;
+        let head = Trail::of(&context.store, &archive, account, *mode).seal().await?;
         let lines = export::Export {
             store: context.store.clone(),
+            archive: Arc::new(archive),
             account: account.clone(),
             mode: *mode,
             after: self.after,

@@ -4,7 +4,7 @@ use super::super::context::Context;
 use super::super::failure::with_causes;
 use super::super::{Failure, Report};
 use super::{Whose, signing_key};
-use crate::archive::place::Place;
+use crate::archive::Archive;
 use crate::checkpoint;
 use crate::trail::Trail;
 use crate::verify::file::{self, Trouble};
@@ -63,6 +63,7 @@ impl Verify {
 
     async fn online(&self, settings: Settings) -> Result<Verdict, Failure> {
         let context = Context::open(settings).await?;
+        let archive = Archive::of(&context.settings.audit)?;
         let Whose { account, mode } = &self.whose;
         context.account(account).await?;
         let key = self.key(&context).await?;
@@ -84,7 +85,7 @@ impl Verify {
                 Err(broken) => bad.push(broken),
             }
         }
-        let mut verdict = online(&context.store, account, *mode, known).await?;
+        let mut verdict = online(&context.store, &archive, account, *mode, known).await?;
         verdict.warnings.append(&mut warnings);
         verdict.broken = verdict.broken.or_else(|| bad.into_iter().next());
         Ok(verdict)
@@ -118,7 +119,8 @@ impl Verify {
         verdict: &mut Verdict,
     ) -> Result<(), Failure> {
         let Whose { account, mode } = &self.whose;
-        let trail = Trail::of(&context.store, account, *mode);
+        let archive = Archive::of(&context.settings.audit)?;
+        let trail = Trail::of(&context.store, &archive, account, *mode);
         let stored = verdict.checkpoint.as_ref().map_or(0, |known| known.size);
         let both = stored.min(walk.end());
         if both <= self.after {
@@ -168,7 +170,8 @@ impl Verify {
             Ok(context) => {
                 let Whose { account, mode } = &self.whose;
                 context.account(account).await?;
-                let head = Trail::of(&context.store, account, *mode).seal().await?;
+                let archive = Archive::of(&settings.audit)?;
+                let head = Trail::of(&context.store, &archive, account, *mode).seal().await?;
                 let end = checkpoint::of(account, *mode, head);
                 let known = Known {
                     source: Source::Store,
@@ -200,8 +203,11 @@ impl Verify {
 
 /// The trail's note in the archive; a sentence when the archive cannot be read.
 async fn archived_note(settings: &Settings, whose: &Whose) -> Result<Option<String>, String> {
-    let place = Place::of(&settings.audit).map_err(|error| error.to_string())?;
-    let found = place.get(&checkpoint::path(&whose.account, whose.mode)).await;
+    let archive = Archive::of(&settings.audit).map_err(|error| error.to_string())?;
+    let found = archive
+        .place()
+        .get(&checkpoint::path(&whose.account, whose.mode))
+        .await;
     let found = found.map_err(|error| with_causes(&error))?;
     Ok(found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }

@@ -66,6 +66,17 @@ impl PriceTable {
         Self::build(content)
     }
 
+    /// `base` with what the operator imported into the store, as it is stored there.
+    ///
+    /// # Errors
+    /// [`PriceError`] when the stored text is not sound.
+    pub fn overlaid(base: Self, stored: Option<&str>) -> Result<Self, PriceError> {
+        match stored {
+            None => Ok(base),
+            Some(stored) => Self::merge(&base, &PriceOverlay::from_store_text(stored)?),
+        }
+    }
+
     fn build(content: Content) -> Result<Self, PriceError> {
         check_count("price table", content.models.len())?;
         let fees = content.models.values().filter_map(|entry| entry.web_search);

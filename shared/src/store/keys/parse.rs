@@ -75,6 +75,7 @@ pub enum ModeKey<'a> {
         agent: &'a str,
         run: &'a str,
     },
+    Runs(&'a str),
     Agent(&'a str),
     Agents,
     Policies,
@@ -221,6 +222,7 @@ fn mode_key(rest: &str) -> Option<ModeKey<'_>> {
             let fits = is_agent_id(agent) && is_run_id(run.as_bytes());
             fits.then_some(ModeKey::Run { agent, run })
         }
+        "runs" => agent_id(rest).map(ModeKey::Runs),
         "agent" => agent_id(rest).map(ModeKey::Agent),
         "policy" => simple(rest).map(ModeKey::Policy),
         "closed-wallet" => number(rest).map(ModeKey::ClosedWallet),

@@ -38,6 +38,9 @@ pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
+/// Virtual keys of a deleted agent that the audit log names.
+const KEYS_TOLD_MAX: usize = 100;
+
 /// An agent to be created.
 #[derive(Debug)]
 pub struct NewAgent<'a> {
@@ -236,10 +239,12 @@ async fn try_delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Opt
     keys.extend(account.transaction_lists(scope.mode, agent));
     keys.extend(account.transaction_lists(scope.mode, &closed_holder(number)));
     keys.extend(virtual_keys.iter().map(|id| account.virtual_key(id)));
+    let told = virtual_keys.get(..KEYS_TOLD_MAX).unwrap_or(&virtual_keys);
     let event = Event {
         kind: "agent.deleted",
         agent: Some(agent),
-        data: json!({ "policyId": policy, "virtualKeys": virtual_keys, "walletId": number }),
+        data: json!({ "policyId": policy, "virtualKeys": told, "virtualKeyCount": virtual_keys.len(),
+            "walletId": number }),
     };
     let number = number.to_string();
     let args = [agent, policy.as_deref().unwrap_or_default(), &number];

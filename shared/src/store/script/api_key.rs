@@ -2,6 +2,7 @@
 
 use super::change::{CHANGE, Event, Scope, nonsense};
 use super::{Script, WhenFull};
+use crate::clock::iso_from_ms;
 use crate::crypto::sha256_hex;
 use crate::domain::mode::Mode;
 use crate::domain::permission::Permission;
@@ -107,7 +108,8 @@ impl NewApiKey<'_> {
             .collect::<Vec<_>>()
             .join(",");
         let expires = self.expires_at_ms.map(|ms| ms.to_string()).unwrap_or_default();
-        let data = json!({ "keyId": self.key_id, "mode": self.mode.as_str(), "permissions": permissions });
+        let data = json!({ "keyId": self.key_id, "mode": self.mode.as_str(), "permissions": permissions,
+            "allowIps": allow_ips, "expiresAt": self.expires_at_ms.map(iso_from_ms) });
         let event = Event {
             kind: "api_key.created",
             agent: None,

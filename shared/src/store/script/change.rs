@@ -16,6 +16,8 @@ pub(super) const PRUNE: &str = include_str!("prune.lua");
 pub(super) const CHANGE: &str = concat!(include_str!("clock.lua"), include_str!("change.lua"));
 /// Wallets and transactions; needs [`CHANGE`].
 pub(super) const MONEY: &str = include_str!("money.lua");
+/// The audit line of a debit; needs [`CHANGE`].
+pub(super) const LOW_BALANCE: &str = include_str!("low_balance.lua");
 /// Intents; needs [`CHANGE`].
 pub(super) const INTENT: &str = include_str!("intent.lua");
 /// The record of a transfer or deposit; needs [`CHANGE`].

@@ -161,7 +161,7 @@ impl NewDeposit<'_> {
         let event = Event {
             kind: "deposit.requested",
             agent: self.wallet.agent(),
-            data: json!({ "walletId": self.wallet.number, "transactionId": self.transaction,
+            data: json!({ "walletId": self.wallet.number, "owner": owner, "transactionId": self.transaction,
                 "reference": self.reference, "amountNanos": amount, "amount": self.amount,
                 "currency": self.currency, "state": self.state.as_str() }),
         };

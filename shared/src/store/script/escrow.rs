@@ -11,7 +11,7 @@ pub use create::{Made, NewEscrow};
 pub use fund::fund;
 pub use resolve::{Ended, Verdict, Winner, decide, end_dispute};
 
-use super::change::{CHANGE, Event, INTENT, MONEY, Scope, nonsense};
+use super::change::{CHANGE, Event, INTENT, LOW_BALANCE, MONEY, Scope, nonsense};
 use super::{Script, WhenFull};
 use crate::clock::now_ms;
 use crate::domain::id::Kind as Id;
@@ -35,11 +35,9 @@ pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
 
 /// Puts the payer's money into it.
 pub static FUND: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "escrow_fund",
-        WhenFull::Refuse,
-        &[CHANGE, MONEY, INTENT, include_str!("escrow/fund.lua")],
-    )
+    let own = include_str!("escrow/fund.lua");
+    let parts = [CHANGE, MONEY, INTENT, LOW_BALANCE, own];
+    Script::new("escrow_fund", WhenFull::Refuse, &parts)
 });
 
 /// Releases or disputes it, or ends its dispute.

@@ -5,7 +5,9 @@ pub mod deny;
 
 use self::asked::Asked;
 use super::authorize::RUN_LIFE;
-use super::change::{AGENT_EXISTS, CHANGE, Event, INTENT, MONEY, PERIOD, PRUNE, Scope, nonsense};
+use super::change::{
+    AGENT_EXISTS, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, PERIOD, PRUNE, Scope, nonsense,
+};
 use super::{Script, WhenFull};
 use crate::domain::cap::CapPlan;
 use crate::domain::intent::{Kind, Reason};
@@ -19,7 +21,7 @@ use std::sync::LazyLock;
 
 /// Checks and carries out a spend.
 pub static SPEND: LazyLock<Script> = LazyLock::new(|| {
-    let fragments = [CHANGE, PERIOD, PRUNE, MONEY, INTENT, AGENT_EXISTS];
+    let fragments = [CHANGE, PERIOD, PRUNE, MONEY, INTENT, AGENT_EXISTS, LOW_BALANCE];
     let own = [include_str!("spend/spend.lua")];
     Script::new("spend", WhenFull::Refuse, &[&fragments[..], &own].concat())
 });
@@ -32,6 +34,7 @@ pub static DENY: LazyLock<Script> = LazyLock::new(|| {
 
 /// Why a spend can be refused, in order of precedence.
 pub const REASONS: &[Reason] = &[
+    Reason::InjectionDetected,
     Reason::Frozen,
     Reason::CapDisabled,
     Reason::PerTransactionLimit,
@@ -43,6 +46,9 @@ pub const REASONS: &[Reason] = &[
     Reason::SpendLimit,
     Reason::InsufficientBalance,
 ];
+
+/// Characters of a text that the audit log repeats.
+pub const TOLD_MAX: usize = 200;
 
 /// A spend.
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +91,8 @@ pub enum Ask<'a> {
         at_ms: u64,
         /// What was asked for besides, as JSON: see [`IntentRecord`].
         request: &'a str,
+        /// What in its text reads like an attempt to instruct the agent: then it is blocked.
+        injection: Option<Injection<'a>>,
     },
     /// It waited, and was approved: all checks run again.
     Approval {
@@ -95,6 +103,16 @@ pub enum Ask<'a> {
         /// Why, for the audit log.
         why: Option<&'a str>,
     },
+}
+
+/// An attempt to instruct the agent in the text of a spend. The text itself is told to nobody: whoever reads the audit log
+/// or an event may be an agent, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Injection<'a> {
+    /// The field of the request: `description`, `recipient` or `metadata`.
+    pub field: &'static str,
+    /// The name of the pattern that matched.
+    pub pattern: &'a str,
 }
 
 /// What became of it.
@@ -148,6 +166,7 @@ impl Spend<'_> {
             u8::from(self.run.is_some()).to_string(),
             RUN_LIFE.as_millis().to_string(),
             self.words(asked.id),
+            asked.injection.map(|_| "1".to_owned()).unwrap_or_default(),
         ];
         args.extend(asked.fields.iter().cloned());
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -198,19 +217,36 @@ impl Spend<'_> {
 
     /// What the audit log tells.
     fn told(&self, asked: &Asked<'_>) -> Value {
+        let text = |text: Option<&str>| text.filter(|_| asked.injection.is_none()).map(beginning);
         let mut data = json!({
             "intentId": asked.id,
             "amount": self.amount,
             "amountNanos": self.amount.get().to_string(),
             "currency": self.currency,
-            "recipient": self.recipient,
+            "recipient": text(self.recipient),
+            "description": text(self.description),
             "runId": self.run,
         });
-        if let (Some(why), Some(data)) = (asked.why, data.as_object_mut()) {
-            data.insert("why".to_owned(), why.into());
+        let more = [
+            ("why", asked.why.map(Value::from)),
+            (
+                "injection",
+                asked
+                    .injection
+                    .map(|found| json!({ "field": found.field, "pattern": found.pattern })),
+            ),
+        ];
+        if let Some(data) = data.as_object_mut() {
+            let given = more.into_iter().filter_map(|(name, value)| Some((name, value?)));
+            data.extend(given.map(|(name, value)| (name.to_owned(), value)));
         }
         data
     }
+}
+
+/// The first [`TOLD_MAX`] characters: the intent has the whole text.
+fn beginning(text: &str) -> String {
+    text.chars().take(TOLD_MAX).collect()
 }
 
 fn parse(reply: &[String]) -> Result<Spent, StoreError> {

@@ -1,6 +1,6 @@
 //! Twins of `transfer/*.lua`: money between two wallets, of one account or of two (decisions D18, D28).
 
-use super::change::{CHANGE, Event, MONEY, ONCE, Scope, nonsense};
+use super::change::{CHANGE, Event, LOW_BALANCE, MONEY, ONCE, Scope, nonsense};
 use super::{Script, WhenFull};
 use crate::domain::intent::{Kind, Reason};
 use crate::domain::money::Nanos;
@@ -21,7 +21,8 @@ pub static OWN: LazyLock<Script> = LazyLock::new(|| script("transfer_own", inclu
 pub static OUT: LazyLock<Script> = LazyLock::new(|| script("transfer_out", include_str!("transfer/out.lua")));
 
 fn script(name: &'static str, text: &str) -> Script {
-    let parts = [CHANGE, MONEY, ONCE, include_str!("transfer/checks.lua"), text];
+    let checks = include_str!("transfer/checks.lua");
+    let parts = [CHANGE, MONEY, ONCE, LOW_BALANCE, checks, text];
     Script::new(name, WhenFull::Refuse, &parts)
 }
 

@@ -77,6 +77,7 @@ fn every_name_of_a_mode_is_read_back() {
                     run: "c:d",
                 },
             ),
+            (keys.runs(mode, "a:b"), ModeKey::Runs("a:b")),
             (keys.agent(mode, "txns"), ModeKey::Agent("txns")),
             (keys.agents(mode), ModeKey::Agents),
             (keys.policies(mode), ModeKey::Policies),

@@ -18,5 +18,5 @@ redis.call('HINCRBY', KEYS[4], 'pending', string.format('-%s', ARGV[4]))
 local balance = post(4, ARGV[4], ARGV[5])
 redis.call('HSET', KEYS[8], 'state', 'confirmed', 'confirmed_at', now, 'balance', balance)
 keep_record(9, ARGV[6], ARGV[7], 8, 'settled', '', balance)
-recorded()
+recorded(string.format('balance_nanos=%s', balance))
 return {'confirmed'}

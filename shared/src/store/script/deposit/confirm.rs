@@ -107,7 +107,7 @@ impl Confirmation<'_> {
         let event = Event {
             kind: "deposit.confirmed",
             agent: Some(owner).filter(|owner| *owner != USER),
-            data: json!({ "walletId": deposit.wallet, "transactionId": deposit.id, "reference": self.reference,
+            data: json!({ "walletId": deposit.wallet, "owner": owner, "transactionId": deposit.id, "reference": self.reference,
                 "amountNanos": amount, "amount": deposit.amount, "currency": deposit.currency }),
         };
         scope.run(store, &CONFIRM, event, &keys, &args).await

@@ -29,5 +29,5 @@ end
 redis.call('HSET', KEYS[8], 'id', ARGV[10], 'reference', ARGV[11], 'owner', ARGV[12], 'number', ARGV[3], 'amount', ARGV[4],
   'currency', ARGV[13], 'state', ARGV[6], 'first', ARGV[6], 'at', now, 'first_balance', balance)
 keep_record(9, ARGV[7], ARGV[8], 14, 'settled', '', balance)
-recorded('outcome=settled')
+recorded(ARGV[6] == 'pending' and 'outcome=settled' or string.format('outcome=settled balance_nanos=%s', balance))
 return {'made'}

@@ -8,11 +8,11 @@
 --   9 words of the transaction  10 intent id  11 spare id  12 heads  13 and on: fields of the intent
 -- Returns: {'settled', balance} | {'blocked', reason, intent id, status of the escrow}
 --   | {'known'} (an intent of this id is there) | {'missing'} (no such escrow) | {'no_account'}; only the first two write
--- Cost: O(1); 14 calls for a refusal, 25 else
+-- Cost: O(1); 14 calls for a refusal, up to 26 else
 if redis.call('EXISTS', KEYS[8]) == 1 then return {'known'} end
 local status = redis.call('HGET', KEYS[16], 'status')
 if not status then return {'missing'} end
-local payer = redis.call('HMGET', KEYS[4], 'wallet_number', 'frozen', 'balance')
+local payer = redis.call('HMGET', KEYS[4], 'wallet_number', 'frozen', 'balance', 'cap_low')
 local here = ARGV[4] ~= ''
 
 -- The reason, and whether it is answered with 400.
@@ -37,5 +37,5 @@ redis.call('SADD', KEYS[17], ARGV[6])
 if here then redis.call('SADD', KEYS[19], ARGV[6]) end
 keep_intent(8, 10, ARGV[10], 'settled', '', ARGV[12], 13)
 redis.call('HSET', KEYS[8], 'txn', ARGV[8], 'balance', balance)
-recorded('outcome=settled')
+recorded_debit(threshold_of(payer[4]), payer[3], balance, ARGV[9])
 return {'settled', balance}

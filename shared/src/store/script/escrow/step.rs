@@ -91,10 +91,15 @@ impl Step<'_> {
         let args = self.args(target)?;
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let intent = self.asked.map(|(asked, _)| asked.once.id.as_str());
+        let mut data = facts_of(self.escrow, intent);
+        if let Some(data) = data.as_object_mut() {
+            data.insert("becomes".to_owned(), self.becomes.as_str().into());
+            data.extend(self.note.map(|note| ("why".to_owned(), note.into())));
+        }
         let event = Event {
             kind: self.audit,
             agent: self.escrow.payer.agent(),
-            data: facts_of(self.escrow, intent),
+            data,
         };
         let reply = self.scope().run(store, &RESOLVE, event, &keys, &args).await?;
         let stepped = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {

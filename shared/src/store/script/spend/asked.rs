@@ -1,6 +1,6 @@
 //! What the scripts are told of the intent that a spend is kept in.
 
-use super::{Ask, REASONS, Scope, Spend};
+use super::{Ask, Injection, REASONS, Scope, Spend};
 use crate::domain::intent::Kind;
 use crate::store::intent::{Decision, NewIntent};
 
@@ -13,12 +13,18 @@ pub(super) struct Asked<'a> {
     pub(super) fields: Vec<String>,
     pub(super) event: &'static str,
     pub(super) why: Option<&'a str>,
+    pub(super) injection: Option<Injection<'a>>,
 }
 
 impl<'a> Asked<'a> {
     pub(super) fn of(spend: &Spend<'_>, scope: &Scope<'_>, ask: Ask<'a>) -> Self {
         match ask {
-            Ask::Request { once, at_ms, request } => {
+            Ask::Request {
+                once,
+                at_ms,
+                request,
+                injection,
+            } => {
                 let new = NewIntent {
                     kind: Kind::Spend,
                     fingerprint: &once.fingerprint,
@@ -41,6 +47,7 @@ impl<'a> Asked<'a> {
                     fields: new.fields(),
                     event: "spend.requested",
                     why: None,
+                    injection,
                 }
             }
             Ask::Approval {
@@ -55,6 +62,7 @@ impl<'a> Asked<'a> {
                 fields: fields_of(decision),
                 event: "spend.approved",
                 why,
+                injection: None,
             },
         }
     }

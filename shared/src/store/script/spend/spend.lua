@@ -1,5 +1,5 @@
--- Purpose: one spend (decision D23), when it is asked for and when it is approved: freeze, Cap, per transaction, run, day,
---   month, the plan, the wallet. Then charge it to the counters that proxied calls charge too, and take it from the
+-- Purpose: one spend (decision D23), when it is asked for and when it is approved: injection, freeze, Cap, per transaction, run,
+--   day, month, the plan, the wallet. Then charge it to the counters that proxied calls charge too, and take it from the
 --   wallet; or keep why not; or that it waits for approval. A refusal for lack of money is answered with 400, which is
 --   not stored under the caller's key (decision D59): it is kept as an intent of its own.
 -- KEYS: 1 account record  2 audit log  3 transactions  4 agent  5 to 7 the rest of its leg  8 intent
@@ -8,7 +8,8 @@
 --   month (each '' = unlimited)  6 amount nanos  7 '' for a request, or the head of the intent that is approved
 --   8 heads  9 intent id  10 spare id  11 '1' when the run was named  12 life of a run ms
 --   13 words of the transaction, its id first: kept only where a wallet moves
---   14 and on: fields of the intent (of an approved one: those that change)
+--   14 '1' when its text was found to instruct the agent, else ''
+--   15 and on: fields of the intent (of an approved one: those that change)
 -- Returns: {'settled', balance ('' without a wallet), policy id} | {'pending'} | {'blocked', reason, intent id}
 --   | {'known'} (an intent of this id is there)
 --   | {'changed'} (the intent no longer waits as the caller saw it) | {'other_plan', plan} | {'not_found'} | {'too_much'}
@@ -31,46 +32,52 @@ local wallet_field = string.format('w%d', today)
 local tracked_field, slots_field = string.format('t%d', month), string.format('n%d', month)
 local function field(name) return string.format('%s_%s', ARGV[1], name) end
 local account = redis.call('HMGET', KEYS[1], 'plan', tracked_field, slots_field, field('cap'), field('run'), field('day'),
-  field('month'), field('txn'), field('approval'))
+  field('month'), field('txn'), field('approval'), field('low'))
 if ARGV[3] ~= '' and ARGV[3] ~= account[1] then return {'other_plan', account[1]} end
 local agent = redis.call('HMGET', KEYS[4], 'frozen', 'slot', 'wallet', 'balance', 'spend_limit', 'policy_id', day_field,
-  month_field, wallet_field, 'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval')
+  month_field, wallet_field, 'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval', 'cap_low')
 if not agent[3] and not agent[10] and not agent_exists(4, 17) then return {'not_found'} end
 
 local amount, named = tonumber(ARGV[6]), ARGV[11] == '1'
-local run_spent = named and tonumber(redis.call('HGET', KEYS[16], 'spent') or '0') or 0
-local day_spent, month_spent = tonumber(agent[7] or '0'), tonumber(agent[8] or '0')
-local wallet_spent, tracked = tonumber(agent[9] or '0'), live and tonumber(account[2] or '0') or 0
+-- Sums stay texts, since they are told: as numbers they would lose digits beyond 2^53.
+local run_spent = named and redis.call('HGET', KEYS[16], 'spent') or '0'
+local day_spent, month_spent, wallet_spent = agent[7] or '0', agent[8] or '0', agent[9] or '0'
+local tracked, slots = live and account[2] or '0', account[3] or '0'
 local has_slot = agent[2] == month_field or not live
 local policy, at = account, 4
 if agent[10] then policy, at = agent, 10 end
 local cap, run_cap, day_cap, month_cap = policy[at], policy[at + 1], policy[at + 2], policy[at + 3]
-local txn_cap, threshold = policy[at + 4], policy[at + 5]
+local txn_cap, threshold, low = policy[at + 4], policy[at + 5], policy[at + 6]
 
-local function over(limit, spent) return limit and limit ~= '' and spent + amount > tonumber(limit) end
+local function over(limit, spent) return limit and limit ~= '' and tonumber(spent) + amount > tonumber(limit) end
+-- The reason; for a limit also the limit, and how much of it is used.
 local function refusal()
+  if ARGV[14] ~= '' then return 'injection_detected' end
   if agent[1] then return 'frozen' end
   if cap ~= '1' then return 'cap_disabled' end
-  if over(txn_cap, 0) then return 'per_transaction_limit' end
-  if over(run_cap, run_spent) then return 'per_run_limit' end
-  if over(day_cap, day_spent) then return 'daily_limit' end
-  if over(month_cap, month_spent) then return 'monthly_limit' end
-  if not has_slot and ARGV[4] ~= '' and tonumber(account[3] or '0') >= tonumber(ARGV[4]) then return 'plan_agent_limit' end
-  if live and over(ARGV[5], tracked) then return 'plan_limit' end
+  if over(txn_cap, '0') then return 'per_transaction_limit', txn_cap, '0' end
+  if over(run_cap, run_spent) then return 'per_run_limit', run_cap, run_spent end
+  if over(day_cap, day_spent) then return 'daily_limit', day_cap, day_spent end
+  if over(month_cap, month_spent) then return 'monthly_limit', month_cap, month_spent end
+  if not has_slot and ARGV[4] ~= '' and tonumber(slots) >= tonumber(ARGV[4]) then
+    return 'plan_agent_limit', ARGV[4], slots
+  end
+  if live and over(ARGV[5], tracked) then return 'plan_limit', ARGV[5], tracked end
   if not agent[3] then return nil end
-  if over(agent[5], wallet_spent) then return 'spend_limit' end
+  if over(agent[5], wallet_spent) then return 'spend_limit', agent[5], wallet_spent end
   if tonumber(agent[4]) < amount then return NO_MONEY end
 end
-local reason = refusal()
-if not reason and math.max(run_spent, day_spent, month_spent, wallet_spent, tracked) + amount > CEILING then
+local reason, limit, used = refusal()
+if not reason and math.max(tonumber(run_spent), tonumber(day_spent), tonumber(month_spent), tonumber(wallet_spent),
+  tonumber(tracked)) + amount > CEILING then
   return {'too_much'}
 end
 
 -- Writes the intent in `state`, new or as approved.
 local function keep(key, id, state, why)
-  if not approving then return keep_intent(key, 10, id, state, why, ARGV[8], 14) end
+  if not approving then return keep_intent(key, 10, id, state, why, ARGV[8], 15) end
   local head = head_for(ARGV[8], state == 'blocked' and why or state)
-  redis.call('HSET', KEYS[8], 'state', state, 'reason', why, 'head', head, unpack(ARGV, 14))
+  redis.call('HSET', KEYS[8], 'state', state, 'reason', why, 'head', head, unpack(ARGV, 15))
   redis.call('ZREM', KEYS[15], id)
   file_under(10, id, state)
 end
@@ -78,7 +85,10 @@ if reason then
   local spare = reason == NO_MONEY and not approving
   local id = spare and ARGV[10] or ARGV[9]
   keep(spare and 9 or 8, id, 'blocked', reason)
-  recorded(string.format('outcome=blocked reason=%s intentId=%s', reason, id))
+  local words, unit = string.format('outcome=blocked reason=%s intentId=%s', reason, id), 'nanos'
+  if reason == 'plan_agent_limit' then unit = 'agents' end
+  if limit then words = string.format('%s limit_%s=%s spent_%s=%s', words, unit, limit, unit, used) end
+  recorded(words)
   return {'blocked', reason, id}
 end
 if not approving and threshold and threshold ~= '' and amount > tonumber(threshold) then
@@ -111,5 +121,5 @@ end
 local allowed_by = agent[10] and agent[6] or 'account-policies'
 keep(8, ARGV[9], 'settled', '')
 redis.call('HSET', KEYS[8], 'balance', balance, 'policy', allowed_by, 'day', today, 'month', month)
-recorded('outcome=settled')
+recorded_debit(agent[3] and low, agent[4], balance, ARGV[13])
 return {'settled', balance, allowed_by}

@@ -6,12 +6,12 @@
 -- Returns: {'done', balance of the payer, at ms} | {'blocked', reason} | {'known'} (the request was made before)
 --   | {'insufficient'} | {'too_much'} (the receiver cannot hold it) | {'changed'} (a wallet is not the one that was seen;
 --   look again) | {'no_account'}; only the first two write anything
--- Cost: O(1); up to 26 calls
+-- Cost: O(1); up to 27 calls
 if redis.call('HGET', KEYS[9], 'wallet_number') ~= ARGV[9] then return {'changed'} end
 if not has_room(9, ARGV[4]) then return {'too_much'} end
 
 local balance = post(4, string.format('-%s', ARGV[4]), ARGV[5])
 post(9, ARGV[4], ARGV[10])
 keep_record(8, ARGV[7], ARGV[8], 11, 'settled', '', balance)
-recorded('outcome=settled')
+recorded_debit(threshold_of(payer[4]), payer[2], balance, ARGV[5])
 return {'done', balance, now}

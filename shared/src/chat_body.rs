@@ -25,6 +25,7 @@ mod text;
 
 pub use error::BodyError;
 
+use crate::domain::price::CallShape;
 use fields::Fields;
 use scan::Scanner;
 use std::borrow::Cow;
@@ -63,6 +64,25 @@ pub struct ChatBody<'a> {
     pub audio_output: bool,
     /// Whether a web search is asked for: `web_search_options` is set.
     pub web_search: bool,
+}
+
+impl ChatBody<'_> {
+    /// What the price of the call depends on.
+    #[must_use]
+    pub fn shape(&self) -> CallShape<'_> {
+        CallShape {
+            model: &self.model,
+            service_tier: self.service_tier.as_deref(),
+            prompt_bytes: self.prompt_bytes,
+            image_parts: self.image_parts,
+            audio_parts: self.audio_parts,
+            file_parts: self.file_parts,
+            completion_tokens: self.completion_tokens,
+            n: self.n,
+            audio_output: self.audio_output,
+            web_search: self.web_search,
+        }
+    }
 }
 
 /// Reads a request body.

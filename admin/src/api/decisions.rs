@@ -1,0 +1,101 @@
+//! `GET /decisions/{id}`: why a call was approved or denied, and what became of it (decisions D40, D48, D56). Everything
+//! told is read from the call's entries in the audit trail; of a call under way, from its hold.
+
+mod explain;
+
+use self::explain::Explained;
+use crate::problem::{Code, Problem};
+use crate::routes::{Answer, Call, Reply};
+use crate::trail::Trail;
+use serde::Serialize;
+use shared::domain::entry::{Entry, Sealed};
+use shared::domain::id::Kind;
+use shared::domain::mode::Mode;
+use shared::store::StoreError;
+use shared::store::chain::Head;
+use shared::store::open_holds;
+
+#[derive(Serialize)]
+struct One {
+    success: bool,
+    decision: Explained,
+}
+
+/// An entry and its hash.
+#[derive(Debug)]
+struct Recorded {
+    entry: Entry,
+    hash: String,
+}
+
+/// `GET /decisions/{id}`
+///
+/// # Errors
+/// 404, 503.
+pub async fn get(call: Call) -> Answer {
+    let id = call.path("id");
+    let missing = || Problem::new(Code::NotFound, "There is no decision of this id.");
+    if !Kind::Allow.has_form(id) && !Kind::Deny.has_form(id) {
+        return Err(missing());
+    }
+    // The hold first: a call that ends between the two looks has its entry by then.
+    let hold = open_hold(&call, id).await?;
+    let mut entries = recorded(&call, id).await?;
+    let is_open = entries.is_empty();
+    if let (true, Some(entry)) = (is_open, hold) {
+        entries.push(Recorded {
+            entry,
+            hash: String::new(),
+        });
+    }
+    let decision = Explained::of(&entries, is_open).ok_or_else(missing)?;
+    Reply::ok(&One {
+        success: true,
+        decision,
+    })
+}
+
+/// The entries of the decision, oldest first.
+async fn recorded(call: &Call, id: &str) -> Result<Vec<Recorded>, Problem> {
+    let trail = Trail::of(
+        &call.app.store,
+        &call.app.archive,
+        &call.caller.account,
+        call.caller.mode,
+    );
+    let mut found: Vec<Recorded> = trail
+        .decision(id)
+        .await?
+        .iter()
+        .filter_map(Recorded::of)
+        .collect();
+    found.retain(|recorded| recorded.entry.id == id);
+    Ok(found)
+}
+
+impl Recorded {
+    fn of(sealed: &Sealed) -> Option<Self> {
+        let entry = Entry::of_json(&sealed.json)?;
+        let head = Head {
+            seq: entry.seq,
+            hash: Some(sealed.hash),
+        };
+        Some(Self {
+            entry,
+            hash: head.text(),
+        })
+    }
+}
+
+/// The call under way that has this id, as the entry that it would have if it ended now.
+async fn open_hold(call: &Call, id: &str) -> Result<Option<Entry>, Problem> {
+    if call.caller.mode == Mode::Test {
+        return Ok(None);
+    }
+    let account = &call.caller.account;
+    match open_holds::text(&call.app.store, account, id).await? {
+        None => Ok(None),
+        Some(text) => explain::entry_of_hold(id, account, &text)
+            .map_err(|()| StoreError::Nonsense("hold".to_owned()).into()),
+    }
+}

@@ -1,0 +1,160 @@
+//! Decisions from lines as the scripts write them.
+
+use super::*;
+use serde_json::json;
+
+const ID: &str = "allow_01KAH3V9J80123456789ABCDEF";
+const HOLD: &str = "H 750000000 20775 202611 1 0:10:,3:120:,0::0,100:10000000000:20,100::20,1:10:,8:: \
+                    acct_1 bot run-1 vk_1 p1 gpt-4o mini";
+
+fn line(seq: u64, rest: &str) -> Recorded {
+    let line = format!("{seq} 1795000000123 {rest}");
+    Recorded {
+        entry: Entry::of_line(seq, line.as_bytes()),
+        hash: format!("hash{seq}"),
+    }
+}
+
+fn told_of(entries: &[Recorded], is_open: bool) -> Value {
+    serde_json::to_value(Explained::of(entries, is_open).unwrap()).unwrap()
+}
+
+#[test]
+fn a_denial_names_the_check_that_decided_with_its_numbers() {
+    let rest = format!(
+        "D daily_limit {ID} 750000000 0:10:,3:120:,,9500000000:10000000000:1200000000,,, acct_1 bot run-1 vk_1 p1 m"
+    );
+    let told = told_of(&[line(7, &rest)], false);
+    for (field, value) in [
+        ("id", json!(ID)),
+        ("approved", json!(false)),
+        ("reason", json!("daily_limit")),
+        ("outcome", json!("denied")),
+        ("agentId", json!("bot")),
+        ("keyId", json!("vk_1")),
+        ("model", json!("m")),
+        ("runId", json!("run-1")),
+        ("estimateUsd", json!(0.75)),
+        ("estimateNanos", json!("750000000")),
+        ("actualUsd", json!(null)),
+        ("chargedNanos", json!("0")),
+        ("priceVersion", json!("p1")),
+        ("at", json!("2026-11-18T11:06:40.123Z")),
+        ("endedAt", json!(null)),
+        ("resetsAt", json!("2026-11-19T00:00:00.000Z")),
+        ("auditSeq", json!(7)),
+    ] {
+        assert_eq!(told[field], value, "{field}");
+    }
+    assert_eq!(
+        told["message"],
+        "The daily cap of 10.00 USD would be passed: 9.50 USD are spent today (of which 1.20 USD in calls under way), \
+         this call is estimated at 0.75 USD. The day ends at 2026-11-19T00:00:00.000Z."
+    );
+    let daily = &told["checks"][2];
+    assert_eq!(
+        (&daily["check"], &daily["passes"]),
+        (&json!("daily_limit"), &json!(false))
+    );
+    assert_eq!(daily["resetsAt"], told["resetsAt"]);
+    assert_eq!(told["checks"][0]["resetsAt"], json!(null));
+}
+
+#[test]
+fn denials_without_numbers_have_a_sentence_too() {
+    for denial in Denial::ALL {
+        let rest = format!("D {} {ID} - ,,,,,, acct_1 bot - vk_1 - ", denial.reason());
+        let told = told_of(&[line(1, &rest)], false);
+        assert_eq!(told["message"], json!(denial.message()), "{denial:?}");
+        assert_eq!(told["reason"], json!(denial.reason()));
+        assert_eq!(told["estimateUsd"], json!(null));
+    }
+    let rest = format!("D rate_limited {ID} - 0:10:,120:120:,,,,, acct_1 bot - vk_1 - ");
+    let told = told_of(&[line(1, &rest)], false);
+    assert_eq!(
+        told["message"],
+        "The key has used up the 120 requests a minute that the plan allows. Its minute ends by 2026-11-18T11:07:40.123Z."
+    );
+    assert_eq!(told["resetsAt"], "2026-11-18T11:07:40.123Z");
+}
+
+#[test]
+fn every_end_of_an_approved_call_is_told() {
+    for (how, cost, part) in [
+        ("settled", 610_000_000, "estimated at 0.75 USD and cost 0.61 USD"),
+        ("released", 0, "nothing is charged"),
+        ("estimated", 750_000_000, "0.75 USD stays charged"),
+        ("kept", 750_000_000, "unless it is corrected"),
+        ("corrected", 1, "corrected to 0.000000001 USD"),
+        ("voided", 0, "nothing was forwarded"),
+    ] {
+        let told = told_of(&[line(8, &format!("A {how} {cost} {ID} {HOLD}"))], false);
+        assert!(told["message"].as_str().unwrap().contains(part), "{how}: {told}");
+        assert_eq!(told["outcome"], json!(how));
+        assert_eq!(told["chargedNanos"], json!(cost.to_string()));
+        assert_eq!(told["endedAt"], "2026-11-18T11:06:40.123Z");
+        let made = made_at_ms(ID).map(iso_from_ms);
+        assert_eq!(told["at"], json!(made), "an approval is as old as its id");
+        assert_eq!((&told["reason"], &told["resetsAt"]), (&json!(null), &json!(null)));
+        assert_eq!(told["model"], "gpt-4o mini");
+    }
+}
+
+#[test]
+fn a_kept_call_that_was_corrected_shows_both() {
+    let entries = [
+        line(8, &format!("A kept 750000000 {ID} {HOLD}")),
+        line(12, &format!("A corrected 5 {ID} {HOLD}")),
+    ];
+    let told = told_of(&entries, false);
+    assert_eq!(
+        (&told["outcome"], &told["auditSeq"]),
+        (&json!("corrected"), &json!(12))
+    );
+    let history: Vec<_> = told["history"].as_array().unwrap().iter().collect();
+    assert_eq!(history.len(), 2);
+    assert_eq!(history[0]["outcome"], "kept");
+    assert_eq!(history[0]["chargedNanos"], "750000000");
+    assert_eq!(
+        (&history[1]["auditSeq"], &history[1]["hash"]),
+        (&json!(12), &json!("hash12"))
+    );
+}
+
+#[test]
+fn a_call_under_way_is_read_from_its_hold() {
+    let entry = entry_of_hold(ID, "acct_1", HOLD).unwrap().unwrap();
+    let hold = Recorded {
+        entry,
+        hash: String::new(),
+    };
+    let told = told_of(&[hold], true);
+    assert_eq!(
+        (&told["outcome"], &told["approved"]),
+        (&json!("open"), &json!(true))
+    );
+    assert_eq!(
+        (&told["chargedNanos"], &told["actualNanos"]),
+        (&json!("750000000"), &json!(null))
+    );
+    assert_eq!(
+        (&told["auditSeq"], &told["endedAt"]),
+        (&json!(null), &json!(null))
+    );
+    assert_eq!(told["history"], json!([]));
+    assert_eq!(told["checks"].as_array().unwrap().len(), 7);
+
+    assert_eq!(
+        entry_of_hold(ID, "acct_2", HOLD).unwrap().map(|entry| entry.id),
+        None,
+        "another account's"
+    );
+    assert_eq!(
+        entry_of_hold(ID, "acct_1", "H 750 x")
+            .unwrap()
+            .map(|entry| entry.id),
+        None
+    );
+    entry_of_hold(ID, "acct_1", "H 750 x 202611 1 , acct_1 bot - vk_1 p1 m").unwrap_err();
+    entry_of_hold(ID, "acct_1", "H").unwrap_err();
+}

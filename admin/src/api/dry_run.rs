@@ -1,0 +1,140 @@
+//! `POST /decisions/dry-run`: what would be decided on a proxied call or a spend now (decisions D48, D56). The body is read
+//! by the code that the edge and `POST /spend` read it with; the store is looked at once, by a script that cannot write.
+
+mod call;
+mod spend;
+
+use super::checks::CheckView;
+use crate::problem::Problem;
+use crate::routes::{Answer, Call, Fields, Reply, missing, require_agent_id};
+use serde::Serialize;
+use shared::clock::iso_from_ms;
+use shared::domain::check::{self, Asked, Check, CheckName, Reset};
+use shared::domain::money::Nanos;
+use shared::store::script::standing::{KeySeen, Look, Seen};
+
+/// The counters of the store end here, as in the scripts.
+const CEILING_NANOS: u64 = 9_000_000_000_000_000_000;
+
+/// A prediction, as it is answered.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Prediction<'a> {
+    success: bool,
+    would_approve: bool,
+    reason: Option<&'static str>,
+    message: String,
+    agent_id: &'a str,
+    run_id: Option<&'a str>,
+    key_id: Option<&'a str>,
+    model: Option<&'a str>,
+    estimate_usd: Option<Nanos>,
+    estimate_nanos: Option<String>,
+    price_version: Option<&'a str>,
+    checks: Vec<CheckView>,
+    resets_at: Option<String>,
+    at: String,
+}
+
+/// What a prediction is about.
+#[derive(Debug, Clone, Copy)]
+struct Subject<'a> {
+    agent: &'a str,
+    run: Option<&'a str>,
+    key_id: Option<&'a str>,
+    model: Option<&'a str>,
+    price_version: Option<&'a str>,
+}
+
+/// `POST /decisions/dry-run`
+///
+/// # Errors
+/// 400, 404 for an agent or virtual key that does not exist, 503.
+pub async fn predict(call: Call) -> Answer {
+    let body = call.body()?;
+    let agent = agent(&body)?;
+    match (body.has("model"), body.has("amount")) {
+        (true, false) => call::predict(&call, &body, &agent).await,
+        (false, true) => spend::predict(&call, &body).await,
+        _ => Err(Problem::validation(
+            "Give either model, with the other fields of a chat-completions body, or amount, with those of a spend.",
+        )),
+    }
+}
+
+fn agent(body: &Fields<'_>) -> Result<String, Problem> {
+    let agent = body.string("agent")?.value().ok_or_else(|| missing("agent"))?;
+    require_agent_id("agent", &agent)?;
+    Ok(agent)
+}
+
+/// Looks at the store; an account that is not there any more is not to be decided on.
+async fn look(call: &Call, subject: &Subject<'_>) -> Result<Seen, Problem> {
+    let look = Look {
+        account: &call.caller.account,
+        mode: call.caller.mode,
+        agent: subject.agent,
+        run: subject.run,
+        key_id: subject.key_id,
+        provider: &call.app.provider,
+    };
+    let seen = look.read(&call.app.store).await?;
+    let seen = seen.ok_or(crate::problem::Code::ServiceUnavailable)?;
+    if !seen.agent_exists {
+        return Err(super::spend::no_agent(subject.agent));
+    }
+    Ok(seen)
+}
+
+impl Subject<'_> {
+    /// The answer that `checks` give; `otherwise` is the reason for which it is refused though all of them pass.
+    fn answer(&self, seen: &Seen, asked: Asked, checks: &[Check], otherwise: Option<Otherwise>) -> Answer {
+        let amount = asked.amount();
+        let resets = |check: &Check| resets_at_ms(check.name, seen);
+        let deciding = check::deciding(checks);
+        let (reason, message) = match (deciding, otherwise) {
+            (Some(check), _) => (Some(check.name.as_str()), check.sentence(asked, resets(check))),
+            (None, Some(other)) => (Some(other.reason), other.message.to_owned()),
+            (None, None) => (None, asked.approved()),
+        };
+        Reply::ok(&Prediction {
+            success: true,
+            would_approve: reason.is_none(),
+            reason,
+            message,
+            agent_id: self.agent,
+            run_id: self.run,
+            key_id: self.key_id,
+            model: self.model,
+            estimate_usd: amount,
+            estimate_nanos: amount.map(|amount| amount.get().to_string()),
+            price_version: self.price_version,
+            checks: checks
+                .iter()
+                .map(|check| CheckView::of(check, resets(check)))
+                .collect(),
+            resets_at: deciding.and_then(resets).map(iso_from_ms),
+            at: iso_from_ms(seen.at_ms),
+        })
+    }
+}
+
+/// Why something is refused that passes every check.
+#[derive(Debug, Clone, Copy)]
+struct Otherwise {
+    reason: &'static str,
+    message: &'static str,
+}
+
+/// Whether one of `spent` and `amount` together would pass what the counters can hold.
+fn is_too_much(spent: &[Nanos], amount: Nanos) -> bool {
+    let most = spent.iter().copied().max().unwrap_or_default();
+    most.saturating_add(amount).get() > CEILING_NANOS
+}
+
+fn resets_at_ms(name: CheckName, seen: &Seen) -> Option<u64> {
+    match name.reset() {
+        Reset::Minute => seen.key.as_ref().and_then(|key: &KeySeen| key.resets_at_ms),
+        reset => reset.after(seen.at_ms),
+    }
+}

@@ -1,0 +1,115 @@
+//! The prediction of a proxied call: the body is read and priced as the edge does it, then come the edge's checks.
+
+use super::{Otherwise, Subject, is_too_much, look};
+use crate::problem::{Code, Problem};
+use crate::routes::{Answer, Call, Fields};
+use shared::chat_body::{self, BodyError};
+use shared::domain::cap;
+use shared::domain::check::{Asked, Check, CheckName};
+use shared::domain::denial::Denial;
+use shared::domain::id::Kind;
+use shared::domain::mode::Mode;
+use shared::domain::money::Nanos;
+use shared::domain::plan::Plan;
+use shared::store::script::standing::{KeySeen, Seen};
+
+/// The fields that are not the provider's.
+const OURS: [&str; 3] = ["agent", "runId", "keyId"];
+/// Stands for the messages where none are given: an empty prompt.
+const NO_MESSAGES: &str = r#""messages":[{}]"#;
+
+/// Predicts what the edge would answer to this body.
+pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answer {
+    if call.caller.mode == Mode::Test {
+        let message =
+            "Proxied calls are live only: predict one with a live-mode API key, or a spend by its amount.";
+        return Err(Problem::new(Code::LiveModeRequired, message));
+    }
+    let run = body.run_id()?;
+    let key_id = key_id(body)?;
+    let more = if body.names("messages") { "" } else { NO_MESSAGES };
+    let text = body.without(&OURS, more);
+    let chat = chat_body::parse(text.as_bytes()).map_err(|error| refused(&error))?;
+    let prices = call.app.prices.table(&call.app.store).await?;
+    let subject = Subject {
+        agent,
+        run: run.as_deref(),
+        key_id: key_id.as_deref(),
+        model: Some(&chat.model),
+        price_version: Some(prices.version()),
+    };
+    let seen = look(call, &subject).await?;
+    let plan = call.plan(&seen.plan)?;
+    let Some(estimate) = prices.estimate(&chat.shape()) else {
+        // The edge does not even ask the store.
+        return subject.answer(&seen, Asked::Beyond, &[], Some(BEYOND));
+    };
+    let mut checks = match &seen.key {
+        None => Vec::new(),
+        Some(key) => of_key(key, &plan, agent, subject.key_id)?,
+    };
+    checks.push(Check::state(CheckName::NoProviderKey, seen.has_provider_key));
+    checks.extend(of_cap(&seen, &plan, estimate));
+    let spent = &seen.standing.cap;
+    let spent = [
+        spent.run_spent,
+        spent.day_spent,
+        spent.month_spent,
+        spent.tracked_spent,
+    ];
+    let otherwise = is_too_much(&spent, estimate).then_some(TOO_MUCH);
+    subject.answer(&seen, Asked::Call(estimate), &checks, otherwise)
+}
+
+const BEYOND: Otherwise = Otherwise {
+    reason: Denial::ServiceUnavailable.reason(),
+    message: "The estimate is beyond any amount that can be charged.",
+};
+const TOO_MUCH: Otherwise = Otherwise {
+    reason: Denial::ServiceUnavailable.reason(),
+    message: "The counters of the agent or its account cannot hold the sum.",
+};
+
+fn of_cap(seen: &Seen, plan: &Plan, estimate: Nanos) -> [Check; 7] {
+    let standing = &seen.standing;
+    let policy = standing.policy.as_ref();
+    cap::checks(policy, &plan.cap(), &standing.cap, &standing.held, estimate)
+}
+
+/// The checks of the key itself. One that is not active is answered with 401 by the edge, and is not found here.
+fn of_key(key: &KeySeen, plan: &Plan, agent: &str, id: Option<&str>) -> Result<Vec<Check>, Problem> {
+    let place = key.place.filter(|_| key.agent.as_deref() == Some(agent));
+    let place = place.ok_or_else(|| {
+        let id = id.unwrap_or_default();
+        Problem::new(
+            Code::NotFound,
+            format!("keyId: the agent has no active virtual key `{id}`."),
+        )
+    })?;
+    Ok(vec![
+        Check::within(CheckName::PlanKeyLimit, plan.active_virtual_keys, place, 1),
+        Check::within(
+            CheckName::RateLimited,
+            plan.proxy_requests_per_minute,
+            key.requests,
+            1,
+        ),
+    ])
+}
+
+/// The virtual key whose own checks are asked for.
+fn key_id(body: &Fields<'_>) -> Result<Option<String>, Problem> {
+    let Some(id) = body.string("keyId")?.value() else {
+        return Ok(None);
+    };
+    if Kind::VirtualKey.has_form(&id) {
+        return Ok(Some(id));
+    }
+    let message = "keyId must be the id of a virtual key: `vk_` and 26 letters and digits.";
+    Err(Problem::validation(message))
+}
+
+/// What the edge answers with 400 is a 400 here.
+fn refused(error: &BodyError) -> Problem {
+    Problem::validation(format!("The edge would answer 400 {}: {error}.", error.code()))
+}

@@ -1,0 +1,147 @@
+//! `/agents/{id}/runs`: what each named run spent and waits for, and ending one (decision D38).
+
+mod select;
+
+use self::select::Selected;
+use super::agents;
+use super::listing::Listing;
+use crate::problem::{Code, Problem};
+use crate::routes::{Answer, Call, Reply, missing, page, require_run_id};
+use serde::Serialize;
+use shared::clock::iso_from_ms;
+use shared::domain::money::Nanos;
+use shared::store::paused_runs::Waiting;
+use shared::store::run::Run;
+use shared::store::script::run_end::{End, Ended, end as end_run};
+
+/// Intents that wait for approval which are named, at most.
+const WAITING_SHOWN: usize = 20;
+
+/// A run as it is shown.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct View<'a> {
+    run_id: &'a str,
+    agent_id: &'a str,
+    status: &'static str,
+    paused: bool,
+    waiting_for_approval: &'a [String],
+    calls: u64,
+    denied: u64,
+    spent_usd: Nanos,
+    spent_nanos: String,
+    held_usd: Nanos,
+    held_nanos: String,
+    first_seen_at: String,
+    last_seen_at: String,
+    ended_at: Option<String>,
+}
+
+#[derive(Serialize)]
+struct One<'a> {
+    success: bool,
+    run: View<'a>,
+}
+
+impl<'a> View<'a> {
+    fn of(run: &'a Run, agent: &'a str, waiting: Option<&'a Waiting>) -> Self {
+        let intents = waiting.map_or(&[][..], |waiting| waiting.intents.as_slice());
+        Self {
+            run_id: &run.id,
+            agent_id: agent,
+            status: run.status.as_str(),
+            paused: !intents.is_empty(),
+            waiting_for_approval: &intents[..intents.len().min(WAITING_SHOWN)],
+            calls: run.calls,
+            denied: run.denied,
+            spent_usd: run.spent,
+            spent_nanos: run.spent.get().to_string(),
+            held_usd: run.held,
+            held_nanos: run.held.get().to_string(),
+            first_seen_at: iso_from_ms(run.first_ms),
+            last_seen_at: iso_from_ms(run.last_ms),
+            ended_at: run.ended_ms.map(iso_from_ms),
+        }
+    }
+}
+
+/// `GET /agents/{id}/runs`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn list(call: Call) -> Answer {
+    let agent = call.agent()?;
+    let query = call.query(&["status", "limit", "offset"])?;
+    let page = page(&query)?;
+    let wanted = select::Wanted::of_query(&query)?;
+    agents::require(&call, agent).await?;
+    let Selected { runs, total, waiting } = wanted.select(&call, agent, page).await?;
+    let views: Vec<View<'_>> = runs
+        .iter()
+        .map(|run| View::of(run, agent, waiting.get(&run.id)))
+        .collect();
+    Reply::ok(&Listing {
+        plural: "runs",
+        records: &views,
+        total,
+        page,
+    })
+}
+
+/// `GET /agents/{id}/runs/{runId}`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn get(call: Call) -> Answer {
+    let (agent, run) = (call.agent()?, run_id(&call)?);
+    agents::require(&call, agent).await?;
+    show(&call, agent, run).await
+}
+
+/// `POST /agents/{id}/runs/{runId}`
+///
+/// # Errors
+/// 400, 404, 409 for a run that ended in the other way, 503.
+pub async fn end(call: Call) -> Answer {
+    let (agent, run) = (call.agent()?, run_id(&call)?);
+    let body = call.body()?.only(&["status"])?;
+    let status = body.string("status")?.value().ok_or_else(|| missing("status"))?;
+    let how = match status.as_str() {
+        "completed" => End::Completed,
+        "failed" => End::Failed,
+        _ => return Err(Problem::validation("status must be completed or failed.")),
+    };
+    agents::require(&call, agent).await?;
+    match end_run(&call.app.store, &call.scope(), agent, run, how).await? {
+        Ended::Done | Ended::Already => show(&call, agent, run).await,
+        Ended::Missing => Err(no_run(run)),
+        Ended::Otherwise => {
+            let message = format!("The run has ended already, and not as {status}.");
+            Err(Problem::new(Code::Conflict, message))
+        }
+    }
+}
+
+async fn show(call: &Call, agent: &str, id: &str) -> Answer {
+    let (store, keys, mode) = (&call.app.store, call.keys(), call.caller.mode);
+    let waiting = Waiting::of_agent(store, &keys, mode, agent).await?;
+    let waiting = waiting.get(id);
+    let found = Run::find(store, &keys, mode, agent, id).await?;
+    let run = found.or_else(|| waiting.map(|waiting| waiting.run(id.to_owned())));
+    let run = run.ok_or_else(|| no_run(id))?;
+    Reply::ok(&One {
+        success: true,
+        run: View::of(&run, agent, waiting),
+    })
+}
+
+/// The run in the path.
+fn run_id(call: &Call) -> Result<&str, Problem> {
+    let id = call.path("runId");
+    require_run_id("The run id", id)?;
+    Ok(id)
+}
+
+fn no_run(id: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("There is no run `{id}` of this agent."))
+}

@@ -1,0 +1,134 @@
+//! Attempts to instruct an AI agent in the free text of a spend (decision D45): `description`, `recipient`, and every
+//! text and name inside `metadata`, brought into one form and matched with patterns in linear time.
+
+mod normal;
+pub mod patterns;
+
+use self::normal::normal;
+use self::patterns::BUILT_IN;
+use regex::{RegexBuilder, RegexSet, RegexSetBuilder};
+use serde_json::Value;
+use shared::settings::{BadSettings, InjectionSettings};
+use shared::store::script::spend::Injection;
+
+/// Patterns that can be configured.
+const PATTERNS_MAX: usize = 200;
+/// Bytes of one pattern.
+const PATTERN_MAX: usize = 2000;
+/// Bytes that one pattern can become when it is compiled.
+const COMPILED_MAX: usize = 1 << 20;
+/// Bytes of automaton states kept while texts are matched; beyond it they are made again.
+const CACHE_MAX: usize = 8 << 20;
+
+/// The free text of a spend.
+#[derive(Debug, Clone, Copy)]
+pub struct Texts<'a> {
+    /// What for.
+    pub description: Option<&'a str>,
+    /// Who is paid.
+    pub recipient: Option<&'a str>,
+    /// The caller's own.
+    pub metadata: Option<&'a Value>,
+}
+
+/// The patterns, compiled.
+#[derive(Debug)]
+pub struct Injections {
+    set: RegexSet,
+    /// What each pattern of the set is called.
+    names: Vec<String>,
+}
+
+impl Injections {
+    /// Compiles the patterns; none when texts shall not be looked at.
+    ///
+    /// # Errors
+    /// [`BadSettings`] names the pattern that cannot be used.
+    pub fn of(settings: &InjectionSettings) -> Result<Option<Self>, BadSettings> {
+        if !settings.enabled {
+            return Ok(None);
+        }
+        if settings.patterns.len() > PATTERNS_MAX {
+            let message = format!("`injection.patterns` can have at most {PATTERNS_MAX} patterns");
+            return Err(BadSettings(message));
+        }
+        let named: Vec<(String, String)> = match settings.patterns.as_slice() {
+            [] => BUILT_IN
+                .iter()
+                .map(|built_in| (built_in.name.to_owned(), built_in.regex()))
+                .collect(),
+            own => (0..)
+                .zip(own)
+                .map(|(at, pattern): (usize, _)| (format!("patterns[{at}]"), pattern.clone()))
+                .collect(),
+        };
+        for (name, pattern) in &named {
+            check(pattern).map_err(|why| BadSettings(format!("`injection.{name}`: {why}")))?;
+        }
+        let (names, all): (Vec<_>, Vec<_>) = named.into_iter().unzip();
+        let set = RegexSetBuilder::new(&all)
+            .size_limit(COMPILED_MAX * all.len())
+            .dfa_size_limit(CACHE_MAX)
+            .build()
+            .map_err(|error| BadSettings(format!("`injection.patterns`: {}", in_one_line(&error))))?;
+        Ok(Some(Self { set, names }))
+    }
+
+    /// The first text that tries to instruct the agent.
+    #[must_use]
+    pub fn find(&self, texts: Texts<'_>) -> Option<Injection<'_>> {
+        let plain = [("description", texts.description), ("recipient", texts.recipient)];
+        let found = plain.into_iter().find_map(|(field, text)| {
+            let pattern = self.match_in(text?)?;
+            Some(Injection { field, pattern })
+        });
+        found.or_else(|| {
+            let pattern = self.match_inside(texts.metadata?)?;
+            Some(Injection {
+                field: "metadata",
+                pattern,
+            })
+        })
+    }
+
+    /// The name of the first pattern that a text matches.
+    fn match_in(&self, text: &str) -> Option<&str> {
+        let matched = self.set.matches(&normal(text)).iter().next()?;
+        self.names.get(matched).map(String::as_str)
+    }
+
+    /// The same for every text inside a value. Its nesting is bounded by the reader of the body.
+    fn match_inside(&self, value: &Value) -> Option<&str> {
+        match value {
+            Value::String(text) => self.match_in(text),
+            Value::Array(items) => items.iter().find_map(|item| self.match_inside(item)),
+            Value::Object(fields) => fields
+                .iter()
+                .find_map(|(name, value)| self.match_in(name).or_else(|| self.match_inside(value))),
+            Value::Null | Value::Bool(_) | Value::Number(_) => None,
+        }
+    }
+}
+
+/// Whether one pattern can be used.
+fn check(pattern: &str) -> Result<(), String> {
+    if pattern.len() > PATTERN_MAX {
+        return Err(format!("must have at most {PATTERN_MAX} bytes"));
+    }
+    let compiled = RegexBuilder::new(pattern).size_limit(COMPILED_MAX).build();
+    let regex = compiled.map_err(|error| in_one_line(&error))?;
+    if regex.is_match("") {
+        return Err("matches every text, so nothing could be spent".to_owned());
+    }
+    Ok(())
+}
+
+/// The sentence of an error, without the drawing that points into the pattern.
+fn in_one_line(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    last.unwrap_or("no regular expression").to_owned()
+}
+
+#[cfg(test)]
+mod tests;

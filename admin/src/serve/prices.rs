@@ -1,0 +1,79 @@
+//! The prices in force, for predictions: the file's table with what the operator imported on top, as the edge has them.
+
+use arc_swap::ArcSwap;
+use shared::domain::price::PriceTable;
+use shared::settings::{BadSettings, Settings};
+use shared::store::script::replace_prices;
+use shared::store::{Store, StoreError};
+use std::sync::Arc;
+
+/// The tables, replaced as a whole.
+#[derive(Debug)]
+pub struct Prices(ArcSwap<InForce>);
+
+#[derive(Debug)]
+struct InForce {
+    /// The table of the file.
+    file: Arc<PriceTable>,
+    /// What was imported when `table` was made.
+    imported: Option<String>,
+    /// Both together.
+    table: Arc<PriceTable>,
+}
+
+impl Prices {
+    /// The prices of the file.
+    ///
+    /// # Errors
+    /// [`BadSettings`] names the file and what is wrong with it.
+    pub fn new(settings: &Settings) -> Result<Self, BadSettings> {
+        Ok(Self(ArcSwap::from_pointee(InForce::of_file(settings)?)))
+    }
+
+    /// Reads the file again.
+    ///
+    /// # Errors
+    /// [`BadSettings`]; the prices in force stay then.
+    pub fn reload(&self, settings: &Settings) -> Result<(), BadSettings> {
+        self.0.store(Arc::new(InForce::of_file(settings)?));
+        Ok(())
+    }
+
+    /// The prices in force. Imported ones that cannot be used change nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn table(&self, store: &Store) -> Result<Arc<PriceTable>, StoreError> {
+        let imported = replace_prices::read(store).await?;
+        let now = self.0.load_full();
+        if now.imported == imported {
+            return Ok(Arc::clone(&now.table));
+        }
+        match PriceTable::overlaid((*now.file).clone(), imported.as_deref()) {
+            Ok(table) => {
+                let table = Arc::new(table);
+                self.0.store(Arc::new(InForce {
+                    file: Arc::clone(&now.file),
+                    imported,
+                    table: Arc::clone(&table),
+                }));
+                Ok(table)
+            }
+            Err(error) => {
+                tracing::error!(%error, "imported prices cannot be used; those in force stay");
+                Ok(Arc::clone(&now.table))
+            }
+        }
+    }
+}
+
+impl InForce {
+    fn of_file(settings: &Settings) -> Result<Self, BadSettings> {
+        let file = Arc::new(settings.prices()?);
+        Ok(Self {
+            table: Arc::clone(&file),
+            imported: None,
+            file,
+        })
+    }
+}

@@ -1,0 +1,225 @@
+//! Twin of `standing.lua`: everything that a call or a spend of an agent would be checked against, seen at one moment.
+
+use super::change::{AGENT_EXISTS, CLOCK, PERIOD, nonsense};
+use super::{Script, WhenFull};
+use crate::domain::cap::{CapPlan, CapPolicy, Held, SpendPolicy, Standing};
+use crate::domain::mode::Mode;
+use crate::domain::money::Nanos;
+use crate::domain::spend_cap::{SpendStanding, WalletStanding};
+use crate::store::keys::{self, AccountKeys};
+use crate::store::{Store, StoreError};
+use std::sync::LazyLock;
+
+/// The script.
+pub static STANDING: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [CLOCK, PERIOD, AGENT_EXISTS, include_str!("standing.lua")];
+    Script::new("standing", WhenFull::Look, &parts)
+});
+
+/// Whose standing is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Look<'a> {
+    /// The account.
+    pub account: &'a str,
+    /// The mode.
+    pub mode: Mode,
+    /// The agent.
+    pub agent: &'a str,
+    /// The run, when it is named.
+    pub run: Option<&'a str>,
+    /// The virtual key, when its own checks are asked for.
+    pub key_id: Option<&'a str>,
+    /// The provider whose key of the agent would be used.
+    pub provider: &'a str,
+}
+
+/// What was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// When, by the store's clock.
+    pub at_ms: u64,
+    /// The account's plan.
+    pub plan: String,
+    /// Whether there is such an agent (decision D22).
+    pub agent_exists: bool,
+    /// Whether a key for the provider is stored for it.
+    pub has_provider_key: bool,
+    /// The virtual key, when one was asked for.
+    pub key: Option<KeySeen>,
+    /// Everything else; the limits of the plan are for the caller to fill in.
+    pub standing: SpendStanding,
+}
+
+/// What was seen of a virtual key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeySeen {
+    /// The agent that holds it; `None` when there is no such key.
+    pub agent: Option<String>,
+    /// Active keys of the account that are older; `None` for a key that is not active.
+    pub place: Option<u64>,
+    /// Requests in its minute so far.
+    pub requests: u64,
+    /// When its minute ends, if one is open.
+    pub resets_at_ms: Option<u64>,
+}
+
+/// What the script answers: see its head.
+type Reply = (
+    Vec<i64>,
+    Vec<Option<String>>,
+    Vec<Option<String>>,
+    Vec<Option<String>>,
+    Option<String>,
+    Option<String>,
+);
+
+impl Look<'_> {
+    /// Asks the store; `None` when there is no such account.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for records that make no sense.
+    pub async fn read(&self, store: &Store) -> Result<Option<Seen>, StoreError> {
+        let account = AccountKeys::of(self.account);
+        let key_id = self.key_id.unwrap_or_default();
+        let run = self.run.unwrap_or_default();
+        let keys = [
+            account.record(),
+            account.agent(self.mode, self.agent),
+            account.run(self.mode, self.agent, run),
+            account.agent_keys(self.agent),
+            account.active_keys(),
+            account.rate(key_id),
+            account.virtual_key(key_id),
+        ];
+        let fields = [
+            keys::provider_key_id_field(self.provider),
+            keys::provider_key_sealed_field(self.provider),
+        ];
+        let named = if self.run.is_some() { "1" } else { "0" };
+        let args = [self.mode.as_str(), named, key_id, &fields[0], &fields[1]];
+        let keys = keys.each_ref().map(String::as_str);
+        let reply: Reply = store.script(&STANDING, &keys, &args).await?;
+        if reply.0.is_empty() {
+            return Ok(None);
+        }
+        match self.seen(reply) {
+            Some(seen) => Ok(Some(seen)),
+            None => nonsense(&STANDING),
+        }
+    }
+
+    fn seen(&self, (numbers, account, agent, run, requests, owner): Reply) -> Option<Seen> {
+        let [at_ms, exists, has_provider_key, place, left] = numbers.try_into().ok()?;
+        let [plan, account @ ..]: [Option<String>; 10] = account.try_into().ok()?;
+        let at_ms = u64::try_from(at_ms).ok()?;
+        let key = match self.key_id {
+            None => None,
+            Some(_) => Some(KeySeen {
+                agent: owner,
+                place: u64::try_from(place).ok(),
+                requests: number(requests)?,
+                resets_at_ms: u64::try_from(left).ok().map(|left| at_ms + left),
+            }),
+        };
+        Some(Seen {
+            at_ms,
+            plan: plan?,
+            agent_exists: exists == 1,
+            has_provider_key: has_provider_key == 1,
+            key,
+            standing: self.standing(account, agent.try_into().ok()?, run)?,
+        })
+    }
+
+    fn standing(
+        &self,
+        account: [Option<String>; 9],
+        agent: [Option<String>; 15],
+        run: Vec<Option<String>>,
+    ) -> Option<SpendStanding> {
+        let [account_held, tracked, slots, account_policy @ ..] = account;
+        let [
+            frozen,
+            slot,
+            wallet,
+            balance,
+            spend_limit,
+            agent_held,
+            day,
+            month,
+            wallet_day,
+            own_policy @ ..,
+        ] = agent;
+        let mut run = run.into_iter();
+        let (run_spent, run_held) = (run.next().flatten(), run.next().flatten());
+        // In test mode nothing counts against a plan (decision D53).
+        let live = |text: Option<String>| text.filter(|_| self.mode == Mode::Live);
+        let (policy, limits) = match own_policy {
+            own @ [Some(_), ..] => policy(own)?,
+            _ => policy(account_policy)?,
+        };
+        let wallet = match wallet {
+            None => None,
+            Some(_) => Some(WalletStanding {
+                balance: nanos(balance)?,
+                spend_limit: limit(spend_limit)?,
+                day_spent: nanos(wallet_day)?,
+            }),
+        };
+        Some(SpendStanding {
+            policy,
+            limits,
+            plan: CapPlan::default(),
+            cap: Standing {
+                frozen: frozen.is_some(),
+                run_spent: nanos(run_spent)?,
+                day_spent: nanos(day)?,
+                month_spent: nanos(month)?,
+                has_slot: slot? == "1" || self.mode == Mode::Test,
+                slots_used: number(live(slots))?,
+                tracked_spent: nanos(live(tracked))?,
+            },
+            held: Held {
+                run: nanos(run_held)?,
+                agent: nanos(agent_held)?,
+                account: nanos(live(account_held))?,
+            },
+            wallet,
+        })
+    }
+}
+
+/// A policy's fields: `cap`, run, day, month, one transaction, approval.
+fn policy(
+    [enabled, run, day, month, transaction, approval]: [Option<String>; 6],
+) -> Option<(Option<CapPolicy>, SpendPolicy)> {
+    let cap = CapPolicy {
+        enabled: enabled.as_deref() == Some("1"),
+        per_run: limit(run)?,
+        daily: limit(day)?,
+        monthly: limit(month)?,
+    };
+    let spend = SpendPolicy {
+        per_transaction: limit(transaction)?,
+        approval_threshold: limit(approval)?,
+        low_balance: None,
+    };
+    Some((enabled.is_some().then_some(cap), spend))
+}
+
+/// A count; what is not there is 0.
+fn number(text: Option<String>) -> Option<u64> {
+    text.map_or(Some(0), |text| text.parse().ok())
+}
+
+fn nanos(text: Option<String>) -> Option<Nanos> {
+    number(text).map(Nanos::from_stored)
+}
+
+/// A limit; what is not there or empty is none.
+fn limit(text: Option<String>) -> Option<Option<Nanos>> {
+    match text.filter(|text| !text.is_empty()) {
+        None => Some(None),
+        Some(text) => Some(Some(Nanos::new(text.parse().ok()?)?)),
+    }
+}

@@ -1,0 +1,239 @@
+//! What webhooks are told of money: each event follows from the audit line of what happened, and from nothing else
+//! (specification "Events", decision D45).
+
+mod injection;
+mod low_balance;
+
+use crate::spender::{Spender, decimal, denied};
+use crate::world::{World, success, text};
+use serde_json::{Value, json};
+use shared::domain::entry::Entry;
+use shared::domain::event::{self, Event};
+
+/// The entries of the account and mode, oldest first, as they will be sealed.
+pub async fn entries(world: &World, spender: &Spender) -> Vec<Entry> {
+    let mut range = redis::cmd("LRANGE");
+    range.arg(spender.account.keys.audit(spender.mode)).arg(0).arg(-1);
+    let lines: Vec<String> = world.store.command(&range).await.unwrap();
+    (1..)
+        .zip(&lines)
+        .map(|(seq, line)| Entry::of_line(seq, line.as_bytes()))
+        .collect()
+}
+
+/// The events that follow from them.
+pub async fn events(world: &World, spender: &Spender) -> Vec<Event> {
+    entries(world, spender).await.iter().flat_map(event::of).collect()
+}
+
+/// The events since the last look at them: their names, and their fields.
+pub struct Watch<'a> {
+    world: &'a World,
+    spender: &'a Spender,
+    seen: usize,
+}
+
+impl<'a> Watch<'a> {
+    pub async fn new(world: &'a World, spender: &'a Spender) -> Self {
+        let seen = events(world, spender).await.len();
+        Self { world, spender, seen }
+    }
+
+    pub async fn next(&mut self) -> Vec<(&'static str, Value)> {
+        let all = events(self.world, self.spender).await;
+        let new = all[self.seen..].iter();
+        let new = new.map(|event| (event.name.as_str(), Value::Object(event.data.clone())));
+        let new = new.collect();
+        self.seen = all.len();
+        new
+    }
+
+    /// The only event since the last look.
+    #[track_caller]
+    pub fn only(new: Vec<(&'static str, Value)>, name: &str) -> Value {
+        let [(found, data)] = new.as_slice() else {
+            panic!("one {name} expected: {new:?}")
+        };
+        assert_eq!(*found, name, "{data}");
+        data.clone()
+    }
+}
+
+#[tokio::test]
+async fn a_frozen_agent_a_waiting_spend_and_violations_are_told() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "builder").await;
+    let policy = json!({ "maxSpendPerDay": decimal(100), "approvalThreshold": decimal(60) });
+    let bot = spender.agent(&world, 1000, policy).await;
+    let (approver, _) = spender.approver(&world).await;
+    let mut watch = Watch::new(&world, &spender).await;
+
+    success(&spender.spend_nanos(&bot, 50).await, 200);
+    assert_eq!(watch.next().await, [], "a spend that settles is no event");
+    let body = json!({ "agent": bot, "amount": decimal(61), "description": "d".repeat(300), "recipient": "R",
+        "runId": "r", "metadata": { "order": 1 } });
+    let refused = denied(&spender.spend("", body).await, "daily_limit");
+    let violation = Watch::only(watch.next().await, "policy.violation");
+    assert_eq!(
+        (
+            &violation["intentId"],
+            &violation["limitNanos"],
+            &violation["spentNanos"]
+        ),
+        (&json!(refused), &json!("100"), &json!("50"))
+    );
+    assert_eq!(
+        (&violation["reason"], &violation["agentId"], &violation["runId"]),
+        (&json!("daily_limit"), &json!(bot), &json!("r"))
+    );
+
+    spender
+        .policy(&bot, json!({ "maxSpendPerDay": decimal(200) }))
+        .await;
+    assert_eq!(watch.next().await, [], "neither is a policy");
+    let body = json!({ "agent": bot, "amount": decimal(61), "description": "d".repeat(300), "recipient": "R",
+        "runId": "r" });
+    let id = text(&success(&spender.spend("", body).await, 202), "/intent_id").to_owned();
+    let waits = Watch::only(watch.next().await, "agent.approval_required");
+    let expected = json!({ "agentId": bot, "auditSeq": waits["auditSeq"], "intentId": id, "amount": 6.1e-8,
+        "amountNanos": "61", "currency": "USD", "recipient": "R", "description": "d".repeat(200), "runId": "r" });
+    assert_eq!(waits, expected);
+
+    // The checks run again on approval.
+    spender
+        .policy(&bot, json!({ "maxSpendPerDay": decimal(100) }))
+        .await;
+    let reply = approver
+        .post(&format!("/v1/intents/{id}/approve"), json!({ "reason": "Fine" }))
+        .await;
+    denied(&reply, "daily_limit");
+    let violation = Watch::only(watch.next().await, "policy.violation");
+    assert_eq!(
+        (&violation["intentId"], &violation["reason"]),
+        (&json!(id), &json!("daily_limit"))
+    );
+    let last = entries(&world, &spender).await.pop().unwrap();
+    assert_eq!(
+        (last.data["why"].as_str(), last.data["reason"].as_str()),
+        (Some("Fine"), Some("daily_limit"))
+    );
+
+    spender
+        .policy(&bot, json!({ "maxSpendPerDay": null, "approvalThreshold": null }))
+        .await;
+    denied(
+        &spender.spend_nanos(&bot, 1_000_000).await,
+        "insufficient_balance",
+    );
+    assert_eq!(watch.next().await, [], "a lack of money violates no policy");
+    success(
+        &spender
+            .caller
+            .post(&format!("/v1/agents/{bot}/freeze"), json!({}))
+            .await,
+        200,
+    );
+    let frozen = Watch::only(watch.next().await, "agent.frozen");
+    assert_eq!(
+        (&frozen["agentId"], &frozen["authority"]),
+        (&json!(bot), &json!("user"))
+    );
+    assert!(frozen["by"].as_str().unwrap().starts_with("key_"), "{frozen}");
+    denied(&spender.spend_nanos(&bot, 1).await, "frozen");
+    Watch::only(watch.next().await, "policy.violation");
+    success(
+        &spender
+            .caller
+            .post(&format!("/v1/agents/{bot}/unfreeze"), json!({}))
+            .await,
+        200,
+    );
+    assert_eq!(watch.next().await, []);
+}
+
+#[tokio::test]
+async fn each_limit_is_told_with_what_was_used_of_it() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "builder").await;
+    let mut watch = Watch::new(&world, &spender).await;
+    for (field, reason, spent) in [
+        ("maxSpendPerTransaction", "per_transaction_limit", "0"),
+        ("maxSpendPerRun", "per_run_limit", "60"),
+        ("maxSpendPerDay", "daily_limit", "60"),
+        ("maxSpendPerMonth", "monthly_limit", "60"),
+    ] {
+        let bot = spender.agent(&world, 1000, json!({ field: decimal(100) })).await;
+        let spend = async |nanos: u64| {
+            let body = json!({ "agent": bot, "amount": decimal(nanos), "runId": "r" });
+            spender.spend("", body).await
+        };
+        success(&spend(60).await, 200);
+        denied(&spend(101).await, reason);
+        let told = Watch::only(watch.next().await, "policy.violation");
+        let expected = [json!(reason), json!("100"), json!(spent), json!(1e-7)];
+        let found = ["reason", "limitNanos", "spentNanos", "limit"].map(|name| told[name].clone());
+        assert_eq!(found, expected);
+    }
+    let bot = spender.agent(&world, 1000, json!({})).await;
+    let limit = json!({ "spendLimit": decimal(10) });
+    success(
+        &spender.caller.patch(&format!("/v1/agents/{bot}"), limit).await,
+        200,
+    );
+    denied(&spender.spend_nanos(&bot, 11).await, "spend_limit");
+    let told = Watch::only(watch.next().await, "policy.violation");
+    assert_eq!(
+        (&told["limitNanos"], &told["spentNanos"]),
+        (&json!("10"), &json!("0"))
+    );
+    let month = crate::spender::period(&world).month;
+    // What is told of a sum is exact beyond what a double holds.
+    let tracked = 9_007_199_254_740_993_u64;
+    spender.set_account(&world, &format!("t{month}"), tracked).await;
+    spender.set_account(&world, &format!("n{month}"), 10).await;
+    denied(&spender.spend_nanos(&bot, 1).await, "plan_agent_limit");
+    let told = Watch::only(watch.next().await, "policy.violation");
+    assert_eq!(
+        (&told["limit"], &told["spent"], &told["limitNanos"]),
+        (&json!(10), &json!(10), &Value::Null)
+    );
+    spender.set_account(&world, &format!("n{month}"), 9).await;
+    denied(&spender.spend_nanos(&bot, 1).await, "plan_limit");
+    let told = Watch::only(watch.next().await, "policy.violation");
+    let expected = (&json!("500000000000"), &json!(tracked.to_string()));
+    assert_eq!((&told["limitNanos"], &told["spentNanos"]), expected);
+}
+
+#[tokio::test]
+async fn a_deposit_is_told_when_it_is_confirmed() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "builder").await.in_test_mode(&world).await;
+    let bot = spender.agent(&world, 0, json!({})).await;
+    let mut watch = Watch::new(&world, &spender).await;
+    for (wallet, agent) in [(bot.as_str(), json!(bot)), ("user", Value::Null)] {
+        for pending in [false, true] {
+            let reference = format!("{wallet} {pending}");
+            let body =
+                json!({ "wallet": wallet, "amount": "1.5", "reference": reference, "pending": pending });
+            let made = success(&spender.caller.post("/v1/wallet/deposits", body).await, 200);
+            if pending {
+                assert_eq!(watch.next().await, [], "it may never come in");
+                let body = json!({ "reference": reference });
+                success(
+                    &spender.caller.post("/v1/wallet/deposits/confirm", body).await,
+                    200,
+                );
+            }
+            let told = Watch::only(watch.next().await, "wallet.deposit");
+            let balance = if pending { "3000000000" } else { "1500000000" };
+            let expected = json!({ "agentId": agent, "auditSeq": told["auditSeq"], "walletId": made["deposit"]["walletId"],
+                "owner": wallet, "transactionId": made["deposit"]["id"], "reference": reference,
+                "currency": "USD", "amount": 1.5, "amountNanos": "1500000000",
+                "balance": if pending { json!(3) } else { json!(1.5) }, "balanceNanos": balance });
+            assert_eq!(told, expected, "{made}");
+            let body = json!({ "wallet": wallet, "amount": "1.5", "reference": reference });
+            success(&spender.caller.post("/v1/wallet/deposits", body).await, 200);
+            assert_eq!(watch.next().await, [], "one deposit, one event");
+        }
+    }
+}

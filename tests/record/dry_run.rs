@@ -1,0 +1,307 @@
+//! `POST /decisions/dry-run`: what would happen, and that asking changes nothing.
+
+use crate::stage::{MODEL, Stage, check};
+use crate::world::{fresh, problem, success, text};
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+
+fn names(body: &Value) -> Vec<&str> {
+    let checks = body["checks"].as_array().unwrap();
+    checks.iter().map(|check| text(check, "/check")).collect()
+}
+
+#[tokio::test]
+async fn a_call_is_predicted_with_all_its_checks() {
+    let stage = Stage::start().await;
+    let policy = json!({ "maxSpendPerRun": 5, "maxSpendPerDay": 10, "maxSpendPerMonth": 100 });
+    let client = stage.client("free", policy).await;
+    let period = stage.period();
+    let agent = client.account.keys.agent(Mode::Live, "bot");
+    stage.set(
+        &agent,
+        &[
+            (format!("d{}", period.day), "9999999990".to_owned()),
+            ("held".to_owned(), "1200000000".to_owned()),
+        ],
+    );
+    let body = client.dry_run(client.call_body(Some("r1"))).await;
+    let body = success(&body, 200);
+    let (estimate, nanos) = (&body["estimateUsd"], text(&body, "/estimateNanos"));
+    assert!(nanos.parse::<u64>().unwrap() > 10);
+    assert_eq!((estimate.as_f64().unwrap() * 1e9).round().to_string(), nanos);
+    for (field, value) in [
+        ("wouldApprove", json!(false)),
+        ("reason", json!("daily_limit")),
+        ("agentId", json!("bot")),
+        ("runId", json!("r1")),
+        ("keyId", json!(client.key_id)),
+        ("model", json!(MODEL)),
+    ] {
+        assert_eq!(body[field], value, "{field}");
+    }
+    assert_eq!(text(&body, "/priceVersion").len(), 16);
+    fresh(text(&body, "/at"));
+    let message = text(&body, "/message");
+    for part in [
+        "daily cap of 10.00 USD",
+        "9.99999999 USD are spent today",
+        "1.20 USD in calls under way",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert_eq!(
+        names(&body),
+        [
+            "plan_key_limit",
+            "rate_limited",
+            "no_provider_key",
+            "frozen",
+            "cap_disabled",
+            "per_run_limit",
+            "daily_limit",
+            "monthly_limit",
+            "plan_agent_limit",
+            "plan_limit"
+        ]
+    );
+    let daily = check(&body, "daily_limit");
+    assert_eq!(
+        daily,
+        &json!({
+            "check": "daily_limit", "limit": 10, "spent": 9.99999999, "held": 1.2, "limitNanos": "10000000000",
+            "spentNanos": "9999999990", "heldNanos": "1200000000", "passes": false, "resetsAt": body["resetsAt"],
+        })
+    );
+    assert_eq!(
+        check(&body, "monthly_limit")["passes"],
+        json!(true),
+        "also those behind the first that fails"
+    );
+    assert_eq!(
+        check(&body, "plan_key_limit"),
+        &json!({ "check": "plan_key_limit", "limit": 1, "spent": 0, "held": null, "passes": true, "resetsAt": null })
+    );
+    assert_eq!(check(&body, "rate_limited")["limit"], json!(10));
+    assert_eq!(stage.upstream.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_spend_is_predicted_with_all_its_checks() {
+    let stage = Stage::start().await;
+    let policy = json!({ "maxSpendPerTransaction": 8, "maxSpendPerDay": 10, "approvalThreshold": 5 });
+    let client = stage.client("builder", policy).await;
+    let made = client.api.post("/v1/agents", json!({ "name": "Bot" })).await;
+    let agent = text(&success(&made, 200), "/agent/id").to_owned();
+    let policy = json!({ "maxSpendPerTransaction": 8, "approvalThreshold": 5 });
+    success(
+        &client.api.post(&format!("/v1/policies/{agent}"), policy).await,
+        200,
+    );
+    let key = client.account.keys.agent(Mode::Live, &agent);
+    stage.set(&key, &[("balance".to_owned(), "7500000000".to_owned())]);
+
+    let ask = async |agent: &str, amount: &str| {
+        let reply = client.dry_run(json!({ "agent": agent, "amount": amount })).await;
+        success(&reply, 200)
+    };
+    for (amount, reason) in [
+        ("5", json!(null)),
+        ("5.000000001", json!("approval_required")),
+        ("7.5", json!("approval_required")),
+        ("7.500000001", json!("insufficient_balance")),
+        ("8.000000001", json!("per_transaction_limit")),
+    ] {
+        let body = ask(&agent, amount).await;
+        assert_eq!(body["reason"], reason, "{amount}");
+        assert_eq!(body["wouldApprove"], json!(reason.is_null()));
+        assert_eq!(body["estimateUsd"].to_string(), amount);
+        assert_eq!(
+            (&body["model"], &body["priceVersion"]),
+            (&json!(null), &json!(null))
+        );
+        assert_eq!(check(&body, "insufficient_balance")["limit"], json!(7.5));
+        assert!(names(&body).contains(&"spend_limit"));
+    }
+    let body = ask("bot", "1").await;
+    assert_eq!(
+        names(&body),
+        [
+            "frozen",
+            "cap_disabled",
+            "per_transaction_limit",
+            "per_run_limit",
+            "daily_limit",
+            "monthly_limit",
+            "plan_agent_limit",
+            "plan_limit",
+            "approval_required"
+        ],
+        "an agent without a wallet is tracked only"
+    );
+    assert_eq!(
+        text(&body, "/message"),
+        "Every check passes: this spend is 1.00 USD."
+    );
+}
+
+#[tokio::test]
+async fn nothing_changes_whatever_is_asked() {
+    let stage = Stage::start().await;
+    let client = stage.client("free", json!({ "maxSpendPerDay": 1 })).await;
+    let (first, _) = client.call(Some("r")).await;
+    assert_eq!(
+        first.status, 200,
+        "so that there are counters, a run and an open rate window"
+    );
+    let before = stage.quiet_dump().await;
+    for body in [
+        client.call_body(Some("r")),
+        client.call_body(None),
+        json!({ "agent": "bot", "model": MODEL }),
+        json!({ "agent": "bot", "model": MODEL, "stream": true }),
+        json!({ "agent": "bot", "amount": 0.5, "runId": "r" }),
+        json!({ "agent": "bot", "amount": 5, "idempotency_key": "k" }),
+        json!({ "agent": "nobody", "amount": 5 }),
+        json!({}),
+    ] {
+        for _ in 0..12 {
+            assert!(client.dry_run(body.clone()).await.status < 500, "{body}");
+        }
+    }
+    assert_eq!(stage.quiet_dump().await, before, "not even the rate count");
+    let body = success(&client.dry_run(client.call_body(None)).await, 200);
+    assert_eq!(check(&body, "rate_limited")["spent"], json!(1));
+    let resets = check(&body, "rate_limited")["resetsAt"].as_str().unwrap();
+    let resets = shared::clock::ms_from_iso(resets).unwrap();
+    assert!(resets > shared::clock::now_ms() - 60_000 && resets <= shared::clock::now_ms() + 61_000);
+}
+
+#[tokio::test]
+async fn requests_that_cannot_be_predicted_name_what_is_wrong() {
+    let stage = Stage::start().await;
+    let client = stage.client("builder", json!({})).await;
+    for (body, part) in [
+        (json!({}), "agent is required"),
+        (json!({ "agent": "a b", "amount": 1 }), "agent must be"),
+        (json!({ "agent": "bot" }), "either model"),
+        (
+            json!({ "agent": "bot", "model": MODEL, "amount": 1 }),
+            "either model",
+        ),
+        (
+            json!({ "agent": "bot", "model": null, "amount": null }),
+            "either model",
+        ),
+        (
+            json!({ "agent": "bot", "amount": 0 }),
+            "amount must be greater than zero",
+        ),
+        (
+            json!({ "agent": "bot", "amount": 1, "currency": "EUR" }),
+            "currency",
+        ),
+        (json!({ "agent": "bot", "amount": 1, "messages": [] }), "messages"),
+        (json!({ "agent": "bot", "model": MODEL, "runId": "a b" }), "runId"),
+        (
+            json!({ "agent": "bot", "model": MODEL, "keyId": "vk_1" }),
+            "keyId must be",
+        ),
+        (json!({ "agent": "bot", "model": "" }), "missing_model"),
+        (
+            json!({ "agent": "bot", "model": MODEL, "messages": [] }),
+            "missing_messages",
+        ),
+        (
+            json!({ "agent": "bot", "model": MODEL, "messages": null }),
+            "missing_messages",
+        ),
+        (
+            json!({ "agent": "bot", "model": MODEL, "stream": true }),
+            "stream_not_supported",
+        ),
+        (
+            json!({ "agent": "bot", "model": MODEL, "n": 0 }),
+            "`n` must be an integer",
+        ),
+        (
+            json!({ "agent": "bot", "model": MODEL, "max_tokens": 2.5 }),
+            "`max_tokens` must be",
+        ),
+        (
+            json!({ "agent": "bot", "model": MODEL, "Stream": true }),
+            "must be written `stream`",
+        ),
+    ] {
+        let sentence = problem(&client.dry_run(body.clone()).await, 400, "VALIDATION");
+        assert!(sentence.contains(part), "{body}: {sentence}");
+    }
+    let twice = r#"{"agent":"bot","model":"m","n":1,"n":2}"#;
+    let path = "/v1/decisions/dry-run";
+    problem(
+        &client.api.send("POST", path, &[], twice).await,
+        400,
+        "VALIDATION",
+    );
+
+    let other = stage.client("builder", json!({})).await;
+    for body in [
+        json!({ "agent": "nobody", "amount": 1 }),
+        json!({ "agent": "nobody", "model": MODEL }),
+        json!({ "agent": "bot", "model": MODEL, "keyId": other.key_id }),
+    ] {
+        problem(&client.dry_run(body).await, 404, "NOT_FOUND");
+    }
+    client.account.revoke(&client.key_id).await;
+    problem(&client.dry_run(client.call_body(None)).await, 404, "NOT_FOUND");
+
+    let tester = stage.world.caller(&client.account, Mode::Test).await;
+    let call = tester.post(path, json!({ "agent": "bot", "model": MODEL })).await;
+    problem(&call, 400, "LIVE_MODE_REQUIRED");
+    success(
+        &tester
+            .post("/v1/policies/tester", json!({ "maxSpendPerDay": 1 }))
+            .await,
+        200,
+    );
+    let spend = tester.post(path, json!({ "agent": "tester", "amount": 2 })).await;
+    assert_eq!(success(&spend, 200)["reason"], json!("daily_limit"));
+}
+
+#[tokio::test]
+async fn without_messages_the_prompt_is_empty_and_prices_follow_an_import() {
+    let stage = Stage::start().await;
+    let client = stage.client("builder", json!({})).await;
+    let ask = async |model: &str, more: Value| {
+        let mut body = json!({ "agent": "bot", "model": model, "max_tokens": 1000 });
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let body = success(&client.dry_run(body).await, 200);
+        let nanos: u64 = text(&body, "/estimateNanos").parse().unwrap();
+        (nanos, text(&body, "/priceVersion").to_owned())
+    };
+    let (empty, version) = ask(MODEL, json!({})).await;
+    assert_eq!(empty, 600_000, "1,000 completion tokens at 0.6 USD a million");
+    let (doubled, _) = ask(MODEL, json!({ "n": 2 })).await;
+    assert_eq!(doubled, 2 * empty);
+    let tools = json!([{ "type": "function", "function": { "name": "f", "description": "x".repeat(4000) } }]);
+    let (with_tools, _) = ask(MODEL, json!({ "tools": tools })).await;
+    assert!(
+        with_tools > empty + 149_000,
+        "their text is billed as prompt: {with_tools}"
+    );
+    let (unknown, _) = ask("no-such-model", json!({})).await;
+    assert!(unknown > empty, "an unknown model costs the dearest prices");
+
+    let file = stage.world.admin.dir().join("import.json");
+    let imported = json!({ "no-such-model": {
+        "litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1e-6, "output_cost_per_token": 1e-6,
+    } });
+    std::fs::write(&file, imported.to_string()).unwrap();
+    let import = harness::Cli::new(crate::world::BINARY, stage.world.redis.url());
+    let done = import.json(&["prices", "import", file.to_str().unwrap()]);
+    assert_eq!(done["models"], json!(["no-such-model"]));
+    let (known, later) = ask("no-such-model", json!({})).await;
+    assert_eq!(known, 1_000_000);
+    assert_ne!(later, version, "another table");
+}

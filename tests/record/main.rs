@@ -1,0 +1,11 @@
+//! What is recorded and told of it, through the real edge and the real management API.
+#![cfg(test)]
+
+#[path = "../management/world.rs"]
+mod world;
+
+mod agreement;
+mod decisions;
+mod dry_run;
+mod runs;
+mod stage;

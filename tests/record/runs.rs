@@ -1,0 +1,251 @@
+//! `/agents/{id}/runs`: what each run spent and waits for, and ending one.
+
+use crate::stage::{Client, Stage};
+use crate::world::{fresh, problem, success, text};
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+use shared::domain::permission::Permission;
+
+impl Client {
+    async fn runs(&self, query: &str) -> Value {
+        let reply = self.api.get(&format!("/v1/agents/bot/runs{query}")).await;
+        success(&reply, 200)
+    }
+
+    async fn run(&self, id: &str) -> Value {
+        let reply = self.api.get(&format!("/v1/agents/bot/runs/{id}")).await;
+        success(&reply, 200)["run"].clone()
+    }
+
+    async fn end(&self, id: &str, status: &str) -> harness::Reply {
+        let path = format!("/v1/agents/bot/runs/{id}");
+        self.api.post(&path, json!({ "status": status })).await
+    }
+
+    async fn spend(&self, run: &str, amount: &str) -> Value {
+        let body = json!({ "agent": "bot", "amount": amount, "runId": run });
+        self.api.post("/v1/spend", body).await.json()
+    }
+}
+
+fn ids(listed: &Value) -> Vec<&str> {
+    let runs = listed["runs"].as_array().unwrap();
+    runs.iter().map(|run| text(run, "/runId")).collect()
+}
+
+#[tokio::test]
+async fn runs_show_what_they_spent_and_how_they_ended() {
+    let stage = Stage::start().await;
+    let client = stage
+        .client(
+            "builder",
+            json!({ "maxSpendPerRun": 1, "approvalThreshold": 0.5 }),
+        )
+        .await;
+    assert_eq!(client.runs("").await["total"], json!(0));
+    for run in ["a", "b:1.x_-", "a"] {
+        assert_eq!(client.call(Some(run)).await.0.status, 200);
+    }
+    assert_eq!(client.spend("a", "0.4").await["state"], "settled");
+    assert_eq!(client.spend("a", "0.9").await["reason"], "per_run_limit");
+
+    let run = client.run("a").await;
+    let spent = 400_000_000 + 2 * 8_550;
+    for (field, value) in [
+        ("runId", json!("a")),
+        ("agentId", json!("bot")),
+        ("status", json!("running")),
+        ("paused", json!(false)),
+        ("waitingForApproval", json!([])),
+        ("calls", json!(3)),
+        ("denied", json!(1)),
+        ("spentUsd", json!(0.400_017_1)),
+        ("spentNanos", json!(spent.to_string())),
+        ("heldUsd", json!(0)),
+        ("heldNanos", json!("0")),
+        ("endedAt", json!(null)),
+    ] {
+        assert_eq!(run[field], value, "{field}");
+    }
+    fresh(text(&run, "/firstSeenAt"));
+    fresh(text(&run, "/lastSeenAt"));
+
+    let listed = client.runs("").await;
+    assert_eq!(ids(&listed), ["a", "b:1.x_-"], "last seen first");
+    assert_eq!(listed["runs"][0], run);
+    assert_eq!(
+        (&listed["total"], &listed["limit"], &listed["offset"]),
+        (&json!(2), &json!(50), &json!(0))
+    );
+    let mut paged = Vec::new();
+    for offset in 0..3 {
+        let page = client.runs(&format!("?limit=1&offset={offset}")).await;
+        assert_eq!((&page["total"], &page["offset"]), (&json!(2), &json!(offset)));
+        paged.extend(ids(&page).iter().map(|id| (*id).to_owned()));
+    }
+    paged.sort_unstable();
+    assert_eq!(paged, ["a", "b:1.x_-"], "each on one page");
+    assert_eq!(
+        client.run("b%3A1%2Ex_-").await["runId"],
+        "b:1.x_-",
+        "ids in paths are decoded"
+    );
+
+    let record = client.account.keys.run(Mode::Live, "bot", "a");
+    let before = stage.world.fields(&record).await;
+    let done = success(&client.end("a", "completed").await, 200)["run"].clone();
+    let mut after = stage.world.fields(&record).await;
+    assert_eq!(after.remove("status").as_deref(), Some("completed"));
+    assert!(
+        after.remove("ended").is_some() && after == before,
+        "nothing else changes"
+    );
+    assert_eq!(
+        (&done["status"], &done["spentNanos"]),
+        (&json!("completed"), &run["spentNanos"])
+    );
+    fresh(text(&done, "/endedAt"));
+    assert_eq!(
+        success(&client.end("b:1.x_-", "failed").await, 200)["run"]["status"],
+        "failed"
+    );
+    for (status, expected) in [
+        ("completed", vec!["a"]),
+        ("failed", vec!["b:1.x_-"]),
+        ("running", vec![]),
+        ("paused", vec![]),
+    ] {
+        let listed = client.runs(&format!("?status={status}")).await;
+        assert_eq!(ids(&listed), expected, "{status}");
+        assert_eq!(listed["total"], json!(expected.len()));
+    }
+}
+
+#[tokio::test]
+async fn a_run_ends_once_until_it_runs_again() {
+    let stage = Stage::start().await;
+    let client = stage.client("builder", json!({})).await;
+    client.call(Some("a")).await;
+    let first = success(&client.end("a", "completed").await, 200);
+    let audit = stage.world.audit_types(&client.account, Mode::Live).await;
+    let version = stage.world.version(&client.account).await;
+    let again = success(&client.end("a", "completed").await, 200);
+    assert_eq!(again, first, "the same again changes nothing");
+    let sentence = problem(&client.end("a", "failed").await, 409, "CONFLICT");
+    assert!(sentence.contains("not as failed"), "{sentence}");
+    assert_eq!(stage.world.version(&client.account).await, version);
+    assert_eq!(stage.world.audit_types(&client.account, Mode::Live).await, audit);
+    assert_eq!(audit.last().map(String::as_str), Some("agent.run.completed"));
+
+    assert_eq!(client.call(Some("a")).await.0.status, 200);
+    let run = client.run("a").await;
+    assert_eq!(
+        (&run["status"], &run["calls"], &run["endedAt"]),
+        (&json!("running"), &json!(2), &json!(null))
+    );
+    success(&client.end("a", "failed").await, 200);
+}
+
+#[tokio::test]
+async fn paused_runs_name_what_they_wait_for() {
+    let stage = Stage::start().await;
+    let client = stage.client("builder", json!({ "approvalThreshold": 0.5 })).await;
+    client.call(Some("busy")).await;
+    client.call(Some("calm")).await;
+    let mut waiting = Vec::new();
+    for (run, amount) in [("busy", "0.6"), ("busy", "0.7"), ("new", "0.8")] {
+        let spend = client.spend(run, amount).await;
+        assert_eq!(spend["state"], "pending_approval");
+        waiting.push(text(&spend, "/intent_id").to_owned());
+    }
+    let run = client.run("busy").await;
+    assert_eq!(
+        (&run["paused"], &run["status"]),
+        (&json!(true), &json!("running"))
+    );
+    assert_eq!(
+        run["waitingForApproval"],
+        json!([waiting[1], waiting[0]]),
+        "newest first"
+    );
+    let new = client.run("new").await;
+    assert_eq!((&new["paused"], &new["spentNanos"]), (&json!(true), &json!("0")));
+    let paused = client.runs("?status=paused").await;
+    assert_eq!((ids(&paused), &paused["total"]), (vec!["new", "busy"], &json!(2)));
+    assert_eq!(client.run("calm").await["paused"], json!(false));
+
+    let may = [Permission::Read, Permission::Approve];
+    let key = stage
+        .world
+        .issue(&client.account, Mode::Live, &may, &[], None)
+        .await;
+    let approver = stage.world.admin.caller(&key.secret);
+    for (intent, verb) in [(&waiting[0], "approve"), (&waiting[1], "deny")] {
+        success(
+            &approver
+                .post(&format!("/v1/intents/{intent}/{verb}"), json!({}))
+                .await,
+            200,
+        );
+    }
+    let intent = approver.get(&format!("/v1/intents/{}", waiting[0])).await;
+    assert_eq!(success(&intent, 200)["intent"]["allowed_by"], json!(key.id));
+    let run = client.run("busy").await;
+    assert_eq!(
+        (&run["paused"], &run["waitingForApproval"]),
+        (&json!(false), &json!([]))
+    );
+    assert_eq!(run["spentNanos"], json!((600_000_000 + 8_550).to_string()));
+    assert_eq!(ids(&client.runs("?status=paused").await), ["new"]);
+}
+
+#[tokio::test]
+async fn what_is_no_run_is_refused() {
+    let stage = Stage::start().await;
+    let client = stage.client("builder", json!({})).await;
+    client.call(Some("a")).await;
+    for path in [
+        "/v1/agents/bot/runs/none",
+        "/v1/agents/nobody/runs/a",
+        "/v1/agents/nobody/runs",
+    ] {
+        problem(&client.api.get(path).await, 404, "NOT_FOUND");
+    }
+    problem(&client.end("none", "failed").await, 404, "NOT_FOUND");
+    let long = "r".repeat(201);
+    let key = format!("vk_live_{}", "0a".repeat(32));
+    for bad in ["a%20b", "a%2Fb", "%C3%A9", &long, &key] {
+        let sentence = problem(&client.end(bad, "failed").await, 400, "VALIDATION");
+        assert!(sentence.starts_with("The run id must be"), "{bad}: {sentence}");
+    }
+    for status in ["", "running", "paused", "COMPLETED"] {
+        problem(&client.end("a", status).await, 400, "VALIDATION");
+    }
+    let path = "/v1/agents/bot/runs/a";
+    for body in [
+        json!({}),
+        json!({ "status": null }),
+        json!({ "status": "failed", "why": "x" }),
+    ] {
+        problem(&client.api.post(path, body).await, 400, "VALIDATION");
+    }
+    for query in [
+        "?status=ended",
+        "?limit=0",
+        "?limit=201",
+        "?offset=-1",
+        "?order=asc",
+    ] {
+        problem(
+            &client.api.get(&format!("/v1/agents/bot/runs{query}")).await,
+            400,
+            "VALIDATION",
+        );
+    }
+    let other = stage.client("builder", json!({})).await;
+    problem(&other.api.get(path).await, 404, "NOT_FOUND");
+    problem(&other.end("a", "failed").await, 404, "NOT_FOUND");
+    let tester = stage.world.caller(&client.account, Mode::Test).await;
+    problem(&tester.get(path).await, 404, "NOT_FOUND");
+    assert_eq!(client.run("a").await["status"], "running");
+}

@@ -1,0 +1,137 @@
+//! A management server, an edge and a provider on one store, and an account whose agents call and spend.
+
+use crate::world::{World, success, text};
+use harness::{Answer, Caller, Edge, EdgeOptions, Reply, SeedAccount, SeedAgent, Upstream, chat_body};
+use serde_json::{Value, json};
+use shared::domain::period::Period;
+
+/// The model of all calls.
+pub const MODEL: &str = "gpt-4o-mini";
+const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
+
+/// The servers.
+pub struct Stage {
+    pub world: World,
+    pub upstream: Upstream,
+    pub edge: Edge,
+}
+
+/// An account, somebody with its key, and an agent that may call.
+pub struct Client {
+    pub account: SeedAccount,
+    pub api: Caller,
+    pub agent: SeedAgent,
+    pub key_id: String,
+    pub edge: Caller,
+}
+
+impl Stage {
+    /// The provider answers with `usage` 9 + 12.
+    pub async fn start() -> Self {
+        let world = World::start().await;
+        let upstream = Upstream::start(|_| Answer::chat(9, 12));
+        let options = EdgeOptions::new(EDGE, world.redis.url(), upstream.base_url());
+        // A store that is slow because the machine is busy must not look like one that is down.
+        let edge = Edge::start(options.env("TOLLGATE_STORE__TIMEOUT_MS", "10000"));
+        Self {
+            world,
+            upstream,
+            edge,
+        }
+    }
+
+    /// An account of its own, whose agent `bot` has this policy, a provider key and a virtual key.
+    pub async fn client(&self, plan: &str, policy: Value) -> Client {
+        let (account, api) = self.world.account(plan).await;
+        let agent = account.agent("bot");
+        success(&api.post("/v1/policies/bot", policy).await, 200);
+        agent.provider_key("sk-test-provider-key").await;
+        let (key_id, secret) = agent.virtual_key_with_id().await;
+        Client {
+            account,
+            api,
+            agent,
+            key_id,
+            edge: self.edge.caller(&secret),
+        }
+    }
+
+    /// The store's period.
+    pub fn period(&self) -> Period {
+        let (seconds, micros): (u64, u64) = self.world.redis.command(&["TIME"]);
+        Period::at(seconds * 1000 + micros / 1000)
+    }
+
+    /// Writes fields of a hash.
+    pub fn set(&self, key: &str, fields: &[(String, String)]) {
+        let words = fields
+            .iter()
+            .flat_map(|(name, value)| [name.as_str(), value.as_str()]);
+        let words: Vec<&str> = ["HSET", key].into_iter().chain(words).collect();
+        let _: u64 = self.world.redis.command(&words);
+    }
+
+    /// Everything that the store holds, as one hash.
+    pub fn dump(&self) -> String {
+        const ALL: &str = "local keys, all = redis.call('KEYS', '*'), {} table.sort(keys)
+            for _, key in ipairs(keys) do
+              all[#all + 1] = key .. redis.call('DUMP', key) .. redis.call('PEXPIRETIME', key)
+            end
+            return redis.sha1hex(table.concat(all, '|'))";
+        self.world.redis.command(&["EVAL", ALL, "0"])
+    }
+
+    /// The same once the workers have done what there is to do.
+    pub async fn quiet_dump(&self) -> String {
+        let mut last = self.dump();
+        loop {
+            tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+            let now = self.dump();
+            if now == last {
+                return now;
+            }
+            last = now;
+        }
+    }
+}
+
+impl Client {
+    /// A dry run.
+    pub async fn dry_run(&self, body: Value) -> Reply {
+        self.api.post("/v1/decisions/dry-run", body).await
+    }
+
+    /// A call, and the id of the decision on it.
+    pub async fn call(&self, run: Option<&str>) -> (Reply, String) {
+        let headers: Vec<(&str, &str)> = run.iter().map(|run| ("x-service-run-id", *run)).collect();
+        let reply = self.edge.chat_with(&headers, chat_body(MODEL, "hello")).await;
+        let id = match reply.header("x-service-allow-id") {
+            Some(id) => id.to_owned(),
+            None => text(&reply.json(), "/id").to_owned(),
+        };
+        (reply, id)
+    }
+
+    /// The decision `id`, as it is explained.
+    pub async fn decision(&self, id: &str) -> Value {
+        let reply = self.api.get(&format!("/v1/decisions/{id}")).await;
+        success(&reply, 200)["decision"].clone()
+    }
+
+    /// What a dry run of [`Client::call`] sends.
+    pub fn call_body(&self, run: Option<&str>) -> Value {
+        let mut body = chat_body(MODEL, "hello");
+        body["agent"] = json!(self.agent.id);
+        body["runId"] = json!(run);
+        body["keyId"] = json!(self.key_id);
+        body
+    }
+}
+
+/// The check `name` in an answer.
+#[track_caller]
+pub fn check<'a>(body: &'a Value, name: &str) -> &'a Value {
+    let checks = body["checks"].as_array().unwrap();
+    let found = checks.iter().find(|check| check["check"] == name);
+    found.unwrap_or_else(|| panic!("no {name} in {body}"))
+}
