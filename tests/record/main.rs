@@ -5,7 +5,12 @@
 mod world;
 
 mod agreement;
+mod audit;
 mod decisions;
 mod dry_run;
 mod runs;
+mod scribe;
+mod sealers;
 mod stage;
+mod tamper;
+mod verify;
