@@ -320,15 +320,16 @@ async fn checkpoints_are_signed_notes() {
 
 #[tokio::test]
 async fn an_export_ends_where_it_began_though_entries_are_written_meanwhile() {
-    let world = World::start().await;
+    // A store that is slow because the machine is busy must not look like one that is down.
+    let world = World::start_with(|options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "10000")).await;
     let (account, caller) = world.account("builder").await;
     let scribe = Scribe::of(&world.store, &account, Mode::Live);
-    scribe.write(&lines(4000)).await;
+    scribe.write(&lines(2000)).await;
     let writing = async {
         let more = lines(40);
         loop {
             scribe.write(&more).await;
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     let exporting = async {
@@ -342,7 +343,7 @@ async fn an_export_ends_where_it_began_though_entries_are_written_meanwhile() {
         () = writing => Vec::new(),
         sizes = exporting => sizes,
     };
-    assert!(sizes[0] > 4000 && sizes.is_sorted(), "{sizes:?}");
+    assert!(sizes[0] > 2000 && sizes.is_sorted(), "{sizes:?}");
     assert!(sizes[5] > sizes[0], "{sizes:?}");
 }
 

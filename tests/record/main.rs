@@ -6,8 +6,10 @@ mod world;
 
 mod agreement;
 mod audit;
+mod checkpoints;
 mod decisions;
 mod dry_run;
+mod office;
 mod runs;
 mod scribe;
 mod sealers;

@@ -1,119 +1,10 @@
-//! `tollgate-admin audit`: what it says of trails and exports that are whole, cut, changed, or cannot be compared; and the
-//! checkpoints that make a cut tail visible.
+//! `tollgate-admin audit`: what it says of trails and exports that are whole, cut, changed, or cannot be compared.
 
-use crate::scribe::{Scribe, lines};
+use crate::office::{Office, audit, broken, forge, rewrite};
+use crate::scribe::lines;
 use crate::world::{BINARY, World, text};
-use harness::{Admin, AdminOptions, Cli, Redis, Seed, SeedAccount, Store, eventually};
-use serde_json::{Map, Value, json};
-use shared::domain::chain::entry_hash;
-use shared::domain::mode::Mode;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// A trail of fifty entries, and commands with an archive of their own.
-struct Office {
-    redis: Redis,
-    store: Store,
-    account: SeedAccount,
-    scribe: Scribe,
-    cli: Cli,
-    dir: tempfile::TempDir,
-}
-
-impl Office {
-    async fn open() -> Self {
-        let redis = Redis::start();
-        let store = redis.store();
-        let account = Seed::new(&store).await.account("builder").await;
-        let scribe = Scribe::of(&store, &account, Mode::Live);
-        scribe.write(&lines(50)).await;
-        let dir = tempfile::tempdir().unwrap();
-        let archive = dir.path().join("archive").display().to_string();
-        let cli = Cli::new(BINARY, redis.url()).env("TOLLGATE_AUDIT__ARCHIVE", archive);
-        Self {
-            redis,
-            store,
-            account,
-            scribe,
-            cli,
-            dir,
-        }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    /// Writes an export and its checkpoint.
-    fn export(&self, name: &str) -> (String, String) {
-        let (file, note) = (self.path(name), self.path(&format!("{name}.note")));
-        let (file, note) = (file.display().to_string(), note.display().to_string());
-        let made = self.audit(&["export", "--out", &file, "--checkpoint", &note], 0);
-        assert_eq!(made["ok"], json!(true));
-        (file, note)
-    }
-
-    fn audit(&self, args: &[&str], code: i32) -> Value {
-        audit(&self.cli, &self.account.id, args, code)
-    }
-
-    fn verify(&self, args: &[&str], code: i32) -> Value {
-        self.audit(&[&["verify"], args].concat(), code)
-    }
-
-    fn key(&self) -> String {
-        text(&self.cli.json(&["audit", "key"]), "/publicKey").to_owned()
-    }
-
-    /// Commands whose store is not there.
-    fn alone(&self) -> Cli {
-        self.cli.clone().env("TOLLGATE_STORE__URL", "redis://127.0.0.1:1")
-    }
-}
-
-#[track_caller]
-fn audit(cli: &Cli, account: &str, args: &[&str], code: i32) -> Value {
-    let args = [&["audit"], args, &["--account", account, "--json"]].concat();
-    let output = cli.run(&args);
-    assert_eq!(output.code, Some(code), "{args:?}: {output:?}");
-    serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
-}
-
-#[track_caller]
-fn broken(verdict: &Value, seq: impl Into<Value>, words: &str) {
-    assert_eq!(verdict["ok"], json!(false), "{verdict}");
-    assert_eq!(verdict["firstBroken"], seq.into(), "{verdict}");
-    assert_eq!(verdict["endProven"], json!(false), "{verdict}");
-    assert!(text(verdict, "/problem").contains(words), "{verdict}");
-}
-
-fn rewrite(path: &str, change: impl FnOnce(&mut Vec<String>)) {
-    let mut lines: Vec<String> = std::fs::read_to_string(path)
-        .unwrap()
-        .lines()
-        .map(str::to_owned)
-        .collect();
-    change(&mut lines);
-    std::fs::write(path, lines.join("\n")).unwrap();
-}
-
-/// Changes an entry and computes all hashes behind it again.
-fn forge(lines: &mut [String], at: usize) {
-    let mut previous: Option<Value> = None;
-    for line in &mut lines[at..] {
-        let mut entry: Map<String, Value> = serde_json::from_str(line).unwrap();
-        match previous {
-            None => entry.insert("actor".to_owned(), json!("somebody else")),
-            Some(previous) => entry.insert("previousHash".to_owned(), previous),
-        };
-        entry.remove("hash");
-        let before = entry["previousHash"].as_str().unwrap().to_owned();
-        let hash = json!(entry_hash(&before, &entry).unwrap());
-        entry.insert("hash".to_owned(), hash.clone());
-        previous = Some(hash);
-        *line = Value::Object(entry).to_string();
-    }
-}
+use harness::{Cli, REPOSITORY, Redis, Seed};
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn a_trail_in_order_is_said_to_be() {
@@ -204,8 +95,8 @@ async fn an_export_is_verified_without_a_store() {
         "missing at the end",
     );
     assert_eq!(verify(&[], 0)["endProven"], json!(false), "nobody knows");
-    rewrite(&file, |lines| lines[6] = lines[6].replace("vk_", "vk-"));
-    broken(&verify(&[], 1), 7, "does not have its hash");
+    rewrite(&file, |lines| lines[5] = lines[5].replace("vk_", "vk-"));
+    broken(&verify(&[], 1), 6, "does not have its hash");
     assert_eq!(audit(&alone, id, &["verify"], 1)["code"], "STORE");
 }
 
@@ -343,134 +234,31 @@ async fn a_store_that_was_changed_is_named() {
     assert_eq!(told.code, Some(0), "{told:?}");
 }
 
-fn metric(admin: &Admin, name: &str) -> u64 {
-    let (_, metrics) = admin.ops("/metrics").unwrap();
-    let line = metrics.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-    line.trim().parse().unwrap()
-}
-
-async fn until(what: &str, mut look: impl FnMut() -> bool) {
-    eventually(what, Duration::from_secs(30), async || look().then_some(())).await;
-}
-
 #[tokio::test]
-async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
+async fn the_program_of_the_docs_verifies_an_export() {
     let office = Office::open().await;
-    let options = AdminOptions::new(BINARY, office.redis.url())
-        .env(
-            "TOLLGATE_AUDIT__ARCHIVE",
-            office.path("archive").display().to_string(),
+    let (file, _) = office.export("export.jsonl");
+    let docs = std::fs::read_to_string(format!("{REPOSITORY}/docs/audit.md")).unwrap();
+    let (_, program) = docs.split_once("```python\n").unwrap();
+    let (program, _) = program.split_once("```").unwrap();
+    let run = || {
+        let run = std::process::Command::new("python3")
+            .args(["-c", program, &file])
+            .output();
+        let output = run.expect("python3");
+        (
+            output.status.success(),
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
         )
-        .env("TOLLGATE_AUDIT__CHECKPOINT_EVERY_MS", "50");
-    let admin = Admin::start(options.clone());
-    let path = office
-        .path("archive")
-        .join("checkpoints")
-        .join(&office.account.id)
-        .join("live");
-    let size = |path: &Path| -> Option<u64> {
-        let note = std::fs::read_to_string(path).ok()?;
-        note.lines().nth(1)?.parse().ok()
     };
-    until("a checkpoint of 50", || size(&path) == Some(50)).await;
-    office.scribe.write(&lines(5)).await;
-    until("a checkpoint of 55", || size(&path) == Some(55)).await;
-    let verdict = office.verify(&[], 0);
-    assert_eq!(
-        verdict["checkpoint"],
-        json!({ "source": "archive", "size": 55, "hash": verdict["hash"] })
-    );
-    assert_eq!(verdict["warnings"], json!([]));
-    assert!(!path.with_file_name("test").exists(), "there is nothing to sign");
-
-    // Cut off, and made to look whole.
-    let (all, hashes) = (office.scribe.lines().await, office.scribe.hashes().await);
-    office.scribe.forge(&all[..48], &hashes[..48], 48).await;
-    let refused = "tollgate_admin_audit_checkpoints_refused_total ";
-    until("a refusal", || metric(&admin, refused) > 0).await;
-    broken(&office.verify(&[], 1), 49, "missing at the end");
-    // Grown again with other entries: it is not moved over them either.
-    office.scribe.write(&lines(20)).await;
-    let before = metric(&admin, refused);
-    until("another refusal", || metric(&admin, refused) > before).await;
-    broken(&office.verify(&[], 1), 55, "another hash");
-    // Nor by a server that has never seen it.
-    admin.kill9();
-    let logged = admin.logs();
-    assert_eq!(
-        logged.matches("the checkpoint of a chain stays as it is").count(),
-        1,
-        "{logged}"
-    );
-    let fresh = Admin::start(options);
-    until("a refusal by a fresh server", || metric(&fresh, refused) > 0).await;
-    assert_eq!(size(&path), Some(55), "the old note stays");
-    office.scribe.forge(&all, &hashes, 55).await;
-    assert_eq!(office.verify(&[], 0)["ok"], json!(true));
-    office.scribe.write(&lines(1)).await;
-    until("a checkpoint of 56", || size(&path) == Some(56)).await;
-    // A note that somebody else wrote is not believed.
-    let note = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, note.replacen("\n56\n", "\n57\n", 1)).unwrap();
-    broken(&office.verify(&[], 1), Value::Null, "signature does not fit");
-    let _keep = &office.store;
-}
-
-#[tokio::test]
-async fn a_trail_is_verified_through_its_archived_segments() {
-    let office = Office::open().await;
-    let archive = office.path("archive");
-    let options = AdminOptions::new(BINARY, office.redis.url())
-        .env("TOLLGATE_AUDIT__ARCHIVE", archive.display().to_string())
-        .env("TOLLGATE_AUDIT__ARCHIVE_AFTER_ENTRIES", "12")
-        .env("TOLLGATE_AUDIT__SEGMENT_ENTRIES", "10");
-    let (file, note) = office.export("before.jsonl");
-    let before = std::fs::read_to_string(&file).unwrap();
-    let admin = Admin::start(options);
-    until("most entries leave the store", || {
-        let key = office.account.keys.audit(Mode::Live);
-        office.redis.command::<u64>(&["LLEN", &key]) <= 20
-    })
-    .await;
-    drop(admin);
-    let verdict = office.verify(&["--checkpoint", &note], 0);
-    assert_eq!(verdict["entries"], json!(50));
-    let (file, note) = office.export("after.jsonl");
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
-    assert_eq!(
-        office.verify(&["--file", &file, "--checkpoint", &note], 0)["ok"],
-        json!(true)
-    );
-    let mut segments = Vec::new();
-    find(&archive, &mut segments);
-    assert!(segments.len() >= 3, "{segments:?}");
-    for segment in segments {
-        let bytes = std::fs::read(&segment).unwrap();
-        let mut flipped = bytes.clone();
-        let middle = flipped.len() / 2;
-        flipped[middle] ^= 1;
-        std::fs::write(&segment, &flipped).unwrap();
-        let args = ["audit", "verify", "--account", &office.account.id, "--json"];
-        let output = office.cli.run(&args);
-        let verdict: Value = serde_json::from_str(&output.stdout).unwrap();
-        let whole = verdict["ok"] == json!(true);
-        // A manifest is not needed to read the entries.
-        let manifest = segment.to_string_lossy().contains("manifest")
-            || segment.extension().is_some_and(|end| end == "json");
-        assert_eq!(whole, manifest, "{}: {output:?}", segment.display());
-        std::fs::write(&segment, &bytes).unwrap();
-    }
-    assert_eq!(office.verify(&[], 0)["ok"], json!(true));
-}
-
-fn find(dir: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => find(&path, found),
-            false => found.push(path),
-        }
-    }
+    let hash = office.verify(&[], 0)["hash"].as_str().unwrap().to_owned();
+    let (ok, said, errors) = run();
+    assert!(ok, "{errors}");
+    assert_eq!(said, format!("50 {hash}\n"));
+    rewrite(&file, |lines| lines[22] = lines[22].replace("key_1", "key_2"));
+    let (ok, _, errors) = run();
+    assert!(!ok && errors.contains("entry 23"), "{errors}");
 }
 
 #[tokio::test]
