@@ -87,7 +87,7 @@ impl Written {
             chunk.extend_from_slice(b"\n");
             self.last += 1;
         }
-        let (Some(begin), Some(end)) = (entries.first(), entries.iter().take(wanted).last()) else {
+        let (Some(begin), Some(end)) = (entries.first(), entries.iter().take(wanted).next_back()) else {
             return Err(ExportError::Broken(first));
         };
         let follows = self.hash.is_none_or(|hash| {

@@ -2,7 +2,7 @@
 
 use crate::office::{Office, broken};
 use crate::scribe::lines;
-use crate::world::BINARY;
+use crate::world::{BINARY, text};
 use harness::{Admin, AdminOptions, eventually};
 use serde_json::{Value, json};
 use shared::domain::mode::Mode;
@@ -116,14 +116,12 @@ async fn a_trail_is_verified_through_its_archived_segments() {
         let middle = flipped.len() / 2;
         flipped[middle] ^= 1;
         std::fs::write(&segment, &flipped).unwrap();
-        let args = ["audit", "verify", "--account", &office.account.id, "--json"];
-        let output = office.cli.run(&args);
-        let verdict: Value = serde_json::from_str(&output.stdout).unwrap();
-        let whole = verdict["ok"] == json!(true);
-        // A manifest is not needed to read the entries.
-        let manifest = segment.to_string_lossy().contains("manifest")
-            || segment.extension().is_some_and(|end| end == "json");
-        assert_eq!(whole, manifest, "{}: {output:?}", segment.display());
+        let verdict = office.verify(&[], 1);
+        assert!(text(&verdict, "/problem").contains("archive"), "{verdict}");
+        let first = segment.file_name().unwrap().to_string_lossy()[..12]
+            .parse::<u64>()
+            .unwrap();
+        assert_eq!(verdict["firstBroken"], json!(first), "{}", segment.display());
         std::fs::write(&segment, &bytes).unwrap();
     }
     assert_eq!(office.verify(&[], 0)["ok"], json!(true));
@@ -134,7 +132,9 @@ fn find(dir: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.unwrap().path();
         match path.is_dir() {
             true => find(&path, found),
-            false => found.push(path),
+            // Not what a server that was killed had not finished, nor the manifests, which are not needed to read entries.
+            false if path.to_string_lossy().ends_with(".zst") => found.push(path),
+            false => {}
         }
     }
 }

@@ -20,7 +20,7 @@ use shared::store::checkpoint_key::{self, KeyError};
 pub(super) enum Audit {
     /// Check every entry and link of an audit trail, in the store or in an export, and that its end was not cut off; exit
     /// code 1 names the first entry that is not what was recorded
-    Verify(verify::Verify),
+    Verify(Box<verify::Verify>),
     /// Write an audit trail as JSON Lines, one entry a line
     Export(export::Export),
     /// Show the public key that proves signed checkpoints

@@ -3,7 +3,7 @@
 
 use super::seal::{SealError, Sealer};
 use crate::domain::checkpoint::{Checkpoint, Note};
-use crate::entropy::{NoEntropy, random_bytes};
+use crate::entropy::random_bytes;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
@@ -56,8 +56,8 @@ impl CheckpointKey {
     /// # Errors
     /// [`SealError`].
     pub fn mint(sealer: &Sealer) -> Result<String, SealError> {
-        let seed = Zeroizing::new(random_bytes::<32>().map_err(|error: NoEntropy| SealError::from(error))?);
-        sealer.seal_for(RECORD, &SecretString::from(hex::encode(&*seed)))
+        let seed = Zeroizing::new(random_bytes::<32>()?);
+        sealer.seal_for(RECORD, &SecretString::from(hex::encode(*seed)))
     }
 
     /// Opens a sealed key.
