@@ -5,6 +5,7 @@
 mod world;
 
 mod agreement;
+mod archive;
 mod decisions;
 mod dry_run;
 mod runs;
