@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Entries that are measured.
 const COUNT: u64 = 100_000;
 
-/// `cargo test --release --test record measure -- --ignored --nocapture`
+/// `cargo test --test record archive::measure -- --ignored --nocapture`
 #[tokio::test]
 #[ignore = "it measures and takes a minute"]
 async fn memory_of_live_entries() {

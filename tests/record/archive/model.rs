@@ -220,6 +220,40 @@ async fn of_archivers_that_race_one_wins() {
     assert_eq!(street.list(EVERYTHING, 0, 500).await.1, COUNT);
 }
 
+/// Lists get shorter in front while sealers read them: a line must never be taken for another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sealing_and_archiving_at_once_keep_every_entry_what_it_is() {
+    const COUNT: u64 = 600;
+    let street = Arc::new(Street::new().await);
+    let sealers: Vec<_> = (0..2)
+        .map(|_| {
+            let street = Arc::clone(&street);
+            tokio::spawn(async move { while street.chain().seal().await.unwrap().seq < COUNT {} })
+        })
+        .collect();
+    let archiver = {
+        let street = Arc::clone(&street);
+        tokio::spawn(async move {
+            while street.chain().standing().await.unwrap().archived < COUNT {
+                street.move_segment(3).await;
+            }
+        })
+    };
+    for n in 0..COUNT {
+        street.append(n).await;
+    }
+    for task in sealers.into_iter().chain([archiver]) {
+        task.await.unwrap();
+    }
+    let all = read_through(&street).await;
+    assert_eq!(all.len() as u64, COUNT);
+    let kinds: BTreeSet<String> = all
+        .iter()
+        .map(|sealed| Entry::of_json(&sealed.json).unwrap().kind)
+        .collect();
+    assert_eq!(kinds, KINDS.map(str::to_owned).into());
+}
+
 #[tokio::test]
 async fn what_webhooks_were_not_told_of_stays() {
     let street = Street::new().await;
