@@ -7,6 +7,7 @@
 //! * [`trail`][]: the audit trail as readers see it; [`archive`][]: what of it left the store
 //! * [`mod@export`] writes the trail down, [`checkpoint`][] signs its end, [`verify`][] proves what was written down
 //! * [`sandbox`][]: an upstream that needs no provider account
+//! * [`webhook`][]: what leaves for the receivers of webhooks
 
 pub mod api;
 pub mod archive;
@@ -23,4 +24,5 @@ pub mod sandbox;
 pub mod serve;
 pub mod trail;
 pub mod verify;
+pub mod webhook;
 pub mod workers;

@@ -7,6 +7,7 @@ mod world;
 mod agreement;
 mod audit;
 mod checkpoints;
+mod archive;
 mod decisions;
 mod dry_run;
 mod office;

@@ -152,12 +152,18 @@ impl<'a> Chain<'a> {
     /// Seals a batch behind the end of `extent`; returns what is where then.
     async fn seal_batch(&self, mut extent: Extent) -> Result<Extent, StoreError> {
         let sealed = extent.sealed.seq - extent.archived.seq;
-        let mut range = redis::cmd("LRANGE");
-        range
+        // Places in the list are those of `extent` only while nothing is archived.
+        let mut look = redis::pipe();
+        look.atomic();
+        look.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
+        look.cmd("LRANGE")
             .arg(self.keys.audit(self.mode))
             .arg(sealed)
             .arg(sealed + SEAL_BATCH - 1);
-        let lines: Vec<Vec<u8>> = self.store.command(&range).await?;
+        let (archived, lines): (Option<u64>, Vec<Vec<u8>>) = self.store.pipeline(&look).await?;
+        if archived.unwrap_or(0) != extent.archived.seq {
+            return self.extent().await;
+        }
         let mut end = extent.sealed;
         let mut entries = Vec::with_capacity(lines.len());
         for line in lines {

@@ -3,6 +3,7 @@
 use super::Payer;
 use crate::world::usd;
 use harness::{REPOSITORY, Redis, RedisCluster, Seed};
+use shared::domain::entry::How;
 use shared::settings::StoreSettings;
 use shared::store::script::hold::Hold;
 use shared::store::script::reap::{Reaped, reap, sweep};
@@ -30,6 +31,7 @@ async fn whole_life(store: &Store, payer: &Payer) {
         name: settled,
         estimate: usd(100),
         cost: usd(30),
+        how: How::Settled,
     };
     assert!(matches!(settle.run(store).await.unwrap(), Settled::Done { .. }));
     assert_eq!(settle.run(store).await.unwrap(), Settled::Missing);
@@ -54,6 +56,7 @@ async fn whole_life(store: &Store, payer: &Payer) {
         name: kept,
         estimate: usd(7),
         cost: usd(1),
+        how: How::Settled,
     };
     assert!(matches!(late.run(store).await.unwrap(), Settled::Done { .. }));
     assert_eq!((payer.charged().await, payer.agent.kept_holds().await), (31, 0));

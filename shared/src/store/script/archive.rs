@@ -38,7 +38,7 @@ pub struct Archived<'a> {
 }
 
 /// What became of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LetGo {
     /// The entries are no longer in the store.
     Done,
@@ -46,8 +46,8 @@ pub enum LetGo {
     Moved,
     /// Webhooks were not told of all of them yet; nothing happened.
     Waits,
-    /// The store does not have the same; nothing happened.
-    Disagrees,
+    /// The store does not have the same under this key; nothing happened.
+    Disagrees(String),
 }
 
 impl Archived<'_> {
@@ -81,11 +81,12 @@ impl Archived<'_> {
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
         let reply: Vec<String> = store.script_of_bytes(&ARCHIVE, &keys, &args).await?;
-        match reply.first().map(String::as_str) {
-            Some("archived") => Ok(LetGo::Done),
-            Some("moved") => Ok(LetGo::Moved),
-            Some("waits") => Ok(LetGo::Waits),
-            Some("disagree") => Ok(LetGo::Disagrees),
+        let words: Vec<&str> = reply.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            ["archived"] => Ok(LetGo::Done),
+            ["moved"] => Ok(LetGo::Moved),
+            ["waits"] => Ok(LetGo::Waits),
+            ["disagree", key] => Ok(LetGo::Disagrees((*key).to_owned())),
             _ => Err(StoreError::Nonsense("archive".to_owned())),
         }
     }
