@@ -5,9 +5,9 @@
 mod world;
 
 mod agreement;
+mod archive;
 mod audit;
 mod checkpoints;
-mod archive;
 mod decisions;
 mod dry_run;
 mod office;

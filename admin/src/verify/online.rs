@@ -70,6 +70,10 @@ async fn along(
                     format!("its record makes no sense: {why}."),
                 )));
             }
+            Err(StoreError::Archive(why)) => {
+                let problem = format!("it cannot be read from the archive: {why}.");
+                return Ok(Some(Broken::at(next, problem)));
+            }
             Err(error) => return Err(error),
         };
         if entries.is_empty() {
