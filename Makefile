@@ -5,7 +5,7 @@ CARGO ?= cargo
 DIST := $(or $(CARGO_TARGET_DIR),target)/dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench bench-money lint
+.PHONY: help run test bench bench-money bench-record lint
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -26,6 +26,10 @@ bench: ## Measure the edge beside nginx and a bare pass-through
 bench-money: ## Measure what each money script costs the store, with few and with a million records
 	@deploy/local/packages.sh build store
 	$(CARGO) run --locked -p gate-bench --bin bench-money -- $(BENCH_OPTIONS)
+
+bench-record: ## Measure memory, sealing and verification of the audit trail of a million decisions
+	@deploy/local/packages.sh build store
+	$(CARGO) run --locked --release -p gate-bench --bin bench-record -- $(BENCH_OPTIONS)
 
 lint: ## Check format, lints and, where cargo-deny is installed, the dependencies
 	$(CARGO) fmt --all --check

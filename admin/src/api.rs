@@ -1,6 +1,7 @@
 //! The operations of the management API, one file for each resource: bodies in, records out.
 
 pub mod agents;
+pub mod audit;
 mod checks;
 pub mod decisions;
 pub mod deposits;

@@ -3,6 +3,7 @@
 mod account;
 mod agent;
 mod api_key;
+mod audit;
 mod context;
 mod deposit;
 mod escrow;
@@ -89,6 +90,9 @@ enum Operate {
     /// Check that everything in the ledger adds up
     #[command(subcommand)]
     Ledger(ledger::Ledger),
+    /// Verify the audit trail, write it down, show the key of its checkpoints
+    #[command(subcommand)]
+    Audit(audit::Audit),
 }
 
 /// Runs the command that the process was started with.
@@ -120,12 +124,16 @@ fn execute(command: Command, settings: shared::settings::Settings) -> Result<Rep
 }
 
 async fn operate(command: Operate, settings: shared::settings::Settings) -> Result<Report, Failure> {
-    // The only command that works on a store without a ledger.
-    if let Operate::Store(store::Store::Init) = command {
-        return store::init(&settings).await;
-    }
+    let command = match command {
+        // The only command that works on a store without a ledger.
+        Operate::Store(store::Store::Init) => return store::init(&settings).await,
+        // An export can be verified without a store.
+        Operate::Audit(command) => return command.run(settings).await,
+        command => command,
+    };
     let context = Context::open(settings).await?;
     match command {
+        Operate::Audit(command) => command.run(context.settings).await,
         Operate::Account(command) => command.run(&context).await,
         Operate::User(command) => command.run(&context).await,
         Operate::ApiKey(command) => command.run(&context).await,

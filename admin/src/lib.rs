@@ -4,13 +4,17 @@
 //! * [`serve`]: the management API as a process; [`routes`], [`caller`], [`api`] and [`problem`] are the life of one
 //!   request, [`workers`] what runs beside them, [`ops`] what is measured
 //! * [`ledger`][]: the check of everything that must hold
-//! * [`trail`][]: the audit trail as readers see it
+//! * [`trail`][]: the audit trail as readers see it; [`archive`][]: what of it left the store
+//! * [`mod@export`] writes the trail down, [`checkpoint`][] signs its end, [`verify`][] proves what was written down
 //! * [`sandbox`][]: an upstream that needs no provider account
 //! * [`webhook`][]: what leaves for the receivers of webhooks
 
 pub mod api;
+pub mod archive;
 pub mod caller;
+pub mod checkpoint;
 pub mod cli;
+pub mod export;
 pub mod injection;
 pub mod ledger;
 pub mod ops;
@@ -19,5 +23,6 @@ pub mod routes;
 pub mod sandbox;
 pub mod serve;
 pub mod trail;
+pub mod verify;
 pub mod webhook;
 pub mod workers;

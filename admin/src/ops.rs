@@ -42,6 +42,16 @@ pub struct Metrics {
     pub seals_failed: IntCounter,
     /// Webhooks.
     pub webhooks: WebhookMetrics,
+    /// Signed checkpoints put into the archive.
+    pub checkpoints: IntCounter,
+    /// Checkpoints that could not be taken or put there.
+    pub checkpoints_failed: IntCounter,
+    /// Checkpoints that were not moved on: the chain does not hold what the last one says.
+    pub checkpoints_refused: IntCounter,
+    /// Audit entries that this server moved to the archive.
+    pub entries_archived: IntCounter,
+    /// Chains, or rounds over all, that could not be archived.
+    pub archiving_failed: IntCounter,
     /// 1 while the store answers and may be trusted.
     pub store_sane: IntGauge,
 }
@@ -95,6 +105,26 @@ impl Metrics {
                 "Audit chains that could not be sealed; tried again.",
             )?,
             webhooks: WebhookMetrics::new(&registry)?,
+            checkpoints: counter(
+                "tollgate_admin_audit_checkpoints_total",
+                "Signed checkpoints of audit chains put into the archive.",
+            )?,
+            checkpoints_failed: counter(
+                "tollgate_admin_audit_checkpoints_failed_total",
+                "Checkpoints that could not be taken or put into the archive; tried again.",
+            )?,
+            checkpoints_refused: counter(
+                "tollgate_admin_audit_checkpoints_refused_total",
+                "Checkpoints that were not moved on, since the chain does not hold what the last one says: it was changed.",
+            )?,
+            entries_archived: counter(
+                "tollgate_admin_audit_entries_archived_total",
+                "Audit entries that the worker of this server moved to the archive.",
+            )?,
+            archiving_failed: counter(
+                "tollgate_admin_archiving_failed_total",
+                "Chains that could not be archived; tried again. Nothing left the store.",
+            )?,
             store_sane: IntGauge::new(
                 "tollgate_admin_store_sane",
                 "1 while the store answers and may be trusted.",
@@ -113,6 +143,11 @@ impl Metrics {
             &metrics.transits_failed,
             &metrics.entries_sealed,
             &metrics.seals_failed,
+            &metrics.checkpoints,
+            &metrics.checkpoints_failed,
+            &metrics.checkpoints_refused,
+            &metrics.entries_archived,
+            &metrics.archiving_failed,
         ] {
             metrics.registry.register(Box::new(counter.clone()))?;
         }

@@ -10,7 +10,7 @@ mod run_id;
 mod wallet_name;
 
 pub use body::{CURRENCIES, Fields, Given, Text, missing};
-pub use call::{Call, IDEMPOTENCY_FIELDS, page, require_agent_id};
+pub use call::{Call, IDEMPOTENCY_FIELDS, page, require_agent_id, time};
 pub(crate) use dispatch::method_label;
 pub use dispatch::{BODY_MAX, Seen};
 pub use reply::{Answer, Reply};
@@ -18,7 +18,7 @@ pub use run_id::require_run_id;
 pub use wallet_name::WalletName;
 
 use crate::api::{
-    agents, decisions, deposits, dry_run, escrow, intents, policies, provider_keys, runs, spend,
+    agents, audit, decisions, deposits, dry_run, escrow, intents, policies, provider_keys, runs, spend,
     transactions, transfers, virtual_keys, wallets, webhooks,
 };
 use crate::problem::{Code, Problem};
@@ -117,6 +117,10 @@ routes! {
     POST   "/escrow/dispute",                      Write, Both,     escrow::dispute;
     GET    "/escrow",                              Read,  Both,     escrow::list;
     GET    "/escrow/{id}",                         Read,  Both,     escrow::get;
+
+    GET    "/audit",                               Read,  Both,     audit::list;
+    GET    "/audit/export",                        Read,  Both,     audit::export;
+    GET    "/audit/checkpoint",                    Read,  Both,     audit::checkpoint;
 
     POST   "/spend",                               Write, Both,     spend::spend;
     GET    "/intents",                             Read,  Both,     intents::list;

@@ -1,26 +1,39 @@
-//! The whole audit trail of an account and mode as readers see it: complete, in order, newest first in lists.
+//! The whole audit trail of an account and mode as readers see it: complete, in order, newest first in lists, whether its
+//! entries are in the store or in the archive.
 
+mod archived;
+
+use crate::archive::Archive;
 use shared::domain::entry::Sealed;
 use shared::domain::mode::Mode;
-use shared::store::chain::{Chain, Filter, Head};
+use shared::store::chain::{Chain, Filter, Head, Row};
 use shared::store::page::Page;
 use shared::store::{Store, StoreError};
 
 /// Entries read in one go.
 const READ_BATCH: u64 = 500;
+/// Times that a look is repeated when entries are archived meanwhile.
+const ATTEMPTS: usize = 8;
 
 /// A handle on one trail.
 #[derive(Debug, Clone)]
 pub struct Trail<'a> {
     chain: Chain<'a>,
+    archive: &'a Archive,
+    account: String,
+    mode: Mode,
 }
 
 impl<'a> Trail<'a> {
     /// The trail of `account` in `mode`.
     #[must_use]
-    pub fn of(store: &'a Store, account: &str, mode: Mode) -> Self {
-        let chain = Chain::of(store, account, mode);
-        Self { chain }
+    pub fn of(store: &'a Store, archive: &'a Archive, account: &str, mode: Mode) -> Self {
+        Self {
+            chain: Chain::of(store, account, mode),
+            archive,
+            account: account.to_owned(),
+            mode,
+        }
     }
 
     /// Seals everything that has happened until now; its end.
@@ -34,25 +47,34 @@ impl<'a> Trail<'a> {
     /// The entries on a page, newest first, and how many match in all. Everything that happened until now is among them.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
     pub async fn list(&self, filter: Filter<'_>, page: Page) -> Result<(Vec<Sealed>, u64), StoreError> {
         self.seal().await?;
         let many = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-        let (numbers, total) = self
-            .chain
-            .numbers(filter, many(page.offset), many(page.limit))
-            .await?;
-        let mut entries = self.entries(&numbers).await?;
-        entries.reverse();
-        Ok((entries, total))
+        let (offset, limit) = (many(page.offset), many(page.limit));
+        for _ in 0..ATTEMPTS {
+            let (numbers, live, archived) = self.chain.numbers(filter, offset, limit).await?;
+            let Some(before) = self.archived_total(filter, archived).await? else {
+                continue;
+            };
+            let mut entries = self.entries(&numbers).await?;
+            entries.reverse();
+            let missing = limit - entries.len() as u64;
+            if missing > 0 && before > 0 {
+                let skip = offset.saturating_sub(live);
+                entries.extend(self.archived_page(filter, archived, skip, missing).await?);
+            }
+            return Ok((entries, live + before));
+        }
+        Err(busy())
     }
 
     /// Entries from `first` on, ascending, at least one unless `first` lies behind the end, and at most some hundred.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
     pub async fn read(&self, first: u64) -> Result<Vec<Sealed>, StoreError> {
-        self.chain.read(first, READ_BATCH).await
+        self.row(first.max(1), READ_BATCH).await
     }
 
     /// The entry of this number, wherever it is; `None` when it is not sealed.
@@ -66,10 +88,14 @@ impl<'a> Trail<'a> {
     /// The entries of a decision, oldest first: one, or two when a kept charge was corrected.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
     pub async fn decision(&self, id: &str) -> Result<Vec<Sealed>, StoreError> {
         self.seal().await?;
-        let numbers = self.chain.decision(id).await?;
+        // What leaves the store between the two looks is found by the second one.
+        let mut numbers = self.chain.decision(id).await?;
+        numbers.extend(self.archived_decision(id).await?);
+        numbers.sort_unstable();
+        numbers.dedup();
         let wanted = format!("\"id\":\"{id}\"");
         let mut entries = self.entries(&numbers).await?;
         entries.retain(|entry| entry.json.contains(&wanted));
@@ -86,9 +112,30 @@ impl<'a> Trail<'a> {
                 .zip(*first..)
                 .take_while(|(number, next)| *number == next)
                 .count();
-            found.extend(self.chain.read(*first, row as u64).await?);
-            rest = &rest[row..];
+            let entries = self.row(*first, row as u64).await?;
+            if entries.is_empty() {
+                return Err(busy());
+            }
+            rest = rest.get(entries.len()..).unwrap_or_default();
+            found.extend(entries);
         }
         Ok(found)
     }
+
+    /// Entries in a row from `first` on, `count` at most, at least one unless `first` lies behind the end.
+    async fn row(&self, first: u64, count: u64) -> Result<Vec<Sealed>, StoreError> {
+        for _ in 0..ATTEMPTS {
+            if let Row::Live(entries) = self.chain.row(first, count).await? {
+                return Ok(entries);
+            }
+            if let Some(entries) = self.archived_row(first, count).await? {
+                return Ok(entries);
+            }
+        }
+        Err(busy())
+    }
+}
+
+fn busy() -> StoreError {
+    StoreError::Nonsense("the audit trail was archived while it was read".to_owned())
 }

@@ -1,7 +1,10 @@
 //! What runs beside the requests: the watch on the store, the reaper of overdue holds, the carrier of what is in transit
-//! between accounts, the sealer of the audit trail, and the deliverer of webhooks.
+//! between accounts, the sealer of the audit trail, who puts signed checkpoints of it elsewhere, the archiver of what grew
+//! old, and the deliverer of webhooks.
 
+mod archiver;
 mod carrier;
+mod checkpointer;
 mod deliverer;
 mod health;
 mod reaper;
@@ -17,7 +20,9 @@ use tokio::task::JoinHandle;
 
 /// Starts all workers; they end when `stopping` turns true. Returned is the one that then has something to finish.
 pub fn start(app: &Arc<App>, stopping: &watch::Receiver<bool>) -> JoinHandle<()> {
+    tokio::spawn(archiver::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(carrier::run(Arc::clone(app), stopping.clone()));
+    tokio::spawn(checkpointer::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(health::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(reaper::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(sealer::run(Arc::clone(app), stopping.clone()));

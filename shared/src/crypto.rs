@@ -1,6 +1,7 @@
-//! Secrets: virtual and API keys exist only as SHA-256 hashes, provider keys only sealed.
+//! Secrets: virtual and API keys exist only as SHA-256 hashes, provider keys and the key of checkpoints only sealed.
 
 pub mod api_key;
+pub mod checkpoint_key;
 pub mod seal;
 pub mod virtual_key;
 

@@ -5,6 +5,7 @@ pub mod agent;
 pub mod api_key;
 pub mod audit;
 pub mod chain;
+pub mod checkpoint_key;
 pub mod connection;
 pub mod decisions;
 pub mod delivery;

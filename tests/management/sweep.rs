@@ -68,12 +68,8 @@ async fn every_operation_asks_for_a_key_that_may_do_it() {
         if route.modes == Modes::LiveOnly {
             problem(&in_test, 400, "LIVE_MODE_REQUIRED");
         } else {
-            assert_ne!(
-                in_test.json()["code"],
-                json!("LIVE_MODE_REQUIRED"),
-                "{}",
-                route.path
-            );
+            let said = in_test.text();
+            assert!(!said.contains("LIVE_MODE_REQUIRED"), "{}: {said}", route.path);
         }
     }
     assert_eq!(

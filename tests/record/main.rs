@@ -5,7 +5,15 @@
 mod world;
 
 mod agreement;
+mod archive;
+mod audit;
+mod checkpoints;
 mod decisions;
 mod dry_run;
+mod office;
 mod runs;
+mod scribe;
+mod sealers;
 mod stage;
+mod tamper;
+mod verify;

@@ -57,7 +57,12 @@ pub async fn get(call: Call) -> Answer {
 
 /// The entries of the decision, oldest first.
 async fn recorded(call: &Call, id: &str) -> Result<Vec<Recorded>, Problem> {
-    let trail = Trail::of(&call.app.store, &call.caller.account, call.caller.mode);
+    let trail = Trail::of(
+        &call.app.store,
+        &call.app.archive,
+        &call.caller.account,
+        call.caller.mode,
+    );
     let mut found: Vec<Recorded> = trail
         .decision(id)
         .await?

@@ -3,9 +3,9 @@
 use super::listing::Listing;
 use super::wallets::require_own;
 use crate::problem::Problem;
-use crate::routes::{Answer, Call, Reply, WalletName, page, require_agent_id};
+use crate::routes::{Answer, Call, Reply, WalletName, page, require_agent_id, time};
 use serde::Serialize;
-use shared::clock::{iso_from_ms, ms_from_iso};
+use shared::clock::iso_from_ms;
 use shared::domain::money::Nanos;
 use shared::store::keys::closed_holder;
 use shared::store::transaction::list::{Filter, list as list_transactions};
@@ -120,18 +120,11 @@ fn filter(query: &BTreeMap<String, String>) -> Result<Filter<'static>, Problem> 
             Problem::validation(format!("type must be one of {}.", known.join(", ")))
         })?),
     };
-    let time = |name: &str| match query.get(name) {
-        None => Ok(None),
-        Some(text) => ms_from_iso(text).map(Some).ok_or_else(|| {
-            let message = format!("{name} must be an ISO 8601 timestamp such as 2027-01-31T00:00:00Z.");
-            Problem::validation(message)
-        }),
-    };
     Ok(Filter {
         holder: None,
         kind,
-        from_ms: time("from")?,
-        to_ms: time("to")?,
+        from_ms: time(query, "from")?,
+        to_ms: time(query, "to")?,
     })
 }
 

@@ -211,6 +211,8 @@ pub async fn test(call: Call) -> Answer {
 
 async fn dispatch_now(call: &Call) -> Result<(), StoreError> {
     let (account, mode) = (&call.caller.account, call.caller.mode);
-    Trail::of(&call.app.store, account, mode).seal().await?;
+    Trail::of(&call.app.store, &call.app.archive, account, mode)
+        .seal()
+        .await?;
     dispatch(&call.app, account, mode).await.map(drop)
 }

@@ -44,6 +44,11 @@ impl Failure {
         Self::refused("NOT_FOUND", format!("there is no account {id}"))
     }
 
+    /// What speaks against it.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Says so on standard error, and with `--json` also as a document on standard output.
     pub(super) fn print(&self, json: bool) -> ExitCode {
         if json {

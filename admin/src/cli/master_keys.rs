@@ -1,7 +1,8 @@
-//! `tollgate-admin keys rotate`: seals every provider key and every webhook's secret under the newest master key.
+//! `tollgate-admin keys rotate`: seals every provider key, every webhook's secret and the key of checkpoints under the newest
+//! master key.
 
 use super::context::Context;
-use super::{Failure, Report};
+use super::{Failure, Report, audit};
 use clap::Subcommand;
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -9,6 +10,7 @@ use shared::crypto::seal::{SealOwner, SealedFor, Sealer, WebhookSecretOf};
 use shared::domain::mode::Mode;
 use shared::store::account::Account;
 use shared::store::audit::OPERATOR;
+use shared::store::checkpoint_key::{self, Rotated};
 use shared::store::keys::AccountKeys;
 use shared::store::script::change::Scope;
 use shared::store::script::reseal::{Reseal, Resealed};
@@ -22,7 +24,7 @@ const ATTEMPTS: usize = 3;
 /// `keys …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Keys {
-    /// Seal every provider key and webhook secret under the newest master key. Put the new key first in secrets.master_key_file (or
+    /// Seal every provider key, webhook secret and the key of checkpoints under the newest master key. Put the new key first in secrets.master_key_file (or
     /// secrets.master_key) of every process, restart them, rotate, then remove the old key
     Rotate,
 }
@@ -53,12 +55,24 @@ impl Keys {
             current,
             unopenable,
         } = tally;
-        let mut text = format!("Sealed {reencrypted} secret(s) again; {current} were current.");
+        let rotated = checkpoint_key::rotate(&context.store, &sealer)
+            .await
+            .map_err(audit::no_key)?;
+        let (word, sentence) = match rotated {
+            Rotated::Done => ("reencrypted", "The key of checkpoints was sealed again."),
+            Rotated::Current => ("current", "The key of checkpoints was current."),
+            Rotated::Unopenable => (
+                "unopenable",
+                "The key of checkpoints does not open with the configured master keys.",
+            ),
+        };
+        let mut text = format!("Sealed {reencrypted} secret(s) again; {current} were current. {sentence}");
         for key in &unopenable {
             text = format!("{text}\nDoes not open with the configured master keys: {key}");
         }
-        let failed = !unopenable.is_empty();
-        let document = json!({ "reencrypted": reencrypted, "current": current, "unopenable": unopenable });
+        let failed = !unopenable.is_empty() || rotated == Rotated::Unopenable;
+        let document = json!({ "reencrypted": reencrypted, "current": current, "unopenable": unopenable,
+            "checkpointKey": word });
         let report = Report::new(text, document);
         Ok(if failed { report.incomplete() } else { report })
     }

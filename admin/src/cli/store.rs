@@ -1,13 +1,14 @@
 //! `tollgate-admin store`: the life of the ledger (decisions D47, D52).
 
 use super::context::{Context, open_store};
-use super::{Failure, Report, value};
+use super::{Failure, Report, audit, value};
 use clap::Subcommand;
 use serde_json::json;
 use shared::clock::{iso_from_ms, now_ms};
 use shared::settings::Settings;
 use shared::store::account::Account;
 use shared::store::audit::OPERATOR;
+use shared::store::checkpoint_key;
 use shared::store::sanity;
 use shared::store::script::account;
 
@@ -33,6 +34,12 @@ pub(super) async fn init(settings: &Settings) -> Result<Report, Failure> {
     let before = sanity::record(&store).await.is_ok();
     sanity::init(&store, &iso_from_ms(now_ms())).await?;
     let record = sanity::check(&store).await?;
+    if let Ok(sealer) = settings.sealer() {
+        // Without a master key it is made later, by the first who signs.
+        checkpoint_key::key(&store, &sealer)
+            .await
+            .map_err(audit::no_key)?;
+    }
     let text = match before {
         true => format!(
             "The store was initialised before; its ledger epoch is {}.",

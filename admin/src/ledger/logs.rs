@@ -7,8 +7,8 @@ use super::pass::Pass;
 use super::violation::Invariant;
 use shared::domain::intent::State;
 use shared::store::StoreError;
-use shared::store::keys::IntentIndex;
 use shared::store::keys::parse::{Key, ModeKey};
+use shared::store::keys::{AccountKeys, IntentIndex};
 use shared::store::read::Read;
 
 impl Pass<'_> {
@@ -19,26 +19,39 @@ impl Pass<'_> {
         self.read_intent_lists().await
     }
 
+    /// The audit trails: what was archived, and the lines behind it, must be all that were written.
     async fn read_audit_sizes(&mut self) -> Result<(), StoreError> {
         let (store, accounts) = (self.store, self.accounts);
         let jobs = accounts.places().map(|place| {
             let keys = accounts.keys(place);
+            let base = || archived(keys, place);
             let size = Read::list_length(keys.bucket(), keys.audit(place.mode));
             let seq = Read::field(keys.bucket(), keys.record(), &format!("{}_audit_seq", place.mode));
             Job {
                 what: place,
-                reads: vec![size, seq],
-                weight: 2,
+                reads: vec![base(), size, seq, base()],
+                weight: 4,
             }
         });
         drive(store, jobs, |place, mut answers| {
+            let base = answers.read::<Option<u64>>().flatten().unwrap_or(0);
             let size = answers.read::<u64>();
             let now = answers.read::<Option<u64>>().flatten().unwrap_or(0);
+            if answers.read::<Option<u64>>().flatten().unwrap_or(0) != base {
+                return; // some were archived while we looked
+            }
             let given = self.page(place).audit_seq;
-            if size.is_none_or(|size| size < given || size > now) {
+            let last = size.map(|size| base + size);
+            if last.is_none_or(|last| last < given || last > now) {
                 let key = accounts.keys(place).audit(place.mode);
                 let size = size.map_or("no list of".to_owned(), |size| size.to_string());
-                let detail = format!("{size} entries, and the last number given is {}", now.max(given));
+                let given = now.max(given);
+                let detail = match base {
+                    0 => format!("{size} entries, and the last number given is {given}"),
+                    _ => format!(
+                        "{size} entries behind {base} archived ones, and the last number given is {given}"
+                    ),
+                };
                 self.wrong(Invariant::AuditSequence, &[&key], detail);
             }
         })
@@ -51,22 +64,36 @@ impl Pass<'_> {
             .places()
             .map(|place| (place, self.page(place).audit_seq))
             .collect();
-        let jobs = sizes.iter().flat_map(|(place, size)| {
+        let bases = sizes.iter().map(|(place, seq)| Job {
+            what: (*place, *seq),
+            reads: vec![archived(accounts.keys(*place), *place)],
+            weight: 1,
+        });
+        let mut live = Vec::new();
+        drive(store, bases, |(place, seq), mut answers| {
+            let base = answers.read::<Option<u64>>().flatten().unwrap_or(0);
+            live.push((place, base, seq.saturating_sub(base)));
+        })
+        .await?;
+        let jobs = live.iter().flat_map(|(place, base, size)| {
             let keys = accounts.keys(*place);
             (0..*size).step_by(BATCH).map(move |first| {
                 let count = (size - first).min(BATCH as u64);
-                let reads = vec![Read::list(keys.bucket(), keys.audit(place.mode), first, count)];
+                let lines = Read::list(keys.bucket(), keys.audit(place.mode), first, count);
                 Job {
-                    what: (*place, first),
-                    reads,
+                    what: (*place, *base, first),
+                    reads: vec![lines, archived(keys, *place)],
                     weight: BATCH,
                 }
             })
         });
-        drive(store, jobs, |(place, first), mut answers| {
+        drive(store, jobs, |(place, base, first), mut answers| {
             let entries = answers.read::<Vec<Vec<u8>>>().unwrap_or_default();
+            if answers.read::<Option<u64>>().flatten().unwrap_or(0) != base {
+                return; // some were archived while we looked
+            }
             self.count(entries.len());
-            let mut numbers = entries.iter().zip(first + 1..);
+            let mut numbers = entries.iter().zip(base + first + 1..);
             if let Some((entry, number)) = numbers.find(|(entry, number)| leading(entry) != Some(*number)) {
                 let key = accounts.keys(place).audit(place.mode);
                 let is = leading(entry).map_or("none".to_owned(), |is| is.to_string());
@@ -150,6 +177,11 @@ impl Pass<'_> {
 fn waits(key: &str) -> bool {
     key.strip_suffix(State::PendingApproval.as_str())
         .is_some_and(|rest| rest.ends_with("/intents/state/"))
+}
+
+/// Reads the number of the last archived entry.
+fn archived(keys: &AccountKeys, place: Place) -> Read {
+    Read::field(keys.bucket(), keys.audit_base(place.mode), "seq")
 }
 
 /// The number that an entry begins with.

@@ -8,6 +8,7 @@ use axum::extract::{Query, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use bytes::Bytes;
+use shared::clock::ms_from_iso;
 use shared::domain::id::Kind;
 use shared::domain::names::is_agent_id;
 use shared::domain::plan::Plan;
@@ -216,6 +217,20 @@ pub fn page(query: &BTreeMap<String, String>) -> Result<Page, Problem> {
     Ok(Page {
         limit: number("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?,
         offset: number("offset", 0, 0..=OFFSET_MAX)?,
+    })
+}
+
+/// The timestamp of a query, in milliseconds.
+///
+/// # Errors
+/// 400 when it is none (decision D56).
+pub fn time(query: &BTreeMap<String, String>, name: &str) -> Result<Option<u64>, Problem> {
+    let Some(text) = query.get(name) else {
+        return Ok(None);
+    };
+    ms_from_iso(text).map(Some).ok_or_else(|| {
+        let message = format!("{name} must be an ISO 8601 timestamp such as 2027-01-31T00:00:00Z.");
+        Problem::validation(message)
     })
 }
 

@@ -1,8 +1,10 @@
-//! What a handler gives: a JSON reply, a file, or a problem.
+//! What a handler gives: a JSON reply, a file (whole, or line by line), or a problem.
 
 use crate::problem::{Code, Problem};
 use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use bytes::Bytes;
+use futures::Stream;
 use serde::Serialize;
 
 /// What a handler returns.
@@ -12,9 +14,10 @@ pub type Answer = Result<Reply, Problem>;
 #[derive(Debug)]
 pub struct Reply {
     status: StatusCode,
-    body: Vec<u8>,
+    body: Body,
     content_type: &'static str,
     file_name: Option<String>,
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// The type of every answer but some files.
@@ -44,9 +47,10 @@ impl Reply {
     pub fn done() -> Answer {
         Ok(Self {
             status: StatusCode::OK,
-            body: br#"{"success":true}"#.to_vec(),
+            body: Body::from(br#"{"success":true}"#.to_vec()),
             content_type: JSON,
             file_name: None,
+            headers: Vec::new(),
         })
     }
 
@@ -57,10 +61,42 @@ impl Reply {
     pub fn file(name: &str, content_type: &'static str, body: Vec<u8>) -> Answer {
         Ok(Self {
             status: StatusCode::OK,
-            body,
+            body: Body::from(body),
             content_type,
             file_name: Some(name.to_owned()),
+            headers: Vec::new(),
         })
+    }
+
+    /// 200 with a file of any length, which is made while it is sent. An error of the stream cuts the connection, so that a
+    /// part is never taken for the whole. The name is one of ours, as in [`Reply::file`].
+    ///
+    /// # Errors
+    /// Never.
+    pub fn stream<E>(
+        name: &str,
+        content_type: &'static str,
+        body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Answer
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        Ok(Self {
+            status: StatusCode::OK,
+            body: Body::from_stream(body),
+            content_type,
+            file_name: Some(name.to_owned()),
+            headers: Vec::new(),
+        })
+    }
+
+    /// The same reply with one more header; one whose value cannot stand in a header is left out.
+    #[must_use]
+    pub fn header(mut self, name: &'static str, value: &str) -> Self {
+        let value = HeaderValue::from_str(value).ok();
+        self.headers
+            .extend(value.map(|value| (HeaderName::from_static(name), value)));
+        self
     }
 
     /// This body with another status.
@@ -74,15 +110,16 @@ impl Reply {
         })?;
         Ok(Self {
             status,
-            body,
+            body: Body::from(body),
             content_type: JSON,
             file_name: None,
+            headers: Vec::new(),
         })
     }
 
     /// The HTTP response. Answers can hold secrets and are never to be kept by anything between.
     pub(super) fn into_response(self) -> Response<Body> {
-        let mut response = Response::new(Body::from(self.body));
+        let mut response = Response::new(self.body);
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
@@ -92,6 +129,7 @@ impl Reply {
         if let Some(disposition) = disposition.and_then(|text| HeaderValue::from_str(&text).ok()) {
             headers.insert(header::CONTENT_DISPOSITION, disposition);
         }
+        headers.extend(self.headers);
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         response
     }

@@ -1,6 +1,7 @@
 //! What all requests and workers share.
 
 use super::{Prices, ServeError};
+use crate::archive::Archive;
 use crate::caller::Versions;
 use crate::injection::Injections;
 use crate::ops::Metrics;
@@ -42,6 +43,8 @@ pub struct App {
     pub sender: Sender,
     /// Tells the deliverer what there is to do.
     pub wake: Wake,
+    /// What left the store.
+    pub archive: Arc<Archive>,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether the store may be trusted, as last checked.
@@ -72,6 +75,7 @@ impl App {
             webhooks: settings.webhooks.clone(),
             sender: Sender::new(&settings.webhooks).map_err(|error| ServeError::SetUp(error.to_string()))?,
             wake: Wake::default(),
+            archive: Arc::new(Archive::of(&settings.audit)?),
             trusted_proxies: settings.network.trusted_proxies.clone(),
             health: Health::default(),
             versions: Versions::default(),

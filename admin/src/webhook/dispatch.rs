@@ -24,7 +24,7 @@ const DELIVERIES_MAX: usize = 400;
 /// [`StoreError`]; the cursor says how far it came.
 pub async fn dispatch(app: &App, account: &str, mode: Mode) -> Result<u64, StoreError> {
     let keys = AccountKeys::of(account);
-    let trail = Trail::of(&app.store, account, mode);
+    let trail = Trail::of(&app.store, &app.archive, account, mode);
     let mut all = 0;
     for _ in 0..ROWS_MAX {
         let cursor = Cursor::read(&app.store, &keys, mode).await?;

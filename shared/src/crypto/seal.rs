@@ -1,4 +1,5 @@
-//! Sealed secrets, provider keys and those of webhooks: AES-256-GCM under a master key, bound to the record they belong to.
+//! Sealed secrets, such as provider keys and those of webhooks: AES-256-GCM under a master key, bound to the record they
+//! belong to.
 //!
 //! A sealed text is `v1.<master key id>.<base64 of nonce and ciphertext>`. The associated data names the record, such as
 //! account, agent, provider and key id, so a sealed secret that is copied to another record does not open there.
@@ -138,10 +139,10 @@ impl Sealer {
     pub fn seal(&self, owner: &impl SealOwner, secret: &SecretString) -> Result<String, SealError> {
         let key = self.keys.first().ok_or(SealError::DoesNotSeal)?;
         let nonce = random_bytes::<NONCE_BYTES>()?;
-        let aad = owner.associated_data();
+        let owner = owner.associated_data();
         let payload = Payload {
             msg: secret.expose_secret().as_bytes(),
-            aad: aad.as_bytes(),
+            aad: owner.as_bytes(),
         };
         let sealed = key
             .cipher
@@ -172,10 +173,10 @@ impl Sealer {
         let (nonce, sealed) = bytes
             .split_first_chunk::<NONCE_BYTES>()
             .ok_or(SealError::DoesNotOpen)?;
-        let aad = owner.associated_data();
+        let owner = owner.associated_data();
         let payload = Payload {
             msg: sealed,
-            aad: aad.as_bytes(),
+            aad: owner.as_bytes(),
         };
         let plain = key
             .cipher

@@ -1,9 +1,11 @@
 //! The audit trail of an account and mode, as far as it is in the store: lines that scripts append, the hashes of those that
 //! are sealed, and the indexes over them. Sealing is off the hot path and confluent: all sealers compute the same.
 
+mod archived;
 mod live;
 
-pub use live::Filter;
+pub use archived::Standing;
+pub use live::{Filter, Row};
 
 use super::keys::AccountKeys;
 use super::script::seal::{Batch, SEAL_BATCH, SealedBatch};
@@ -35,6 +37,15 @@ pub struct Extent {
     pub sealed: Head,
     /// The last line there is.
     pub lines: u64,
+}
+
+/// How many entries there are, asked of two who must agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    /// The lines, archived ones included.
+    pub lines: u64,
+    /// The last number that was given to one, by the account's record.
+    pub given: u64,
 }
 
 /// A handle on one chain.
@@ -69,6 +80,13 @@ impl<'a> Chain<'a> {
     /// # Errors
     /// [`StoreError`], also for records that make no sense.
     pub async fn extent(&self) -> Result<Extent, StoreError> {
+        let (extent, last) = self.look().await?;
+        last.map(|last| to_hash(&last)).transpose()?;
+        Ok(extent)
+    }
+
+    /// The same, also when the last hash is none; and that hash as it is.
+    async fn look(&self) -> Result<(Extent, Option<Vec<u8>>), StoreError> {
         let mut look = redis::pipe();
         look.atomic()
             .cmd("HMGET")
@@ -85,14 +103,33 @@ impl<'a> Chain<'a> {
             seq: seq.unwrap_or(0),
             hash: hash.map(|hash| to_hash(&hash)).transpose()?,
         };
-        let hash = last.map(|hash| to_hash(&hash)).transpose()?;
-        Ok(Extent {
+        let hash = last.as_ref().and_then(|hash| to_hash(hash).ok());
+        let extent = Extent {
             archived,
             sealed: Head {
                 seq: archived.seq + sealed,
                 hash: hash.or(archived.hash),
             },
             lines: archived.seq + lines,
+        };
+        Ok((extent, last))
+    }
+
+    /// How many entries there are, of one moment.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn count(&self) -> Result<Count, StoreError> {
+        let mut look = redis::pipe();
+        look.atomic();
+        look.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
+        look.cmd("LLEN").arg(self.keys.audit(self.mode));
+        let field = format!("{}_audit_seq", self.mode);
+        look.cmd("HGET").arg(self.keys.record()).arg(field);
+        let (archived, lines, given): (Option<u64>, u64, Option<u64>) = self.store.pipeline(&look).await?;
+        Ok(Count {
+            lines: archived.unwrap_or(0) + lines,
+            given: given.unwrap_or(0),
         })
     }
 
@@ -115,12 +152,18 @@ impl<'a> Chain<'a> {
     /// Seals a batch behind the end of `extent`; returns what is where then.
     async fn seal_batch(&self, mut extent: Extent) -> Result<Extent, StoreError> {
         let sealed = extent.sealed.seq - extent.archived.seq;
-        let mut range = redis::cmd("LRANGE");
-        range
+        // Places in the list are those of `extent` only while nothing is archived.
+        let mut look = redis::pipe();
+        look.atomic();
+        look.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
+        look.cmd("LRANGE")
             .arg(self.keys.audit(self.mode))
             .arg(sealed)
             .arg(sealed + SEAL_BATCH - 1);
-        let lines: Vec<Vec<u8>> = self.store.command(&range).await?;
+        let (archived, lines): (Option<u64>, Vec<Vec<u8>>) = self.store.pipeline(&look).await?;
+        if archived.unwrap_or(0) != extent.archived.seq {
+            return self.extent().await;
+        }
         let mut end = extent.sealed;
         let mut entries = Vec::with_capacity(lines.len());
         for line in lines {
@@ -163,6 +206,7 @@ fn no_form() -> StoreError {
 }
 
 /// Entries as they are shown: with the hashes that are stored, so that a line that was changed since does not fit its own.
+/// A hash that is none ends them, and is an error where it comes first.
 fn shown(
     first: u64,
     before: Head,
@@ -172,7 +216,11 @@ fn shown(
     let mut before = before.text();
     let mut found = Vec::with_capacity(lines.len());
     for ((seq, line), hash) in (first..).zip(lines).zip(hashes) {
-        let hash = to_hash(&hash)?;
+        let hash = match to_hash(&hash) {
+            Ok(hash) => hash,
+            Err(_) if !found.is_empty() => break,
+            Err(error) => return Err(error),
+        };
         let entry = Entry::of_line(seq, &line);
         found.push(entry.shown(&before, hash).ok_or_else(no_form)?);
         before = hex::encode(hash);

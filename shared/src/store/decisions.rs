@@ -11,10 +11,63 @@ const ID_CHARS: usize = 12;
 const NUMBER_DIGITS: usize = 8;
 const RADIX: u32 = 32;
 
+/// Characters of the id in a record of a manifest, which holds them one by one: the key's, then those of a record.
+pub const NAME_CHARS: usize = DECISION_KEY_CHARS + ID_CHARS;
+/// Bytes of a record of a manifest.
+pub const ARCHIVED_BYTES: usize = NAME_CHARS + NUMBER_DIGITS;
+
 /// The part of the key and the record of the decision `id`, whose entry is `seq`; `None` for an id that is none.
 #[must_use]
 pub fn record(id: &str, seq: u64) -> Option<(&str, String)> {
     let (start, found) = split(id)?;
+    Some((start, format!("{found}{}", digits(seq)?)))
+}
+
+/// The record of the decision `id` in a manifest, where records are sorted: whatever is before it there is older.
+#[must_use]
+pub fn archived_record(id: &str, seq: u64) -> Option<String> {
+    let (start, record) = record(id, seq)?;
+    Some(format!("{start}{record}"))
+}
+
+/// The part of the decision's id that a record of a manifest begins with.
+#[must_use]
+pub fn name(id: &str) -> Option<String> {
+    let (start, found) = split(id)?;
+    Some(format!("{start}{found}"))
+}
+
+/// The numbers of the entries among the records of a manifest that may be of the decision `id`, ascending.
+#[must_use]
+pub fn find_archived(text: &str, id: &str) -> Vec<u64> {
+    let Some(wanted) = name(id) else {
+        return Vec::new();
+    };
+    let (records, _) = text.as_bytes().as_chunks::<ARCHIVED_BYTES>();
+    let first = records.partition_point(|record| record[..NAME_CHARS] < *wanted.as_bytes());
+    let same = records[first..]
+        .iter()
+        .take_while(|record| record.starts_with(wanted.as_bytes()));
+    let numbers = same.filter_map(|record| {
+        let digits = std::str::from_utf8(&record[NAME_CHARS..]).ok()?;
+        u64::from_str_radix(digits, RADIX).ok()
+    });
+    numbers.collect()
+}
+
+/// The parts of the keys of the decisions among the records of a manifest, each once.
+pub fn archived_starts(text: &str) -> impl Iterator<Item = &str> {
+    let count = text.len() / ARCHIVED_BYTES;
+    let starts = (0..count).filter_map(move |at| {
+        let from = at * ARCHIVED_BYTES;
+        text.get(from..from + DECISION_KEY_CHARS)
+    });
+    let mut before = "";
+    starts.filter(move |start| std::mem::replace(&mut before, start) != *start)
+}
+
+/// A number as records have it.
+fn digits(seq: u64) -> Option<String> {
     let mut digits = [b'0'; NUMBER_DIGITS];
     let mut rest = seq;
     for digit in digits.iter_mut().rev() {
@@ -23,7 +76,7 @@ pub fn record(id: &str, seq: u64) -> Option<(&str, String)> {
         rest /= u64::from(RADIX);
     }
     let number = std::str::from_utf8(&digits).ok().filter(|_| rest == 0)?;
-    Some((start, format!("{found}{number}")))
+    Some(number.to_owned())
 }
 
 /// The part of the key that `id` is looked up under.
@@ -45,6 +98,17 @@ pub fn find(text: &str, id: &str) -> Vec<u64> {
         .collect();
     numbers.sort_unstable();
     numbers
+}
+
+/// The highest number of an entry in `text`.
+#[must_use]
+pub fn newest(text: &str) -> Option<u64> {
+    let records = text.as_bytes().chunks_exact(ID_CHARS + NUMBER_DIGITS);
+    let numbers = records.filter_map(|record| {
+        let digits = std::str::from_utf8(record.get(ID_CHARS..)?).ok()?;
+        u64::from_str_radix(digits, RADIX).ok()
+    });
+    numbers.max()
 }
 
 /// The parts of a decision's id that name its key and begin its record.
@@ -81,7 +145,36 @@ mod tests {
         }
         let twice = format!("{text}{}", record(&ids[3], 2_000_000_000).unwrap().1);
         assert_eq!(find(&twice, &ids[3]), [1_000_000_003, 2_000_000_000]);
+        assert_eq!(newest(&text), Some(1_000_000_049));
+        assert_eq!(newest(&twice), Some(2_000_000_000));
+        assert_eq!(newest(""), None);
         assert!(find(&text, &Kind::Allow.mint(1_795_000_000_007).unwrap()).is_empty());
+    }
+
+    #[test]
+    fn archived_decisions_are_found_one_by_one() {
+        let ids: Vec<String> = (0..300)
+            .map(|n| Kind::Deny.mint(1_795_000_000_000 + n * 1000).unwrap())
+            .collect();
+        let mut records: Vec<String> = ids
+            .iter()
+            .zip(1..)
+            .filter_map(|(id, seq)| archived_record(id, seq))
+            .collect();
+        records.extend(archived_record(&ids[5], 1000));
+        records.sort_unstable();
+        let text = records.concat();
+        for (id, seq) in ids.iter().zip(1..) {
+            let expected: &[u64] = if seq == 6 { &[6, 1000] } else { &[seq] };
+            assert_eq!(find_archived(&text, id), expected);
+        }
+        assert!(find_archived(&text, &Kind::Deny.mint(1_795_000_000_000).unwrap()).is_empty());
+        assert!(find_archived("", &ids[0]).is_empty());
+        let starts: Vec<&str> = archived_starts(&text).collect();
+        let mut expected: Vec<&str> = ids.iter().filter_map(|id| key_part(id)).collect();
+        expected.dedup();
+        assert_eq!(starts, expected);
+        assert_eq!(archived_record(&ids[0], 7).unwrap().len(), ARCHIVED_BYTES);
     }
 
     #[test]

@@ -21,6 +21,9 @@ pub enum StoreError {
     /// An answer that the caller does not understand.
     #[error("the store's answer makes no sense: {0}")]
     Nonsense(String),
+    /// What was asked for has left the store, and where it went it cannot be read.
+    #[error("{0}")]
+    Archive(String),
     /// The address or its options are wrong.
     #[error("{0}")]
     BadUrl(String),
@@ -32,7 +35,7 @@ impl StoreError {
     pub const fn may_have_run(&self) -> bool {
         !matches!(
             self,
-            Self::Refused { .. } | Self::NotConnected(_) | Self::BadUrl(_)
+            Self::Refused { .. } | Self::NotConnected(_) | Self::BadUrl(_) | Self::Archive(_)
         )
     }
 

@@ -10,9 +10,9 @@ use shared::store::script::reap::{Reaped, reap, sweep};
 use shared::store::script::settle::{Settle, Settled};
 use shared::store::script::void::{Voided, void};
 use shared::store::script::{
-    Script, account, agent, agent_freeze, api_key, authorize, deposit, escrow, policy, provider_key,
-    reap as reap_script, replace_prices, reseal, run_end, seal, settle, spend, standing, transfer, transit,
-    virtual_key, void as void_script, wallet,
+    Script, account, agent, agent_freeze, api_key, archive, authorize, deposit, escrow, policy, provider_key,
+    reap as reap_script, replace_prices, reseal, reseal_checkpoint_key, run_end, seal, settle, spend,
+    standing, transfer, transit, virtual_key, void as void_script, wallet,
 };
 use shared::store::{Store, sanity};
 use std::collections::BTreeSet;
@@ -173,8 +173,11 @@ fn all_scripts() -> Vec<&'static Script> {
         &*spend::DENY,
         &*standing::STANDING,
         &*reseal::RESEAL,
-        &*run_end::RUN_END,
+        &*reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY,
         &*seal::SEAL,
+        &*archive::ARCHIVE,
+        &*archive::FORGET,
+        &*run_end::RUN_END,
         &*replace_prices::REPLACE_PRICES,
         &*escrow::CREATE,
         &*escrow::FUND,

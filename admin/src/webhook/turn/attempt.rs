@@ -58,7 +58,9 @@ async fn attempt_once(
         mode,
         webhook,
     } = &lease.endpoint;
-    let sealed = Trail::of(&app.store, account, *mode).entry(delivery.seq).await?;
+    let sealed = Trail::of(&app.store, &app.archive, account, *mode)
+        .entry(delivery.seq)
+        .await?;
     let entry = sealed.and_then(|sealed| Entry::of_json(&sealed.json));
     let body = entry.and_then(|entry| payload::body(&entry, delivery.event));
     let id = delivery_id(account, *mode, webhook, delivery.seq, delivery.event);

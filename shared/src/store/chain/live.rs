@@ -21,19 +21,45 @@ pub struct Filter<'a> {
     pub to_ms: Option<u64>,
 }
 
+/// Entries in a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Row {
+    /// They are live.
+    Live(Vec<Sealed>),
+    /// The first one is archived.
+    Archived,
+}
+
 impl Chain<'_> {
     /// The sealed entries from `first` on, `count` at most, ascending; those that are archived already are not among them.
     ///
     /// # Errors
     /// [`StoreError`].
     pub async fn read(&self, first: u64, count: u64) -> Result<Vec<Sealed>, StoreError> {
+        let mut first = first;
+        for _ in 0..ATTEMPTS {
+            match self.row(first, count).await? {
+                Row::Live(found) => return Ok(found),
+                Row::Archived => first = self.extent().await?.archived.seq + 1,
+            }
+        }
+        Err(busy())
+    }
+
+    /// The sealed entries from `first` on, `count` at most, ascending, when the first one is in the store.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn row(&self, first: u64, count: u64) -> Result<Row, StoreError> {
         let hashes_key = self.keys.audit_hashes(self.mode);
         for _ in 0..ATTEMPTS {
-            let extent = self.extent().await?;
-            let first = first.max(extent.archived.seq + 1);
+            let (extent, _) = self.look().await?;
+            if first <= extent.archived.seq {
+                return Ok(Row::Archived);
+            }
             let count = count.min((extent.sealed.seq + 1).saturating_sub(first));
             if count == 0 {
-                return Ok(Vec::new());
+                return Ok(Row::Live(Vec::new()));
             }
             let from = first - extent.archived.seq - 1;
             let last = from + count - 1;
@@ -60,13 +86,13 @@ impl Chain<'_> {
                     None => extent.archived.hash,
                 },
             };
-            return shown(first, before, lines, hashes);
+            return shown(first, before, lines, hashes).map(Row::Live);
         }
         Err(busy())
     }
 
     /// The numbers of the live sealed entries that match, ascending, from place `skip_last` before their end backwards, `count`
-    /// at most; and how many match in all.
+    /// at most; how many match in all; and the last entry that was archived when this was so.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -75,7 +101,7 @@ impl Chain<'_> {
         filter: Filter<'_>,
         skip_last: u64,
         count: u64,
-    ) -> Result<(Vec<u64>, u64), StoreError> {
+    ) -> Result<(Vec<u64>, u64, u64), StoreError> {
         for _ in 0..ATTEMPTS {
             let extent = self.extent().await?;
             let (first, last) = self.span(&extent, filter).await?;
@@ -91,7 +117,8 @@ impl Chain<'_> {
                 }
             };
             if self.extent().await?.archived == extent.archived {
-                return Ok(found);
+                let (numbers, total) = found;
+                return Ok((numbers, total, extent.archived.seq));
             }
         }
         Err(busy())
@@ -125,7 +152,13 @@ impl Chain<'_> {
     }
 
     /// The first entry at `at_ms` or later.
-    async fn first_at(&self, extent: &Extent, at_ms: u64, low: u64, high: u64) -> Result<u64, StoreError> {
+    pub(super) async fn first_at(
+        &self,
+        extent: &Extent,
+        at_ms: u64,
+        low: u64,
+        high: u64,
+    ) -> Result<u64, StoreError> {
         let list = self.keys.audit(self.mode);
         let mut search = Search::between(low, high);
         while let Some(numbers) = search.places() {

@@ -39,11 +39,16 @@ impl AccountKeys {
         format!("{}/{mode}/audit/archived", self.base)
     }
 
+    /// The field of [`AccountKeys::audit_archived`] for a list of the index.
+    #[must_use]
+    pub fn audit_count(agent: Option<&str>, kind: Option<&str>) -> String {
+        format!("{}/{}", agent.unwrap_or(EVERY), kind.unwrap_or(EVERY))
+    }
+
     /// The numbers of the sealed entries of an agent, of a type, or of both (list, ascending).
     #[must_use]
     pub fn audit_index(&self, mode: Mode, agent: Option<&str>, kind: Option<&str>) -> String {
-        let (agent, kind) = (agent.unwrap_or(EVERY), kind.unwrap_or(EVERY));
-        format!("{}/{mode}/audit/of/{agent}/{kind}", self.base)
+        format!("{}/{mode}/audit/of/{}", self.base, Self::audit_count(agent, kind))
     }
 
     /// Where the decisions are whose ids begin so behind their prefix (packed text).

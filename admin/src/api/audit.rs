@@ -1,0 +1,178 @@
+//! `/audit`: the hash-chained trail of everything that happened, its export and its signed end (specification §4.3,
+//! decisions D25, D50).
+
+use super::listing::Listing;
+use crate::checkpoint;
+use crate::export::{CONTENT_TYPE, Export, ExportError};
+use crate::problem::{Code, Problem, chain};
+use crate::routes::{Answer, Call, Reply, page, require_agent_id, time};
+use crate::trail::Trail;
+use futures::TryStreamExt;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use shared::clock::{iso_from_ms, now_ms};
+use shared::domain::entry::Sealed;
+use shared::store::chain::Filter;
+use shared::store::checkpoint_key;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Longest name of a type of entry.
+const TYPE_MAX: usize = 64;
+/// Tells how many entries there were when an export began, and the hash of the last one.
+const SIZE_HEADER: &str = "x-service-audit-size";
+/// See [`SIZE_HEADER`].
+const HEAD_HEADER: &str = "x-service-audit-head";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Signed {
+    success: bool,
+    size: u64,
+    hash: String,
+    note: String,
+    public_key: String,
+    key_name: String,
+    verifier_key: String,
+    at: String,
+}
+
+/// `GET /audit`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let query = call.query(&["agentId", "type", "from", "to", "limit", "offset"])?;
+    if let Some(agent) = query.get("agentId") {
+        require_agent_id("agentId", agent)?;
+    }
+    let page = page(&query)?;
+    let filter = Filter {
+        agent: query.get("agentId").map(String::as_str),
+        kind: query.get("type").map(String::as_str),
+        from_ms: time(&query, "from")?,
+        to_ms: time(&query, "to")?,
+    };
+    let (entries, total) = match filter.kind {
+        // No entry has such a type, and no key of the index may be named so.
+        Some(kind) if !is_type(kind) => (Vec::new(), 0),
+        _ => trail(&call).list(filter, page).await?,
+    };
+    let records: Vec<Box<RawValue>> = entries.into_iter().map(raw).collect::<Result<_, _>>()?;
+    Reply::ok(&Listing {
+        plural: "logs",
+        records: &records,
+        total,
+        page,
+    })
+}
+
+/// `GET /audit/export`
+///
+/// # Errors
+/// 400, 503.
+pub async fn export(call: Call) -> Answer {
+    let query = call.query(&["after"])?;
+    let after = number(&query, "after")?.unwrap_or(0);
+    let head = trail(&call).seal().await?;
+    let (account, mode) = (call.caller.account.clone(), call.caller.mode);
+    let name = format!("audit_{account}_{mode}.jsonl");
+    let export = Export {
+        store: call.app.store.clone(),
+        archive: Arc::clone(&call.app.archive),
+        account: account.clone(),
+        mode,
+        after,
+        head,
+    };
+    let lines = export.lines().inspect_err(move |error: &ExportError| {
+        tracing::error!(account, %mode, error = %chain(error), "an export of the audit trail was cut off");
+    });
+    let reply = Reply::stream(&name, CONTENT_TYPE, lines)?;
+    Ok(reply
+        .header(SIZE_HEADER, &head.seq.to_string())
+        .header(HEAD_HEADER, &head.text()))
+}
+
+/// `GET /audit/checkpoint`
+///
+/// # Errors
+/// 400, 503.
+pub async fn checkpoint(call: Call) -> Answer {
+    let query = call.query(&["size"])?;
+    let size = number(&query, "size")?;
+    let trail = trail(&call);
+    let mut head = trail.seal().await?;
+    if let Some(size) = size.filter(|size| *size != head.seq) {
+        let earlier = checkpoint::head_at(&trail, size).await?;
+        head = earlier.ok_or_else(|| {
+            let message = format!("size must be a whole number from 0 to {}.", head.seq);
+            Problem::validation(message)
+        })?;
+    }
+    let key = checkpoint_key::key(&call.app.store, &call.app.sealer).await;
+    let key = key.map_err(|error| {
+        tracing::error!(error = %chain(&error), "no key to sign a checkpoint with");
+        Code::ServiceUnavailable
+    })?;
+    let checkpoint = checkpoint::of(&call.caller.account, call.caller.mode, head);
+    Reply::ok(&Signed {
+        success: true,
+        size: head.seq,
+        hash: head.text(),
+        note: key.sign(&checkpoint),
+        public_key: key.public().text(),
+        verifier_key: key.public().verifier(&checkpoint.origin),
+        key_name: checkpoint.origin,
+        at: iso_from_ms(now_ms()),
+    })
+}
+
+fn trail(call: &Call) -> Trail<'_> {
+    Trail::of(
+        &call.app.store,
+        &call.app.archive,
+        &call.caller.account,
+        call.caller.mode,
+    )
+}
+
+/// The entry as it was hashed, to the byte.
+fn raw(entry: Sealed) -> Result<Box<RawValue>, Problem> {
+    RawValue::from_string(entry.json).map_err(|error| {
+        tracing::error!(%error, "an audit entry that is no JSON");
+        Code::Internal.into()
+    })
+}
+
+/// Whether a word can be the type of an entry, such as `agent.frozen`.
+fn is_type(word: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'_';
+    (1..=TYPE_MAX).contains(&word.len()) && word.bytes().all(known)
+}
+
+fn number(query: &BTreeMap<String, String>, name: &str) -> Result<Option<u64>, Problem> {
+    let Some(text) = query.get(name) else {
+        return Ok(None);
+    };
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok().filter(|_| digits);
+    number
+        .map(Some)
+        .ok_or_else(|| Problem::validation(format!("{name} must be a whole number from 0 on.")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_names_a_type() {
+        for good in ["agent.frozen", "decision.denied", "a_b.c2"] {
+            assert!(is_type(good), "{good}");
+        }
+        for bad in ["", "*", "a/b", "a b", "a:b", "é", &"x".repeat(TYPE_MAX + 1)] {
+            assert!(!is_type(bad), "{bad}");
+        }
+    }
+}

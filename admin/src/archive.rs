@@ -1,0 +1,187 @@
+//! What left the store: where it lies, what it looks like there, and how it is read again.
+//!
+//! Readers trust the store's descriptions of segments, not the archive: a segment or manifest that is not the one that was
+//! archived is an error.
+
+pub mod place;
+pub mod segment;
+pub mod write;
+
+use self::place::Place;
+use self::segment::{Descriptor, Manifest, Segment};
+use bytes::Bytes;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use shared::domain::mode::Mode;
+use shared::settings::{AuditSettings, BadSettings};
+use shared::store::StoreError;
+use shared::store::chain::Chain;
+use std::sync::Arc;
+
+/// Memory for opened segments, manifests and lists of segments, in bytes each.
+const CACHED_BYTES: u64 = 64 << 20;
+/// Things in a cache, about.
+const CACHED: usize = 200;
+/// Times that a look at the list of segments is repeated when others archive meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// The archive, as all requests and workers share it.
+#[derive(Debug)]
+pub struct Archive {
+    place: Place,
+    lists: Cache<(String, Mode), Arc<Vec<Arc<Descriptor>>>, Weight>,
+    manifests: Cache<String, Arc<Manifest>, Weight>,
+    segments: Cache<String, Arc<Segment>, Weight>,
+}
+
+/// How much memory what is cached takes, about.
+#[derive(Debug, Clone)]
+struct Weight;
+
+impl Weighter<(String, Mode), Arc<Vec<Arc<Descriptor>>>> for Weight {
+    fn weight(&self, _key: &(String, Mode), list: &Arc<Vec<Arc<Descriptor>>>) -> u64 {
+        let counts: usize = list.iter().map(|descriptor| descriptor.counts.len()).sum();
+        (list.len() * 600 + counts * 80 + 100) as u64
+    }
+}
+
+impl Weighter<String, Arc<Manifest>> for Weight {
+    fn weight(&self, _key: &String, manifest: &Arc<Manifest>) -> u64 {
+        (manifest.decisions.len() + manifest.segment.counts.len() * 80 + 1000) as u64
+    }
+}
+
+impl Weighter<String, Arc<Segment>> for Weight {
+    fn weight(&self, _key: &String, segment: &Arc<Segment>) -> u64 {
+        segment.weight()
+    }
+}
+
+impl Archive {
+    /// The archive that the settings name.
+    ///
+    /// # Errors
+    /// [`BadSettings`] names the key.
+    pub fn of(settings: &AuditSettings) -> Result<Self, BadSettings> {
+        Ok(Self::at(Place::of(settings)?))
+    }
+
+    /// The archive at `place`.
+    #[must_use]
+    pub fn at(place: Place) -> Self {
+        Self {
+            place,
+            lists: Cache::with_weighter(CACHED, CACHED_BYTES, Weight),
+            manifests: Cache::with_weighter(CACHED, CACHED_BYTES, Weight),
+            segments: Cache::with_weighter(CACHED, CACHED_BYTES, Weight),
+        }
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub const fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The segments of a chain, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`], also when they do not cover what left the store.
+    pub async fn segments(
+        &self,
+        chain: &Chain<'_>,
+        account: &str,
+        mode: Mode,
+    ) -> Result<Arc<Vec<Arc<Descriptor>>>, StoreError> {
+        let key = (account.to_owned(), mode);
+        let mut known = self.lists.get(&key).unwrap_or_default();
+        for _ in 0..ATTEMPTS {
+            let (end, fresh) = chain.segments(known.len()).await?;
+            let mut list: Vec<Arc<Descriptor>> = known.to_vec();
+            for text in &fresh {
+                let descriptor: Descriptor = serde_json::from_str(text)
+                    .map_err(|error| StoreError::Nonsense(format!("a segment's description: {error}")))?;
+                list.push(Arc::new(descriptor));
+            }
+            if fits(&list, end.seq, &end.text()) {
+                let list = Arc::new(list);
+                self.lists.insert(key, Arc::clone(&list));
+                return Ok(list);
+            }
+            if known.is_empty() {
+                break;
+            }
+            // The store is another one than it was: it was restored from a backup.
+            known = Arc::default();
+        }
+        let text = format!("the segments of {account} {mode} do not cover what left the store");
+        Err(StoreError::Nonsense(text))
+    }
+
+    /// A segment's manifest.
+    ///
+    /// # Errors
+    /// [`StoreError::Archive`] when it cannot be read, or is not the one that was archived.
+    pub async fn manifest(
+        &self,
+        account: &str,
+        mode: Mode,
+        descriptor: &Descriptor,
+    ) -> Result<Arc<Manifest>, StoreError> {
+        let (_, path) = descriptor.paths(account, mode);
+        let reading = async {
+            let bytes = self.read(&path).await?;
+            let manifest = Manifest::open(descriptor, &bytes);
+            manifest.map(Arc::new).map_err(|why| damaged(&path, &why))
+        };
+        let key = format!("{path} {}", descriptor.manifest);
+        self.manifests.get_or_insert_async(&key, reading).await
+    }
+
+    /// A segment.
+    ///
+    /// # Errors
+    /// [`StoreError::Archive`] when it cannot be read, or is not the one that was archived.
+    pub async fn segment(
+        &self,
+        account: &str,
+        mode: Mode,
+        descriptor: &Arc<Descriptor>,
+    ) -> Result<Arc<Segment>, StoreError> {
+        let (path, _) = descriptor.paths(account, mode);
+        let reading = async {
+            let bytes = self.read(&path).await?;
+            let descriptor = Arc::clone(descriptor);
+            let opening = tokio::task::spawn_blocking(move || Segment::open(&descriptor, &bytes)).await;
+            let opened = opening.unwrap_or_else(|error| Err(error.to_string()));
+            opened.map(Arc::new).map_err(|why| damaged(&path, &why))
+        };
+        let key = format!("{path} {}", descriptor.sha256);
+        self.segments.get_or_insert_async(&key, reading).await
+    }
+
+    async fn read(&self, path: &str) -> Result<Bytes, StoreError> {
+        match self.place.get(path).await {
+            Ok(Some(bytes)) => Ok(bytes),
+            Ok(None) => Err(damaged(path, "it is not there")),
+            Err(error) => Err(StoreError::Archive(error.to_string())),
+        }
+    }
+}
+
+fn damaged(path: &str, why: &str) -> StoreError {
+    StoreError::Archive(format!("`{path}` of the archive: {why}"))
+}
+
+/// Whether the segments follow each other, from the first entry to the one that was archived last.
+fn fits(list: &[Arc<Descriptor>], end: u64, hash: &str) -> bool {
+    let mut next = 1;
+    for descriptor in list {
+        let length = (descriptor.last + 1).checked_sub(descriptor.first);
+        if descriptor.first != next || descriptor.entries == 0 || length != Some(descriptor.entries) {
+            return false;
+        }
+        next = descriptor.last + 1;
+    }
+    next == end + 1 && list.last().is_none_or(|last| last.hash == hash)
+}

@@ -1,0 +1,113 @@
+//! A directory as an archive. An S3-compatible service is tried in `tests/record`.
+
+use super::*;
+use shared::settings::load_from;
+
+fn settings(archive: &str, more: &[(&str, &str)]) -> AuditSettings {
+    let named = [("archive", archive)];
+    let all = named.iter().chain(more);
+    let variables = all.map(|(key, value)| {
+        (
+            format!("TOLLGATE_AUDIT__{}", key.to_uppercase()),
+            (*value).to_owned(),
+        )
+    });
+    load_from(None, variables).unwrap().audit
+}
+
+fn directory() -> (tempfile::TempDir, Place) {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("a b#/%41");
+    let place = Place::of(&settings(path.to_str().unwrap(), &[])).unwrap();
+    (root, place)
+}
+
+#[tokio::test]
+async fn what_was_put_is_read_listed_and_replaced() {
+    let (root, place) = directory();
+    assert_eq!(place.list("segments").await.unwrap(), Vec::<String>::new());
+    assert_eq!(place.get("segments/x").await.unwrap(), None);
+    for path in [
+        "segments/b/2.json",
+        "segments/b/1.json",
+        "segments/bb/1.json",
+        "other",
+    ] {
+        place.put(path, path.as_bytes().to_vec()).await.unwrap();
+    }
+    place.put("segments/b/2.json", b"new".to_vec()).await.unwrap();
+    assert_eq!(place.get("segments/b/2.json").await.unwrap().unwrap(), "new");
+    assert_eq!(place.get("other").await.unwrap().unwrap(), "other");
+    assert_eq!(
+        place.list("segments/b").await.unwrap(),
+        ["segments/b/1.json", "segments/b/2.json"]
+    );
+    assert_eq!(place.list("segments").await.unwrap().len(), 3);
+    assert_eq!(place.list("").await.unwrap().len(), 4);
+    let plain = root.path().join("a b#/%41/segments/bb/1.json");
+    assert_eq!(std::fs::read(plain).unwrap(), b"segments/bb/1.json");
+}
+
+#[tokio::test]
+async fn paths_stay_within_the_archive() {
+    let (root, place) = directory();
+    std::fs::write(root.path().join("secret"), "x").unwrap();
+    for path in ["../../secret", "segments/../../../secret", "/../secret"] {
+        let error = place.get(path).await.unwrap_err().to_string();
+        assert!(error.starts_with("the archive cannot read"), "{error}");
+        assert!(place.put(path, Vec::new()).await.is_err(), "{path}");
+    }
+    assert_eq!(std::fs::read(root.path().join("secret")).unwrap(), b"x");
+}
+
+#[tokio::test]
+async fn a_directory_that_cannot_be_made_fails_when_something_is_put() {
+    let root = tempfile::tempdir().unwrap();
+    let file = root.path().join("file");
+    let place = Place::of(&settings(file.join("below").to_str().unwrap(), &[])).unwrap();
+    std::fs::write(&file, "x").unwrap();
+    let error = place.put("segments/1", vec![1]).await.unwrap_err().to_string();
+    assert!(
+        error.starts_with("the archive cannot write `segments/1`: "),
+        "{error}"
+    );
+    assert_eq!(error.lines().count(), 1);
+}
+
+#[test]
+fn bad_settings_name_their_key() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let secret = ("s3_secret_access_key", "hush");
+    let id = ("s3_access_key_id", "me");
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+    let cases: [Case<'_>; 8] = [
+        ("", &[], "audit.archive must"),
+        ("ftp://x/y", &[], "audit.archive `ftp://x/y`"),
+        (file.path().to_str().unwrap(), &[], "audit.archive `"),
+        ("s3:///prefix", &[id, secret], "audit.archive must be s3://"),
+        ("s3://bucket/a", &[id], "audit.s3_secret_access_key"),
+        ("s3://bucket/a", &[secret], "audit.s3_access_key_id"),
+        (
+            "s3://bucket/a",
+            &[id, secret, ("s3_region", "")],
+            "audit.s3_region",
+        ),
+        (
+            "s3://bucket/a",
+            &[id, secret, ("s3_endpoint", "localhost:9000")],
+            "audit.s3_endpoint",
+        ),
+    ];
+    for (archive, more, key) in cases {
+        let error = Place::of(&settings(archive, more)).unwrap_err().to_string();
+        assert!(error.starts_with(key) && error.lines().count() == 1, "{error}");
+        assert!(!error.contains("hush"), "{error}");
+    }
+    let good = settings(
+        "s3://bucket/a/b/",
+        &[id, secret, ("s3_endpoint", "http://127.0.0.1:1/")],
+    );
+    let place = Place::of(&good).unwrap();
+    assert_eq!(place.at("segments/x").unwrap().as_ref(), "a/b/segments/x");
+    assert!(!format!("{place:?}").contains("hush"), "secrets are not shown");
+}

@@ -1,0 +1,158 @@
+//! A segment in the making: entries are added until it is full. The same entries give the same bytes.
+
+use super::{Descriptor, Manifest, VERSION, hash_text, read};
+use sha2::{Digest, Sha256};
+use shared::clock::ms_from_iso;
+use shared::domain::entry::Sealed;
+use shared::domain::mode::Mode;
+use shared::store::chain::Head;
+use shared::store::decisions;
+use shared::store::keys::AccountKeys;
+use shared::store::script::archive::{LISTS_MAX, ListName};
+use std::collections::BTreeMap;
+
+/// How hard the lines are compressed: entries resemble each other, and more costs much time for little.
+const LEVEL: i32 = 5;
+/// Most bytes of lines in one segment, since readers hold a whole one in memory.
+const CONTENT_MAX: usize = 32 << 20;
+
+/// Entries for a segment.
+#[derive(Debug)]
+pub struct Draft {
+    before: Head,
+    entries_max: usize,
+    entries: usize,
+    hash: Option<[u8; 32]>,
+    text: String,
+    from_ms: u64,
+    to_ms: u64,
+    lists: BTreeMap<ListName, u64>,
+    decisions: Vec<String>,
+}
+
+/// A segment and what describes it.
+#[derive(Debug)]
+pub struct Built {
+    /// What it holds.
+    pub descriptor: Descriptor,
+    /// The segment.
+    pub segment: Vec<u8>,
+    /// Its manifest.
+    pub manifest: Vec<u8>,
+    /// How many entries are in each list of the index.
+    pub lists: BTreeMap<ListName, u64>,
+    /// The hash of the last entry.
+    pub hash: [u8; 32],
+}
+
+impl Draft {
+    /// A segment of the entries behind `before`, at most `entries_max`.
+    #[must_use]
+    pub const fn behind(before: Head, entries_max: usize) -> Self {
+        Self {
+            before,
+            entries_max,
+            entries: 0,
+            hash: None,
+            text: String::new(),
+            from_ms: u64::MAX,
+            to_ms: 0,
+            lists: BTreeMap::new(),
+            decisions: Vec::new(),
+        }
+    }
+
+    /// The number of the entry that comes next.
+    #[must_use]
+    pub const fn next(&self) -> u64 {
+        self.before.seq + self.entries as u64 + 1
+    }
+
+    /// Adds the next entry; `false` when it is full. `None` for something else than the next entry.
+    pub fn add(&mut self, entry: &Sealed) -> Option<bool> {
+        let line = read(&entry.json).filter(|line| line.seq == self.next())?;
+        if self.entries == self.entries_max {
+            return Some(false);
+        }
+        let lists = lists_of(line.agent_id.as_deref(), &line.kind);
+        let new = lists
+            .iter()
+            .filter(|list| !self.lists.contains_key(*list))
+            .count();
+        let too_much =
+            self.text.len() + entry.json.len() >= CONTENT_MAX || self.lists.len() + new > LISTS_MAX;
+        if too_much && self.entries > 0 {
+            return Some(false);
+        }
+        for list in lists {
+            *self.lists.entry(list).or_default() += 1;
+        }
+        let at_ms = ms_from_iso(&line.at)?;
+        (self.from_ms, self.to_ms) = (self.from_ms.min(at_ms), self.to_ms.max(at_ms));
+        self.decisions
+            .extend(decisions::archived_record(&line.id, line.seq));
+        self.text.push_str(&entry.json);
+        self.text.push('\n');
+        self.entries += 1;
+        self.hash = Some(entry.hash);
+        Some(true)
+    }
+
+    /// The segment; `None` when nothing was added.
+    ///
+    /// # Errors
+    /// When it cannot be compressed or written as JSON.
+    pub fn build(mut self, account: &str, mode: Mode) -> std::io::Result<Option<Built>> {
+        let Some(hash) = self.hash else { return Ok(None) };
+        let segment = zstd::encode_all(self.text.as_bytes(), LEVEL)?;
+        self.decisions.sort_unstable();
+        let name = |record: &String| record.get(..decisions::NAME_CHARS).map(str::to_owned);
+        let decided = self.decisions.first().and_then(name);
+        let decided = decided.zip(self.decisions.last().and_then(name));
+        let counts = self.lists.iter().map(|((agent, kind), count)| {
+            let name = AccountKeys::audit_count(agent.as_deref(), kind.as_deref());
+            (name, *count)
+        });
+        let mut descriptor = Descriptor {
+            first: self.before.seq + 1,
+            last: self.before.seq + self.entries as u64,
+            entries: self.entries as u64,
+            previous_hash: hash_text(self.before.hash),
+            hash: hex::encode(hash),
+            sha256: hex::encode(Sha256::digest(&segment)),
+            bytes: segment.len() as u64,
+            content_bytes: self.text.len() as u64,
+            from_ms: self.from_ms,
+            to_ms: self.to_ms,
+            counts: counts.collect(),
+            decided,
+            manifest: String::new(),
+        };
+        let manifest = serde_json::to_vec(&Manifest {
+            version: VERSION,
+            account: account.to_owned(),
+            mode: mode.as_str().to_owned(),
+            segment: descriptor.clone(),
+            decisions: self.decisions.concat(),
+        })?;
+        descriptor.manifest = hex::encode(Sha256::digest(&manifest));
+        Ok(Some(Built {
+            descriptor,
+            segment,
+            manifest,
+            lists: self.lists,
+            hash,
+        }))
+    }
+}
+
+/// The lists of the index that an entry stands in, as `Entry::indexes` has them.
+fn lists_of(agent: Option<&str>, kind: &str) -> Vec<ListName> {
+    let kind = Some(kind.to_owned());
+    let mut lists = vec![(None, kind.clone())];
+    if let Some(agent) = agent {
+        lists.push((Some(agent.to_owned()), None));
+        lists.push((Some(agent.to_owned()), kind));
+    }
+    lists
+}

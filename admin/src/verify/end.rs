@@ -1,0 +1,107 @@
+//! What the end of a chain is compared with: a chain that was cut off is in order as far as it goes.
+
+use super::{Broken, Walk};
+use serde_json::{Value, json};
+use shared::crypto::checkpoint_key::{BadNote, PublicKey};
+use shared::domain::checkpoint::Checkpoint;
+
+/// Where something is known from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// A signed note that the caller gave.
+    Note,
+    /// The signed note in the archive.
+    Archive,
+    /// The store itself.
+    Store,
+}
+
+/// That a chain has so many entries, and the hash of the last one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// From where.
+    pub source: Source,
+    /// How many entries.
+    pub size: u64,
+    /// The hash of the last one.
+    pub hash: [u8; 32],
+}
+
+impl Source {
+    /// The word in documents.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Archive => "archive",
+            Self::Store => "store",
+        }
+    }
+
+    /// As the subject of a sentence.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Note => "the checkpoint",
+            Self::Archive => "the checkpoint in the archive",
+            Self::Store => "the trail in the store",
+        }
+    }
+}
+
+impl Known {
+    /// What a note says, when this key signed it for this chain.
+    ///
+    /// # Errors
+    /// [`Broken`], a sentence about the note.
+    pub fn of_note(source: Source, note: &str, key: PublicKey, origin: &str) -> Result<Self, Broken> {
+        let Checkpoint { size, hash, .. } = key.verify(note, origin).map_err(|why| bad(source, why))?;
+        Ok(Self { source, size, hash })
+    }
+
+    pub(super) fn document(&self) -> Value {
+        json!({ "source": self.source.as_str(), "size": self.size, "hash": hex::encode(self.hash) })
+    }
+
+    pub(super) fn text(&self) -> String {
+        let name = self.source.name();
+        format!("They agree with {name}, which has {} entries.", self.size)
+    }
+
+    /// Compares the walk with it. An end beyond it is as wrong as a missing one where it must be `exact`.
+    pub(super) fn compare(&self, walk: &Walk, exact: bool) -> Result<(), Broken> {
+        let (name, size, end) = (self.source.name(), self.size, walk.end());
+        if end < size {
+            let missing = format!(
+                "entries {} to {size} are missing at the end: {name} has them.",
+                end + 1
+            );
+            let hint = match self.source {
+                Source::Store => {
+                    " An export that is older than that is proven with the checkpoint that was taken with it \
+                     (--checkpoint)."
+                }
+                Source::Note | Source::Archive => "",
+            };
+            return Err(Broken::at(end + 1, format!("{missing}{hint}")));
+        }
+        if walk.hash_of(size).is_some_and(|hash| hash != self.hash) {
+            let problem = format!(
+                "it has another hash than in {name}: it or an entry before it was changed, and the hashes behind computed \
+                 again."
+            );
+            return Err(Broken::at(size, problem));
+        }
+        if exact && end > size {
+            let problem = format!("it stands behind the end: {name} has {size} entries only.");
+            return Err(Broken::at(size + 1, problem));
+        }
+        Ok(())
+    }
+}
+
+fn bad(source: Source, why: BadNote) -> Broken {
+    Broken {
+        seq: None,
+        problem: format!("{} proves nothing: {why}.", source.name()),
+    }
+}

@@ -1,0 +1,115 @@
+//! Verification of a trail where it lives: archived and live entries, what the account's record says of their number, and
+//! the last checkpoint.
+
+use super::end::Known;
+use super::{Broken, Verdict, Walk};
+use crate::archive::Archive;
+use crate::trail::Trail;
+use shared::domain::mode::Mode;
+use shared::store::chain::Chain;
+use shared::store::{Store, StoreError};
+
+/// Walks along the whole trail and compares its end with the account's record and with what else is known of it.
+///
+/// # Errors
+/// [`StoreError`] when the store does not answer; what makes no sense in it is a verdict.
+pub async fn online(
+    store: &Store,
+    archive: &Archive,
+    account: &str,
+    mode: Mode,
+    known: Vec<Known>,
+) -> Result<Verdict, StoreError> {
+    let (trail, chain) = (
+        Trail::of(store, archive, account, mode),
+        Chain::of(store, account, mode),
+    );
+    // Everything that is there now is sealed then, so the walk must come so far.
+    let goal = chain.count().await?.lines;
+    let unsealed = match trail.seal().await {
+        Ok(_) => None,
+        Err(StoreError::Nonsense(why)) => Some(why),
+        Err(error) => return Err(error),
+    };
+    let mut walk = Walk::behind(0);
+    for one in &known {
+        walk.mark(one.size);
+    }
+    let mut broken = along(&trail, &mut walk, goal, unsealed).await?;
+    if broken.is_none() {
+        broken = ends(&chain, &walk, &known).await?;
+    }
+    let mut verdict = Verdict::of(&walk);
+    verdict.end_proven = broken.is_none();
+    verdict.broken = broken;
+    // The one that proves most.
+    verdict.checkpoint = known.into_iter().max_by_key(|one| one.size);
+    if verdict.checkpoint.is_none() {
+        verdict.warnings.push(
+            "there is no signed checkpoint yet: that nothing is missing at the end is known from the store alone."
+                .to_owned(),
+        );
+    }
+    Ok(verdict)
+}
+
+/// Walks to entry `goal`, or to what is wrong first.
+async fn along(
+    trail: &Trail<'_>,
+    walk: &mut Walk,
+    goal: u64,
+    unsealed: Option<String>,
+) -> Result<Option<Broken>, StoreError> {
+    while walk.end() < goal {
+        let next = walk.end() + 1;
+        let entries = match trail.read(next).await {
+            Ok(entries) => entries,
+            Err(StoreError::Nonsense(why)) => {
+                return Ok(Some(Broken::at(
+                    next,
+                    format!("its record makes no sense: {why}."),
+                )));
+            }
+            Err(StoreError::Archive(why)) => {
+                let problem = format!("it cannot be read from the archive: {why}.");
+                return Ok(Some(Broken::at(next, problem)));
+            }
+            Err(error) => return Err(error),
+        };
+        if entries.is_empty() {
+            let problem = unsealed.map_or_else(
+                || "its line is missing in the store.".to_owned(),
+                |why| format!("it cannot be sealed: {why}."),
+            );
+            return Ok(Some(Broken::at(next, problem)));
+        }
+        for entry in entries {
+            if let Err(broken) = walk.step(entry.json.as_bytes()) {
+                return Ok(Some(broken));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Compares the end.
+async fn ends(chain: &Chain<'_>, walk: &Walk, known: &[Known]) -> Result<Option<Broken>, StoreError> {
+    let count = chain.count().await?;
+    if count.given > count.lines {
+        let problem = format!(
+            "entries {} to {} are missing at the end: the account's record counts them.",
+            count.lines + 1,
+            count.given
+        );
+        return Ok(Some(Broken::at(count.lines + 1, problem)));
+    }
+    if count.given < count.lines {
+        let problem = format!(
+            "it stands behind the end: the account's record counts {} entries only.",
+            count.given
+        );
+        return Ok(Some(Broken::at(count.given + 1, problem)));
+    }
+    let compared = known.iter().map(|one| one.compare(walk, false));
+    Ok(compared.filter_map(Result::err).min_by_key(|broken| broken.seq))
+}

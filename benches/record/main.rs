@@ -1,0 +1,208 @@
+//! `bench-record`: what the audit trail of many decisions takes in memory, how fast it is sealed, exported and verified.
+//!
+//! The lines are appended in the form in which the scripts write them, seven approved calls to three denied ones; sealing,
+//! exporting and verifying are the product's own code, on one core beside the store.
+
+use admin::archive::Archive;
+use admin::export::Export;
+use admin::verify::{Walk, file, online};
+use clap::Parser;
+use futures::TryStreamExt;
+use harness::{Redis, Seed, SeedAccount, Store};
+use shared::clock::now_ms;
+use shared::domain::id::Kind;
+use shared::domain::mode::Mode;
+use shared::settings::load_from;
+use shared::store::chain::Chain;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{BufReader, BufWriter, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Appends lines, numbered as the scripts do.
+const WRITE: &str = "for i = 2, #ARGV, 2 do
+    local seq = redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
+    redis.call('RPUSH', KEYS[2], string.format('%d %s %s', seq, ARGV[i], ARGV[i + 1]))
+  end";
+/// Lines appended by one call.
+const AT_ONCE: u64 = 1000;
+/// Agents of the account.
+const AGENTS: u64 = 50;
+/// Decisions a second, by their times.
+const RATE: u64 = 1000;
+
+/// Measures the audit trail of many decisions.
+#[derive(Debug, Parser)]
+struct Options {
+    /// Decisions.
+    #[arg(long, default_value_t = 1_000_000)]
+    decisions: u64,
+}
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Appends all lines; their first time is so long ago that the last one is now.
+async fn fill(store: &Store, account: &SeedAccount, decisions: u64) -> Outcome<()> {
+    let start = now_ms() - decisions * 1000 / RATE;
+    let mut written = 0;
+    while written < decisions {
+        let mut eval = redis::cmd("EVAL");
+        eval.arg(WRITE).arg(2).arg(account.keys.record());
+        eval.arg(account.keys.audit(Mode::Live)).arg("live_audit_seq");
+        for n in written..decisions.min(written + AT_ONCE) {
+            let at = start + n * 1000 / RATE;
+            let id = Kind::Allow.mint(at)?;
+            let (key, agent) = (Kind::VirtualKey.mint(at)?, n % AGENTS);
+            let memo = format!(
+                "{} support-bot-{agent} run-{} {key} 9f8e7d6c5b4a gpt-4o-mini",
+                account.id,
+                n / 20
+            );
+            let checks = format!(
+                "1:10:,{}:120:,{n}:5000000000:1200000,{n}:10000000000:1200000,{n}:250000000000:1200000,{agent}:10:,{n}:500000000000:8400000",
+                n % 120
+            );
+            let line = match n % 10 {
+                0..7 => format!(
+                    "A settled {} {id} H 750000 20775 202611 1 {checks} {memo}",
+                    n % 1_000_000
+                ),
+                _ => format!("D daily_limit {id} 750000 {checks} {memo}"),
+            };
+            eval.arg(at).arg(line);
+        }
+        let _: redis::Value = store.command(&eval).await?;
+        written = decisions.min(written + AT_ONCE);
+    }
+    Ok(())
+}
+
+/// Memory that the server uses, in bytes.
+fn used(redis: &Redis) -> Outcome<u64> {
+    let info: String = redis.command(&["INFO", "memory"]);
+    let line = info.lines().find_map(|line| line.strip_prefix("used_memory:"));
+    Ok(line.ok_or("no used_memory")?.trim().parse()?)
+}
+
+/// Memory of all keys whose names match, in bytes.
+fn memory(redis: &Redis, pattern: &str) -> u64 {
+    let keys: Vec<String> = redis.command(&["KEYS", pattern]);
+    keys.iter()
+        .map(|key| {
+            redis
+                .command::<Option<u64>>(&["MEMORY", "USAGE", key, "SAMPLES", "0"])
+                .unwrap_or(0)
+        })
+        .sum()
+}
+
+fn rate(count: u64, since: Instant) -> f64 {
+    count as f64 / since.elapsed().as_secs_f64()
+}
+
+async fn run(options: &Options) -> Outcome<String> {
+    let redis = Redis::start();
+    let store = Store::open(&redis.unix_url(), std::time::Duration::from_secs(10))?;
+    let account = Seed::new(&store).await.account("enterprise").await;
+    let count = options.decisions;
+    let before = used(&redis)?;
+    fill(&store, &account, count).await?;
+    let filled = used(&redis)?;
+
+    let began = Instant::now();
+    let head = Chain::of(&store, &account.id, Mode::Live).seal().await?;
+    let sealed = rate(count, began);
+    if head.seq != count {
+        return Err(format!("{} of {count} entries are sealed", head.seq).into());
+    }
+    let full = used(&redis)?;
+
+    let dir = tempfile::tempdir()?;
+    let mut settings = load_from(None, std::iter::empty())?.audit;
+    settings.archive = dir.path().join("archive").display().to_string();
+    let archive = Arc::new(Archive::of(&settings)?);
+    let began = Instant::now();
+    let verdict = online(&store, &archive, &account.id, Mode::Live, Vec::new()).await?;
+    let verified = rate(count, began);
+    if !verdict.ok() || verdict.entries != count {
+        return Err(format!("{verdict:?}").into());
+    }
+
+    let path = dir.path().join("export.jsonl");
+    let began = Instant::now();
+    let export = Export {
+        store: store.clone(),
+        archive,
+        account: account.id.clone(),
+        mode: Mode::Live,
+        after: 0,
+        head,
+    };
+    let mut out = BufWriter::new(std::fs::File::create(&path)?);
+    let mut lines = std::pin::pin!(export.lines());
+    while let Some(chunk) = lines.try_next().await? {
+        out.write_all(&chunk)?;
+    }
+    out.flush()?;
+    let exported = rate(count, began);
+    let bytes = std::fs::metadata(&path)?.len();
+
+    let began = Instant::now();
+    let mut walk = Walk::behind(0);
+    let broken = file::walk(BufReader::new(std::fs::File::open(&path)?), &mut walk)?;
+    let read = rate(count, began);
+    if broken.is_some() || walk.hash() != head.hash {
+        return Err(format!("the export is broken: {broken:?}").into());
+    }
+
+    let megabytes = |bytes: u64| bytes as f64 / 1e6;
+    let keys = account.keys.audit(Mode::Live).replace('{', "\\{");
+    let mut report = String::new();
+    writeln!(report, "| what | {count} decisions |\n|---|---:|")?;
+    for (name, size) in [
+        ("lines", memory(&redis, &keys)),
+        ("hashes", memory(&redis, &format!("{keys}/hashes"))),
+        ("index by agent and type", memory(&redis, &format!("{keys}/of/*"))),
+        (
+            "index by decision",
+            memory(&redis, &format!("{keys}/decisions/*")),
+        ),
+        ("all of it: memory of the store before sealing", filled - before),
+        ("after sealing", full - before),
+        ("export file", bytes),
+    ] {
+        writeln!(report, "| {name}, MB | {:.0} |", megabytes(size))?;
+    }
+    for (name, rate) in [
+        ("sealed", sealed),
+        ("verified in the store", verified),
+        ("exported", exported),
+        ("verified in a file", read),
+    ] {
+        writeln!(report, "| {name}, entries/s | {rate:.0} |")?;
+    }
+    Ok(report)
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error),
+    };
+    match runtime.block_on(run(&options)) {
+        Ok(report) => {
+            let written = std::io::stdout().write_all(report.as_bytes());
+            written.map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
+        }
+        Err(error) => failed(error.as_ref()),
+    }
+}
+
+fn failed(error: &dyn Error) -> ExitCode {
+    // Nobody is left to tell when that fails.
+    let _unwritable = writeln!(std::io::stderr(), "bench-record: {error}");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,15 @@
+//! The archive: what moves, how it is read there, and what happens when something goes wrong on the way.
+//!
+//! * [`street`]: an account on which something happens
+//! * [`model`]: every filter and page before and after; decisions; races; webhooks that were not told yet
+//! * [`damage`]: segments and manifests that are changed, missing, or cannot be written
+//! * [`crash`]: servers and the store killed while they archive, under traffic
+//! * [`bucket`]: an S3-compatible service
+//! * [`measure`]: how much memory entries take in the store
+
+mod bucket;
+mod crash;
+mod damage;
+mod measure;
+mod model;
+mod street;

@@ -1,0 +1,171 @@
+//! An S3-compatible service as archive: moto, installed once below the build's target folder.
+
+use super::street::{EVERYTHING, Street, archive_at, place_of};
+use admin::archive::Archive;
+use harness::{eventually, free_port};
+use shared::domain::mode::Mode;
+use shared::store::page::Page;
+use std::fs::File;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// The service that is used.
+const MOTO: &str = "moto[server,s3]==5.2.4";
+
+/// Longest wait for it to start.
+const WAIT: Duration = Duration::from_secs(60);
+
+/// A running service; killed on drop.
+struct Service {
+    process: Child,
+    port: u16,
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn step(program: &Path, args: &[&str]) {
+    let output = Command::new(program).args(args).stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+    assert!(
+        output.status.success(),
+        "The test of S3 needs Python 3 with venv, and pip to install moto once: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// The folder in which it is installed. Test processes that run at the same time wait for each other.
+fn installed() -> PathBuf {
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let target = scratch.parent().expect("the target folder");
+    std::fs::create_dir_all(target).expect("the target folder");
+    let dir = target.join("moto");
+    let lock = File::create(dir.with_extension("lock")).expect("a lock file");
+    lock.lock().expect("the lock");
+    let done = dir.join("installed");
+    if std::fs::read_to_string(&done).is_ok_and(|what| what == MOTO) {
+        return dir;
+    }
+    if dir.exists() {
+        std::fs::remove_dir_all(&dir).expect("an unfinished installation is removed");
+    }
+    step(Path::new("python3"), &["-m", "venv", &dir.display().to_string()]);
+    step(
+        &dir.join("bin/python"),
+        &["-m", "pip", "install", "--quiet", MOTO],
+    );
+    std::fs::write(done, MOTO).expect("a mark");
+    dir
+}
+
+impl Service {
+    async fn start() -> Self {
+        let mut service = Self {
+            process: launch(0),
+            port: free_port(),
+        };
+        service.restart().await;
+        service
+    }
+
+    /// Starts it on its port, with nothing in it but an empty bucket.
+    async fn restart(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        self.process = launch(self.port);
+        let port = self.port;
+        let up = || async { TcpStream::connect(("127.0.0.1", port)).ok() };
+        eventually("moto to listen", WAIT, up).await;
+        let made = harness::http_client().put(format!("{}/trail", self.url()));
+        assert!(made.send().await.expect("an answer").status().is_success());
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    fn archive(&self) -> Archive {
+        Archive::at(place_of(&[
+            ("ARCHIVE", "s3://trail/gate/one"),
+            ("S3_ENDPOINT", &self.url()),
+            ("S3_ACCESS_KEY_ID", "key"),
+            ("S3_SECRET_ACCESS_KEY", "hush-hush"),
+        ]))
+    }
+}
+
+fn launch(port: u16) -> Child {
+    let program = installed().join("bin/moto_server");
+    let mut run = Command::new("/usr/bin/setpriv");
+    run.args(["--pdeathsig", "KILL", "--"]).arg(program);
+    run.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
+    run.env("AWS_ACCESS_KEY_ID", "key")
+        .env("AWS_SECRET_ACCESS_KEY", "hush-hush");
+    run.stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    run.spawn().expect("moto starts")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bucket_takes_segments_gives_them_back_and_may_fail() {
+    let mut service = Service::start().await;
+    let archive = service.archive();
+    let place = archive.place();
+    assert_eq!(place.get("x").await.unwrap(), None);
+    assert_eq!(place.list("").await.unwrap(), Vec::<String>::new());
+    place.put("a/b c", b"old".to_vec()).await.unwrap();
+    place.put("a/b c", b"new".to_vec()).await.unwrap();
+    place.put("ab", vec![7; 9 << 20]).await.unwrap();
+    assert_eq!(place.get("a/b c").await.unwrap().unwrap(), "new");
+    assert_eq!(place.get("ab").await.unwrap().unwrap().len(), 9 << 20);
+    assert_eq!(place.list("a").await.unwrap(), ["a/b c"]);
+    assert_eq!(place.list("").await.unwrap(), ["a/b c", "ab"]);
+
+    let street = Street::new().await;
+    let ids = street.fill(40).await;
+    let live = street.list(EVERYTHING, 0, 100).await;
+    let who = (street.account.id.as_str(), Mode::Live);
+    for _ in 0..2 {
+        let moving = archive.move_segment(&street.chain(), who, 40, 15).await;
+        assert_eq!(moving.unwrap(), 15);
+    }
+    archive.forget_decisions(&street.chain(), who, 0).await.unwrap();
+    let trail = |archive| admin::trail::Trail::of(&street.store, archive, &street.account.id, Mode::Live);
+    let everything = Page {
+        limit: 100,
+        offset: 0,
+    };
+    let fresh = service.archive();
+    assert_eq!(trail(&fresh).list(EVERYTHING, everything).await.unwrap(), live);
+    assert_eq!(trail(&fresh).decision(&ids[0]).await.unwrap().len(), 1);
+    assert_eq!(place.list("segments").await.unwrap().len(), 4);
+
+    // The service is gone: nothing leaves the store, and what is there is an error, without secrets.
+    service.process.kill().unwrap();
+    let moving = archive.move_segment(&street.chain(), who, 40, 5).await;
+    let error = moving.unwrap_err().to_string();
+    assert!(
+        error.starts_with("the archive cannot") && !error.contains("hush"),
+        "{error}"
+    );
+    assert_eq!(street.chain().standing().await.unwrap().live, 10);
+    let gone = service.archive();
+    let error = trail(&gone).list(EVERYTHING, everything).await.unwrap_err();
+    assert!(error.to_string().contains("segments/"), "{error}");
+
+    // It is back without what it had: those segments are missing; it takes new ones again.
+    service.restart().await;
+    let error = trail(&gone).read(1).await.unwrap_err();
+    assert!(error.to_string().contains("it is not there"), "{error}");
+    let moving = archive.move_segment(&street.chain(), who, 40, 5).await;
+    assert_eq!(moving.unwrap(), 5);
+    assert_eq!(trail(&gone).read(31).await.unwrap().len(), 5);
+    drop(archive_at(street.root.path()));
+}

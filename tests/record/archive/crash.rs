@@ -1,0 +1,235 @@
+//! Whatever is killed while entries move: nothing is lost, nothing is there twice, and the store stays small.
+
+use super::street::{EVERYTHING, Street, append, archive_at, line, number};
+use harness::{Admin, AdminOptions, Cli, Redis, eventually};
+use shared::domain::entry::Entry;
+use shared::domain::mode::Mode;
+use shared::store::chain::Standing;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
+/// Longest wait for what comes by itself.
+const WAIT: Duration = Duration::from_secs(60);
+/// Times that something is killed.
+const KILLS: u64 = 8;
+
+fn options(street: &Street, more: &[(&str, &str)]) -> AdminOptions {
+    let archive = street.root.path().display().to_string();
+    let base = [("ARCHIVE", archive.as_str()), ("SEAL_EVERY_MS", "20")];
+    let mut options = AdminOptions::new(BINARY, street.redis.url());
+    for (key, value) in base.iter().chain(more) {
+        options = options.env(&format!("TOLLGATE_AUDIT__{key}"), *value);
+    }
+    options
+}
+
+const TINY: &[(&str, &str)] = &[("SEGMENT_ENTRIES", "7"), ("ARCHIVE_AFTER_ENTRIES", "10")];
+
+/// Writes until told to stop; what the store has confirmed, by number.
+async fn traffic(street: Arc<Street>, stop: Arc<AtomicBool>) -> BTreeMap<u64, String> {
+    let mut written = BTreeMap::new();
+    let mut n = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let (line, _) = line(n, street.at_ms(n));
+        // What is not confirmed may have been written.
+        if let Ok(seq) = append(&street.store, &street.account, &line).await {
+            written.insert(seq, line);
+        }
+        n += 1;
+        tokio::time::sleep(Duration::from_millis(3)).await;
+    }
+    written
+}
+
+/// Everything that was confirmed is there, once, in its place, and the chain is whole.
+async fn all_is_there(street: &Street, written: &BTreeMap<u64, String>) {
+    let head = street.trail().seal().await.unwrap();
+    let (mut before, mut next) = ("genesis".to_owned(), 1);
+    let mut decisions = BTreeMap::new();
+    loop {
+        let part = street.trail().read(next).await.unwrap();
+        if part.is_empty() {
+            break;
+        }
+        for sealed in part {
+            let entry = Entry::of_json(&sealed.json).unwrap();
+            assert_eq!((entry.seq, entry.seal(&before).as_ref()), (next, Some(&sealed)));
+            if let Some(line) = written.get(&next) {
+                let written = Entry::of_line(next, format!("{next} {line}").as_bytes());
+                assert_eq!(written.seal(&before).as_ref(), Some(&sealed));
+            }
+            if entry.kind.starts_with("decision.") {
+                decisions.insert(entry.id.clone(), next);
+            }
+            before = hex::encode(sealed.hash);
+            next += 1;
+        }
+    }
+    assert_eq!((head.seq, head.text()), (next - 1, before));
+    assert!(
+        written
+            .last_key_value()
+            .is_some_and(|(last, _)| *last <= head.seq)
+    );
+    assert_eq!(street.list(EVERYTHING, 0, 1).await.1, head.seq);
+    for (id, seq) in decisions.iter().step_by(7) {
+        let found = street.trail().decision(id).await.unwrap();
+        assert!(
+            found.iter().map(number).any(|number| number == *seq),
+            "{id} {seq}"
+        );
+    }
+}
+
+fn ledger_holds(street: &Street) {
+    let cli = Cli::new(BINARY, street.redis.url());
+    let checked = cli.run(&["ledger", "check"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_and_store_are_killed_while_they_archive() {
+    let street = Arc::new(Street::on(Redis::start_durable()).await);
+    let stop = Arc::new(AtomicBool::new(false));
+    let writing = tokio::spawn(traffic(Arc::clone(&street), Arc::clone(&stop)));
+    let mut admins: Vec<Admin> = (0..2).map(|_| Admin::start(options(&street, TINY))).collect();
+    for kill in 0..KILLS {
+        tokio::time::sleep(Duration::from_millis(700 + kill * 130 % 900)).await;
+        if kill % 4 == 3 {
+            street.redis.kill9();
+            street.redis.restart();
+        } else {
+            let victim = usize::try_from(kill % 2).unwrap();
+            admins[victim].kill9();
+            admins[victim] = Admin::start(options(&street, TINY));
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    let written = writing.await.unwrap();
+    assert!(written.len() > 300, "{} lines", written.len());
+    let quiet = || async {
+        let standing = street.chain().standing().await.ok()?;
+        let done = standing.live <= 10 && standing.forgotten == standing.archived;
+        done.then_some(standing)
+    };
+    let standing: Standing = eventually("the archive to catch up", WAIT, quiet).await;
+    assert!(standing.archived > 200, "{standing:?}");
+    all_is_there(&street, &written).await;
+    ledger_holds(&street);
+    bounded(&street);
+}
+
+/// What a busy account leaves in the store does not grow with what happened on it.
+fn bounded(street: &Street) {
+    let prefix = street.account.keys.prefix();
+    let lists: Vec<String> = street.redis.command(&["KEYS", &format!("{prefix}/live/audit*")]);
+    for key in lists {
+        let kind: String = street.redis.command(&["TYPE", &key]);
+        if kind == "list" && !key.ends_with("/segments") {
+            let length: u64 = street.redis.command(&["LLEN", &key]);
+            assert!(length <= 10, "{key}: {length}");
+        }
+        if kind == "string" {
+            let length: u64 = street.redis.command(&["STRLEN", &key]);
+            assert!(length <= 40 * 20, "{key}: {length}");
+        }
+    }
+}
+
+/// Stops archivers in the middle, wherever they are just then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn archivers_are_cut_off_anywhere() {
+    const COUNT: u64 = 400;
+    let street = Arc::new(Street::on(Redis::start_durable()).await);
+    let written = Arc::new(Mutex::new(BTreeMap::new()));
+    for n in 0..COUNT {
+        let (line, _) = line(n, street.at_ms(n));
+        let seq = append(&street.store, &street.account, &line).await.unwrap();
+        written.lock().unwrap().insert(seq, line);
+    }
+    street.chain().seal().await.unwrap();
+    let mut round = 0;
+    loop {
+        let standing = street.chain().standing().await.unwrap();
+        if standing.archived == COUNT && standing.forgotten == COUNT {
+            break;
+        }
+        round += 1;
+        assert!(round < 3000, "it never ends: {standing:?}");
+        let working = {
+            let street = Arc::clone(&street);
+            tokio::spawn(async move {
+                let archive = archive_at(street.root.path());
+                let place = (street.account.id.as_str(), Mode::Live);
+                let chain = street.chain();
+                let forgetting = archive.forget_decisions(&chain, place, standing.forgotten).await;
+                forgetting.unwrap();
+                let last = standing.movable;
+                archive.move_segment(&chain, place, last, 7).await.unwrap();
+            })
+        };
+        // Up to about twice as long as a segment takes.
+        tokio::time::sleep(Duration::from_micros(round * 733 % 30_000)).await;
+        working.abort();
+        drop(working.await);
+    }
+    let written = written.lock().unwrap().clone();
+    all_is_there(&street, &written).await;
+    ledger_holds(&street);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_old_moves_with_what_is_half_as_old() {
+    const DAY_MS: u64 = 86_400_000;
+    let street = Street::new().await;
+    let now_ms = shared::store::server_clock::now_ms(&street.store).await.unwrap();
+    for n in 0..15 {
+        let age_days = [40, 20, 10][n as usize / 5];
+        let (line, _) = line(n, now_ms - age_days * DAY_MS + n);
+        append(&street.store, &street.account, &line).await.unwrap();
+    }
+    let _admin = Admin::start(options(&street, &[]));
+    let moved = || async {
+        let standing = street.chain().standing().await.unwrap();
+        (standing.archived > 0).then_some(standing)
+    };
+    let standing: Standing = eventually("old entries to move", WAIT, moved).await;
+    assert_eq!((standing.archived, standing.live), (10, 5));
+    assert_eq!(street.objects().await.len(), 2, "one segment and its manifest");
+    assert_eq!(street.list(EVERYTHING, 0, 100).await.1, 15);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_whose_archive_is_not_writable_says_so_and_keeps_everything() {
+    let street = Street::new().await;
+    let archive = street.root.path().join("file/below").display().to_string();
+    let blocked = [TINY, &[("ARCHIVE", archive.as_str())]].concat();
+    let admin = Admin::start(options(&street, &blocked));
+    std::fs::write(street.root.path().join("file"), "x").unwrap();
+    street.fill(40).await;
+    let failed = || async {
+        let (_, metrics) = admin.ops("/metrics")?;
+        let line = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("tollgate_admin_archiving_failed_total "))?;
+        (line != "0").then_some(())
+    };
+    eventually("a failure to be counted", WAIT, failed).await;
+    let logs = admin.logs();
+    assert!(
+        logs.contains("a chain cannot be archived; nothing left the store"),
+        "{logs}"
+    );
+    let standing = street.chain().standing().await.unwrap();
+    assert_eq!((standing.archived, standing.live), (0, 40));
+    // Once there is room again, it goes on by itself.
+    std::fs::remove_file(street.root.path().join("file")).unwrap();
+    let caught_up = || async {
+        let standing = street.chain().standing().await.unwrap();
+        (standing.live <= 10).then_some(())
+    };
+    eventually("the archiver to go on", WAIT, caught_up).await;
+}

@@ -1,0 +1,317 @@
+//! What is read is the same before entries are archived, while they are, and afterwards.
+
+use super::street::{AGENTS, EVERYTHING, Street, archive_at, number};
+use admin::archive::segment::{Descriptor, Manifest, Segment};
+use shared::domain::entry::{Entry, Sealed};
+use shared::domain::mode::Mode;
+use shared::store::chain::Filter;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+const KINDS: [&str; 4] = [
+    "agent.frozen",
+    "policy.set",
+    "decision.approved",
+    "decision.denied",
+];
+
+/// Every filter: agent, type, and spans of time whose ends lie on, before and between lines.
+fn filters(street: &Street, count: u64) -> Vec<Filter<'static>> {
+    let edges = [0, 1, count / 3, count / 2, count - 1, count + 5];
+    let mut spans = vec![(None, None)];
+    for (at, from) in edges.iter().enumerate() {
+        let from_ms = street.at_ms(*from) - (at as u64 % 2);
+        spans.push((Some(from_ms), None));
+        spans.push((None, Some(from_ms)));
+        for to in &edges[at..] {
+            spans.push((Some(from_ms), Some(street.at_ms(*to) + 1)));
+        }
+    }
+    let agents = AGENTS
+        .iter()
+        .map(|agent| Some(*agent))
+        .chain([None, Some("nobody")]);
+    let mut all = Vec::new();
+    for agent in agents {
+        for kind in KINDS
+            .iter()
+            .map(|kind| Some(*kind))
+            .chain([None, Some("nothing")])
+        {
+            all.extend(spans.iter().map(|(from_ms, to_ms)| Filter {
+                agent,
+                kind,
+                from_ms: *from_ms,
+                to_ms: *to_ms,
+            }));
+        }
+    }
+    all
+}
+
+/// What a filter lets through, computed by hand.
+fn expected(all: &[Sealed], filter: Filter<'_>) -> Vec<Sealed> {
+    let fits = |sealed: &&Sealed| {
+        let entry = Entry::of_json(&sealed.json).unwrap();
+        filter
+            .agent
+            .is_none_or(|agent| entry.agent.as_deref() == Some(agent))
+            && filter.kind.is_none_or(|kind| entry.kind == kind)
+            && filter.from_ms.is_none_or(|from_ms| entry.at_ms >= from_ms)
+            && filter.to_ms.is_none_or(|to_ms| entry.at_ms < to_ms)
+    };
+    all.iter().rev().filter(fits).cloned().collect()
+}
+
+#[tokio::test]
+async fn every_filter_and_page_is_the_same_wherever_the_entries_are() {
+    const COUNT: u64 = 60;
+    let street = Street::new().await;
+    let ids = street.fill(COUNT).await;
+    let all = street.trail().read(1).await.unwrap();
+    assert_eq!(all.len() as u64, COUNT);
+    let filters = filters(&street, COUNT);
+    let mut left = COUNT;
+    loop {
+        for filter in &filters {
+            let wanted = expected(&all, *filter);
+            for (offset, limit) in [(0, 100), (0, 1), (3, 5), (11, 20), (wanted.len(), 3)] {
+                let (page, total) = street.list(*filter, offset, limit).await;
+                assert_eq!(total, wanted.len() as u64, "{filter:?} with {left} left");
+                let part = wanted.iter().skip(offset).take(limit);
+                assert!(
+                    page.iter().eq(part),
+                    "{filter:?} {offset} {limit} with {left} left"
+                );
+            }
+        }
+        for id in &ids {
+            let found = street.trail().decision(id).await.unwrap();
+            assert_eq!(found.len(), 1, "{id}");
+            assert!(found[0].json.contains(id.as_str()) && all.contains(&found[0]));
+        }
+        assert_eq!(street.trail().seal().await.unwrap().seq, COUNT);
+        assert_eq!(read_through(&street).await, all);
+        if left == 0 {
+            break;
+        }
+        let moved = street.move_segment(13).await;
+        assert_eq!(moved, left.min(13));
+        left -= moved;
+        if left.is_multiple_of(2) {
+            street.forget().await;
+        }
+    }
+    // All that is left of a chain that is archived to the end.
+    street.forget().await;
+    let keys: Vec<String> = street.redis.command(&["KEYS", "*/audit*"]);
+    let prefix = street.account.keys.prefix();
+    let left: BTreeSet<&str> = keys.iter().filter_map(|key| key.strip_prefix(prefix)).collect();
+    assert_eq!(
+        left,
+        BTreeSet::from(["/live/audit/archived", "/live/audit/base", "/live/audit/segments"])
+    );
+    street.append(COUNT).await;
+    let (page, total) = street.list(EVERYTHING, 0, 2).await;
+    assert_eq!(
+        (number(&page[0]), number(&page[1]), total),
+        (COUNT + 1, COUNT, COUNT + 1)
+    );
+}
+
+/// The whole trail, read from the beginning on.
+async fn read_through(street: &Street) -> Vec<Sealed> {
+    let mut all = Vec::new();
+    loop {
+        let part = street.trail().read(all.len() as u64 + 1).await.unwrap();
+        if part.is_empty() {
+            return all;
+        }
+        all.extend(part);
+    }
+}
+
+#[tokio::test]
+async fn a_chain_is_verified_from_its_segments_and_manifests_alone() {
+    let street = Street::new().await;
+    street.fill(40).await;
+    while street.move_segment(7).await > 0 {}
+    let objects = street.objects().await;
+    let manifests: Vec<&String> = objects.iter().filter(|path| path.ends_with(".json")).collect();
+    assert_eq!((objects.len(), manifests.len()), (12, 6));
+    let (mut before, mut next) = ("genesis".to_owned(), 1);
+    for path in manifests {
+        let place = street.archive.place();
+        let bytes = place.get(path).await.unwrap().unwrap();
+        let manifest: Manifest = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(
+            (manifest.account.as_str(), manifest.mode.as_str()),
+            (street.account.id.as_str(), "live")
+        );
+        let (segment_path, manifest_path) = manifest.segment.paths(&street.account.id, Mode::Live);
+        assert_eq!(&manifest_path, path);
+        let bytes = place.get(&segment_path).await.unwrap().unwrap();
+        let opened = Segment::open(&manifest.segment, &bytes).unwrap();
+        assert_eq!(manifest.segment.previous_hash, before);
+        for line in opened.from(next, u64::MAX) {
+            let entry = Entry::of_json(&line.json).unwrap();
+            assert_eq!((entry.seq, entry.seal(&before).unwrap()), (next, line.clone()));
+            before = hex::encode(line.hash);
+            next += 1;
+        }
+        assert_eq!(manifest.segment.hash, before);
+    }
+    assert_eq!(next, 41);
+}
+
+#[tokio::test]
+async fn the_same_entries_compressed_otherwise_are_still_themselves() {
+    let street = Street::new().await;
+    street.fill(5).await;
+    assert_eq!(street.move_segment(5).await, 5);
+    let (_, texts) = street.chain().segments(0).await.unwrap();
+    let descriptor: Descriptor = serde_json::from_str(&texts[0]).unwrap();
+    let (path, _) = descriptor.paths(&street.account.id, Mode::Live);
+    let bytes = street.archive.place().get(&path).await.unwrap().unwrap();
+    let text = admin::archive::segment::decompress(&bytes, descriptor.content_bytes).unwrap();
+    let otherwise = zstd::encode_all(text.as_bytes(), 19).unwrap();
+    assert_ne!(otherwise, bytes);
+    let opened = Segment::open(&descriptor, &otherwise).unwrap();
+    assert_eq!(
+        opened.from(1, 9),
+        Segment::open(&descriptor, &bytes).unwrap().from(1, 9)
+    );
+}
+
+#[tokio::test]
+async fn of_archivers_that_race_one_wins() {
+    const COUNT: u64 = 120;
+    let street = Arc::new(Street::new().await);
+    street.fill(COUNT).await;
+    let all = street.trail().read(1).await.unwrap();
+    let racers: Vec<_> = (0..6)
+        .map(|racer| {
+            let street = Arc::clone(&street);
+            tokio::spawn(async move {
+                let archive = archive_at(street.root.path());
+                let mut moved = 0;
+                for turn in 0..200 {
+                    let place = (street.account.id.as_str(), Mode::Live);
+                    let standing = street.chain().standing().await.unwrap();
+                    if standing.archived == COUNT {
+                        break;
+                    }
+                    let entries = 5 + (racer + turn) % 4;
+                    let moving = archive
+                        .move_segment(&street.chain(), place, standing.movable, entries)
+                        .await;
+                    moved += moving.unwrap();
+                }
+                moved
+            })
+        })
+        .collect();
+    let mut moved = 0;
+    for racer in racers {
+        moved += racer.await.unwrap();
+    }
+    assert_eq!(moved, COUNT, "every entry left the store once");
+    assert_eq!(read_through(&street).await, all);
+    assert_eq!(street.list(EVERYTHING, 0, 500).await.1, COUNT);
+}
+
+/// Lists get shorter in front while sealers read them: a line must never be taken for another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sealing_and_archiving_at_once_keep_every_entry_what_it_is() {
+    const COUNT: u64 = 600;
+    let street = Arc::new(Street::new().await);
+    let sealers: Vec<_> = (0..2)
+        .map(|_| {
+            let street = Arc::clone(&street);
+            tokio::spawn(async move { while street.chain().seal().await.unwrap().seq < COUNT {} })
+        })
+        .collect();
+    let archiver = {
+        let street = Arc::clone(&street);
+        tokio::spawn(async move {
+            while street.chain().standing().await.unwrap().archived < COUNT {
+                street.move_segment(3).await;
+            }
+        })
+    };
+    for n in 0..COUNT {
+        street.append(n).await;
+    }
+    for task in sealers.into_iter().chain([archiver]) {
+        task.await.unwrap();
+    }
+    let all = read_through(&street).await;
+    assert_eq!(all.len() as u64, COUNT);
+    let kinds: BTreeSet<String> = all
+        .iter()
+        .map(|sealed| Entry::of_json(&sealed.json).unwrap().kind)
+        .collect();
+    assert_eq!(kinds, KINDS.map(str::to_owned).into());
+}
+
+#[tokio::test]
+async fn what_webhooks_were_not_told_of_stays() {
+    let street = Street::new().await;
+    street.fill(20).await;
+    let record = street.account.keys.record();
+    let set = |told: &str| -> i64 {
+        street
+            .redis
+            .command(&["HSET", &record, "live_webhooks", "1", "live_dispatched", told])
+    };
+    set("12");
+    let standing = street.chain().standing().await.unwrap();
+    assert_eq!((standing.live, standing.movable), (20, 12));
+    // An archiver that looked before the webhook was made.
+    let place = (street.account.id.as_str(), Mode::Live);
+    let early = street.archive.move_segment(&street.chain(), place, 20, 13).await;
+    assert_eq!(early.unwrap(), 0);
+    assert_eq!(street.move_segment(50).await, 12);
+    assert_eq!(street.move_segment(50).await, 0);
+    set("20");
+    assert_eq!(street.move_segment(50).await, 8);
+}
+
+#[tokio::test]
+async fn lines_that_are_not_sealed_stay() {
+    let street = Street::new().await;
+    street.fill(3).await;
+    street.append(3).await;
+    assert_eq!(street.move_segment(50).await, 3);
+    assert_eq!(street.list(EVERYTHING, 0, 9).await.1, 4);
+    let live: u64 = street
+        .redis
+        .command(&["LLEN", &street.account.keys.audit(Mode::Live)]);
+    assert_eq!(live, 1);
+}
+
+#[tokio::test]
+async fn a_decision_corrected_after_it_was_archived_has_both_entries() {
+    let street = Street::new().await;
+    let ids = street.fill(10).await;
+    assert_eq!(street.move_segment(10).await, 10);
+    let late = format!(
+        "{} A corrected 5 {} H 9 20775 202611 1 ,,,,,, acct_1 ann - vk_1 - m",
+        street.at_ms(90),
+        ids[0]
+    );
+    super::street::append(&street.store, &street.account, &late)
+        .await
+        .unwrap();
+    street.chain().seal().await.unwrap();
+    // Its look-up has a live record now, and stays.
+    street.forget().await;
+    for _ in 0..2 {
+        let found = street.trail().decision(&ids[0]).await.unwrap();
+        assert_eq!(found.iter().map(number).collect::<Vec<_>>(), [3, 11]);
+        street.move_segment(10).await;
+        street.forget().await;
+    }
+    let keys: Vec<String> = street.redis.command(&["KEYS", "*/audit/decisions/*"]);
+    assert_eq!(keys, Vec::<String>::new());
+}

@@ -1,0 +1,198 @@
+//! Sealing is confluent: whoever seals when, is killed when, or loses which answer, the chain and its indexes are the ones
+//! that a single reader of the lines computes.
+
+use crate::scribe::{Scribe, chain, lines};
+use crate::world::BINARY;
+use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, Store, Wire, eventually};
+use shared::domain::mode::Mode;
+use shared::store::chain::Chain;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// Lines sealed in a test.
+const COUNT: u64 = 3000;
+const SEALERS: usize = 8;
+
+/// A generator of small numbers that is the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+/// Checks hashes and indexes against what the lines alone say.
+async fn check(store: &Store, account: &SeedAccount, scribe: &Scribe, mode: Mode) {
+    Chain::of(store, &account.id, mode).seal().await.unwrap();
+    let chain = chain(&scribe.lines().await);
+    let hashes: Vec<Vec<u8>> = chain.iter().map(|(_, sealed)| sealed.hash.to_vec()).collect();
+    assert!(
+        scribe.hashes().await == hashes,
+        "the hashes are those of one sealer"
+    );
+    let mut model: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for (entry, _) in &chain {
+        for (agent, kind) in entry.indexes() {
+            model
+                .entry(account.keys.audit_index(mode, agent, kind))
+                .or_default()
+                .push(entry.seq);
+        }
+    }
+    let pattern = account
+        .keys
+        .audit_index(mode, Some("AGENT"), Some("TYPE"))
+        .replace("AGENT/TYPE", "*");
+    let pattern = pattern.replace('{', "\\{");
+    let keys: Vec<String> = store.command(redis::cmd("KEYS").arg(pattern)).await.unwrap();
+    assert_eq!(keys.len(), model.len(), "no other lists");
+    for (key, numbers) in model {
+        let found: Vec<u64> = store
+            .command(redis::cmd("LRANGE").arg(&key).arg(0).arg(-1))
+            .await
+            .unwrap();
+        assert!(found == numbers, "{key}");
+    }
+    for (entry, _) in chain
+        .iter()
+        .filter(|(entry, _)| entry.id.starts_with("allow_"))
+        .step_by(97)
+    {
+        let numbers = Chain::of(store, &account.id, mode)
+            .decision(&entry.id)
+            .await
+            .unwrap();
+        assert!(numbers.contains(&entry.seq), "{}", entry.id);
+    }
+}
+
+/// Writes all lines in small pieces.
+async fn write(scribe: &Scribe) {
+    let mut dice = Dice(1);
+    let all = lines(COUNT);
+    let mut rest = all.as_slice();
+    while !rest.is_empty() {
+        let (now, later) = rest.split_at(rest.len().min(1 + dice.below(40) as usize));
+        scribe.write(now).await;
+        rest = later;
+        tokio::time::sleep(Duration::from_micros(dice.below(2000))).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn eight_sealers_that_are_killed_make_the_chain_of_one() {
+    let redis = Redis::start();
+    let store = redis.store();
+    let account = Seed::new(&store).await.account("builder").await;
+    let scribe = Scribe::of(&store, &account, Mode::Live);
+    let (url, id) = (redis.url(), account.id.clone());
+    let sealer = || -> JoinHandle<()> {
+        let (url, id) = (url.clone(), id.clone());
+        tokio::spawn(async move {
+            let store = Store::open(&url, Duration::from_secs(5)).unwrap();
+            loop {
+                let _ = Chain::of(&store, &id, Mode::Live).seal().await;
+                tokio::task::yield_now().await;
+            }
+        })
+    };
+    let mut sealers: Vec<_> = (0..SEALERS).map(|_| sealer()).collect();
+    let mut kills = 0;
+    let killing = async {
+        let mut dice = Dice(7);
+        loop {
+            tokio::time::sleep(Duration::from_micros(500 + dice.below(4000))).await;
+            let at = dice.below(SEALERS as u64) as usize;
+            sealers[at].abort();
+            sealers[at] = sealer();
+            kills += 1;
+        }
+    };
+    tokio::select! {
+        () = write(&scribe) => {}
+        () = killing => {}
+    }
+    assert!(kills > 20, "{kills}");
+    for sealer in sealers {
+        sealer.abort();
+    }
+    check(&store, &account, &scribe, Mode::Live).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sealers_whose_wires_are_cut_and_whose_answers_are_lost_make_the_same_chain() {
+    let redis = Redis::start();
+    let store = redis.store();
+    let account = Seed::new(&store).await.account("builder").await;
+    let scribe = Scribe::of(&store, &account, Mode::Test);
+    let wires: Vec<Wire> = (0..SEALERS).map(|_| Wire::to_port(redis.port())).collect();
+    let sealers: Vec<_> = wires
+        .iter()
+        .map(|wire| {
+            let (url, id) = (wire.redis_url(), account.id.clone());
+            let sealing: JoinHandle<()> = tokio::spawn(async move {
+                let store = Store::open(&url, Duration::from_millis(50)).unwrap();
+                loop {
+                    // It fails when the wire is cut; the next one goes on.
+                    let _ = Chain::of(&store, &id, Mode::Test).seal().await;
+                    tokio::time::sleep(Duration::from_micros(300)).await;
+                }
+            });
+            sealing
+        })
+        .collect();
+    let cutting = async {
+        let mut dice = Dice(3);
+        loop {
+            tokio::time::sleep(Duration::from_millis(1 + dice.below(8))).await;
+            let wire = &wires[dice.below(SEALERS as u64) as usize];
+            match dice.below(3) {
+                0 => wire.cut(),
+                1 => {
+                    wire.swallow_replies(true);
+                    tokio::time::sleep(Duration::from_millis(3)).await;
+                    wire.cut();
+                    wire.swallow_replies(false);
+                }
+                _ => wire.lose_reply_to("EVALSHA", 1),
+            }
+        }
+    };
+    tokio::select! {
+        () = write(&scribe) => {}
+        () = cutting => {}
+    }
+    for sealer in sealers {
+        sealer.abort();
+    }
+    check(&store, &account, &scribe, Mode::Test).await;
+}
+
+#[tokio::test]
+async fn servers_that_are_killed_while_they_seal_leave_the_same_chain() {
+    let redis = Redis::start();
+    let store = redis.store();
+    let account = Seed::new(&store).await.account("builder").await;
+    let scribe = Scribe::of(&store, &account, Mode::Live);
+    let start =
+        || Admin::start(AdminOptions::new(BINARY, redis.url()).env("TOLLGATE_AUDIT__SEAL_EVERY_MS", "1"));
+    let survivor = start();
+    let all = lines(COUNT);
+    for part in all.chunks(COUNT as usize / 4) {
+        let victim = start();
+        scribe.write(part).await;
+        victim.kill9();
+    }
+    eventually("the survivor seals all", Duration::from_secs(60), async || {
+        (scribe.hashes().await.len() as u64 == COUNT).then_some(())
+    })
+    .await;
+    drop(survivor);
+    check(&store, &account, &scribe, Mode::Live).await;
+}

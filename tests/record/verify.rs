@@ -1,0 +1,283 @@
+//! `tollgate-admin audit`: what it says of trails and exports that are whole, cut, changed, or cannot be compared.
+
+use crate::office::{Office, audit, broken, forge, rewrite};
+use crate::scribe::lines;
+use crate::world::{BINARY, World, text};
+use harness::{Cli, REPOSITORY, Redis, Seed};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn a_trail_in_order_is_said_to_be() {
+    let office = Office::open().await;
+    let verdict = office.verify(&[], 0);
+    for (field, value) in [
+        ("ok", json!(true)),
+        ("entries", json!(50)),
+        ("firstBroken", Value::Null),
+        ("problem", Value::Null),
+        ("checkpoint", Value::Null),
+        ("endProven", json!(true)),
+    ] {
+        assert_eq!(verdict[field], value, "{field}: {verdict}");
+    }
+    assert!(
+        text(&verdict, "/warnings/0").contains("no signed checkpoint"),
+        "{verdict}"
+    );
+    let (file, note) = office.export("export.jsonl");
+    let online = office.verify(&["--checkpoint", &note], 0);
+    assert_eq!(online["checkpoint"]["source"], "note");
+    for (args, source) in [
+        (&["--file", &file][..], "store"),
+        (&["--file", &file, "--checkpoint", &note], "note"),
+    ] {
+        let verdict = office.verify(args, 0);
+        assert_eq!(
+            (&verdict["ok"], &verdict["entries"], &verdict["endProven"]),
+            (&json!(true), &json!(50), &json!(true))
+        );
+        assert_eq!(
+            verdict["checkpoint"],
+            json!({ "source": source, "size": 50, "hash": verdict["hash"] })
+        );
+        assert_eq!(verdict["warnings"], json!([]));
+    }
+    assert_eq!(office.verify(&["--mode", "test"], 0)["entries"], json!(0));
+    let told = office
+        .cli
+        .run(&["audit", "verify", "--account", &office.account.id]);
+    assert!(told.stdout.contains("Entries 1 to 50 are in order."), "{told:?}");
+    let plain = office
+        .cli
+        .run(&["audit", "export", "--account", &office.account.id]);
+    assert_eq!(plain.stdout, std::fs::read_to_string(&file).unwrap());
+}
+
+#[tokio::test]
+async fn an_export_is_verified_without_a_store() {
+    let office = Office::open().await;
+    let (file, note) = office.export("export.jsonl");
+    let (key, alone, id) = (office.key(), office.alone(), &office.account.id);
+    let verify =
+        |args: &[&str], code| audit(&alone, id, &[&["verify", "--file", &file], args].concat(), code);
+    let proven = verify(&["--checkpoint", &note, "--key", &key], 0);
+    assert_eq!(
+        (&proven["ok"], &proven["endProven"]),
+        (&json!(true), &json!(true))
+    );
+    let nothing = verify(&[], 0);
+    assert_eq!(
+        (&nothing["ok"], &nothing["endProven"], &nothing["checkpoint"]),
+        (&json!(true), &json!(false), &Value::Null)
+    );
+    assert!(
+        nothing["warnings"]
+            .to_string()
+            .contains("nothing was there to compare"),
+        "{nothing}"
+    );
+    let unchecked = verify(&["--checkpoint", &note], 2);
+    assert!(text(&unchecked, "/error").contains("--key"), "{unchecked}");
+    // The archive's note does where the store cannot be asked.
+    let path = office.path("archive").join("checkpoints").join(id).join("live");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::copy(&note, &path).unwrap();
+    let archived = verify(&["--key", &key], 0);
+    assert_eq!(
+        (&archived["checkpoint"]["source"], &archived["endProven"]),
+        (&json!("archive"), &json!(true))
+    );
+    rewrite(&file, |lines| lines.truncate(41));
+    broken(&verify(&["--key", &key], 1), 42, "missing at the end");
+    broken(
+        &verify(&["--checkpoint", &note, "--key", &key], 1),
+        42,
+        "missing at the end",
+    );
+    assert_eq!(verify(&[], 0)["endProven"], json!(false), "nobody knows");
+    rewrite(&file, |lines| lines[5] = lines[5].replace("vk_", "vk-"));
+    broken(&verify(&[], 1), 6, "does not have its hash");
+    assert_eq!(audit(&alone, id, &["verify"], 1)["code"], "STORE");
+}
+
+#[tokio::test]
+async fn notes_and_keys_must_be_the_right_ones() {
+    let office = Office::open().await;
+    let (file, note) = office.export("export.jsonl");
+    let verify = |args: &[&str], code| office.verify(&[&["--file", &file], args].concat(), code);
+    let good = std::fs::read_to_string(&note).unwrap();
+    let bad = office.path("bad.note").display().to_string();
+    let put = |text: &str| std::fs::write(&bad, text).unwrap();
+    put(&good.replacen("\n50\n", "\n49\n", 1));
+    broken(
+        &verify(&["--checkpoint", &bad], 1),
+        Value::Null,
+        "signature does not fit",
+    );
+    put("nonsense");
+    broken(&verify(&["--checkpoint", &bad], 1), Value::Null, "no signed note");
+    broken(
+        &office.verify(&["--checkpoint", &bad], 1),
+        Value::Null,
+        "no signed note",
+    );
+    let other = Redis::start();
+    let stranger = Seed::new(&other.store()).await.account("builder").await;
+    let cli = Cli::new(BINARY, other.url());
+    let key = text(&cli.json(&["audit", "key"]), "/publicKey").to_owned();
+    broken(
+        &verify(&["--checkpoint", &note, "--key", &key], 1),
+        Value::Null,
+        "no signature of the expected key",
+    );
+    let theirs = ["verify", "--file", &file, "--checkpoint", &note];
+    broken(
+        &audit(&cli, &stranger.id, &theirs, 1),
+        Value::Null,
+        "another chain",
+    );
+    for args in [
+        &["--key", "x"][..],
+        &["--after", "-1"],
+        &["--file", "/nowhere"],
+        &["--checkpoint", "/nowhere"],
+    ] {
+        let output = office
+            .cli
+            .run(&[&["audit", "verify", "--account", &office.account.id], args].concat());
+        assert_eq!(output.code, Some(2), "{args:?}: {output:?}");
+    }
+    assert_eq!(
+        audit(&office.cli, "acct_none", &["verify"], 1)["code"],
+        "NOT_FOUND"
+    );
+}
+
+#[tokio::test]
+async fn an_export_must_be_what_the_store_has() {
+    let office = Office::open().await;
+    let (file, note) = office.export("export.jsonl");
+    let whole = std::fs::read_to_string(&file).unwrap();
+    let verify = |code| office.verify(&["--file", &file], code);
+    // All hashes behind the changed entry are right again, and it is named all the same.
+    rewrite(&file, |lines| forge(lines, 22));
+    broken(&verify(1), 23, "another entry than in the store");
+    broken(
+        &office.verify(&["--file", &file, "--checkpoint", &note], 1),
+        50,
+        "another hash",
+    );
+    rewrite(&file, |lines| {
+        lines.truncate(30);
+        lines.push("x".to_owned());
+    });
+    broken(&verify(1), 23, "another entry than in the store");
+    std::fs::write(&file, whole.lines().take(20).collect::<Vec<_>>().join("\n")).unwrap();
+    broken(&verify(1), 21, "--checkpoint");
+    std::fs::write(&file, &whole).unwrap();
+    assert_eq!(verify(0)["ok"], json!(true));
+    // An export of yesterday is proven with the checkpoint of yesterday.
+    office.scribe.write(&lines(3)).await;
+    broken(&verify(1), 51, "--checkpoint");
+    let old = office.verify(&["--file", &file, "--checkpoint", &note], 0);
+    assert_eq!(old["endProven"], json!(true));
+    let (newer, _) = office.export("newer.jsonl");
+    broken(
+        &office.verify(&["--file", &newer, "--checkpoint", &note], 1),
+        51,
+        "behind the end",
+    );
+    // A part of it.
+    let part = office.path("part.jsonl").display().to_string();
+    let made = office.audit(&["export", "--out", &part, "--after", "40"], 0);
+    assert_eq!(made["entries"], json!(13));
+    broken(
+        &office.verify(&["--file", &part], 1),
+        1,
+        "entry 41 stands in its place",
+    );
+    let verdict = office.verify(&["--file", &part, "--after", "40"], 0);
+    assert_eq!(
+        (&verdict["entries"], &verdict["endProven"]),
+        (&json!(13), &json!(true))
+    );
+    assert!(verdict["warnings"].to_string().contains("on trust"), "{verdict}");
+}
+
+#[tokio::test]
+async fn a_store_that_was_changed_is_named() {
+    let office = Office::open().await;
+    let (_, note) = office.export("export.jsonl");
+    let (lines, hashes) = (office.scribe.lines().await, office.scribe.hashes().await);
+    let mut changed = lines.clone();
+    changed[11] = b"12 5 nonsense".to_vec();
+    office.scribe.forge(&changed, &hashes, 50).await;
+    broken(&office.verify(&[], 1), 12, "cannot be read");
+    office.scribe.forge(&lines[..45], &hashes[..45], 50).await;
+    broken(&office.verify(&[], 1), 46, "the account's record counts them");
+    office.scribe.forge(&lines[..45], &hashes[..45], 45).await;
+    assert_eq!(
+        office.verify(&[], 0)["entries"],
+        json!(45),
+        "the store alone cannot tell"
+    );
+    broken(
+        &office.verify(&["--checkpoint", &note], 1),
+        46,
+        "missing at the end",
+    );
+    office.scribe.forge(&lines, &hashes, 50).await;
+    assert_eq!(office.verify(&["--checkpoint", &note], 0)["ok"], json!(true));
+    let told = office
+        .cli
+        .run(&["audit", "verify", "--account", &office.account.id]);
+    assert_eq!(told.code, Some(0), "{told:?}");
+}
+
+#[tokio::test]
+async fn the_program_of_the_docs_verifies_an_export() {
+    let office = Office::open().await;
+    let (file, _) = office.export("export.jsonl");
+    let docs = std::fs::read_to_string(format!("{REPOSITORY}/docs/audit.md")).unwrap();
+    let (_, program) = docs.split_once("```python\n").unwrap();
+    let (program, _) = program.split_once("```").unwrap();
+    let run = || {
+        let run = std::process::Command::new("python3")
+            .args(["-c", program, &file])
+            .output();
+        let output = run.expect("python3");
+        (
+            output.status.success(),
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let hash = office.verify(&[], 0)["hash"].as_str().unwrap().to_owned();
+    let (ok, said, errors) = run();
+    assert!(ok, "{errors}");
+    assert_eq!(said, format!("50 {hash}\n"));
+    rewrite(&file, |lines| lines[22] = lines[22].replace("key_1", "key_2"));
+    let (ok, _, errors) = run();
+    assert!(!ok && errors.contains("entry 23"), "{errors}");
+}
+
+#[tokio::test]
+async fn the_key_survives_the_rotation_of_the_master_key() {
+    let world = World::start().await;
+    let cli = Cli::new(BINARY, world.redis.url());
+    let key = cli.json(&["audit", "key"])["publicKey"].clone();
+    let new = "FxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxc=";
+    let name = "TOLLGATE_SECRETS__MASTER_KEY";
+    let both = cli
+        .clone()
+        .env(name, format!("{new},{}", harness::TEST_MASTER_KEY));
+    assert_eq!(both.json(&["keys", "rotate"])["checkpointKey"], "reencrypted");
+    assert_eq!(both.json(&["keys", "rotate"])["checkpointKey"], "current");
+    let renewed = cli.clone().env(name, new);
+    assert_eq!(renewed.json(&["audit", "key"])["publicKey"], key);
+    let lost = cli.run(&["audit", "key", "--json"]);
+    assert_eq!(lost.code, Some(1), "{lost:?}");
+    let rotated = cli.run(&["keys", "rotate", "--json"]);
+    let rotated: Value = serde_json::from_str(&rotated.stdout).unwrap();
+    assert_eq!(rotated["checkpointKey"], "unopenable");
+}
