@@ -13,7 +13,7 @@ const COUNT: u64 = 100_000;
 async fn memory_of_live_entries() {
     let street = Street::new().await;
     let script = "local n = tonumber(ARGV[1]) for at = n, n + 999 do \
-        redis.call('RPUSH', KEYS[1], string.gsub(ARGV[2 + at - n], '#', at + 1, 1)) end return n";
+        redis.call('RPUSH', KEYS[1], (string.gsub(ARGV[2 + at - n], '#', at + 1, 1))) end return n";
     for first in (0..COUNT).step_by(1000) {
         let mut run = redis::cmd("EVAL");
         run.arg(script)
@@ -27,6 +27,8 @@ async fn memory_of_live_entries() {
         let _: u64 = street.store.command(&run).await.unwrap();
     }
     street.chain().seal().await.unwrap();
+    let last = street.trail().read(COUNT).await.unwrap();
+    assert!(last[0].json.contains("decision.approved"), "{last:?}");
     let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
     let prefix = street.account.keys.prefix();
     let keys: Vec<String> = street.redis.command(&["KEYS", &format!("{prefix}/live/audit*")]);
@@ -49,6 +51,19 @@ async fn memory_of_live_entries() {
         sizes.values().sum::<u64>() / COUNT
     );
     assert_eq!(sizes.len(), 4);
+    assert_eq!(street.move_segment(10_000).await, 10_000);
+    let files = ["jsonl.zst", "json"].map(|end| {
+        let name = format!(
+            "segments/{}/live/000000000001-000000010000.{end}",
+            street.account.id
+        );
+        std::fs::metadata(street.root.path().join(name)).unwrap().len()
+    });
+    let each = files.map(|bytes| bytes / 10_000);
+    println!(
+        "archived: {} bytes an entry, {} in the manifest",
+        each[0], each[1]
+    );
 }
 
 /// A call that was settled, as long as real ones are.
