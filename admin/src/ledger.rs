@@ -8,6 +8,7 @@
 mod book;
 mod counters;
 mod drive;
+mod held;
 mod hold_indexes;
 mod join;
 mod logs;

@@ -6,6 +6,7 @@
 //! * [`ledger`][]: the check of everything that must hold
 //! * [`trail`][]: the audit trail as readers see it; [`archive`][]: what of it left the store
 //! * [`sandbox`][]: an upstream that needs no provider account
+//! * [`webhook`][]: what leaves for the receivers of webhooks
 
 pub mod api;
 pub mod archive;
@@ -19,4 +20,5 @@ pub mod routes;
 pub mod sandbox;
 pub mod serve;
 pub mod trail;
+pub mod webhook;
 pub mod workers;

@@ -9,6 +9,7 @@ use crate::gate::Gate;
 use futures::StreamExt;
 use journal::Journal;
 use serde::{Deserialize, Serialize};
+use shared::domain::entry::How;
 use shared::domain::money::Nanos;
 use shared::store::script::hold::HoldName;
 use shared::store::script::settle::Settle;
@@ -40,6 +41,9 @@ pub enum Item {
         estimate_nanos: u64,
         /// Nano-USD to be charged.
         cost_nanos: u64,
+        /// How the call ended, as the audit log calls it; a journal of an earlier version does not say.
+        #[serde(default)]
+        how: Option<String>,
     },
     /// Make sure that a lost authorize never charges.
     Void {
@@ -60,6 +64,15 @@ fn to_name(words: &[String; 4]) -> HoldName {
         run,
         allow_id,
     }
+}
+
+/// How a call ended; told from its cost where the journal does not say.
+fn to_how(word: Option<&str>, estimate_nanos: u64, cost_nanos: u64) -> How {
+    word.and_then(How::parse).unwrap_or(match cost_nanos {
+        cost if cost == estimate_nanos => How::Estimated,
+        0 => How::Released,
+        _ => How::Settled,
+    })
 }
 
 /// The queue.
@@ -86,11 +99,17 @@ impl Pending {
 
     /// Lets a settlement wait.
     pub fn settle(&self, settle: Settle) {
-        let Settle { name, estimate, cost } = settle;
+        let Settle {
+            name,
+            estimate,
+            cost,
+            how,
+        } = settle;
         self.push(Item::Settle {
             name: to_words(name),
             estimate_nanos: estimate.get(),
             cost_nanos: cost.get(),
+            how: Some(how.as_str().to_owned()),
         });
     }
 
@@ -187,6 +206,7 @@ async fn deliver(gate: &Gate, item: &Item) -> bool {
             name,
             estimate_nanos,
             cost_nanos,
+            how,
         } => {
             let (estimate, cost) = (
                 Nanos::from_stored(*estimate_nanos),
@@ -196,6 +216,7 @@ async fn deliver(gate: &Gate, item: &Item) -> bool {
                 name: to_name(name),
                 estimate,
                 cost,
+                how: to_how(how.as_deref(), *estimate_nanos, *cost_nanos),
             };
             match settle.run(&gate.store).await {
                 Ok(settled) => gate.metrics.settled(settled, &settle),
@@ -209,4 +230,29 @@ async fn deliver(gate: &Gate, item: &Item) -> bool {
         },
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_of_an_earlier_version_is_read() {
+        for (cost, how) in [
+            (100, How::Estimated),
+            (0, How::Released),
+            (30, How::Settled),
+            (170, How::Settled),
+        ] {
+            let line = format!(
+                r#"{{"do":"settle","name":["acct_1","bot","r","allow_1"],"estimate_nanos":100,"cost_nanos":{cost}}}"#
+            );
+            let Item::Settle { how: said, .. } = serde_json::from_str(&line).unwrap() else {
+                panic!("a settlement");
+            };
+            assert_eq!(to_how(said.as_deref(), 100, cost), how, "{cost}");
+        }
+        assert_eq!(to_how(Some("released"), 0, 0), How::Released);
+        assert_eq!(to_how(None, 0, 0), How::Estimated);
+    }
 }

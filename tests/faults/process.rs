@@ -134,7 +134,7 @@ async fn a_killed_edge_leaves_the_estimate_charged_and_the_reaper_shows_it() {
     let entries: Vec<String> = stage.redis.command(&["LRANGE", &audit, "0", "-1"]);
     let shown = entries
         .iter()
-        .filter(|entry| entry.contains("hold.kept") && entry.contains(&hold.name.allow_id));
+        .filter(|entry| entry.contains(" A kept ") && entry.contains(&hold.name.allow_id));
     assert_eq!(shown.count(), 1, "{entries:?}");
     // The next edge serves the agent; nothing of the past is repeated.
     stage.upstream.set(|_| answer());

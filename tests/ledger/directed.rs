@@ -3,6 +3,7 @@
 mod counting;
 mod periods;
 mod resolving;
+mod runs;
 mod standing;
 
 use crate::scripts::{Scripts, Texts};
@@ -43,6 +44,7 @@ pub async fn all(store: &Store, scripts: &Scripts) -> Checked {
         resolving::all(&bench).await?;
         counting::all(&bench).await?;
         standing::all(&bench).await?;
+        runs::all(&bench).await?;
         periods::all(&bench).await
     })
     .await

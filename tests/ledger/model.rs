@@ -19,6 +19,8 @@ pub const CEILING: i128 = 9_000_000_000_000_000_000;
 /// The version of the price table and the model in every hold of these tests.
 pub const PRICE_VERSION: &str = "p1";
 pub const MODEL: &str = "a model";
+/// What stood before a call that was made up.
+pub const NO_CHECKS: &str = ",,,,,,";
 /// The rate's window.
 const MINUTE_MS: u64 = 60_000;
 
@@ -41,6 +43,8 @@ pub struct Charge {
     pub key_id: String,
     pub period: Period,
     pub estimate: u64,
+    /// What stood before it.
+    pub checks: String,
     /// What it counts for now.
     pub amount: i128,
     pub state: State,
@@ -58,10 +62,28 @@ pub struct Agent {
 /// A named run that has a record.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
-    pub calls: i64,
+    /// `None` before the first approved call.
+    pub calls: Option<i64>,
+    pub denied: u64,
     pub first: Window,
     pub last: Window,
     pub expires: Window,
+    /// How it ended.
+    pub status: Option<&'static str>,
+}
+
+impl Run {
+    /// One that was called once.
+    pub const fn called(at: Window, expires: Window) -> Self {
+        Self {
+            calls: Some(1),
+            denied: 0,
+            first: at,
+            last: at,
+            expires,
+            status: None,
+        }
+    }
 }
 
 /// A virtual key.
@@ -87,7 +109,10 @@ pub struct Model {
     pub runs: BTreeMap<(String, String), Run>,
     pub charges: Vec<Charge>,
     pub tombstones: BTreeMap<String, Window>,
-    pub kept_log: Vec<(Window, serde_json::Value)>,
+    /// The audit lines without number and moment.
+    pub log: Vec<(Window, String)>,
+    /// The index of each agent's runs: when it saw them last.
+    pub listed: BTreeMap<(String, String), Window>,
     /// More members of the kept index, by moment.
     pub kept_extra: BTreeMap<String, u64>,
     /// Members of the due index whose hold is gone, by deadline.
@@ -131,7 +156,8 @@ impl Model {
             runs: BTreeMap::new(),
             charges: Vec::new(),
             tombstones: BTreeMap::new(),
-            kept_log: Vec::new(),
+            log: Vec::new(),
+            listed: BTreeMap::new(),
             kept_extra: BTreeMap::new(),
             due_extra: BTreeMap::new(),
         }
@@ -142,6 +168,17 @@ impl Model {
             .iter()
             .filter(|charge| of(charge))
             .map(|charge| charge.amount)
+            .sum()
+    }
+
+    /// What of the charges of open holds is held.
+    fn held(&self, of: impl Fn(&Charge) -> bool) -> u64 {
+        let open = self
+            .charges
+            .iter()
+            .filter(|charge| matches!(charge.state, State::Open { .. }));
+        open.filter(|charge| of(charge))
+            .map(|charge| charge.estimate)
             .sum()
     }
 

@@ -29,8 +29,11 @@ struct Mutant {
 
 fn all() -> Vec<Mutant> {
     type Field = fn(&mut Texts) -> &mut String;
-    let parts: [(&str, Field); 5] = [
+    let parts: [(&str, Field); 8] = [
         ("authorize", |texts| &mut texts.authorize),
+        ("raise", |texts| &mut texts.raise),
+        ("run", |texts| &mut texts.run),
+        ("resolve", |texts| &mut texts.resolve),
         ("settle", |texts| &mut texts.settle),
         ("void", |texts| &mut texts.void),
         ("reap", |texts| &mut texts.reap),

@@ -1,6 +1,6 @@
 //! Every combination of failing conditions against `authorize`: the first in the documented order answers.
 
-use crate::model::{Charge, State};
+use crate::model::{Charge, NO_CHECKS, State};
 use crate::photo::Window;
 use crate::scripts::{Scripts, Texts};
 use crate::world::{ACCOUNT, Checked, KEYS, World, enabled, usd, within_one_day};
@@ -137,6 +137,7 @@ fn arrange(world: &mut World<'_>, id: &str, fails: impl Fn(&str) -> bool) {
         key_id: KEYS[0].to_owned(),
         period,
         estimate: OTHERS,
+        checks: NO_CHECKS.to_owned(),
         amount: i128::from(OTHERS),
         state,
     });

@@ -6,6 +6,7 @@ use crate::world::{ACCOUNT, AGENTS, PROVIDER, World, enabled, period, unlimited,
 use futures::future::join_all;
 use harness::{AgentCounters, Redis};
 use shared::domain::cap::CapPolicy;
+use shared::domain::entry::How;
 use shared::domain::mode::Mode;
 use shared::domain::period::Period;
 use shared::store::Store;
@@ -230,6 +231,7 @@ async fn resolved_in_one_day(race: &Race) -> bool {
             name: call.name.clone(),
             estimate: usd(ESTIMATE),
             cost: usd(cost),
+            how: How::Settled,
         };
         let (low, high) = (settle(at as u64), settle(ESTIMATE + 5));
         let store = |edge: usize| &race.stores[(at + edge) % EDGES];

@@ -15,13 +15,16 @@ pub const AUTHORIZE_LUA: &str = include_str!("../../shared/src/store/script/auth
 pub const SETTLE_LUA: &str = include_str!("../../shared/src/store/script/settle.lua");
 pub const VOID_LUA: &str = include_str!("../../shared/src/store/script/void.lua");
 pub const REAP_LUA: &str = include_str!("../../shared/src/store/script/reap.lua");
-/// The clock of `reap`. It is changed as a part of [`PERIOD`], where the tests can tell it the time.
+pub const RAISE_LUA: &str = include_str!("../../shared/src/store/script/raise.lua");
+pub const RUN_LUA: &str = include_str!("../../shared/src/store/script/run.lua");
+pub const RESOLVE_LUA: &str = include_str!("../../shared/src/store/script/resolve.lua");
+/// The clock of `settle`, `void` and `reap`. It is changed as a part of [`PERIOD`], where the tests can tell it the time.
 const CLOCK: &str = include_str!("../../shared/src/store/script/clock.lua");
 
 /// Lays a known state that only the script's own clock can name: the hold's deadline is the very moment of the reaping.
 const DUE_NOW: &str = "
 local at = redis.call('TIME')
-redis.call('ZADD', KEYS[3], at[1] * 1000 + math.floor(at[2] / 1000), ARGV[1])
+redis.call('ZADD', KEYS[5], at[1] * 1000 + math.floor(at[2] / 1000), ARGV[1])
 ";
 /// Answers the fragment's moment and day, and the months of the days in ARGV.
 const SHOW_PERIOD: &str = "
@@ -51,7 +54,7 @@ impl Scripts {
     pub fn authorize_at(&self, at_ms: u64) -> Script {
         let clock = format!("{{'{}', '{}'}}", at_ms / 1000, at_ms % 1000 * 1000 + 999);
         let period = self.texts.period.replace(TIME, &clock);
-        Script::new("authorize", WhenFull::Refuse, &[&period, &self.texts.authorize])
+        self.texts.authorize_with(&period)
     }
 }
 
@@ -59,6 +62,9 @@ impl Scripts {
 #[derive(Clone)]
 pub struct Texts {
     pub period: String,
+    pub raise: String,
+    pub run: String,
+    pub resolve: String,
     pub authorize: String,
     pub settle: String,
     pub void: String,
@@ -69,6 +75,9 @@ impl Texts {
     pub fn real() -> Self {
         Self {
             period: PERIOD.to_owned(),
+            raise: RAISE_LUA.to_owned(),
+            run: RUN_LUA.to_owned(),
+            resolve: RESOLVE_LUA.to_owned(),
             authorize: AUTHORIZE_LUA.to_owned(),
             settle: SETTLE_LUA.to_owned(),
             void: VOID_LUA.to_owned(),
@@ -76,13 +85,20 @@ impl Texts {
         }
     }
 
+    fn authorize_with(&self, period: &str) -> Script {
+        let parts = [period, &self.raise, &self.run, &self.authorize];
+        Script::new("authorize", WhenFull::Refuse, &parts)
+    }
+
     pub fn build(&self) -> Scripts {
+        let end = |name, own: &str| Script::new(name, WhenFull::Run, &[CLOCK, &self.resolve, own]);
+        let reap_parts = [DUE_NOW, CLOCK, &self.resolve, &self.reap];
         Scripts {
-            authorize: Script::new("authorize", WhenFull::Refuse, &[&self.period, &self.authorize]),
-            settle: Script::new("settle", WhenFull::Run, &[&self.settle]),
-            void: Script::new("void", WhenFull::Run, &[&self.void]),
-            reap: Script::new("reap", WhenFull::Run, &[CLOCK, &self.reap]),
-            reap_at_deadline: Script::new("reap", WhenFull::Run, &[DUE_NOW, CLOCK, &self.reap]),
+            authorize: self.authorize_with(&self.period),
+            settle: end("settle", &self.settle),
+            void: end("void", &self.void),
+            reap: end("reap", &self.reap),
+            reap_at_deadline: Script::new("reap", WhenFull::Run, &reap_parts),
             period: Script::new(
                 "period",
                 WhenFull::Run,

@@ -5,6 +5,7 @@ use crate::photo::{self, Window};
 use crate::scripts::Scripts;
 use shared::clock;
 use shared::domain::cap::CapPolicy;
+use shared::domain::entry::How;
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::domain::period::Period;
@@ -209,10 +210,21 @@ impl<'a> World<'a> {
             name: name.clone(),
             estimate: usd(estimate),
             cost: usd(cost),
+            how: match cost {
+                cost if cost == estimate => How::Estimated,
+                0 => How::Released,
+                _ => How::Settled,
+            },
         };
+        let from = clock::now_ms();
         let found = settle.run_as(&self.scripts.settle, self.store).await;
+        let at = Window {
+            from,
+            to: clock::now_ms(),
+        };
         let found = found.map_err(|error| format!("{settle:?}: {error:?}"))?;
-        same(&settle, found, &self.model.settle(&name.allow_id, estimate, cost))?;
+        let expected = self.model.settle(&name.allow_id, estimate, cost, settle.how, at);
+        same(&settle, found, &expected)?;
         self.compare().await
     }
 
@@ -258,6 +270,7 @@ impl<'a> World<'a> {
             estimate: open.map_or(call.estimate.unwrap_or_default(), |charge| usd(charge.estimate)),
             period: self.model.period,
             run_named: call.named,
+            checks: open.map_or(String::new(), |charge| charge.checks.clone()),
             key_id: open.map_or(&call.key_id, |charge| &charge.key_id).clone(),
             price_version: PRICE_VERSION.to_owned(),
             model: MODEL.to_owned(),
@@ -276,15 +289,10 @@ impl<'a> World<'a> {
             .keys()
             .map(|agent| keys.agent(Mode::Live, agent));
         let owned: Vec<String> = owned.chain([keys.record(), keys.active_keys()]).collect();
-        let runs = self.model.charges.iter().filter(|charge| charge.named);
-        let gone = runs.filter(|charge| {
-            !self
-                .model
-                .runs
-                .contains_key(&(charge.agent.clone(), charge.run.clone()))
-        });
+        let listed = self.model.listed.keys();
+        let gone = listed.filter(|run| !self.model.runs.contains_key(*run));
         let gone: Vec<String> = gone
-            .map(|charge| keys.run(Mode::Live, &charge.agent, &charge.run))
+            .map(|(agent, run)| keys.run(Mode::Live, agent, run))
             .collect();
         pipeline.atomic().cmd("DEL").arg(&owned).arg(&gone);
         let expected = self.model.render();

@@ -5,6 +5,7 @@ use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use shared::clock;
 use shared::crypto::api_key::Family;
+use shared::domain::entry::Entry;
 use shared::domain::id::Kind;
 use shared::domain::mode::Mode;
 use shared::domain::permission::Permission;
@@ -106,18 +107,10 @@ impl World {
         range.arg(account.keys.audit(mode)).arg(0).arg(-1);
         let entries: Vec<String> = self.store.command(&range).await.unwrap();
         let entries = entries.iter().map(|entry| {
-            let mut words = entry.splitn(3, ' ');
-            let seq = words.next().unwrap().parse().unwrap();
-            let at: u64 = words.next().unwrap().parse().unwrap();
-            assert!(at.abs_diff(clock::now_ms()) < 60_000, "{entry}");
-            // Behind the entry there can be words that only the script knew.
-            let rest = serde_json::Deserializer::from_str(words.next().unwrap());
-            let body: Value = rest.into_iter().next().unwrap().unwrap();
-            (
-                seq,
-                body["type"].as_str().unwrap().to_owned(),
-                body["agentId"].clone(),
-            )
+            let seq = entry.split(' ').next().unwrap().parse().unwrap();
+            let entry = Entry::of_line(seq, entry.as_bytes());
+            assert!(entry.at_ms.abs_diff(clock::now_ms()) < 60_000, "{entry:?}");
+            (seq, entry.kind, json!(entry.agent))
         });
         entries.collect()
     }

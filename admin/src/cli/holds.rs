@@ -6,6 +6,7 @@ use super::{Failure, Report, value};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use shared::clock::iso_from_ms;
+use shared::domain::entry::How;
 use shared::domain::money::Nanos;
 use shared::store::open_holds::{self, Found};
 use shared::store::script::settle::{Settle, Settled};
@@ -52,8 +53,8 @@ impl Holds {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         match self {
             Self::List { account, limit } => list(context, account.as_deref(), limit).await,
-            Self::Settle { target, actual } => resolve(context, &target, actual).await,
-            Self::Release(target) => resolve(context, &target, Nanos::ZERO).await,
+            Self::Settle { target, actual } => resolve(context, &target, actual, How::Settled).await,
+            Self::Release(target) => resolve(context, &target, Nanos::ZERO, How::Released).await,
         }
     }
 }
@@ -87,7 +88,7 @@ async fn list(context: &Context, account: Option<&str>, limit: u64) -> Result<Re
     ))
 }
 
-async fn resolve(context: &Context, target: &Target, cost: Nanos) -> Result<Report, Failure> {
+async fn resolve(context: &Context, target: &Target, cost: Nanos, how: How) -> Result<Report, Failure> {
     let id = &target.id;
     let missing = || Failure::refused("NOT_FOUND", format!("there is no open or kept hold {id}"));
     let found = open_holds::find(&context.store, target.account.as_deref(), id)
@@ -98,6 +99,7 @@ async fn resolve(context: &Context, target: &Target, cost: Nanos) -> Result<Repo
         name: hold.name,
         estimate: hold.estimate,
         cost,
+        how,
     };
     match settle.run(&context.store).await? {
         Settled::Done { .. } => Ok(Report::new(

@@ -93,6 +93,8 @@ pub(super) struct Page {
     pub(super) open_escrows: BTreeSet<String>,
     /// Escrows that hold money.
     pub(super) held: Vec<Held>,
+    /// Named runs that say that something of theirs is held, by agent and run.
+    pub(super) held_runs: BTreeSet<(String, String)>,
     /// The last number given in the audit log.
     pub(super) audit_seq: u64,
 }
@@ -129,6 +131,8 @@ pub(super) struct Seen {
     pub(super) balance: Option<u64>,
     pub(super) pending: Option<u64>,
     pub(super) slot: Option<String>,
+    /// What is held in open holds; `None` when it is no amount.
+    pub(super) held: Option<u64>,
     pub(super) counters: Counters,
 }
 
@@ -153,6 +157,7 @@ impl Seen {
             balance: number("balance"),
             pending: fields.get("pending").map_or(Some(0), |text| text.parse().ok()),
             slot: fields.get("slot").cloned(),
+            held: fields.get("held").map_or(Some(0), |text| text.parse().ok()),
             counters: Counters::from_fields(fields),
         }
     }

@@ -24,7 +24,7 @@ impl Pass<'_> {
         let (store, accounts) = (self.store, self.accounts);
         let jobs = accounts.places().map(|place| {
             let keys = accounts.keys(place);
-            let base = || archived(&keys, place);
+            let base = || archived(keys, place);
             let size = Read::list_length(keys.bucket(), keys.audit(place.mode));
             let seq = Read::field(keys.bucket(), keys.record(), &format!("{}_audit_seq", place.mode));
             Job {
@@ -64,13 +64,17 @@ impl Pass<'_> {
             .places()
             .map(|place| (place, self.page(place).audit_seq))
             .collect();
+        let bases = sizes.iter().map(|(place, seq)| Job {
+            what: (*place, *seq),
+            reads: vec![archived(accounts.keys(*place), *place)],
+            weight: 1,
+        });
         let mut live = Vec::new();
-        for (place, seq) in sizes {
-            let keys = accounts.keys(place);
-            let mut answers = store.many(&[archived(&keys, place)]).await?;
+        drive(store, bases, |(place, seq), mut answers| {
             let base = answers.read::<Option<u64>>().flatten().unwrap_or(0);
             live.push((place, base, seq.saturating_sub(base)));
-        }
+        })
+        .await?;
         let jobs = live.iter().flat_map(|(place, base, size)| {
             let keys = accounts.keys(*place);
             (0..*size).step_by(BATCH).map(move |first| {
@@ -78,7 +82,7 @@ impl Pass<'_> {
                 let lines = Read::list(keys.bucket(), keys.audit(place.mode), first, count);
                 Job {
                     what: (*place, *base, first),
-                    reads: vec![lines, archived(&keys, *place)],
+                    reads: vec![lines, archived(keys, *place)],
                     weight: BATCH,
                 }
             })

@@ -73,6 +73,7 @@ impl<'a> Pass<'a> {
         pass.walk().await?;
         pass.answer_questions();
         pass.read_standing().await?;
+        pass.check_held().await?;
         pass.read_hold_indexes().await?;
         pass.read_transactions().await?;
         pass.read_lists().await?;

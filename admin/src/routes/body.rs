@@ -3,8 +3,6 @@
 //! A field is unknown, given twice, absent, `null` or a value; amounts are read from their own text and never pass
 //! through a float (decision D4).
 
-mod rest;
-
 use super::wallet_name::WalletName;
 use crate::problem::Problem;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -297,5 +295,6 @@ impl<'de> Visitor<'de> for Collect {
     }
 }
 
+mod rest;
 #[cfg(test)]
 mod tests;

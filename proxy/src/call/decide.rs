@@ -11,6 +11,7 @@ use secrecy::SecretString;
 use shared::clock;
 use shared::crypto::seal::SealedFor;
 use shared::domain::denial::Denial;
+use shared::domain::entry::How;
 use shared::domain::id::Kind;
 use shared::domain::money::Nanos;
 use shared::store::lookup::VirtualKeyOwner;
@@ -46,6 +47,7 @@ impl Approval {
                 name,
                 estimate,
                 cost: estimate,
+                how: How::Estimated,
             },
             provider_key,
         )
@@ -100,6 +102,7 @@ pub async fn decide(gate: &Gate, owner: &VirtualKeyOwner, wanted: &Wanted) -> Re
                 name: name.clone(),
                 estimate,
                 cost: Nanos::ZERO,
+                how: How::Released,
             })
             .await;
             Err(denied(Denial::ServiceUnavailable, None))

@@ -9,6 +9,7 @@ use crate::upstream::{Answer, Failure, headers};
 use http::HeaderMap;
 use pingora_http::RequestHeader;
 use shared::domain::denial::Denial;
+use shared::domain::entry::How;
 use shared::domain::money::Nanos;
 use shared::store::script::settle::Settle;
 use std::time::{Duration, Instant};
@@ -54,6 +55,7 @@ pub async fn forward(
         );
         gate.resolve_hold(Settle {
             cost: Nanos::ZERO,
+            how: How::Released,
             ..hold
         })
         .await;

@@ -9,6 +9,7 @@ use crate::reply::approved::{self, Stamp};
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::upstream::{Answer, Failure, usage};
 use http::header::CONTENT_ENCODING;
+use shared::domain::entry::How;
 use shared::domain::money::Nanos;
 use shared::domain::price::ServedCall;
 use shared::store::script::settle::Settle;
@@ -21,6 +22,8 @@ struct Bill {
     actual: Option<Nanos>,
     /// The call failed and is charged all the same.
     charged_failure: bool,
+    /// What the audit log calls it.
+    how: How,
 }
 
 /// Settles a call that was sent, and builds its answer.
@@ -31,6 +34,7 @@ pub async fn settle(gate: &Gate, wanted: &Wanted, forwarded: Forwarded) -> Done 
     let stamp_id = hold.name.allow_id.clone();
     gate.resolve_hold(Settle {
         cost: bill.cost,
+        how: bill.how,
         ..hold
     })
     .await;
@@ -72,6 +76,7 @@ fn bill(wanted: &Wanted, estimate: Nanos, answer: &Result<Answer, Failure>) -> B
         cost: estimate,
         actual: None,
         charged_failure,
+        how: How::Estimated,
     };
     let Ok(answer) = answer else {
         return kept(true);
@@ -82,6 +87,7 @@ fn bill(wanted: &Wanted, estimate: Nanos, answer: &Result<Answer, Failure>) -> B
                 cost,
                 actual: Some(cost),
                 charged_failure: false,
+                how: How::Settled,
             },
             None => kept(false),
         },
@@ -89,6 +95,7 @@ fn bill(wanted: &Wanted, estimate: Nanos, answer: &Result<Answer, Failure>) -> B
             cost: Nanos::ZERO,
             actual: None,
             charged_failure: false,
+            how: How::Released,
         },
         _ => kept(true),
     }

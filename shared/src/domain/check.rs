@@ -89,6 +89,8 @@ checks! {
     RateLimited = "rate_limited", Count, Minute;
     /// A provider key is stored.
     NoProviderKey = "no_provider_key", State, Never;
+    /// No text of the spend tries to instruct an agent.
+    InjectionDetected = "injection_detected", State, Never;
     /// The agent is not frozen.
     Frozen = "frozen", State, Never;
     /// A policy with Cap enabled holds for the agent.

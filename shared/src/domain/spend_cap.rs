@@ -1,5 +1,5 @@
 //! The checks of `POST /spend` as a pure function: those of Cap, with the policy's limit of one transaction before them
-//! and the wallet and the approval behind them (decision D23).
+//! and the wallet and the approval behind them (decision D23). The texts of the spend are looked at elsewhere, before all.
 
 use super::cap::{self, CapPlan, CapPolicy, Held, SpendPolicy, Standing};
 use super::check::{Check, CheckName};
@@ -76,12 +76,13 @@ mod tests {
             .map(|check| check.name)
             .collect();
         assert!(names.is_sorted());
-        let of_calls = [
+        let others = [
             CheckName::PlanKeyLimit,
             CheckName::RateLimited,
             CheckName::NoProviderKey,
+            CheckName::InjectionDetected,
         ];
-        let expected = CheckName::ALL.iter().filter(|name| !of_calls.contains(name));
+        let expected = CheckName::ALL.iter().filter(|name| !others.contains(name));
         assert!(expected.eq(&names), "{names:?}");
     }
 

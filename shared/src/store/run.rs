@@ -66,7 +66,7 @@ pub struct Run {
 
 impl Run {
     /// Reads a record; `None` when it makes no sense.
-    fn from_fields(id: String, last_ms: u64, fields: &HashMap<String, String>) -> Option<Self> {
+    fn from_fields(id: String, fields: &HashMap<String, String>) -> Option<Self> {
         let get = |name: &str| fields.get(name).map(String::as_str);
         let count = |name: &str| get(name).unwrap_or("0").parse::<u64>().ok();
         Some(Self {
@@ -77,12 +77,13 @@ impl Run {
             spent: Nanos::from_stored(count("spent")?),
             held: Nanos::from_stored(count("held")?),
             first_ms: get("first")?.parse().ok()?,
-            last_ms,
+            last_ms: get("last")?.parse().ok()?,
             ended_ms: get("ended").map(str::parse).transpose().ok()?,
         })
     }
 
-    /// The runs of an agent that were seen within their life of 35 days, those seen last first, and how many there are.
+    /// The runs of an agent that were seen within their life of 35 days, those seen last first, and how many there are. The
+    /// index knows the minute in which a run was seen, so pages are in order to the minute and each page to the millisecond.
     ///
     /// # Errors
     /// [`StoreError`], also for a record that makes no sense.
@@ -102,7 +103,6 @@ impl Run {
             .arg(&index)
             .arg("+inf")
             .arg(format!("({oldest}"))
-            .arg("WITHSCORES")
             .arg("LIMIT")
             .arg(page.offset)
             .arg(page.limit);
@@ -110,16 +110,13 @@ impl Run {
             .arg(&index)
             .arg(format!("({oldest}"))
             .arg("+inf");
-        let (seen, total): (Vec<(String, u64)>, u64) = store.pipeline(&look).await?;
-        let (ids, times): (Vec<String>, Vec<u64>) = seen.into_iter().unzip();
+        let (ids, total): (Vec<String>, u64) = store.pipeline(&look).await?;
         let found = records(store, ids, |id| account.run(mode, agent, id)).await?;
         // One whose life ended between the two reads is left out.
-        let there = found
-            .into_iter()
-            .zip(times)
-            .filter(|((_, fields), _)| !fields.is_empty());
-        let runs = there.map(|((id, fields), last_ms)| Self::from_fields(id, last_ms, &fields));
-        let runs = runs.collect::<Option<_>>().ok_or_else(nonsense)?;
+        let there = found.into_iter().filter(|(_, fields)| !fields.is_empty());
+        let runs: Option<Vec<Self>> = there.map(|(id, fields)| Self::from_fields(id, &fields)).collect();
+        let mut runs = runs.ok_or_else(nonsense)?;
+        runs.sort_by_key(|run| std::cmp::Reverse(run.last_ms));
         Ok((runs, total))
     }
 
@@ -134,14 +131,12 @@ impl Run {
         agent: &str,
         id: &str,
     ) -> Result<Option<Self>, StoreError> {
-        let mut look = redis::pipe();
-        look.cmd("HGETALL").arg(account.run(mode, agent, id));
-        look.cmd("ZSCORE").arg(account.runs(mode, agent)).arg(id);
-        let (fields, last_ms): (HashMap<String, String>, Option<u64>) = store.pipeline(&look).await?;
+        let key = account.run(mode, agent, id);
+        let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
         if fields.is_empty() {
             return Ok(None);
         }
-        let run = last_ms.and_then(|last_ms| Self::from_fields(id.to_owned(), last_ms, &fields));
+        let run = Self::from_fields(id.to_owned(), &fields);
         run.map(Some).ok_or_else(nonsense)
     }
 }
@@ -158,16 +153,17 @@ mod tests {
         let fields = pairs
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Run::from_fields("r".to_owned(), 9, &fields.collect())
+        Run::from_fields("r".to_owned(), &fields.collect())
     }
 
     #[test]
     fn a_record_needs_its_beginning_and_nothing_else() {
-        let run = read(&[("first", "5"), ("denied", "2")]).unwrap();
+        let run = read(&[("first", "5"), ("last", "9"), ("denied", "2")]).unwrap();
         assert_eq!((run.calls, run.denied, run.first_ms, run.last_ms), (0, 2, 5, 9));
         assert_eq!((run.status, run.ended_ms), (RunStatus::Running, None));
         let ended = [
             ("first", "5"),
+            ("last", "6"),
             ("status", "failed"),
             ("ended", "7"),
             ("spent", "18446744073709551615"),
@@ -180,10 +176,11 @@ mod tests {
     #[test]
     fn a_record_that_makes_no_sense_is_refused() {
         for fields in [
-            &[("calls", "1")][..],
-            &[("first", "5"), ("status", "asleep")],
-            &[("first", "5"), ("spent", "-1")],
-            &[("first", "5"), ("ended", "soon")],
+            &[("first", "5"), ("calls", "1")][..],
+            &[("last", "5"), ("calls", "1")],
+            &[("first", "5"), ("last", "6"), ("status", "asleep")],
+            &[("first", "5"), ("last", "6"), ("spent", "-1")],
+            &[("first", "5"), ("last", "6"), ("ended", "soon")],
         ] {
             assert_eq!(read(fields), None, "{fields:?}");
         }

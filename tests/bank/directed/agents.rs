@@ -120,7 +120,7 @@ async fn deleted(stage: &Stage<'_>) -> Checked {
                 lift: false,
             },
         );
-        for field in ["d1", "m1", "w1"] {
+        for field in ["d1", "m1", "w1", "held"] {
             let record = model.sides[at].agents.get_mut("a").expect("the agent");
             record.old.insert(field.to_owned(), "7".to_owned());
         }

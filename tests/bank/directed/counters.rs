@@ -9,6 +9,7 @@ use shared::domain::period::Period;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
     old_counters(stage).await?;
+    runs(stage).await?;
     ceiling(stage).await
 }
 
@@ -40,6 +41,38 @@ async fn old_counters(stage: &Stage<'_>) -> Checked {
     Ok(())
 }
 
+/// A refused spend leaves a run ended, a settled one lets it run again; a new run drops those from the index that have ended.
+async fn runs(stage: &Stage<'_>) -> Checked {
+    let mut model = stage.model();
+    let moment = model.now();
+    let expires = model.window.later(1_000_000);
+    let ended = Run {
+        first: moment.clone(),
+        last: moment,
+        calls: Some(0),
+        denied: 0,
+        expires,
+        status: Some("failed"),
+    };
+    let side = &mut model.sides[0];
+    side.runs.insert(("a".to_owned(), "r".to_owned()), ended);
+    side.listed_before.extend(["a".to_owned(), "b".to_owned()]);
+    let place = model.place(0, "a");
+    model.lay("made", &Act::Deposit(deposit(90, place, 10_000)));
+    let mut world = stage.world(model).await?;
+    let ask = |n, run: &str, amount| {
+        Act::Spend(Spend {
+            run: Some(run.to_owned()),
+            ..spend(n, amount)
+        })
+    };
+    world
+        .want("blocked insufficient_balance", ask(1, "r", 20_000))
+        .await?;
+    world.want("settled", ask(2, "r", 10)).await?;
+    world.want("settled", ask(3, "new", 10)).await
+}
+
 /// No counter passes the ceiling; each of them alone is in the way.
 async fn ceiling(stage: &Stage<'_>) -> Checked {
     let full = MOST - 1024;
@@ -68,8 +101,10 @@ async fn ceiling(stage: &Stage<'_>) -> Checked {
                 Run {
                     first: moment.clone(),
                     last: moment,
-                    calls: 1,
+                    calls: Some(1),
+                    denied: 0,
                     expires,
+                    status: None,
                 },
             );
         }

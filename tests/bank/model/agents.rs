@@ -140,6 +140,9 @@ impl Model {
 
 /// Whether a field of an agent counts a day or month: those stay.
 fn is_counter(field: &str) -> bool {
+    if field == "held" {
+        return true;
+    }
     let (kind, number) = field.split_at(1);
     ["d", "m", "w"].contains(&kind) && !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
 }

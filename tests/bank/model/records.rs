@@ -25,6 +25,8 @@ pub struct Side {
     pub movements: Vec<Movement>,
     pub charges: Vec<Charge>,
     pub runs: BTreeMap<(String, String), Run>,
+    /// Agents with a run in their index whose record has ended.
+    pub listed_before: BTreeSet<String>,
     /// Intents, transfers and deposits by id.
     pub requests: BTreeMap<String, Request>,
     /// Ids that are taken by a request which another account decides, with its fingerprint.
@@ -100,8 +102,12 @@ pub struct Charge {
 pub struct Run {
     pub first: String,
     pub last: String,
-    pub calls: u64,
+    /// `None` before the first settled spend.
+    pub calls: Option<u64>,
+    pub denied: u64,
     pub expires: Window,
+    /// How it ended.
+    pub status: Option<&'static str>,
 }
 
 /// The record of a request.

@@ -90,13 +90,30 @@ impl Model {
         sums.into_iter().any(|sum| as_double(sum) + amount > CEILING)
     }
 
+    /// The record of the named run, which is seen now.
+    fn seen(&mut self, asks: &Asks<'_>, moment: &str) -> Option<&mut Run> {
+        let life = u64::try_from(RUN_LIFE.as_millis()).expect("a life");
+        let expires = self.window.later(life);
+        let name = (asks.agent.to_owned(), asks.run?.to_owned());
+        if !self.sides[asks.at].runs.contains_key(&name) {
+            self.sides[asks.at].listed_before.remove(asks.agent);
+        }
+        let run = self.sides[asks.at].runs.entry(name).or_insert(Run {
+            first: moment.to_owned(),
+            last: String::new(),
+            calls: None,
+            denied: 0,
+            expires,
+            status: None,
+        });
+        (run.last, run.expires) = (moment.to_owned(), expires);
+        Some(run)
+    }
+
     /// Charges it; the balance after it, and by which policy.
     fn charge(&mut self, asks: &Asks<'_>, moment: &str) -> (Option<String>, String) {
         let (at, agent, period) = (asks.at, asks.agent, self.period);
         let (_, policy) = self.effective(at, agent).expect("a policy that allowed it");
-        let expires = self
-            .window
-            .later(u64::try_from(RUN_LIFE.as_millis()).expect("a life"));
         let wallet = self.wallet(at, agent).map(|wallet| wallet.number);
         let first_today = self.day_spent(at, agent, period.day) == 0;
         let side = &mut self.sides[at];
@@ -111,17 +128,9 @@ impl Model {
             from_wallet: wallet.is_some(),
             period,
         });
-        if let Some(run) = asks.run {
-            let run = side
-                .runs
-                .entry((agent.to_owned(), run.to_owned()))
-                .or_insert(Run {
-                    first: moment.to_owned(),
-                    last: String::new(),
-                    calls: 0,
-                    expires,
-                });
-            (run.calls, run.last, run.expires) = (run.calls + 1, moment.to_owned(), expires);
+        if let Some(run) = self.seen(asks, moment) {
+            run.calls = Some(run.calls.unwrap_or(0) + 1);
+            run.status = None;
         }
         let balance = wallet.map(|number| {
             let [id, other, memo, intent] = asks.words.map(|word| word.map(str::to_owned));
@@ -159,6 +168,11 @@ impl Model {
         let moment = self.now();
         if let Some((reason, limit)) = self.refusal(asks) {
             (request.state, request.reason) = ("blocked", reason);
+            if !["insufficient_balance", "injection_detected"].contains(&reason)
+                && let Some(run) = self.seen(asks, &moment)
+            {
+                run.denied += 1;
+            }
             return Ok((moment, limit));
         }
         if self.is_too_much(asks) {
@@ -167,6 +181,7 @@ impl Model {
         let (limits, _) = self.effective(asks.at, asks.agent).expect("a policy");
         if !approving && limits.approval.is_some_and(|threshold| asks.amount > threshold) {
             request.state = "pending_approval";
+            self.seen(asks, &moment);
             return Ok((moment, "outcome=pending_approval".to_owned()));
         }
         let (balance, policy) = self.charge(asks, &moment);

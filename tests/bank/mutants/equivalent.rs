@@ -67,6 +67,10 @@ pub const LIST: &[(&str, &str)] = &[
         "spend/spend: local allowed_by = agent[10] and agent[6] or 'account-policies' | 26: 10 -> 11",
         POLICY,
     ),
+    (
+        "spend/spend: if run[3] then redis.call('HDEL', KEYS[16], 'status', 'ended') end | 4: run[3] -> true",
+        "fields that are not there cannot be removed; the condition saves a call",
+    ),
     ("spend/spend: if agent[3] then | 10: 3 -> 4", WALLET),
     (
         "spend/spend: recorded_debit(agent[3] and low, agent[4], balance, ARGV[13]) | 22: 3 -> 4",

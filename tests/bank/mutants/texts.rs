@@ -53,8 +53,8 @@ recipes! {
     "agent_delete": ["clock", "change", "agent/delete"] changing ["agent/delete"];
     "agent_freeze": ["clock", "change", "agent_exists", "agent_freeze"] changing ["agent_exists"];
     "spend_deny": ["clock", "change", "intent", "spend/deny"] changing ["spend/deny"];
-    "spend": ["clock", "change", "period", "prune", "money", "intent", "agent_exists", "low_balance", "spend/spend"]
-        changing ["prune", "intent", "spend/spend"];
+    "spend": ["clock", "change", "period", "prune", "run", "money", "intent", "agent_exists", "low_balance", "spend/spend"]
+        changing ["prune", "run", "intent", "spend/spend"];
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::check;
 use super::street::{Street, hold};
 use harness::Caller;
 use serde_json::json;
+use shared::domain::entry::How;
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::store::keys::USER;
@@ -93,6 +94,7 @@ async fn traffic_raises_no_alarm_and_hides_none() {
                 name,
                 estimate: Nanos::new(2_000_000_000).unwrap(),
                 cost: Nanos::new(1_000_000_001).unwrap(),
+                how: How::Settled,
             };
             assert!(matches!(settle.run(&store).await.unwrap(), Settled::Done { .. }));
         }

@@ -1,7 +1,7 @@
 //! Days and months: each charge counts where it was approved, whenever it is settled.
 
 use super::Bench;
-use crate::model::{Charge, State};
+use crate::model::{Charge, NO_CHECKS, State};
 use crate::photo::Window;
 use crate::world::{Checked, KEYS};
 use shared::clock;
@@ -215,6 +215,7 @@ fn charge(id: &str, period: Period, state: State) -> Charge {
         key_id: KEYS[0].to_owned(),
         period,
         estimate: 10,
+        checks: NO_CHECKS.to_owned(),
         amount: 10,
         state,
     }

@@ -1,7 +1,7 @@
 //! Cap: each limit exactly reached and missed by one nano, whose policy holds, and how far the counters go.
 
 use super::Bench;
-use crate::model::{CEILING, Charge, State};
+use crate::model::{CEILING, Charge, NO_CHECKS, State};
 use crate::world::{Checked, World, enabled, usd};
 use shared::domain::cap::CapPolicy;
 use shared::domain::money::Nanos;
@@ -24,6 +24,7 @@ pub async fn all(bench: &Bench<'_>) -> Checked {
     other_runs(bench).await?;
     policies(bench).await?;
     freezes(bench).await?;
+    exact(bench).await?;
     ceilings(bench).await
 }
 
@@ -54,6 +55,7 @@ fn spent(period: Period, gauge: Gauge, amount: i128) -> Charge {
         key_id: "vk_1".to_owned(),
         period: Period { day, month },
         estimate: 0,
+        checks: NO_CHECKS.to_owned(),
         amount,
         state: State::Settled,
     }
@@ -64,13 +66,10 @@ async fn before<'a>(bench: &Bench<'a>, gauge: Gauge, amount: i128) -> Result<Wor
     let charge = spent(bench.period, gauge, amount);
     if charge.named {
         let at = crate::photo::Window::at(shared::clock::now_ms());
-        let run = crate::model::Run {
-            calls: 1,
-            first: at,
-            last: at,
-            expires: at.later(3_600_000),
-        };
-        world.model.runs.insert(("a".to_owned(), "r".to_owned()), run);
+        let run = crate::model::Run::called(at, at.later(3_600_000));
+        let name = ("a".to_owned(), "r".to_owned());
+        world.model.listed.insert(name.clone(), at);
+        world.model.runs.insert(name, run);
     }
     world.model.charges.push(charge);
     world.install().await?;
@@ -194,6 +193,33 @@ async fn freezes(bench: &Bench<'_>) -> Checked {
             .await?;
         let call = world.call_in("r", 1);
         world.authorize(&call).await?;
+    }
+    Ok(())
+}
+
+/// Beyond 2^53, where doubles lose the last digit, counters stay exact, and on the way there.
+async fn exact(bench: &Bench<'_>) -> Checked {
+    let edge: i128 = 1 << 53;
+    for gauge in GAUGES {
+        for (used, estimate) in [
+            (edge - 1, 0),
+            (edge - 1, 1),
+            (edge - 1, 2),
+            (edge, 1),
+            (edge + 1, 1),
+            (edge + 1, 0),
+            (edge - 5, 2),
+            (2 * edge - 1, 2),
+            (3 * edge + 1, 3),
+        ] {
+            let mut world = before(bench, gauge, used).await?;
+            let call = world.call_in("r", estimate);
+            world.approve(&call).await?;
+            world.settle(&call.name, estimate, 1).await?;
+            let call = world.call_in("r", 3);
+            world.approve(&call).await?;
+            world.void(&call.name).await?;
+        }
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The model's state as the keys and values that the store should hold.
 
-use super::{Agent, Charge, Key, MINUTE_MS, MODEL, Model, PRICE_VERSION, State, millis};
+use super::{Agent, Charge, Key, MINUTE_MS, MODEL, Model, PRICE_VERSION, Run, State, millis};
 use crate::photo::{Cell, Expected, Record, Shape, Window};
 use shared::domain::cap::CapPolicy;
 use shared::domain::mode::Mode;
@@ -33,13 +33,7 @@ impl Model {
             );
         }
         for ((agent, run), meta) in &self.runs {
-            let cells = [
-                ("spent", Cell::of(self.run_spent(agent, run))),
-                ("calls", Cell::of(meta.calls)),
-                ("first", Cell::Within(meta.first)),
-                ("last", Cell::Within(meta.last)),
-            ];
-            let cells = cells.map(|(name, cell)| (name.to_owned(), cell)).into();
+            let cells = self.run(agent, run, meta);
             put(
                 &mut all,
                 keys.run(Mode::Live, agent, run),
@@ -47,12 +41,22 @@ impl Model {
                 Shape::Hash(cells),
             );
         }
+        for agent in self.agents.keys() {
+            let listed = self.listed.iter().filter(|((of, _), _)| of == agent);
+            let cells = listed.map(|((_, run), at)| (run.clone(), Cell::Within(*at)));
+            put(
+                &mut all,
+                keys.runs(Mode::Live, agent),
+                None,
+                Shape::Zset(cells.collect()),
+            );
+        }
         self.render_holds(&mut all, &keys);
         let log = self
-            .kept_log
+            .log
             .iter()
             .enumerate()
-            .map(|(at, (when, entry))| (at as u64 + 1, *when, entry.clone()));
+            .map(|(at, (when, line))| (at as u64 + 1, *when, line.clone()));
         put(&mut all, keys.audit(Mode::Live), None, Shape::Log(log.collect()));
         all
     }
@@ -63,8 +67,11 @@ impl Model {
         set("generation", Cell::of(self.generation));
         set("version", Cell::of(self.version));
         set("plan", Cell::of(&self.plan));
-        if !self.kept_log.is_empty() {
-            set("live_audit_seq", Cell::of(self.kept_log.len()));
+        if !self.log.is_empty() {
+            set("live_audit_seq", Cell::of(self.log.len()));
+        }
+        if !self.charges.is_empty() {
+            set("held", Cell::of(self.held(|_| true)));
         }
         for month in self.charges.iter().map(|charge| charge.period.month) {
             set(
@@ -78,6 +85,27 @@ impl Model {
             ["live_cap", "live_run", "live_day", "live_month"],
             self.policy,
         );
+        cells
+    }
+
+    fn run(&self, agent: &str, run: &str, meta: &Run) -> Cells {
+        let mut cells = Cells::new();
+        let mut set = |name: &str, cell: Cell| cells.insert(name.to_owned(), cell);
+        set("first", Cell::Within(meta.first));
+        set("last", Cell::Within(meta.last));
+        if let Some(calls) = meta.calls {
+            let of = |charge: &Charge| charge.named && charge.agent == agent && charge.run == run;
+            set("calls", Cell::of(calls));
+            set("spent", Cell::of(self.run_spent(agent, run)));
+            set("held", Cell::of(self.held(of)));
+        }
+        if meta.denied > 0 {
+            set("denied", Cell::of(meta.denied));
+        }
+        if let Some(status) = meta.status {
+            set("status", Cell::of(status));
+            set("ended", Cell::of(1));
+        }
         cells
     }
 
@@ -110,6 +138,8 @@ impl Model {
             cells.insert(format!("d{day}"), Cell::of(daily));
             cells.insert(format!("m{month}"), Cell::of(monthly));
             cells.insert("slot".to_owned(), Cell::of(format!("m{month}")));
+            let held = self.held(|charge| charge.agent == id);
+            cells.insert("held".to_owned(), Cell::of(held));
         }
         cells
     }
@@ -149,7 +179,7 @@ impl Model {
         }
     }
 
-    fn hold_text(&self, charge: &Charge) -> String {
+    pub fn hold_text(&self, charge: &Charge) -> String {
         let Charge {
             agent,
             run,
@@ -157,10 +187,11 @@ impl Model {
             key_id,
             period,
             estimate,
+            checks,
             ..
         } = charge;
         format!(
-            "H {estimate} {} {} {} {} {agent} {run} {key_id} {PRICE_VERSION} {MODEL}",
+            "H {estimate} {} {} {} {checks} {} {agent} {run} {key_id} {PRICE_VERSION} {MODEL}",
             period.day,
             period.month,
             u8::from(*named),
@@ -208,7 +239,8 @@ fn policy(cells: &mut Cells, names: [&str; 4], policy: Option<CapPolicy>) {
         // A limit that is not set is written as the empty text or not at all; both must be read alike.
         match limit {
             Some(limit) => cells.insert(name.to_owned(), Cell::of(limit.get())),
-            None if name == day => cells.insert(name.to_owned(), Cell::of("")),
+            // One of the account's and one of the agent's are.
+            None if name == "cap_day" || name == "live_month" => cells.insert(name.to_owned(), Cell::of("")),
             None => None,
         };
     }

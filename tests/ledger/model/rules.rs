@@ -1,13 +1,14 @@
 //! What each script should answer, and what should be different afterwards.
 
-use super::{CEILING, Call, Charge, MODEL, Model, Moment, PRICE_VERSION, Run, State, millis};
+use super::{CEILING, Call, Charge, MINUTE_MS, MODEL, Model, Moment, PRICE_VERSION, Run, State, millis};
 use crate::photo::Window;
-use serde_json::json;
 use shared::domain::cap::{self, Standing};
-use shared::domain::denial::Denial;
+use shared::domain::denial::{Denial, Stage};
+use shared::domain::entry::How;
 use shared::domain::money::Nanos;
 use shared::domain::period::Period;
 use shared::store::script::authorize::{Answer, Outcome, RUN_LIFE};
+use shared::store::script::hold::HoldName;
 use shared::store::script::reap::{KEPT_LIFE, Reaped};
 use shared::store::script::settle::Settled;
 use shared::store::script::void::{TOMBSTONE_LIFE, Voided};
@@ -15,9 +16,12 @@ use shared::store::script::void::{TOMBSTONE_LIFE, Voided};
 impl Model {
     /// What `authorize` should answer; the state afterwards is the model's.
     pub fn authorize(&mut self, call: &Call, at: Moment) -> Answer {
+        let before = self.checks(call);
         let outcome = self.decide(call, at);
-        if let Outcome::Charged { .. } = outcome {
-            self.charge(call, at);
+        match &outcome {
+            Outcome::Charged { .. } => self.charge(call, before.join(","), at),
+            Outcome::Denied(denial) => self.denied(call, *denial, &before, at),
+            _ => {}
         }
         Answer {
             outcome,
@@ -64,6 +68,126 @@ impl Model {
         }
     }
 
+    /// What stands before a call, a group for each check.
+    fn checks(&self, call: &Call) -> [String; 7] {
+        let (agent, plan) = (call.name.agent.as_str(), &call.plan);
+        let text = |limit: Option<u64>| limit.map(|limit| limit.to_string()).unwrap_or_default();
+        let nanos = |limit: Option<Nanos>| text(limit.map(Nanos::get));
+        let policy = self.effective(agent).unwrap_or_default();
+        let rank = self.active.iter().position(|(_, key)| *key == call.key_id);
+        let requests = self.keys.get(&call.key_id).and_then(|key| key.rate);
+        let of_run = |charge: &Charge| {
+            call.named && charge.named && charge.agent == agent && charge.run == call.name.run
+        };
+        let held = self.held(|charge| charge.agent == agent);
+        let slots = self.slots(self.period.month);
+        let others = slots - u64::from(self.slot(agent) == Some(self.period.month));
+        let keys = text(plan.active_virtual_keys);
+        [
+            format!("{}:{keys}:", rank.unwrap_or_default()),
+            format!(
+                "{}:{}:",
+                requests.map_or(0, |(count, _)| count),
+                text(plan.proxy_requests_per_minute)
+            ),
+            format!(
+                "{}:{}:{}",
+                self.sum(of_run),
+                nanos(policy.per_run),
+                self.held(of_run)
+            ),
+            format!("{}:{}:{held}", self.day_spent(agent), nanos(policy.daily)),
+            format!("{}:{}:{held}", self.month_spent(agent), nanos(policy.monthly)),
+            format!("{others}:{}:", text(plan.cap_agents_per_month)),
+            format!(
+                "{}:{}:{}",
+                self.tracked(),
+                nanos(plan.tracked_usd_per_month),
+                self.held(|_| true)
+            ),
+        ]
+    }
+
+    /// Writes the line of a denial, and counts it for its run where Cap or the plan decided.
+    fn denied(&mut self, call: &Call, denial: Denial, before: &[String; 7], at: Moment) {
+        let shown = match denial {
+            Denial::PlanKeyLimit => 0..1,
+            Denial::RateLimited => 1..2,
+            Denial::NoProviderKey => 0..0,
+            Denial::Frozen | Denial::CapDisabled => 0..2,
+            Denial::PerRunLimit => 0..3,
+            Denial::DailyLimit => 0..4,
+            Denial::MonthlyLimit => 0..5,
+            Denial::PlanAgentLimit => 0..6,
+            Denial::PlanLimit | Denial::ServiceUnavailable => 0..7,
+        };
+        let groups = before.iter().enumerate();
+        let groups = groups.map(|(group, text)| if shown.contains(&group) { text } else { "" });
+        let groups: Vec<&str> = groups.collect();
+        let HoldName {
+            account,
+            agent,
+            run,
+            allow_id,
+        } = &call.name;
+        let estimate = call
+            .estimate
+            .map_or("-".to_owned(), |estimate| estimate.get().to_string());
+        let asked = if call.estimate.is_some() {
+            format!("{PRICE_VERSION} {MODEL}")
+        } else {
+            "- ".to_owned()
+        };
+        let line = format!(
+            "D {} {allow_id} {estimate} {} {account} {agent} {run} {} {asked}",
+            denial.reason(),
+            groups.join(","),
+            call.key_id
+        );
+        self.log.push((at.clock, line));
+        if call.named && denial.stage() != Stage::BeforeCap {
+            self.seen(call, at).denied += 1;
+        }
+    }
+
+    /// A named run's record, seen now.
+    fn seen(&mut self, call: &Call, at: Moment) -> &mut Run {
+        let name = (call.name.agent.clone(), call.name.run.clone());
+        let (now, expires) = (at.clock, at.real.later(millis(RUN_LIFE)));
+        let listed = self.listed.get(&name).copied().unwrap_or(now);
+        let minutes = |window: Window| (window.from / MINUTE_MS, window.to / MINUTE_MS);
+        let run = self.runs.get(&name).copied();
+        let (listed, expires) = match run {
+            // In the minute in which it was seen before, index and end stay as they are.
+            Some(run) if minutes(run.last) == minutes(now) && minutes(now).0 == minutes(now).1 => {
+                (listed, run.expires)
+            }
+            // The minute may end between the two.
+            Some(run) if minutes(run.last).1 >= minutes(now).0 => {
+                (listed.hull(now), run.expires.hull(expires))
+            }
+            Some(_) => (now, expires),
+            None => {
+                let oldest = now.to.saturating_sub(millis(RUN_LIFE));
+                self.listed
+                    .retain(|(agent, _), seen| *agent != name.0 || seen.from > oldest);
+                (now, expires)
+            }
+        };
+        self.listed.insert(name.clone(), listed);
+        let new = Run {
+            calls: None,
+            denied: 0,
+            first: now,
+            last: now,
+            expires,
+            status: None,
+        };
+        let run = self.runs.entry(name).or_insert(new);
+        (run.last, run.expires) = (now, expires);
+        run
+    }
+
     fn cap(&self, call: &Call, estimate: Nanos) -> Outcome {
         let name = &call.name;
         let Some(agent) = self
@@ -91,14 +215,12 @@ impl Model {
         if let Err(denial) = cap::decide(policy.as_ref(), &call.plan.cap(), &standing, estimate) {
             return Outcome::Denied(denial);
         }
-        if self.open(&name.allow_id).is_some() || self.tombstones.contains_key(&name.allow_id) {
-            return Outcome::KnownId;
-        }
         let sums = [
             standing.run_spent,
             standing.day_spent,
             standing.month_spent,
             standing.tracked_spent,
+            Nanos::from_stored(self.held(|_| true)),
         ];
         if sums
             .iter()
@@ -106,13 +228,16 @@ impl Model {
         {
             return Outcome::TooMuch;
         }
+        if self.open(&name.allow_id).is_some() || self.tombstones.contains_key(&name.allow_id) {
+            return Outcome::KnownId;
+        }
         Outcome::Charged {
             provider_key_id: format!("pk_{}", name.agent),
             sealed: format!("sealed {}", name.agent),
         }
     }
 
-    fn charge(&mut self, call: &Call, at: Moment) {
+    fn charge(&mut self, call: &Call, checks: String, at: Moment) {
         let name = call.name.clone();
         let estimate = call.estimate.expect("an approved call has an estimate").get();
         let first_today = !self
@@ -125,20 +250,9 @@ impl Model {
             agent.extra.retain(|field, _| !is_old(field, period));
         }
         if call.named {
-            let run = self.runs.entry((name.agent.clone(), name.run.clone()));
-            let clock = at.clock;
-            let run = run.or_insert(Run {
-                calls: 0,
-                first: clock,
-                last: clock,
-                expires: clock,
-            });
-            run.calls += 1;
-            run.last = clock;
-            run.expires = at.real.later(millis(RUN_LIFE));
-            if run.calls == 1 {
-                run.first = clock;
-            }
+            let run = self.seen(call, at);
+            run.calls = Some(run.calls.unwrap_or(0) + 1);
+            run.status = None;
         }
         self.charges.push(Charge {
             id: name.allow_id,
@@ -148,6 +262,7 @@ impl Model {
             key_id: call.key_id.clone(),
             period: self.period,
             estimate,
+            checks,
             amount: i128::from(estimate),
             state: State::Open {
                 due: at.clock.later(millis(call.hold_life)),
@@ -171,22 +286,32 @@ impl Model {
     }
 
     /// What `settle` should answer.
-    pub fn settle(&mut self, id: &str, estimate: u64, cost: u64) -> Settled {
+    pub fn settle(&mut self, id: &str, estimate: u64, cost: u64, how: How, at: Window) -> Settled {
         if self.tombstones.contains_key(id) {
             return Settled::Missing;
         }
-        let Some(at) = self.open(id).or_else(|| self.kept(id)) else {
+        let Some(found) = self.open(id).or_else(|| self.kept(id)) else {
             return Settled::Missing;
         };
-        if self.charges[at].estimate != estimate {
+        if self.charges[found].estimate != estimate {
             return Settled::Mismatch;
         }
-        self.charges[at].amount += i128::from(cost) - i128::from(estimate);
-        self.charges[at].state = State::Settled;
+        let kept = self.kept(id).is_some();
+        self.ended(found, if kept { How::Corrected } else { how }, cost, at);
+        self.charges[found].amount += i128::from(cost) - i128::from(estimate);
+        self.charges[found].state = State::Settled;
         self.version += 1;
         Settled::Done {
             version: self.version,
         }
+    }
+
+    /// Writes the line of an approved call that came to its end.
+    fn ended(&mut self, charge: usize, how: How, cost: u64, at: Window) {
+        let charge = &self.charges[charge];
+        let text = self.hold_text(charge);
+        let line = format!("A {} {cost} {} {text}", how.as_str(), charge.id);
+        self.log.push((at, line));
     }
 
     /// What `void` should answer.
@@ -195,11 +320,12 @@ impl Model {
         let found = self.open(id).or_else(|| self.kept(id));
         self.tombstones.insert(id.to_owned(), at.later(life));
         let Some(found) = found else { return Voided::Barred };
+        self.ended(found, How::Voided, 0, at);
         let charge = &mut self.charges[found];
         charge.amount = 0;
         charge.state = State::Voided;
         if let Some(run) = self.runs.get_mut(&(charge.agent.clone(), charge.run.clone())) {
-            run.calls -= i64::from(charge.named);
+            run.calls = run.calls.map(|calls| calls - i64::from(charge.named));
         }
         self.version += 1;
         Voided::Refunded
@@ -226,12 +352,8 @@ impl Model {
             "a test must not depend on the millisecond: {due:?} {at:?}"
         );
         charge.state = State::Kept { at };
-        let entry = json!({
-            "id": id, "type": "hold.kept", "agentId": charge.agent, "actor": "reaper",
-            "data": { "runId": charge.run, "keyId": charge.key_id, "model": MODEL,
-                "estimateNanos": charge.estimate.to_string(), "priceVersion": PRICE_VERSION },
-        });
-        self.kept_log.push((at, entry));
+        let estimate = charge.estimate;
+        self.ended(found, How::Kept, estimate, at);
         let life = millis(KEPT_LIFE);
         self.kept_extra.retain(|_, moment| *moment + life > at.to);
         self.version += 1;

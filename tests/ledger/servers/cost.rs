@@ -3,6 +3,7 @@
 use super::Payer;
 use crate::world::usd;
 use harness::{Redis, Seed};
+use shared::domain::entry::How;
 use shared::store::script::settle::Settle;
 
 const CALLS: u64 = 2_000;
@@ -17,6 +18,7 @@ async fn one_command_an_authorize_and_one_a_settle() {
         name: first,
         estimate: usd(100),
         cost: usd(30),
+        how: How::Settled,
     }
     .run(&store)
     .await
@@ -48,6 +50,7 @@ async fn one_command_an_authorize_and_one_a_settle() {
             name,
             estimate: usd(100),
             cost: usd(30),
+            how: How::Settled,
         }
         .run(&store)
         .await

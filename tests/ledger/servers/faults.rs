@@ -3,6 +3,7 @@
 use super::{Payer, code};
 use crate::world::usd;
 use harness::{Redis, Seed, Wire, eventually, free_port};
+use shared::domain::entry::How;
 use shared::store::script::authorize::{AccountView, Outcome};
 use shared::store::script::settle::{Settle, Settled};
 use shared::store::script::void::{Voided, void};
@@ -78,6 +79,7 @@ async fn a_full_store_approves_nothing_and_settles_everything() {
         name: settled,
         estimate: usd(100),
         cost: usd(150),
+        how: How::Settled,
     };
     assert!(matches!(settle.run(&store).await.unwrap(), Settled::Done { .. }));
     assert_eq!(void(&store, &voided).await.unwrap(), Voided::Refunded);
@@ -100,6 +102,7 @@ async fn a_read_only_store_refuses_and_keeps_the_hold() {
         name,
         estimate: usd(100),
         cost: usd(30),
+        how: How::Settled,
     };
     assert_eq!(code(&settle.run(&store).await.unwrap_err()), "READONLY");
     let _: String = redis.command(&["REPLICAOF", "NO", "ONE"]);
@@ -176,6 +179,7 @@ async fn a_restarted_store_is_used_again_at_once_and_has_everything() {
         name,
         estimate: usd(100),
         cost: usd(40),
+        how: How::Settled,
     };
     let settled = eventually("a new connection", RECONNECT, async || {
         settle.run(&store).await.ok()
@@ -213,6 +217,7 @@ async fn a_lost_reply_is_voided() {
         name: first,
         estimate: usd(100),
         cost: usd(0),
+        how: How::Settled,
     };
     settle.run(&store).await.unwrap();
     let name = payer.approve(&store, 100).await;
@@ -221,6 +226,7 @@ async fn a_lost_reply_is_voided() {
         name,
         estimate: usd(100),
         cost: usd(30),
+        how: How::Settled,
     };
     assert!(settle.run(&store).await.is_err());
     let again = eventually("an answer", RECONNECT, async || settle.run(&store).await.ok()).await;

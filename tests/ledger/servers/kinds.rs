@@ -3,6 +3,7 @@
 use super::Payer;
 use crate::world::usd;
 use harness::{REPOSITORY, Redis, RedisCluster, Seed};
+use shared::domain::entry::How;
 use shared::settings::StoreSettings;
 use shared::store::script::hold::Hold;
 use shared::store::script::reap::{Reaped, reap, sweep};
@@ -10,8 +11,8 @@ use shared::store::script::settle::{Settle, Settled};
 use shared::store::script::void::{Voided, void};
 use shared::store::script::{
     Script, account, agent, agent_freeze, api_key, authorize, deposit, escrow, policy, provider_key,
-    reap as reap_script, replace_prices, reseal, run_end, settle, spend, transfer, transit, virtual_key,
-    void as void_script, wallet,
+    reap as reap_script, replace_prices, reseal, run_end, seal, settle, spend, transfer, transit,
+    virtual_key, void as void_script, wallet,
 };
 use shared::store::{Store, sanity};
 use std::collections::BTreeSet;
@@ -30,6 +31,7 @@ async fn whole_life(store: &Store, payer: &Payer) {
         name: settled,
         estimate: usd(100),
         cost: usd(30),
+        how: How::Settled,
     };
     assert!(matches!(settle.run(store).await.unwrap(), Settled::Done { .. }));
     assert_eq!(settle.run(store).await.unwrap(), Settled::Missing);
@@ -54,6 +56,7 @@ async fn whole_life(store: &Store, payer: &Payer) {
         name: kept,
         estimate: usd(7),
         cost: usd(1),
+        how: How::Settled,
     };
     assert!(matches!(late.run(store).await.unwrap(), Settled::Done { .. }));
     assert_eq!((payer.charged().await, payer.agent.kept_holds().await), (31, 0));
@@ -170,6 +173,7 @@ fn all_scripts() -> Vec<&'static Script> {
         &*spend::DENY,
         &*reseal::RESEAL,
         &*run_end::RUN_END,
+        &*seal::SEAL,
         &*replace_prices::REPLACE_PRICES,
         &*escrow::CREATE,
         &*escrow::FUND,

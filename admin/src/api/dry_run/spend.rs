@@ -4,7 +4,7 @@ use super::super::spend::Request;
 use super::{Otherwise, Subject, is_too_much, look};
 use crate::problem::Code;
 use crate::routes::{Answer, Call, Fields};
-use shared::domain::check::Asked;
+use shared::domain::check::{Asked, Check, CheckName};
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::domain::spend_cap;
@@ -30,7 +30,12 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>) -> Answer {
     if call.caller.mode == Mode::Live {
         standing.plan = call.plan(&seen.plan)?.cap();
     }
-    let checks = spend_cap::checks(&standing, request.amount);
+    let mut checks = Vec::new();
+    if let Some(injections) = &call.app.injections {
+        let found = injections.find(request.texts());
+        checks.push(Check::state(CheckName::InjectionDetected, found.is_none()));
+    }
+    checks.extend(spend_cap::checks(&standing, request.amount));
     let spent: [Nanos; 5] = [
         standing.cap.run_spent,
         standing.cap.day_spent,

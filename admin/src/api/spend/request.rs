@@ -58,7 +58,7 @@ impl Request {
     }
 
     /// What is looked at for attempts to instruct the agent.
-    pub(super) fn texts(&self) -> Texts<'_> {
+    pub(in crate::api) fn texts(&self) -> Texts<'_> {
         Texts {
             description: self.description.as_deref(),
             recipient: self.recipient.as_deref(),

@@ -72,6 +72,9 @@ impl Check {
                 )
             }
             CheckName::NoProviderKey => "No provider key is stored for the agent.".to_owned(),
+            CheckName::InjectionDetected => {
+                "The text of the spend reads like an attempt to instruct an AI agent.".to_owned()
+            }
             CheckName::Frozen => "The agent is frozen.".to_owned(),
             CheckName::CapDisabled => {
                 "Cap is not enabled on the agent: set a policy for it first.".to_owned()

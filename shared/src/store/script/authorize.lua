@@ -1,15 +1,18 @@
 -- Purpose: decide on one proxied call and, if nothing speaks against it, charge its estimate and open a hold:
---   specification §4.4 steps 1, 2, 3 and 5 in one atomic step. A denial writes nothing but the rate count
---   and, when it opens a rate window, the time of the key's last use.
--- KEYS: 1 account record  2 active keys  3 rate  4 agent  5 hold  6 due  7 run  8 virtual key
+--   specification §4.4 steps 1, 2, 3 and 5 in one atomic step. A denial writes its audit line and, of a named run, that
+--   it was denied; besides only the rate count and, when it opens a rate window, the time of the key's last use.
+-- KEYS: 1 account record  2 active keys  3 rate  4 agent  5 hold  6 due  7 run  8 virtual key  9 audit log
+--   10 runs of the agent
 -- ARGV: 1 key id  2 plan that the limits below belong to  3 generation known  4 lowest version acceptable
 --   5 active keys  6 requests a minute  7 agents a month  8 tracked nanos a month (each '' = unlimited)
---   9 'call', or 'probe' to stop after the rate  10 estimate nanos  11 '1' when the caller named the run
---   12 life of the hold ms  13 life of a run ms  14 allow id  15 memo kept in the hold
+--   9 allow id  10 memo kept in the hold and in the audit line  11 'call', or 'probe' to stop after the rate
+--   12 estimate nanos  13 run, when the caller named it ('' = unnamed)  14 life of the hold ms  15 life of a run ms
 --   16, 17 fields of the agent that hold the id and the sealed form of its provider key
 -- Returns: {word, generation, version, plan[, provider key id, sealed provider key]}; the words are those of authorize.rs
--- Cost: O(log keys of the account); 9 calls for a denial, up to 20 for an approval, one more once a minute and key
-local CEILING = 9e18 -- counters are int64
+-- Cost: O(log keys of the account + log runs of the agent), and O(fields of the agent) once a day; up to 12 calls for a
+--   denial, 12 for an approval, two more in the first call of a key's minute, two in a run's first of a minute of the
+--   clock, two in a new run
+local CEILING, MINUTE = 9e18, 60000 -- counters are int64
 
 local day_field = string.format('d%d', today)
 local month = month_of(today)
@@ -17,71 +20,102 @@ local month_field = string.format('m%d', month)
 local tracked_field = string.format('t%d', month)
 local slots_field = string.format('n%d', month)
 
-local account = redis.call('HMGET', KEYS[1], 'generation', 'version', 'plan', 'live_cap', 'live_run', 'live_day',
-  'live_month', tracked_field, slots_field)
+local account = redis.call('HMGET', KEYS[1], 'generation', 'version', 'plan', tracked_field, slots_field, 'held')
 local generation, version, plan = account[1], account[2], account[3]
 if not generation or not plan then return {'no_account', '0', '0', ''} end
-local function answer(word) return {word, generation, version, plan} end
 local known = tonumber(ARGV[3])
-if tonumber(generation) < known then return answer('stale') end
-if tonumber(generation) == known and tonumber(version) < tonumber(ARGV[4]) then return answer('stale') end
-
+if tonumber(generation) < known then return {'stale', generation, version, plan} end
+if tonumber(generation) == known and tonumber(version) < tonumber(ARGV[4]) then
+  return {'stale', generation, version, plan}
+end
 local rank = redis.call('ZRANK', KEYS[2], ARGV[1])
-if not rank then return answer('revoked') end
-if plan ~= ARGV[2] then return answer('other_plan') end
+if not rank then return {'revoked', generation, version, plan} end
+if plan ~= ARGV[2] then return {'other_plan', generation, version, plan} end
 
 local requests = redis.call('INCR', KEYS[3])
 if requests == 1 then
-  redis.call('PEXPIRE', KEYS[3], 60000)
+  redis.call('PEXPIRE', KEYS[3], MINUTE)
   redis.call('HSET', KEYS[8], 'last_used', string.format('%d', now_ms))
 end
+local function denied(reason, checks)
+  local seq = redis.call('HINCRBY', KEYS[1], 'live_audit_seq', 1)
+  redis.call('RPUSH', KEYS[9], string.format('%d %d D %s %s %s %s %s', seq, now_ms, reason, ARGV[9], ARGV[12] or '-',
+    checks, ARGV[10]))
+  return {reason, generation, version, plan}
+end
 local function at_least(value, limit) return limit ~= '' and value >= tonumber(limit) end
-if at_least(rank, ARGV[5]) then return answer('plan_key_limit') end
-if at_least(requests - 1, ARGV[6]) then return answer('rate_limited') end
-if ARGV[9] == 'probe' then return answer('ok') end
+if at_least(rank, ARGV[5]) then return denied('plan_key_limit', string.format('%d:%s:,,,,,,', rank, ARGV[5])) end
+if at_least(requests - 1, ARGV[6]) then
+  return denied('rate_limited', string.format(',%d:%s:,,,,,', requests - 1, ARGV[6]))
+end
+if ARGV[11] == 'probe' then return {'ok', generation, version, plan} end
 
 local agent = redis.call('HMGET', KEYS[4], 'frozen', ARGV[16], ARGV[17], 'cap', 'cap_run', 'cap_day', 'cap_month',
-  day_field, month_field, 'slot')
-if not agent[2] or not agent[3] then return answer('no_provider_key') end
-if agent[1] then return answer('frozen') end
-local cap, run_cap, day_cap, month_cap = agent[4], agent[5], agent[6], agent[7]
-if not cap then cap, run_cap, day_cap, month_cap = account[4], account[5], account[6], account[7] end
-if cap ~= '1' then return answer('cap_disabled') end
+  day_field, month_field, 'slot', 'held')
+if not agent[2] or not agent[3] then return denied('no_provider_key', ',,,,,,') end
+local policy, at = agent, 4
+if not agent[4] then
+  policy, at = redis.call('HMGET', KEYS[1], 'live_cap', 'live_run', 'live_day', 'live_month'), 1
+end
+local run_cap, day_cap, month_cap = policy[at + 1] or '', policy[at + 2] or '', policy[at + 3] or ''
+local named = ARGV[13] ~= ''
+local run = named and redis.call('HMGET', KEYS[7], 'spent', 'held', 'calls', 'last', 'status') or {}
 
-local estimate, named = tonumber(ARGV[10]), ARGV[11] == '1'
-local run_spent = named and tonumber(redis.call('HGET', KEYS[7], 'spent') or '0') or 0
+local estimate, run_spent = tonumber(ARGV[12]), tonumber(run[1] or '0')
 local day_spent, month_spent = tonumber(agent[8] or '0'), tonumber(agent[9] or '0')
-local tracked = tonumber(account[8] or '0')
-local function over(limit, spent)
-  return limit and limit ~= '' and estimate > 0 and spent + estimate > tonumber(limit)
-end
-if over(run_cap, run_spent) then return answer('per_run_limit') end
-if over(day_cap, day_spent) then return answer('daily_limit') end
-if over(month_cap, month_spent) then return answer('monthly_limit') end
+local tracked, slots = tonumber(account[4] or '0'), tonumber(account[5] or '0')
 local has_slot = agent[10] == month_field
-if not has_slot and at_least(tonumber(account[9] or '0'), ARGV[7]) then return answer('plan_agent_limit') end
-if over(ARGV[8], tracked) then return answer('plan_limit') end
+local function over(limit, spent) return limit ~= '' and estimate > 0 and spent + estimate > tonumber(limit) end
+-- The first of Cap's checks that fails, and which of the seven it is; the last two before it are those of the key.
+local function refusal()
+  if agent[1] then return 'frozen', 2 end
+  if policy[at] ~= '1' then return 'cap_disabled', 2 end
+  if over(run_cap, run_spent) then return 'per_run_limit', 3 end
+  if over(day_cap, day_spent) then return 'daily_limit', 4 end
+  if over(month_cap, month_spent) then return 'monthly_limit', 5 end
+  if not has_slot and at_least(slots, ARGV[7]) then return 'plan_agent_limit', 6 end
+  if over(ARGV[8], tracked) then return 'plan_limit', 7 end
+end
+local reason, made = refusal()
+-- What stood before this call, a group for each check. Of agents, the others that have a place in the month.
+local checks = string.format('%d:%s:,%d:%s:,%s:%s:%s,%s:%s:%s,%s:%s:%s,%d:%s:,%s:%s:%s', rank, ARGV[5], requests - 1,
+  ARGV[6], run[1] or '0', run_cap, run[2] or '0', agent[8] or '0', day_cap, agent[11] or '0', agent[9] or '0', month_cap,
+  agent[11] or '0', has_slot and slots - 1 or slots, ARGV[7], account[4] or '0', ARGV[8], account[6] or '0')
+local seen = string.format('%d', now_ms)
+-- Its index and the end of its record are written once in a minute of the clock, which spares other calls two writes.
+local listed = not named or run[4] and math.floor(tonumber(run[4]) / MINUTE) == math.floor(now_ms / MINUTE)
+if reason then
+  if named then
+    redis.call('HINCRBY', KEYS[7], 'denied', 1)
+    redis.call('HSET', KEYS[7], 'last', seen)
+    if not listed then list_run(7, 10, run[4], 13, 15) end
+  end
+  local group = 0
+  return denied(reason, (string.gsub(checks, '[^,]+', function(text)
+    group = group + 1
+    return group <= made and text or ''
+  end)))
+end
 
-if redis.call('EXISTS', KEYS[5]) == 1 then return answer('known') end
-if math.max(run_spent, month_spent, day_spent, tracked) + estimate > CEILING then return answer('too_much') end
+local held, run_held, agent_held = tonumber(account[6] or '0'), tonumber(run[2] or '0'), tonumber(agent[11] or '0')
+local top = math.max(run_spent, month_spent, day_spent, tracked, held) + estimate
+if top > CEILING then return {'too_much', generation, version, plan} end
+local hold = string.format('H %s %d %d %d %s %s', ARGV[12], today, month, named and 1 or 0, checks, ARGV[10])
+-- The id is refused when a hold or the mark of a voided one is there; then nothing is written.
+if not redis.call('SET', KEYS[5], hold, 'NX') then return {'known', generation, version, plan} end
+redis.call('ZADD', KEYS[6], now_ms + tonumber(ARGV[14]), ARGV[9])
 
+-- What is held of a run or an agent is a part of what is held of the account.
+local exact = top < EXACT
 if not agent[8] then prune(4, month) end
-redis.call('HINCRBY', KEYS[4], day_field, ARGV[10])
-redis.call('HINCRBY', KEYS[4], month_field, ARGV[10])
-redis.call('HINCRBY', KEYS[1], tracked_field, ARGV[10])
-if not has_slot then
-  redis.call('HSET', KEYS[4], 'slot', month_field)
-  redis.call('HINCRBY', KEYS[1], slots_field, 1)
-end
+raise(4, exact, day_field, day_spent, estimate, month_field, month_spent, estimate, 'held', agent_held, estimate, 'slot',
+  month_field)
+raise(1, exact, tracked_field, tracked, estimate, 'held', held, estimate, slots_field, slots, has_slot and 0 or 1,
+  'version', string.format('%d', tonumber(version) + 1))
 if named then
-  redis.call('HINCRBY', KEYS[7], 'spent', ARGV[10])
-  local calls = redis.call('HINCRBY', KEYS[7], 'calls', 1)
-  local seen = string.format('%d', now_ms)
-  if calls == 1 then redis.call('HSET', KEYS[7], 'first', seen) end
-  redis.call('HSET', KEYS[7], 'last', seen)
-  redis.call('PEXPIRE', KEYS[7], ARGV[13])
+  raise(7, exact, 'spent', run_spent, estimate, 'held', run_held, estimate, 'calls', tonumber(run[3] or '0'), 1, 'last',
+    seen)
+  if not listed then list_run(7, 10, run[4], 13, 15) end
+  if run[5] then redis.call('HDEL', KEYS[7], 'status', 'ended') end
 end
-redis.call('SET', KEYS[5], string.format('H %s %d %d %s %s', ARGV[10], today, month, ARGV[11], ARGV[15]))
-redis.call('ZADD', KEYS[6], now_ms + tonumber(ARGV[12]), ARGV[14])
-version = redis.call('HINCRBY', KEYS[1], 'version', 1)
-return {'ok', generation, version, plan, agent[2], agent[3]}
+return {'ok', generation, string.format('%d', tonumber(version) + 1), plan, agent[2], agent[3]}

@@ -1,9 +1,10 @@
 //! Twin of `authorize.lua`: decide on a call and charge its estimate, in one step.
 
-use super::change::{CLOCK, PERIOD, PRUNE};
-use super::hold::{HoldName, memo};
+use super::change::{CLOCK, PERIOD, PRUNE, RAISE, RUN};
+use super::hold::{HoldName, NONE, memo};
 use super::{Script, WhenFull};
 use crate::domain::denial::Denial;
+use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
 use crate::domain::plan::Plan;
 use crate::store::keys::{self, AccountKeys};
@@ -16,12 +17,13 @@ pub static AUTHORIZE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "authorize",
         WhenFull::Refuse,
-        &[CLOCK, PERIOD, PRUNE, include_str!("authorize.lua")],
+        &[CLOCK, PERIOD, PRUNE, RAISE, RUN, include_str!("authorize.lua")],
     )
 });
 
-/// Run records live this long after their last call (decision D38): 35 days.
-pub const RUN_LIFE: Duration = Duration::from_secs(35 * 24 * 3600);
+/// Run records live this long after their last call (decision D38): 35 days, and the minute for which the scripts may put
+/// off writing it.
+pub const RUN_LIFE: Duration = Duration::from_secs(35 * 24 * 3600 + 60);
 
 /// What an edge last heard of an account. A reply that is older than this means that the store lost writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -78,7 +80,7 @@ pub enum Outcome {
     },
     /// A request without a charge passed key and rate.
     Counted,
-    /// Denied; nothing but the rate count changed.
+    /// Denied, which the audit log tells; of what was spent nothing changed.
     Denied(Denial),
     /// The key is revoked or was never one of this account's.
     Revoked,
@@ -120,6 +122,7 @@ impl Authorize<'_> {
         let (active, rate) = (account.active_keys(), account.rate(self.key_id));
         let virtual_key = account.virtual_key(self.key_id);
         let hold = self.name.keys();
+        let runs = account.runs(Mode::Live, &self.name.agent);
         let keys = [
             &hold.account,
             &active,
@@ -129,6 +132,8 @@ impl Authorize<'_> {
             &hold.due,
             &hold.run,
             &virtual_key,
+            &hold.audit,
+            &runs,
         ]
         .map(String::as_str);
         let limit = |limit: Option<u64>| limit.map(|limit| limit.to_string()).unwrap_or_default();
@@ -141,17 +146,21 @@ impl Authorize<'_> {
             limit(self.plan.proxy_requests_per_minute),
             limit(self.plan.cap_agents_per_month),
             limit(self.plan.tracked_usd_per_month.map(Nanos::get)),
+            self.name.allow_id.clone(),
         ];
         match self.charge {
-            None => args.push("probe".to_owned()),
+            None => args.extend([memo(self.name, self.key_id, NONE, ""), "probe".to_owned()]),
             Some(charge) => args.extend([
+                memo(self.name, self.key_id, charge.price_version, charge.model),
                 "call".to_owned(),
                 charge.estimate.get().to_string(),
-                u8::from(charge.run_named).to_string(),
+                if charge.run_named {
+                    self.name.run.clone()
+                } else {
+                    String::new()
+                },
                 charge.hold_life.as_millis().to_string(),
                 RUN_LIFE.as_millis().to_string(),
-                self.name.allow_id.clone(),
-                memo(self.name, self.key_id, charge.price_version, charge.model),
                 keys::provider_key_id_field(charge.provider),
                 keys::provider_key_sealed_field(charge.provider),
             ]),

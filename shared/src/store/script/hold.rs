@@ -28,6 +28,7 @@ pub struct HoldKeys {
     pub(super) due: String,
     pub(super) kept: String,
     pub(super) kept_hold: String,
+    pub(super) audit: String,
 }
 
 impl HoldName {
@@ -44,13 +45,14 @@ impl HoldName {
             due: bucket.due(),
             kept: bucket.kept(),
             kept_hold: bucket.kept_hold(&self.allow_id),
+            audit: keys.audit(Mode::Live),
         }
     }
 }
 
 impl HoldKeys {
-    /// In the order that `settle` and `void` declare.
-    pub(super) fn to_resolve(&self) -> [&str; 7] {
+    /// In the order that `settle`, `void` and `reap` declare.
+    pub(super) fn to_resolve(&self) -> [&str; 8] {
         [
             &self.account,
             &self.agent,
@@ -59,6 +61,7 @@ impl HoldKeys {
             &self.due,
             &self.kept,
             &self.kept_hold,
+            &self.audit,
         ]
     }
 }
@@ -74,6 +77,8 @@ pub struct Hold {
     pub period: Period,
     /// Whether the caller named the run (then the run has a record of its own).
     pub run_named: bool,
+    /// What the call was checked against, as [`Check`](crate::domain::entry::Check) reads it.
+    pub checks: String,
     /// The virtual key used.
     pub key_id: String,
     /// Version of the price table behind the estimate (decision D48).
@@ -85,8 +90,11 @@ pub struct Hold {
 /// Longest model name kept in a hold, in bytes.
 pub const MODEL_MAX: usize = 128;
 
-/// The caller's part of the stored text: everything that `authorize` only passes through. The model comes last, since
-/// it alone may contain spaces.
+/// The word of a memo in the place of a run or a price version where there is none.
+pub const NONE: &str = "-";
+
+/// The caller's part of the stored text, and of the audit line: everything that `authorize` only passes through. The model
+/// comes last, since it alone may contain spaces.
 #[must_use]
 pub fn memo(name: &HoldName, key_id: &str, price_version: &str, model: &str) -> String {
     let end = (0..=MODEL_MAX.min(model.len()))
@@ -99,6 +107,7 @@ pub fn memo(name: &HoldName, key_id: &str, price_version: &str, model: &str) -> 
         run,
         allow_id: _,
     } = name;
+    let run = if run.is_empty() { NONE } else { run };
     format!(
         "{account} {agent} {run} {key_id} {price_version} {}",
         &model[..end]
@@ -109,7 +118,7 @@ impl Hold {
     /// Reads the stored text of the hold `allow_id`; `None` for a tombstone or a text that is none.
     #[must_use]
     pub fn parse(allow_id: &str, text: &str) -> Option<Self> {
-        let mut words = text.splitn(11, ' ');
+        let mut words = text.splitn(12, ' ');
         let mut next = || words.next();
         if next()? != "H" {
             return None;
@@ -120,6 +129,7 @@ impl Hold {
             month: next()?.parse().ok()?,
         };
         let run_named = next()? == "1";
+        let checks = next()?.to_owned();
         let [account, agent, run] = [next()?, next()?, next()?].map(str::to_owned);
         let [key_id, price_version, model] = [next()?, next()?, next()?].map(str::to_owned);
         let name = HoldName {
@@ -133,6 +143,7 @@ impl Hold {
             estimate,
             period,
             run_named,
+            checks,
             key_id,
             price_version,
             model,
@@ -153,17 +164,23 @@ mod tests {
             allow_id: "allow_1".into(),
         };
         let text = format!(
-            "H 120 20777 202611 1 {}",
+            "H 120 20777 202611 1 0::,3:9:,,,,, {}",
             memo(&name, "vk_1", "abc", "a model with spaces")
         );
         let hold = Hold::parse("allow_1", &text).unwrap();
         assert_eq!(hold.name, name);
         assert_eq!(hold.model, "a model with spaces");
+        assert_eq!(hold.checks, "0::,3:9:,,,,,");
         assert_eq!(
             (hold.estimate.get(), hold.period.day, hold.run_named),
             (120, 20_777, true)
         );
         assert_eq!(Hold::parse("allow_1", "V"), None);
+        let none = HoldName {
+            run: String::new(),
+            ..name.clone()
+        };
+        assert_eq!(memo(&none, "vk_1", NONE, ""), "acct_1 bot - vk_1 - ");
         let long = "é".repeat(100);
         assert!(memo(&name, "vk_1", "abc", &long).ends_with(&"é".repeat(64)));
     }

@@ -1,17 +1,18 @@
 //! Twin of `reap.lua`, and the sweep over a bucket that calls it: holds past their deadline become kept holds.
 
-use super::change::CLOCK;
+use super::change::{CLOCK, RESOLVE};
 use super::hold::Hold;
 use super::{Script, WhenFull};
-use crate::domain::mode::Mode;
-use crate::store::keys::{AccountKeys, Bucket};
+use crate::store::keys::Bucket;
 use crate::store::{Store, StoreError};
 use std::sync::LazyLock;
 use std::time::Duration;
 
 /// The script.
-pub static REAP: LazyLock<Script> =
-    LazyLock::new(|| Script::new("reap", WhenFull::Run, &[CLOCK, include_str!("reap.lua")]));
+pub static REAP: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [CLOCK, RESOLVE, include_str!("reap.lua")];
+    Script::new("reap", WhenFull::Run, &parts)
+});
 
 /// Kept holds can be listed and corrected this long: 35 days, within the life of the counters they were charged to.
 pub const KEPT_LIFE: Duration = Duration::from_secs(35 * 24 * 3600);
@@ -43,27 +44,10 @@ pub async fn reap(store: &Store, hold: &Hold) -> Result<Reaped, StoreError> {
 /// # Errors
 /// As [`reap`].
 pub async fn reap_as(script: &Script, store: &Store, hold: &Hold) -> Result<Reaped, StoreError> {
-    let name = &hold.name;
-    let keys = name.keys();
-    let audit = AccountKeys::of(&name.account).audit(Mode::Live);
-    let keys = [
-        &keys.account,
-        &keys.hold,
-        &keys.due,
-        &keys.kept,
-        &keys.kept_hold,
-        &audit,
-    ]
-    .map(String::as_str);
-    let entry = serde_json::json!({
-        "id": name.allow_id, "type": "hold.kept", "agentId": name.agent, "actor": "reaper",
-        "data": { "runId": name.run, "keyId": hold.key_id, "model": hold.model,
-            "estimateNanos": hold.estimate.get().to_string(), "priceVersion": hold.price_version },
-    })
-    .to_string();
+    let keys = hold.name.keys();
     let life = KEPT_LIFE.as_millis().to_string();
     let reply: Vec<String> = store
-        .script(script, &keys, &[&name.allow_id, &life, &entry])
+        .script(script, &keys.to_resolve(), &[&hold.name.allow_id, &life])
         .await?;
     match reply.first().map(String::as_str) {
         Some("kept") => Ok(Reaped::Kept),

@@ -1,14 +1,18 @@
 //! Twin of `settle.lua`: resolve a hold to what the call really cost.
 
+use super::change::{CLOCK, RESOLVE};
 use super::hold::HoldName;
 use super::{Script, WhenFull};
+use crate::domain::entry::How;
 use crate::domain::money::Nanos;
 use crate::store::{Store, StoreError};
 use std::sync::LazyLock;
 
 /// The script.
-pub static SETTLE: LazyLock<Script> =
-    LazyLock::new(|| Script::new("settle", WhenFull::Run, &[include_str!("settle.lua")]));
+pub static SETTLE: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [CLOCK, RESOLVE, include_str!("settle.lua")];
+    Script::new("settle", WhenFull::Run, &parts)
+});
 
 /// Resolves the hold of `name` from `estimate` to `cost`: the real cost, the estimate itself when it stays charged, or
 /// zero when it is released. Safe to repeat: a hold that is gone moves nothing.
@@ -20,6 +24,8 @@ pub struct Settle {
     pub estimate: Nanos,
     /// What shall be charged.
     pub cost: Nanos,
+    /// How the call ended; the audit log calls the end of a hold that was kept before `corrected`, whatever this says.
+    pub how: How,
 }
 
 /// What became of it.
@@ -52,8 +58,8 @@ impl Settle {
     pub async fn run_as(&self, script: &Script, store: &Store) -> Result<Settled, StoreError> {
         let keys = self.name.keys();
         let estimate = self.estimate.get().to_string();
-        let difference = (i128::from(self.cost.get()) - i128::from(self.estimate.get())).to_string();
-        let args = [self.name.allow_id.as_str(), &estimate, &difference];
+        let cost = self.cost.get().to_string();
+        let args = [self.name.allow_id.as_str(), &estimate, &cost, self.how.as_str()];
         let reply: Vec<String> = store.script(script, &keys.to_resolve(), &args).await?;
         let words: Vec<&str> = reply.iter().map(String::as_str).collect();
         match words.as_slice() {

@@ -6,7 +6,7 @@ pub mod deny;
 use self::asked::Asked;
 use super::authorize::RUN_LIFE;
 use super::change::{
-    AGENT_EXISTS, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, PERIOD, PRUNE, Scope, nonsense,
+    AGENT_EXISTS, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, PERIOD, PRUNE, RUN, Scope, nonsense,
 };
 use super::{Script, WhenFull};
 use crate::domain::cap::CapPlan;
@@ -21,7 +21,16 @@ use std::sync::LazyLock;
 
 /// Checks and carries out a spend.
 pub static SPEND: LazyLock<Script> = LazyLock::new(|| {
-    let fragments = [CHANGE, PERIOD, PRUNE, MONEY, INTENT, AGENT_EXISTS, LOW_BALANCE];
+    let fragments = [
+        CHANGE,
+        PERIOD,
+        PRUNE,
+        RUN,
+        MONEY,
+        INTENT,
+        AGENT_EXISTS,
+        LOW_BALANCE,
+    ];
     let own = [include_str!("spend/spend.lua")];
     Script::new("spend", WhenFull::Refuse, &[&fragments[..], &own].concat())
 });
@@ -163,7 +172,7 @@ impl Spend<'_> {
             asked.heads.clone(),
             asked.id.to_owned(),
             asked.spare_id.to_owned(),
-            u8::from(self.run.is_some()).to_string(),
+            self.run.unwrap_or_default().to_owned(),
             RUN_LIFE.as_millis().to_string(),
             self.words(asked.id),
             asked.injection.map(|_| "1".to_owned()).unwrap_or_default(),
@@ -196,6 +205,7 @@ impl Spend<'_> {
             None => account.agent(mode, self.agent),
         });
         keys.push(account.agent_keys(self.agent));
+        keys.push(account.runs(mode, self.agent));
         keys
     }
 

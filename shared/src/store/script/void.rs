@@ -1,5 +1,6 @@
 //! Twin of `void.lua`: make sure that an authorize whose answer was lost never charges.
 
+use super::change::{CLOCK, RESOLVE};
 use super::hold::HoldName;
 use super::{Script, WhenFull};
 use crate::store::{Store, StoreError};
@@ -7,8 +8,10 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 /// The script.
-pub static VOID: LazyLock<Script> =
-    LazyLock::new(|| Script::new("void", WhenFull::Run, &[include_str!("void.lua")]));
+pub static VOID: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [CLOCK, RESOLVE, include_str!("void.lua")];
+    Script::new("void", WhenFull::Run, &parts)
+});
 
 /// How long a voided id stays refused. A command that was sent before cannot arrive later than its connection lives
 /// after the server went on; an hour is far beyond that.

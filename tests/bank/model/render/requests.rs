@@ -4,7 +4,7 @@ use super::{Cells, Page, cells};
 use crate::model::{At, Escrow, Model, Request, Transit, USD, account, keys, mode};
 use crate::photo::{Row, Shape};
 use shared::store::keys::{AccountKeys, IntentIndex};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Model {
     pub(super) fn requests_of(&self, page: &mut Page, at: At) {
@@ -76,14 +76,32 @@ impl Model {
     fn runs_of(&self, page: &mut Page, at: At) {
         for ((agent, name), run) in &self.sides[at].runs {
             let key = keys(at).run(mode(at), agent, name);
-            let record = cells([
-                ("spent", &self.run_spent(at, agent, name).to_string()),
-                ("calls", &run.calls.to_string()),
-                ("first", &run.first),
-                ("last", &run.last),
-            ]);
+            let mut record = cells([("first", &run.first), ("last", &run.last)]);
+            if let Some(calls) = run.calls {
+                let spent = self.run_spent(at, agent, name).to_string();
+                record.extend(cells([("spent", &spent), ("calls", &calls.to_string())]));
+            }
+            if run.denied > 0 {
+                record.extend(cells([("denied", &run.denied.to_string())]));
+            }
+            if let Some(status) = run.status {
+                record.extend(cells([("status", status), ("ended", "1")]));
+            }
             page.put(key.clone(), Shape::Hash(record));
             page.expire(&key, run.expires);
+        }
+        let side = &self.sides[at];
+        let named = side.runs.keys().map(|(agent, _)| agent);
+        let agents: BTreeSet<&String> = named.chain(&side.listed_before).collect();
+        for agent in agents {
+            let runs = side.runs.iter().filter(|((of, _), _)| of == agent);
+            let mut listed: BTreeMap<_, _> = runs
+                .map(|((_, name), run)| (name.clone(), run.last.clone()))
+                .collect();
+            if side.listed_before.contains(agent) {
+                listed.insert("ended".to_owned(), "1".to_owned());
+            }
+            page.put(keys(at).runs(mode(at), agent), Shape::Zset(listed));
         }
     }
 

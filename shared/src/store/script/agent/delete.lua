@@ -28,7 +28,7 @@ for list = 12, 11 + LISTS do
   if redis.call('EXISTS', KEYS[list]) == 1 then redis.call('RENAME', KEYS[list], closed) end
 end
 for _, field in ipairs(redis.call('HKEYS', KEYS[3])) do
-  local stays = field == 'frozen' or field == 'slot' or string.match(field, '^[dmw]%d+$')
+  local stays = field == 'frozen' or field == 'slot' or field == 'held' or string.match(field, '^[dmw]%d+$')
   if not stays then redis.call('HDEL', KEYS[3], field) end
 end
 for at, id in ipairs(virtual_keys) do

@@ -4,9 +4,11 @@
 --   not stored under the caller's key (decision D59): it is kept as an intent of its own.
 -- KEYS: 1 account record  2 audit log  3 transactions  4 agent  5 to 7 the rest of its leg  8 intent
 --   9 spare intent for a refusal with 400  10 to 15 index of intents  16 run  17 virtual keys of the agent
+--   18 runs of the agent
 -- ARGV: 1 mode  2 audit entry  3 plan that the limits belong to ('' = no plan counts)  4 agents a month  5 tracked nanos a
 --   month (each '' = unlimited)  6 amount nanos  7 '' for a request, or the head of the intent that is approved
---   8 heads  9 intent id  10 spare id  11 '1' when the run was named  12 life of a run ms
+--   8 heads  9 intent id  10 spare id  11 run, when the caller named it ('' = unnamed)  12 life of a
+--   run ms
 --   13 words of the transaction, its id first: kept only where a wallet moves
 --   14 '1' when its text was found to instruct the agent, else ''
 --   15 and on: fields of the intent (of an approved one: those that change)
@@ -14,9 +16,9 @@
 --   | {'known'} (an intent of this id is there)
 --   | {'changed'} (the intent no longer waits as the caller saw it) | {'other_plan', plan} | {'not_found'} | {'too_much'}
 --   | {'no_account'}; only the first three write anything
--- Cost: O(1), and O(fields of the agent) once a day, or where it has neither wallet nor policy of its own; up to 16 calls
---   for a refusal, up to 35 for a spend, and one for each old counter that goes
-local NO_MONEY = 'insufficient_balance'
+-- Cost: O(1), and O(fields of the agent) once a day, or where it has neither wallet nor policy of its own; up to 22 calls
+--   for a refusal, up to 39 for a spend, and one for each old counter that goes
+local NO_MONEY, INJECTION = 'insufficient_balance', 'injection_detected'
 local approving = ARGV[7] ~= ''
 local intent = redis.call('HMGET', KEYS[8], 'state', 'head')
 if approving then
@@ -38,9 +40,10 @@ local agent = redis.call('HMGET', KEYS[4], 'frozen', 'slot', 'wallet', 'balance'
   month_field, wallet_field, 'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval', 'cap_low')
 if not agent[3] and not agent[10] and not agent_exists(4, 17) then return {'not_found'} end
 
-local amount, named = tonumber(ARGV[6]), ARGV[11] == '1'
+local amount, named = tonumber(ARGV[6]), ARGV[11] ~= ''
+local run = named and redis.call('HMGET', KEYS[16], 'spent', 'last', 'status') or {}
 -- Sums stay texts, since they are told: as numbers they would lose digits beyond 2^53.
-local run_spent = named and redis.call('HGET', KEYS[16], 'spent') or '0'
+local run_spent = run[1] or '0'
 local day_spent, month_spent, wallet_spent = agent[7] or '0', agent[8] or '0', agent[9] or '0'
 local tracked, slots = live and account[2] or '0', account[3] or '0'
 local has_slot = agent[2] == month_field or not live
@@ -52,7 +55,7 @@ local txn_cap, threshold, low = policy[at + 4], policy[at + 5], policy[at + 6]
 local function over(limit, spent) return limit and limit ~= '' and tonumber(spent) + amount > tonumber(limit) end
 -- The reason; for a limit also the limit, and how much of it is used.
 local function refusal()
-  if ARGV[14] ~= '' then return 'injection_detected' end
+  if ARGV[14] ~= '' then return INJECTION end
   if agent[1] then return 'frozen' end
   if cap ~= '1' then return 'cap_disabled' end
   if over(txn_cap, '0') then return 'per_transaction_limit', txn_cap, '0' end
@@ -81,7 +84,16 @@ local function keep(key, id, state, why)
   redis.call('ZREM', KEYS[15], id)
   file_under(10, id, state)
 end
+-- Notes that the named run was seen, and counts one more of its `calls` or `denied`.
+local function ran(count)
+  if not named then return end
+  if count then redis.call('HINCRBY', KEYS[16], count, 1) end
+  redis.call('HSET', KEYS[16], 'last', now)
+  list_run(16, 18, run[2], 11, 12)
+end
 if reason then
+  -- Neither lack of money nor a suspicious text is a denial by a policy or a plan.
+  if reason ~= NO_MONEY and reason ~= INJECTION then ran('denied') end
   local spare = reason == NO_MONEY and not approving
   local id = spare and ARGV[10] or ARGV[9]
   keep(spare and 9 or 8, id, 'blocked', reason)
@@ -93,6 +105,7 @@ if reason then
 end
 if not approving and threshold and threshold ~= '' and amount > tonumber(threshold) then
   keep(8, ARGV[9], 'pending_approval', '')
+  ran()
   recorded('outcome=pending_approval')
   return {'pending'}
 end
@@ -107,10 +120,8 @@ if not has_slot then
 end
 if named then
   redis.call('HINCRBY', KEYS[16], 'spent', ARGV[6])
-  local calls = redis.call('HINCRBY', KEYS[16], 'calls', 1)
-  if calls == 1 then redis.call('HSET', KEYS[16], 'first', now) end
-  redis.call('HSET', KEYS[16], 'last', now)
-  redis.call('PEXPIRE', KEYS[16], ARGV[12])
+  ran('calls')
+  if run[3] then redis.call('HDEL', KEYS[16], 'status', 'ended') end
 end
 local balance = ''
 if agent[3] then

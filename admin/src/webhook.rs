@@ -1,0 +1,11 @@
+//! Webhooks: from a body and a URL to what came of it (decisions D41, D43, D44 and D66).
+//!
+//! A URL is read by [`target`], its name looked up by [`resolve`], each address judged by [`vet`]; only then does
+//! [`send`] connect, to these addresses and no other, with the headers of [`sign`].
+
+pub mod resolve;
+pub mod send;
+pub mod sign;
+pub mod target;
+pub mod text;
+pub mod vet;

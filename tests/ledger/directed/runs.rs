@@ -1,0 +1,114 @@
+//! Named runs and what is held: ended runs run again, the index forgets what has ended, held never falls below zero.
+
+use super::Bench;
+use crate::model::Run;
+use crate::photo::Window;
+use crate::world::{ACCOUNT, Checked, unlimited, usd};
+use shared::clock;
+use shared::domain::mode::Mode;
+use shared::store::keys::AccountKeys;
+use shared::store::script::authorize::RUN_LIFE;
+
+pub async fn all(bench: &Bench<'_>) -> Checked {
+    ended(bench).await?;
+    index(bench).await?;
+    minutes(bench).await?;
+    held_below(bench).await
+}
+
+fn name(run: &str) -> (String, String) {
+    ("a".to_owned(), run.to_owned())
+}
+
+/// A denied call leaves a run ended; an approved one lets it run again, with what it spent.
+async fn ended(bench: &Bench<'_>) -> Checked {
+    for status in ["completed", "failed"] {
+        let mut world = bench.world();
+        let at = Window::at(clock::now_ms());
+        let run = Run {
+            status: Some(status),
+            ..Run::called(at, at.later(3_600_000))
+        };
+        world.model.runs.insert(name("r"), run);
+        world.model.listed.insert(name("r"), at);
+        world.install().await?;
+        let mut denied = world.call_in("r", 5);
+        denied.plan = unlimited();
+        denied.plan.tracked_usd_per_month = Some(usd(4));
+        world.authorize(&denied).await?;
+        let call = world.call_in("r", 5);
+        world.approve(&call).await?;
+        world.settle(&call.name, 5, 3).await?;
+    }
+    Ok(())
+}
+
+/// A new run drops the runs from its agent's index whose records have ended; a known one leaves them.
+async fn index(bench: &Bench<'_>) -> Checked {
+    let life = u64::try_from(RUN_LIFE.as_millis()).map_err(|error| error.to_string())?;
+    for denied in [false, true] {
+        let mut world = bench.world();
+        let now = clock::now_ms();
+        let moments = [
+            ("older", now - 2 * life),
+            ("gone", now - life - 1),
+            ("young", now - life + 600_000),
+            ("r", now - 300_000),
+        ];
+        for (run, moment) in moments {
+            world.model.listed.insert(name(run), Window::at(moment));
+        }
+        let of_another = ("b".to_owned(), "gone".to_owned());
+        world.model.listed.insert(of_another, Window::at(now - 2 * life));
+        let seen = Window::at(now - 300_000);
+        let known = Run::called(seen, seen.later(3_600_000));
+        world.model.runs.insert(name("r"), known);
+        world.install().await?;
+        for run in ["r", "new", "new"] {
+            let mut call = world.call_in(run, 5);
+            call.plan.tracked_usd_per_month = denied.then(|| usd(4));
+            world.authorize(&call).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Index and end of a run are written in its first call of a minute of the clock.
+async fn minutes(bench: &Bench<'_>) -> Checked {
+    let start = clock::ms_from_iso("2026-11-21T12:00:00Z").ok_or("a moment")?;
+    let mut world = bench.installed().await?;
+    for later in [0, 1, 59_999, 60_000, 60_001, 180_000] {
+        let at_ms = start + later;
+        world.clock_ms = Some(at_ms);
+        world.model.period = shared::domain::period::Period::at(at_ms);
+        for estimate in [5, 50] {
+            let mut call = world.call_in("r", estimate);
+            call.plan.tracked_usd_per_month = Some(usd(40));
+            world.authorize(&call).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Where less is noted as held than a hold holds, resolving it leaves nothing held, and no debt.
+async fn held_below(bench: &Bench<'_>) -> Checked {
+    let keys = AccountKeys::of(ACCOUNT);
+    let records = [
+        keys.record(),
+        keys.agent(Mode::Live, "a"),
+        keys.run(Mode::Live, "a", "r"),
+    ];
+    for noted in [0, 3, 10] {
+        let mut world = bench.installed().await?;
+        let call = world.call_in("r", 10);
+        world.approve(&call).await?;
+        for record in &records {
+            let mut command = redis::cmd("HSET");
+            command.arg(record).arg("held").arg(noted);
+            let set: Result<i64, _> = bench.store.command(&command).await;
+            set.map_err(|error| format!("{error:?}"))?;
+        }
+        world.settle(&call.name, 10, 4).await?;
+    }
+    Ok(())
+}
