@@ -85,7 +85,7 @@ async fn all_is_there(street: &Street, written: &BTreeMap<u64, String>) {
 }
 
 fn ledger_holds(street: &Street) {
-    let cli = Cli::new(BINARY, &street.redis.url());
+    let cli = Cli::new(BINARY, street.redis.url());
     let checked = cli.run(&["ledger", "check"]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
 }

@@ -98,7 +98,7 @@ async fn every_filter_and_page_is_the_same_wherever_the_entries_are() {
         let moved = street.move_segment(13).await;
         assert_eq!(moved, left.min(13));
         left -= moved;
-        if left % 2 == 0 {
+        if left.is_multiple_of(2) {
             street.forget().await;
         }
     }
