@@ -315,3 +315,6 @@ fn prove(text: &str, descriptor: &Descriptor) -> Result<(), String> {
 pub fn hash_text(hash: Option<[u8; 32]>) -> String {
     hash.map_or_else(|| GENESIS.to_owned(), hex::encode)
 }
+
+#[cfg(test)]
+mod tests;
