@@ -173,6 +173,16 @@ async fn paused_runs_name_what_they_wait_for() {
     let paused = client.runs("?status=paused").await;
     assert_eq!((ids(&paused), &paused["total"]), (vec!["new", "busy"], &json!(2)));
     assert_eq!(client.run("calm").await["paused"], json!(false));
+    let mut all = client.runs("").await;
+    all["runs"]
+        .as_array_mut()
+        .unwrap()
+        .retain(|run| run["paused"] == json!(true));
+    assert_eq!(
+        ids(&all),
+        ["new", "busy"],
+        "also one that has done nothing but wait"
+    );
 
     let may = [Permission::Read, Permission::Approve];
     let key = stage

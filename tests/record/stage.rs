@@ -71,22 +71,22 @@ impl Stage {
         let _: u64 = self.world.redis.command(&words);
     }
 
-    /// Everything that the store holds, as one hash.
-    pub fn dump(&self) -> String {
-        const ALL: &str = "local keys, all = redis.call('KEYS', '*'), {} table.sort(keys)
+    /// Everything that the store holds under keys of this pattern, as one hash.
+    pub fn dump(&self, pattern: &str) -> String {
+        const ALL: &str = "local keys, all = redis.call('KEYS', ARGV[1]), {} table.sort(keys)
             for _, key in ipairs(keys) do
               all[#all + 1] = key .. redis.call('DUMP', key) .. redis.call('PEXPIRETIME', key)
             end
             return redis.sha1hex(table.concat(all, '|'))";
-        self.world.redis.command(&["EVAL", ALL, "0"])
+        self.world.redis.command(&["EVAL", ALL, "0", pattern])
     }
 
-    /// The same once the workers have done what there is to do.
+    /// The same of the whole store, once the workers have done what there is to do.
     pub async fn quiet_dump(&self) -> String {
-        let mut last = self.dump();
+        let mut last = self.dump("*");
         loop {
             tokio::time::sleep(std::time::Duration::from_millis(400)).await;
-            let now = self.dump();
+            let now = self.dump("*");
             if now == last {
                 return now;
             }

@@ -11,7 +11,7 @@ use shared::store::script::settle::{Settle, Settled};
 use shared::store::script::void::{Voided, void};
 use shared::store::script::{
     Script, account, agent, agent_freeze, api_key, authorize, deposit, escrow, policy, provider_key,
-    reap as reap_script, replace_prices, reseal, run_end, seal, settle, spend, transfer, transit,
+    reap as reap_script, replace_prices, reseal, run_end, seal, settle, spend, standing, transfer, transit,
     virtual_key, void as void_script, wallet,
 };
 use shared::store::{Store, sanity};
@@ -171,6 +171,7 @@ fn all_scripts() -> Vec<&'static Script> {
         &*virtual_key::REVOKE,
         &*spend::SPEND,
         &*spend::DENY,
+        &*standing::STANDING,
         &*reseal::RESEAL,
         &*run_end::RUN_END,
         &*seal::SEAL,
