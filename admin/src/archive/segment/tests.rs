@@ -1,6 +1,7 @@
 //! The bounds of a segment, and what it tells of itself.
 
 use super::*;
+use shared::domain::entry::{Entry, Sealed};
 use shared::store::chain::Head;
 use shared::store::script::archive::LISTS_MAX;
 
