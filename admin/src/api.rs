@@ -18,6 +18,7 @@ pub mod transfers;
 pub mod virtual_keys;
 pub(crate) mod wallet_name;
 pub mod wallets;
+pub mod webhooks;
 
 /// Attempts at a change whose plan limit is of another plan than the account has meanwhile.
 const PLAN_ATTEMPTS: usize = 4;

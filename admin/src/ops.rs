@@ -1,5 +1,7 @@
 //! The ops listener: `/metrics`, `/livez`, `/readyz` (decision D57), and the metrics themselves.
 
+mod webhooks;
+
 use crate::routes::method_label;
 use crate::serve::App;
 use axum::Router;
@@ -12,6 +14,7 @@ use prometheus::{
 };
 use std::sync::Arc;
 use std::time::Duration;
+use webhooks::WebhookMetrics;
 
 /// Upper ends of the duration buckets, in seconds.
 const DURATIONS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
@@ -41,6 +44,8 @@ pub struct Metrics {
     pub entries_archived: IntCounter,
     /// Chains, or rounds over all, that could not be archived.
     pub archiving_failed: IntCounter,
+    /// Webhooks.
+    pub webhooks: WebhookMetrics,
     /// 1 while the store answers and may be trusted.
     pub store_sane: IntGauge,
 }
@@ -101,6 +106,7 @@ impl Metrics {
                 "tollgate_admin_archiving_failed_total",
                 "Chains that could not be archived; tried again. Nothing left the store.",
             )?,
+            webhooks: WebhookMetrics::new(&registry)?,
             store_sane: IntGauge::new(
                 "tollgate_admin_store_sane",
                 "1 while the store answers and may be trusted.",

@@ -49,6 +49,9 @@ codes! {
     /// The plan allows no more custom agents.
     TierLimit = "TIER_LIMIT", FORBIDDEN,
         "The plan allows no more agents.";
+    /// The account has as many webhooks as it can have (decision D59).
+    WebhookLimit = "WEBHOOK_LIMIT", FORBIDDEN,
+        "The account can have no more webhooks.";
     /// The operator froze the agent; only the operator can lift that (decision D22).
     OperatorFreeze = "OPERATOR_FREEZE", FORBIDDEN,
         "This agent was frozen by the operator of this installation, who alone can unfreeze it.";

@@ -19,7 +19,7 @@ pub use wallet_name::WalletName;
 
 use crate::api::{
     agents, decisions, deposits, dry_run, escrow, intents, policies, provider_keys, runs, spend,
-    transactions, transfers, virtual_keys, wallets,
+    transactions, transfers, virtual_keys, wallets, webhooks,
 };
 use crate::problem::{Code, Problem};
 use crate::serve::App;
@@ -36,6 +36,17 @@ use std::sync::Arc;
 
 /// What every path stands under: both base forms serve the same handlers (decision D12).
 pub const PREFIXES: [&str; 2] = ["/api/v1", "/v1"];
+
+/// The prefix of the specification's user API, under which one path stands as well (decision D42).
+const USER_PREFIX: &str = "/api/user";
+/// That path.
+const USER_PATH: &str = "/webhooks/{id}/deliveries";
+
+/// What a path of the table stands under.
+pub fn prefixes(path: &str) -> impl Iterator<Item = &'static str> {
+    let user = (path == USER_PATH).then_some(USER_PREFIX);
+    PREFIXES.into_iter().chain(user)
+}
 
 /// Which modes of key a route takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +129,14 @@ routes! {
     GET    "/agents/{id}/runs",                    Read,  Both,     runs::list;
     GET    "/agents/{id}/runs/{runId}",            Read,  Both,     runs::get;
     POST   "/agents/{id}/runs/{runId}",            Write, Both,     runs::end;
+
+    POST   "/webhooks",                            Write, Both,     webhooks::create;
+    GET    "/webhooks",                            Read,  Both,     webhooks::list;
+    GET    "/webhooks/{id}",                       Read,  Both,     webhooks::get;
+    PATCH  "/webhooks/{id}",                       Write, Both,     webhooks::update;
+    DELETE "/webhooks/{id}",                       Write, Both,     webhooks::delete;
+    POST   "/webhooks/{id}/test",                  Write, Both,     webhooks::test;
+    GET    "/webhooks/{id}/deliveries",            Read,  Both,     webhooks::deliveries;
 }
 
 /// The service of the management listener.
@@ -132,8 +151,8 @@ pub fn router(app: Arc<App>) -> Router {
         paths.insert(route.path, router.on(filter(&route.method), handler));
     }
     let mut router = Router::new();
-    for prefix in PREFIXES {
-        for (path, methods) in &paths {
+    for (path, methods) in &paths {
+        for prefix in prefixes(path) {
             router = router.route(&format!("{prefix}{path}"), methods.clone());
         }
     }

@@ -56,7 +56,7 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
     let management = bind("admin.listen", settings.admin.listen).await?;
     let operations = bind("admin.ops_listen", settings.admin.ops_listen).await?;
     let (stop, stopping) = watch::channel(false);
-    workers::start(&app, &stopping);
+    let delivering = workers::start(&app, &stopping);
     let router = routes::router(Arc::clone(&app));
     let serving = tokio::spawn(listener::serve(management, router, stopping.clone()));
     let operating = tokio::spawn(listener::serve(
@@ -71,7 +71,7 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
     }
     tracing::info!("stopping");
     stop.send_replace(true);
-    let drained = tokio::time::timeout(DRAIN, async { tokio::join!(serving, operating) }).await;
+    let drained = tokio::time::timeout(DRAIN, async { tokio::join!(serving, operating, delivering) }).await;
     match drained {
         Ok(_) => tracing::info!("stopped"),
         Err(_elapsed) => tracing::warn!("stopped with requests in flight"),

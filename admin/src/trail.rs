@@ -77,6 +77,14 @@ impl<'a> Trail<'a> {
         self.row(first.max(1), READ_BATCH).await
     }
 
+    /// The entry of this number, wherever it is; `None` when it is not sealed.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn entry(&self, seq: u64) -> Result<Option<Sealed>, StoreError> {
+        Ok(self.row(seq, 1).await?.into_iter().next())
+    }
+
     /// The entries of a decision, oldest first: one, or two when a kept charge was corrected.
     ///
     /// # Errors

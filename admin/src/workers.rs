@@ -1,8 +1,9 @@
 //! What runs beside the requests: the watch on the store, the reaper of overdue holds, the carrier of what is in transit
-//! between accounts, the sealer of the audit trail, and the archiver of what grew old.
+//! between accounts, the sealer of the audit trail, the archiver of what grew old, and the deliverer of webhooks.
 
 mod archiver;
 mod carrier;
+mod deliverer;
 mod health;
 mod reaper;
 mod sealer;
@@ -13,14 +14,16 @@ use crate::serve::App;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
-/// Starts all workers; they end when `stopping` turns true.
-pub fn start(app: &Arc<App>, stopping: &watch::Receiver<bool>) {
+/// Starts all workers; they end when `stopping` turns true. Returned is the one that then has something to finish.
+pub fn start(app: &Arc<App>, stopping: &watch::Receiver<bool>) -> JoinHandle<()> {
     tokio::spawn(archiver::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(carrier::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(health::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(reaper::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(sealer::run(Arc::clone(app), stopping.clone()));
+    tokio::spawn(deliverer::run(Arc::clone(app), stopping.clone()))
 }
 
 /// Waits; false when it is time to stop.

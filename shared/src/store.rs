@@ -7,6 +7,7 @@ pub mod audit;
 pub mod chain;
 pub mod connection;
 pub mod decisions;
+pub mod delivery;
 pub mod deposit;
 pub mod error;
 pub mod escrow;
@@ -32,6 +33,7 @@ pub mod transit;
 pub mod user;
 pub mod virtual_key;
 pub mod wallet;
+pub mod webhook;
 
 pub use connection::Store;
 pub use error::StoreError;

@@ -1,7 +1,7 @@
 //! Every row of the route table: without a key, with the wrong one, from another account, in the other mode.
 
 use crate::world::{FULL, World, problem, success, text};
-use admin::routes::{Modes, PREFIXES, ROUTES, Route};
+use admin::routes::{Modes, ROUTES, Route, prefixes};
 use axum::http::Method;
 use harness::{Caller, Reply};
 use serde_json::json;
@@ -42,9 +42,9 @@ async fn every_operation_asks_for_a_key_that_may_do_it() {
         .admin
         .caller(&key(Mode::Live, &[Permission::Approve]).await.secret);
     let tester = world.admin.caller(&key(Mode::Test, FULL).await.secret);
-    for (prefix, route) in PREFIXES
+    for (prefix, route) in ROUTES
         .iter()
-        .flat_map(|prefix| ROUTES.iter().map(move |route| (prefix, route)))
+        .flat_map(|route| prefixes(route.path).map(move |prefix| (prefix, route)))
     {
         let missing = ask(&none, prefix, route).await;
         problem(&missing, 401, "API_KEY_REQUIRED");
@@ -85,7 +85,8 @@ async fn every_operation_asks_for_a_key_that_may_do_it() {
 
 #[tokio::test]
 async fn no_operation_reaches_another_account_or_mode() {
-    let world = World::start().await;
+    let private = |options: harness::AdminOptions| options.env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true");
+    let world = World::start_with(private).await;
     let (owner, caller) = world.account("builder").await;
     let made = caller
         .post("/v1/agents", json!({ "name": "Mine", "type": "x" }))
@@ -99,6 +100,10 @@ async fn no_operation_reaches_another_account_or_mode() {
         .post(&format!("/v1/policies/{agent}"), json!({ "maxSpendPerDay": 1 }))
         .await;
     let policy = text(&success(&policy, 200), "/policy/id").to_owned();
+    let webhook =
+        json!({ "url": "http://127.0.0.1:9/", "events": ["agent.frozen"], "secret": "0123456789abcdef" });
+    let webhook = caller.post("/v1/webhooks", webhook).await;
+    let webhook = text(&success(&webhook, 201), "/webhook/id").to_owned();
     let before = world.fields(&owner.keys.agent(Mode::Live, &agent)).await;
     let version = world.version(&owner).await;
 
@@ -108,13 +113,14 @@ async fn no_operation_reaches_another_account_or_mode() {
     assert_eq!(after_issue, version + 1);
     for (who, outsider) in [("stranger", &stranger), ("test mode", &tester)] {
         for route in ROUTES {
-            let id = if route.path == "/policies/{id}" && route.method == Method::DELETE {
-                &policy
-            } else {
-                &agent
+            let id = match route.path {
+                "/policies/{id}" if route.method == Method::DELETE => &policy,
+                path if path.starts_with("/webhooks/") => &webhook,
+                _ => &agent,
             };
             // These make something of the caller's own under the same id (decision D6), or take no id.
-            let makes = route.method == Method::POST && !route.path.ends_with("freeze");
+            let changes = route.path.ends_with("freeze") || route.path.ends_with("/test");
+            let makes = route.method == Method::POST && !changes;
             if makes || !route.path.contains('{') || (who == "test mode" && route.modes == Modes::LiveOnly) {
                 continue;
             }
@@ -134,6 +140,8 @@ async fn no_operation_reaches_another_account_or_mode() {
         assert_eq!(listed["policies"], json!([]), "{who}");
         let listed = success(&outsider.get(&format!("/v1/policies?agentId={agent}")).await, 200);
         assert_eq!(listed["total"], json!(0), "{who}");
+        let listed = success(&outsider.get("/v1/webhooks").await, 200);
+        assert_eq!(listed["webhooks"], json!([]), "{who}");
     }
     assert_eq!(world.fields(&owner.keys.agent(Mode::Live, &agent)).await, before);
     assert_eq!(world.version(&owner).await, after_issue, "nothing was changed");

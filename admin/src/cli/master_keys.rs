@@ -1,14 +1,20 @@
-//! `tollgate-admin keys rotate`: seals every provider key under the newest master key.
+//! `tollgate-admin keys rotate`: seals every provider key and every webhook's secret under the newest master key.
 
 use super::context::Context;
 use super::{Failure, Report};
 use clap::Subcommand;
+use secrecy::SecretString;
 use serde_json::{Value, json};
-use shared::crypto::seal::{SealedFor, Sealer};
+use shared::crypto::seal::{SealOwner, SealedFor, Sealer, WebhookSecretOf};
+use shared::domain::mode::Mode;
 use shared::store::account::Account;
 use shared::store::audit::OPERATOR;
+use shared::store::keys::AccountKeys;
+use shared::store::script::change::Scope;
 use shared::store::script::reseal::{Reseal, Resealed};
+use shared::store::script::webhook;
 use shared::store::sealed::SealedKey;
+use shared::store::webhook::{WebhookRecord, WebhookSecrets};
 
 /// How often a key that is replaced at the same moment is looked at again.
 const ATTEMPTS: usize = 3;
@@ -16,7 +22,7 @@ const ATTEMPTS: usize = 3;
 /// `keys …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Keys {
-    /// Seal every provider key under the newest master key. Put the new key first in secrets.master_key_file (or
+    /// Seal every provider key and webhook secret under the newest master key. Put the new key first in secrets.master_key_file (or
     /// secrets.master_key) of every process, restart them, rotate, then remove the old key
     Rotate,
 }
@@ -38,13 +44,16 @@ impl Keys {
             for agent in Account::sealed_agents(&context.store, &account).await? {
                 rotate_agent(context, &sealer, &account, &agent, &mut tally).await?;
             }
+            for mode in Mode::ALL {
+                rotate_webhooks(context, &sealer, &account, mode, &mut tally).await?;
+            }
         }
         let Tally {
             reencrypted,
             current,
             unopenable,
         } = tally;
-        let mut text = format!("Sealed {reencrypted} provider key(s) again; {current} were current.");
+        let mut text = format!("Sealed {reencrypted} secret(s) again; {current} were current.");
         for key in &unopenable {
             text = format!("{text}\nDoes not open with the configured master keys: {key}");
         }
@@ -107,8 +116,7 @@ async fn rotate_key(
     let Ok(secret) = sealer.open(&owner, &key.sealed) else {
         return Ok(None);
     };
-    let sealed = sealer.seal(&owner, &secret);
-    let new = sealed.map_err(|error| Failure::refused("SEAL", error.to_string()))?;
+    let new = seal_again(sealer, &owner, &secret)?;
     let reseal = Reseal {
         account,
         agent,
@@ -119,4 +127,56 @@ async fn rotate_key(
         actor: OPERATOR,
     };
     Ok(Some(reseal.run(&context.store).await?))
+}
+
+fn seal_again(sealer: &Sealer, owner: &impl SealOwner, secret: &SecretString) -> Result<String, Failure> {
+    let sealed = sealer.seal(owner, secret);
+    sealed.map_err(|error| Failure::refused("SEAL", error.to_string()))
+}
+
+/// Seals the secrets of an account's webhooks again. One that is replaced or deleted meanwhile is sealed under the newest key
+/// already, or gone.
+async fn rotate_webhooks(
+    context: &Context,
+    sealer: &Sealer,
+    account: &str,
+    mode: Mode,
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    let (store, keys) = (&context.store, AccountKeys::of(account));
+    let scope = Scope {
+        account,
+        mode,
+        actor: OPERATOR,
+    };
+    for WebhookRecord { id, .. } in WebhookRecord::all(store, &keys, mode).await? {
+        let owner = WebhookSecretOf {
+            account,
+            mode,
+            webhook: &id,
+        };
+        for _ in 0..ATTEMPTS {
+            let mut changed = false;
+            for (field, old) in WebhookSecrets::of(store, &keys, mode, &id).await?.sealed {
+                if sealer.is_current(&old) {
+                    continue;
+                }
+                let Ok(secret) = sealer.open(&owner, &old) else {
+                    tally
+                        .unopenable
+                        .push(json!({ "accountId": account, "webhookId": id, "field": field }));
+                    continue;
+                };
+                let new = seal_again(sealer, &owner, &secret)?;
+                match webhook::reseal(store, &scope, &id, field, &old, &new).await? {
+                    Resealed::Done => tally.reencrypted += 1,
+                    Resealed::Changed => changed = true,
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+    }
+    Ok(())
 }

@@ -190,7 +190,11 @@ fn of_mode(accounts: &Accounts, place: Place, parsed: ModeKey<'_>, key: &str) ->
         | ModeKey::AuditDecisions(_)
         | ModeKey::Transactions
         | ModeKey::EscrowSiblings(_)
-        | ModeKey::Escrows => Sorted::Note(Note::Other),
+        | ModeKey::Escrows
+        | ModeKey::Webhooks
+        | ModeKey::Webhook(_)
+        | ModeKey::Deliveries(_)
+        | ModeKey::DeliveriesIn(..) => Sorted::Note(Note::Other),
     }
 }
 

@@ -296,5 +296,6 @@ impl<'de> Visitor<'de> for Collect {
 }
 
 mod rest;
+mod strings;
 #[cfg(test)]
 mod tests;

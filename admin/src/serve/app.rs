@@ -5,12 +5,14 @@ use crate::archive::Archive;
 use crate::caller::Versions;
 use crate::injection::Injections;
 use crate::ops::Metrics;
+use crate::webhook::send::Sender;
+use crate::webhook::wake::Wake;
 use crate::workers::Health;
 use arc_swap::ArcSwap;
 use ipnet::IpNet;
 use shared::crypto::seal::Sealer;
 use shared::domain::plan::Plans;
-use shared::settings::{AuditSettings, Settings};
+use shared::settings::{AuditSettings, Settings, WebhookSettings};
 use shared::store::Store;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +39,12 @@ pub struct App {
     pub audit: AuditSettings,
     /// What left the store.
     pub archive: Archive,
+    /// How webhooks are delivered to.
+    pub webhooks: WebhookSettings,
+    /// Delivers to them.
+    pub sender: Sender,
+    /// Tells the deliverer what there is to do.
+    pub wake: Wake,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether the store may be trusted, as last checked.
@@ -65,6 +73,9 @@ impl App {
             injections: Injections::of(&settings.injection)?,
             audit: settings.audit.clone(),
             archive: Archive::of(&settings.audit)?,
+            webhooks: settings.webhooks.clone(),
+            sender: Sender::new(&settings.webhooks).map_err(|error| ServeError::SetUp(error.to_string()))?,
+            wake: Wake::default(),
             trusted_proxies: settings.network.trusted_proxies.clone(),
             health: Health::default(),
             versions: Versions::default(),

@@ -1,11 +1,13 @@
 //! The sealer: audit entries get their hashes soon after they were written, so that chains stay short of unsealed lines and
 //! events go out. Readers do not depend on it: they seal before they read.
 //!
-//! Accounts in which something happened lately are looked at in every round, all others in turn, at a bounded rate.
+//! Accounts in which something happened lately or that have webhooks are looked at in every round, all others in turn, at a
+//! bounded rate. What is sealed of an account with webhooks is dispatched at once.
 
 use super::pause;
 use crate::problem::chain;
 use crate::serve::App;
+use crate::webhook::dispatch::dispatch;
 use futures::{StreamExt, stream};
 use shared::domain::mode::Mode;
 use shared::store::StoreError;
@@ -23,6 +25,8 @@ const LOOKS: usize = 1000;
 const QUIET_ROUNDS: u32 = 50;
 /// Chains sealed at the same time.
 const AT_ONCE: usize = 8;
+/// Accounts with webhooks looked at in one round: their events are to go out at once.
+const HOOKED_LOOKS: usize = 2000;
 /// Rounds between two looks for new accounts.
 const ACCOUNTS_EVERY: u32 = 5;
 
@@ -35,7 +39,11 @@ struct Memory {
     sealed: HashMap<(String, Mode), u64>,
     /// Accounts in which something happened lately, and for how many rounds nothing did.
     busy: HashMap<String, u32>,
-    /// Chains that could not be sealed the last time.
+    /// Accounts with webhooks, in the order in which they are looked at.
+    hooked: VecDeque<String>,
+    /// The same.
+    is_hooked: HashSet<String>,
+    /// Chains that could not be sealed or dispatched the last time.
     failing: HashSet<(String, Mode)>,
     rounds: u32,
 }
@@ -61,17 +69,17 @@ async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
     }
     memory.rounds = memory.rounds.wrapping_add(1);
     let grown = look(app, memory).await?;
-    let sealing = stream::iter(grown).map(async |(account, mode)| {
-        let head = Chain::of(&app.store, &account, mode).seal().await;
-        (account, mode, head)
+    let sealing = stream::iter(grown).map(async |chain| {
+        let sealed = seal(app, &chain).await;
+        (chain, sealed)
     });
     let mut sealing = std::pin::pin!(sealing.buffer_unordered(AT_ONCE));
-    while let Some((account, mode, head)) = sealing.next().await {
-        match head {
-            Ok(head) => {
+    while let Some((Grown { account, mode, .. }, sealed)) = sealing.next().await {
+        match sealed {
+            Ok(seq) => {
                 memory.failing.remove(&(account.clone(), mode));
-                let before = memory.sealed.insert((account, mode), head.seq);
-                let fresh = head.seq.saturating_sub(before.unwrap_or(head.seq));
+                let before = memory.sealed.insert((account, mode), seq);
+                let fresh = seq.saturating_sub(before.unwrap_or(seq));
                 app.metrics.entries_sealed.inc_by(fresh);
             }
             Err(error) => {
@@ -86,20 +94,57 @@ async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Which chains have more lines than were sealed when they were last looked at.
-async fn look(app: &App, memory: &mut Memory) -> Result<Vec<(String, Mode)>, StoreError> {
+/// A chain to be sealed, and whether its events are to be dispatched.
+struct Grown {
+    account: String,
+    mode: Mode,
+    hooked: bool,
+}
+
+/// Seals a chain and dispatches its events; the number of the last entry.
+async fn seal(app: &App, grown: &Grown) -> Result<u64, StoreError> {
+    let Grown {
+        account,
+        mode,
+        hooked,
+    } = grown;
+    let head = Chain::of(&app.store, account, *mode).seal().await?;
+    if *hooked {
+        dispatch(app, account, *mode).await?;
+    }
+    Ok(head.seq)
+}
+
+/// What the record of an account says of a mode.
+const FIELDS: [&str; 3] = ["audit_seq", "webhooks", "dispatched"];
+
+/// Which accounts are looked at in this round: the busy ones, those with webhooks, and those whose turn it is.
+fn chosen(memory: &mut Memory) -> Vec<String> {
     let mut accounts: Vec<String> = memory.busy.keys().cloned().collect();
+    for _ in 0..HOOKED_LOOKS.min(memory.hooked.len()) {
+        memory.hooked.rotate_left(1);
+        let fresh = |account: &&String| !memory.busy.contains_key(*account);
+        accounts.extend(memory.hooked.back().filter(fresh).cloned());
+    }
     for _ in 0..LOOKS.min(memory.turn.len()) {
         memory.turn.rotate_left(1);
         if let Some(account) = memory
             .turn
             .back()
-            .filter(|account| !memory.busy.contains_key(*account))
+            .filter(|account| !memory.busy.contains_key(*account) && !memory.is_hooked.contains(*account))
         {
             accounts.push(account.clone());
         }
     }
-    let fields = Mode::ALL.map(|mode| format!("{mode}_audit_seq"));
+    accounts
+}
+
+/// Which chains have more lines than were sealed when they were last looked at, or events that were not dispatched.
+async fn look(app: &App, memory: &mut Memory) -> Result<Vec<Grown>, StoreError> {
+    let accounts = chosen(memory);
+    let fields = Mode::ALL
+        .map(|mode| FIELDS.map(|field| format!("{mode}_{field}")))
+        .concat();
     let reads: Vec<Read> = accounts
         .iter()
         .map(|account| {
@@ -110,13 +155,27 @@ async fn look(app: &App, memory: &mut Memory) -> Result<Vec<(String, Mode)>, Sto
     let mut answers = app.store.many(&reads).await?;
     let mut grown = Vec::new();
     for account in accounts {
-        let last: Vec<Option<u64>> = answers.read().unwrap_or_default();
+        let found: Vec<Option<u64>> = answers.read().unwrap_or_default();
         let before = grown.len();
-        for (mode, last) in Mode::ALL.into_iter().zip(last) {
+        let mut has_webhooks = false;
+        for (mode, found) in Mode::ALL.into_iter().zip(found.chunks_exact(FIELDS.len())) {
+            let [last, webhooks, dispatched] = [0, 1, 2].map(|at| found[at].unwrap_or(0));
             let sealed = memory.sealed.get(&(account.clone(), mode)).copied();
-            if last.unwrap_or(0) != sealed.unwrap_or(0) {
-                grown.push((account.clone(), mode));
+            let hooked = webhooks > 0 && dispatched < last;
+            has_webhooks |= webhooks > 0;
+            if last != sealed.unwrap_or(0) || hooked {
+                let account = account.clone();
+                grown.push(Grown {
+                    account,
+                    mode,
+                    hooked,
+                });
             }
+        }
+        if has_webhooks && memory.is_hooked.insert(account.clone()) {
+            memory.hooked.push_back(account.clone());
+        } else if !has_webhooks && memory.is_hooked.remove(&account) {
+            memory.hooked.retain(|other| *other != account);
         }
         if grown.len() > before {
             memory.busy.insert(account, 0);

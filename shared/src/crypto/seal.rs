@@ -1,8 +1,9 @@
-//! Sealed provider keys: AES-256-GCM under a master key, bound to the record they belong to.
+//! Sealed secrets, provider keys and those of webhooks: AES-256-GCM under a master key, bound to the record they belong to.
 //!
-//! A sealed text is `v1.<master key id>.<base64 of nonce and ciphertext>`. The associated data names account, agent,
-//! provider and key id, so a sealed key that is copied to another record does not open there.
+//! A sealed text is `v1.<master key id>.<base64 of nonce and ciphertext>`. The associated data names the record, such as
+//! account, agent, provider and key id, so a sealed secret that is copied to another record does not open there.
 
+use crate::domain::mode::Mode;
 use crate::entropy::{NoEntropy, random_bytes};
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
@@ -26,21 +27,47 @@ pub enum MasterKeyError {
     BadKey(usize),
 }
 
-/// Why a provider key could not be sealed or opened. The text never contains a key.
+/// Why a secret could not be sealed or opened. The text never contains it.
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
     /// Sealed under a master key that is not in the list, in an unknown form, or changed.
-    #[error("the sealed provider key does not open with the configured master keys")]
+    #[error("the sealed secret does not open with the configured master keys")]
     DoesNotOpen,
     /// The cipher refused.
-    #[error("the provider key could not be sealed")]
+    #[error("the secret could not be sealed")]
     DoesNotSeal,
     /// No randomness for the nonce.
     #[error(transparent)]
     NoEntropy(#[from] NoEntropy),
 }
 
-/// What a sealed key belongs to.
+/// A record that a sealed secret belongs to.
+pub trait SealOwner {
+    /// A text that names exactly this record.
+    fn associated_data(&self) -> String;
+}
+
+/// What the sealed secret of a webhook belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct WebhookSecretOf<'a> {
+    /// The account.
+    pub account: &'a str,
+    /// The mode.
+    pub mode: Mode,
+    /// The webhook's id.
+    pub webhook: &'a str,
+}
+
+impl SealOwner for WebhookSecretOf<'_> {
+    fn associated_data(&self) -> String {
+        format!(
+            "tollgate webhook\n{}\n{}\n{}",
+            self.account, self.mode, self.webhook
+        )
+    }
+}
+
+/// What a sealed provider key belongs to.
 #[derive(Debug, Clone, Copy)]
 pub struct SealedFor<'a> {
     /// The account.
@@ -53,7 +80,7 @@ pub struct SealedFor<'a> {
     pub key_id: &'a str,
 }
 
-impl SealedFor<'_> {
+impl SealOwner for SealedFor<'_> {
     /// None of the parts can contain a newline, so the text names exactly one record.
     fn associated_data(&self) -> String {
         format!(
@@ -104,11 +131,11 @@ impl Sealer {
         }
     }
 
-    /// Seals a provider key under the newest master key.
+    /// Seals a secret under the newest master key.
     ///
     /// # Errors
     /// [`SealError`] when the cipher or the random source fails.
-    pub fn seal(&self, owner: &SealedFor<'_>, secret: &SecretString) -> Result<String, SealError> {
+    pub fn seal(&self, owner: &impl SealOwner, secret: &SecretString) -> Result<String, SealError> {
         let key = self.keys.first().ok_or(SealError::DoesNotSeal)?;
         let nonce = random_bytes::<NONCE_BYTES>()?;
         let aad = owner.associated_data();
@@ -127,11 +154,11 @@ impl Sealer {
         ))
     }
 
-    /// Opens a sealed provider key.
+    /// Opens a sealed secret.
     ///
     /// # Errors
     /// [`SealError::DoesNotOpen`] whatever the cause.
-    pub fn open(&self, owner: &SealedFor<'_>, sealed: &str) -> Result<SecretString, SealError> {
+    pub fn open(&self, owner: &impl SealOwner, sealed: &str) -> Result<SecretString, SealError> {
         let mut parts = sealed.splitn(3, '.');
         let (Some(VERSION), Some(id), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(SealError::DoesNotOpen);
@@ -159,7 +186,7 @@ impl Sealer {
             .map_err(|_| SealError::DoesNotOpen)
     }
 
-    /// Whether a sealed key is under the newest master key already, so that a rotation can skip it.
+    /// Whether a sealed secret is under the newest master key already, so that a rotation can skip it.
     #[must_use]
     pub fn is_current(&self, sealed: &str) -> bool {
         let id = sealed.split('.').nth(1);
@@ -209,6 +236,27 @@ mod tests {
         ] {
             assert!(sealer.open(&other, &sealed).is_err(), "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_webhooks_secret_opens_only_for_its_webhook() {
+        let sealer = sealer(&[1]);
+        let owner = WebhookSecretOf {
+            account: "acct_1",
+            mode: Mode::Live,
+            webhook: "wh_1",
+        };
+        let sealed = sealer.seal(&owner, &"a secret of some length".into()).unwrap();
+        assert!(sealer.open(&owner, &sealed).is_ok());
+        let mode = Mode::Test;
+        assert!(sealer.open(&WebhookSecretOf { mode, ..owner }, &sealed).is_err());
+        let webhook = "wh_2";
+        assert!(
+            sealer
+                .open(&WebhookSecretOf { webhook, ..owner }, &sealed)
+                .is_err()
+        );
+        assert!(sealer.open(&OWNER, &sealed).is_err());
     }
 
     #[test]

@@ -7,9 +7,11 @@
 mod audit;
 mod money;
 pub mod parse;
+mod webhooks;
 
 pub use audit::DECISION_KEY_CHARS;
 pub use money::{IntentIndex, closed_holder};
+pub use webhooks::DeliverySet;
 
 use crate::domain::mode::Mode;
 use sha2::{Digest, Sha256};
@@ -313,6 +315,11 @@ mod tests {
             keys.audit_archived(Mode::Live),
             keys.audit_index(Mode::Live, Some("bot"), None),
             keys.audit_decisions(Mode::Live, "01KAH3V"),
+            keys.webhooks(Mode::Live),
+            keys.webhook(Mode::Live, "wh_1"),
+            keys.deliveries(Mode::Live, "wh_1"),
+            keys.deliveries_in(Mode::Live, "wh_1", DeliverySet::Due),
+            keys.bucket().webhooks_ready(),
             keys.bucket().hold("allow_1"),
             keys.bucket().due(),
             keys.bucket().kept(),

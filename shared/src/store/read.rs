@@ -90,6 +90,14 @@ impl Read {
             .arg("WITHSCORES")
     }
 
+    /// The members of a sorted set whose scores lie in a range (`-inf`, `(5`, …), lowest first, `count` at most, each with
+    /// its score.
+    #[must_use]
+    pub fn scored(bucket: Bucket, key: impl AsRef<str>, low: &str, high: &str, count: usize) -> Self {
+        let read = Self::new(bucket, "ZRANGEBYSCORE", key).arg(low).arg(high);
+        read.arg("WITHSCORES").arg("LIMIT").arg(0).arg(count)
+    }
+
     /// How many members a sorted set has.
     #[must_use]
     pub fn sorted_length(bucket: Bucket, key: impl AsRef<str>) -> Self {

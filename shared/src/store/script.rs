@@ -29,6 +29,7 @@ pub mod transit;
 pub mod virtual_key;
 pub mod void;
 pub mod wallet;
+pub mod webhook;
 
 use redis::Cmd;
 

@@ -2,8 +2,8 @@
 
 use super::audit::EVERY;
 use super::{
-    ACCOUNTS, AccountKeys, Bucket, DECISION_KEY_CHARS, ESCROW_NUMBER, IntentIndex, PRICES, STORE, USER,
-    WALLET_NUMBER,
+    ACCOUNTS, AccountKeys, Bucket, DECISION_KEY_CHARS, DeliverySet, ESCROW_NUMBER, IntentIndex, PRICES,
+    STORE, USER, WALLET_NUMBER,
 };
 use crate::domain::intent::{Kind, State};
 use crate::domain::mode::Mode;
@@ -50,6 +50,7 @@ pub enum BucketKey<'a> {
     KeptHold(&'a str),
     Transit,
     Arrived(&'a str),
+    WebhooksReady,
 }
 
 /// What both modes of an account share.
@@ -91,6 +92,10 @@ pub enum ModeKey<'a> {
         kind: Option<&'a str>,
     },
     AuditDecisions(&'a str),
+    Webhooks,
+    Webhook(&'a str),
+    Deliveries(&'a str),
+    DeliveriesIn(&'a str, DeliverySet),
     UserWallet,
     ClosedWallet(u64),
     OpenEscrows(&'a str),
@@ -178,6 +183,7 @@ fn bucket_key(rest: &str) -> Option<BucketKey<'_>> {
         None if rest == "due" => Some(BucketKey::Due),
         None if rest == "kept" => Some(BucketKey::Kept),
         None if rest == "transit" => Some(BucketKey::Transit),
+        None if rest == "webhooks-ready" => Some(BucketKey::WebhooksReady),
         Some(("hold", id)) => simple(id).map(BucketKey::Hold),
         Some(("kept", id)) => simple(id).map(BucketKey::KeptHold),
         Some(("arrived", id)) => simple(id).map(BucketKey::Arrived),
@@ -213,6 +219,7 @@ fn mode_key(rest: &str) -> Option<ModeKey<'_>> {
             "txns" => Some(ModeKey::Transactions),
             "intents" => Some(ModeKey::Intents(IntentIndex::All)),
             "escrows" => Some(ModeKey::Escrows),
+            "webhooks" => Some(ModeKey::Webhooks),
             _ => None,
         };
     };
@@ -235,6 +242,7 @@ fn mode_key(rest: &str) -> Option<ModeKey<'_>> {
             None => number(rest).map(ModeKey::Escrow),
         },
         "audit" => audit(rest),
+        "webhook" => webhook(rest),
         "deposit" => is_hash(rest).then_some(ModeKey::Deposit(rest)),
         _ => None,
     }
@@ -264,6 +272,18 @@ fn audit(rest: &str) -> Option<ModeKey<'_>> {
         }
         _ => None,
     }
+}
+
+fn webhook(rest: &str) -> Option<ModeKey<'_>> {
+    let Some((id, rest)) = rest.split_once('/') else {
+        return simple(rest).map(ModeKey::Webhook);
+    };
+    let id = simple(id)?;
+    if rest == "deliveries" {
+        return Some(ModeKey::Deliveries(id));
+    }
+    let set = DeliverySet::ALL.into_iter().find(|set| set.as_str() == rest)?;
+    Some(ModeKey::DeliveriesIn(id, set))
 }
 
 fn transactions(rest: &str) -> Option<ModeKey<'_>> {

@@ -4,7 +4,7 @@ use super::{
     Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, archive, authorize::AUTHORIZE, deposit,
     escrow, policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL,
     run_end::RUN_END, seal::SEAL, settle::SETTLE, spend, standing::STANDING, transfer, transit, virtual_key,
-    void::VOID, wallet,
+    void::VOID, wallet, webhook,
 };
 
 /// Every script, one line for each file.
@@ -49,6 +49,15 @@ fn all() -> Vec<&'static Script> {
         &*escrow::RESOLVE,
         &*escrow::BLOCKED,
         &*escrow::CLAIM,
+        &*webhook::CREATE,
+        &*webhook::UPDATE,
+        &*webhook::DELETE,
+        &*webhook::TEST,
+        &*webhook::RESEAL,
+        &*webhook::dispatch::DISPATCH,
+        &*webhook::deliver::TAKE,
+        &*webhook::deliver::FINISH,
+        &*webhook::deliver::RELEASE,
     ]
 }
 

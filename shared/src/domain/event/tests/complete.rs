@@ -73,6 +73,9 @@ const SILENT: &[&str] = &[
     "virtual_key.created",
     "virtual_key.revoked",
     "wallet.opened",
+    "webhook.created",
+    "webhook.deleted",
+    "webhook.updated",
 ];
 /// Those that can make one.
 const TOLD: &[&str] = &[

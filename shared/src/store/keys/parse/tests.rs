@@ -35,6 +35,7 @@ fn every_name_of_a_bucket_is_read_back() {
             (bucket.kept(), BucketKey::Kept),
             (bucket.kept_hold("allow_1"), BucketKey::KeptHold("allow_1")),
             (bucket.transit(), BucketKey::Transit),
+            (bucket.webhooks_ready(), BucketKey::WebhooksReady),
             (
                 bucket.arrived("escrow:3:released"),
                 BucketKey::Arrived("escrow:3:released"),
@@ -102,6 +103,13 @@ fn every_name_of_a_mode_is_read_back() {
             (keys.escrows(mode), ModeKey::Escrows),
             (keys.intent(mode, "int_1"), ModeKey::Intent("int_1")),
             (deposit.clone(), ModeKey::Deposit(hash)),
+            (keys.webhooks(mode), ModeKey::Webhooks),
+            (keys.webhook(mode, "wh_1"), ModeKey::Webhook("wh_1")),
+            (keys.deliveries(mode, "wh_1"), ModeKey::Deliveries("wh_1")),
+            (
+                keys.deliveries_in(mode, "wh_1", DeliverySet::Parked),
+                ModeKey::DeliveriesIn("wh_1", DeliverySet::Parked),
+            ),
         ] {
             assert_eq!(Key::parse(&name), Some(Key::Mode(ACCT, mode, key)), "{name}");
         }

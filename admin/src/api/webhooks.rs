@@ -1,0 +1,218 @@
+//! `/webhooks`: who is told of what happens in the account (decision D42). Each mode has its own.
+
+mod deliveries;
+mod request;
+
+pub use deliveries::deliveries;
+
+use super::listing::Listing;
+use crate::problem::{Code, Problem, chain};
+use crate::routes::{Answer, Call, Reply, missing, page};
+use crate::trail::Trail;
+use crate::webhook::dispatch::dispatch;
+use request::Request;
+use secrecy::SecretString;
+use serde::Serialize;
+use serde_json::json;
+use shared::clock::{iso_from_ms, now_ms};
+use shared::crypto::seal::WebhookSecretOf;
+use shared::domain::event::EventName;
+use shared::domain::id::Kind;
+use shared::store::StoreError;
+use shared::store::delivery::delivery_id;
+use shared::store::script::webhook::{self, Created, Tested, Update};
+use shared::store::webhook::{Status, WEBHOOKS_MAX, WebhookRecord, events_text};
+use std::time::Duration;
+
+/// The record as it is returned. The secret never is.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct View<'a> {
+    id: &'a str,
+    url: &'a str,
+    events: Vec<&'static str>,
+    description: Option<&'a str>,
+    status: &'static str,
+    created_at: String,
+    updated_at: String,
+    secret_updated_at: String,
+}
+
+#[derive(Serialize)]
+struct One<'a> {
+    success: bool,
+    webhook: View<'a>,
+}
+
+impl<'a> View<'a> {
+    fn of(webhook: &'a WebhookRecord) -> Self {
+        Self {
+            id: &webhook.id,
+            url: &webhook.url,
+            events: webhook.events.iter().map(|event| event.as_str()).collect(),
+            description: webhook.description.as_deref(),
+            status: webhook.status.as_str(),
+            created_at: iso_from_ms(webhook.created_at_ms),
+            updated_at: iso_from_ms(webhook.updated_at_ms),
+            secret_updated_at: iso_from_ms(webhook.secret_at_ms),
+        }
+    }
+}
+
+impl<'a> One<'a> {
+    fn of(webhook: &'a WebhookRecord) -> Self {
+        Self {
+            success: true,
+            webhook: View::of(webhook),
+        }
+    }
+}
+
+/// `POST /webhooks`
+///
+/// # Errors
+/// 400, 403 `WEBHOOK_LIMIT`, 503.
+pub async fn create(call: Call) -> Answer {
+    let request = Request::of_new(&call.body()?)?;
+    let (Some(url), Some(events), Some(secret)) = (&request.url, &request.events, &request.secret) else {
+        return Err(missing("url, events or secret")); // `of_new` has asked for each
+    };
+    request::require_receiver(&call.app, url).await?;
+    let id = Kind::Webhook.mint(now_ms())?;
+    let sealed = seal(&call, &id, secret)?;
+    let events = events_text(events);
+    let mut fields = vec![
+        ("url", url.as_str()),
+        ("events", &events),
+        ("secret", &sealed),
+        ("status", Status::Active.as_str()),
+    ];
+    if let Some(Some(description)) = &request.description {
+        fields.push(("description", description));
+    }
+    match webhook::create(&call.app.store, &call.scope(), &id, &fields, request.shown()).await? {
+        Created::Done(webhook) => Reply::created(&One::of(&webhook)),
+        Created::TooMany => {
+            let message = format!("An account can have {WEBHOOKS_MAX} webhooks; delete one first.");
+            Err(Problem::new(Code::WebhookLimit, message))
+        }
+    }
+}
+
+fn seal(call: &Call, id: &str, secret: &SecretString) -> Result<String, Problem> {
+    let owner = WebhookSecretOf {
+        account: &call.caller.account,
+        mode: call.caller.mode,
+        webhook: id,
+    };
+    call.app.sealer.seal(&owner, secret).map_err(|error| {
+        tracing::error!(error = %chain(&error), "a webhook's secret could not be sealed");
+        Code::ServiceUnavailable.into()
+    })
+}
+
+/// `GET /webhooks`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let page = page(&call.query(&["limit", "offset"])?)?;
+    let (webhooks, total) =
+        WebhookRecord::list(&call.app.store, &call.keys(), call.caller.mode, page).await?;
+    let records: Vec<View<'_>> = webhooks.iter().map(View::of).collect();
+    Reply::ok(&Listing {
+        plural: "webhooks",
+        records: &records,
+        total,
+        page,
+    })
+}
+
+/// `GET /webhooks/{id}`
+///
+/// # Errors
+/// 404, 503.
+pub async fn get(call: Call) -> Answer {
+    Reply::ok(&One::of(&of_path(&call).await?))
+}
+
+/// The webhook in the path.
+async fn of_path(call: &Call) -> Result<WebhookRecord, Problem> {
+    let id = call.record_id("id", Kind::Webhook)?;
+    let webhook = WebhookRecord::read(&call.app.store, &call.keys(), call.caller.mode, id).await?;
+    webhook.ok_or_else(|| none(id))
+}
+
+fn none(id: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("There is no webhook `{id}`."))
+}
+
+/// `PATCH /webhooks/{id}`
+///
+/// # Errors
+/// 400, 404, 503.
+pub async fn update(call: Call) -> Answer {
+    let WebhookRecord { id, .. } = &of_path(&call).await?;
+    let request = Request::of_change(&call.body()?)?;
+    if let Some(url) = &request.url {
+        request::require_receiver(&call.app, url).await?;
+    }
+    let sealed = request.secret.as_ref().map(|secret| seal(&call, id, secret));
+    let sealed = sealed.transpose()?;
+    let changes = request.changes();
+    let update = Update {
+        id,
+        changes: &changes,
+        secret: sealed.as_deref(),
+        overlap: Duration::from_secs(call.app.webhooks.secret_overlap_hours * 3600),
+        shown: request.shown(),
+    };
+    match update.run(&call.app.store, &call.scope()).await? {
+        Some(webhook) => Reply::ok(&One::of(&webhook)),
+        None => Err(none(id)),
+    }
+}
+
+/// `DELETE /webhooks/{id}`
+///
+/// # Errors
+/// 404, 503.
+pub async fn delete(call: Call) -> Answer {
+    let id = call.record_id("id", Kind::Webhook)?;
+    match webhook::delete(&call.app.store, &call.scope(), id).await? {
+        true => Reply::done(),
+        false => Err(none(id)),
+    }
+}
+
+/// `POST /webhooks/{id}/test`
+///
+/// # Errors
+/// 404, 409 while it is disabled, 503.
+pub async fn test(call: Call) -> Answer {
+    let id = call.record_id("id", Kind::Webhook)?;
+    let (account, mode) = (&call.caller.account, call.caller.mode);
+    match webhook::test(&call.app.store, &call.scope(), id).await? {
+        Tested::Done { seq } => {
+            // At once, so that the delivery is listed when the caller looks; if not, the sealer does it.
+            if let Err(error) = dispatch_now(&call).await {
+                tracing::warn!(error = %chain(&error), "a webhook's test is dispatched later");
+            }
+            let event = EventName::WebhookTest;
+            let delivery = delivery_id(account, mode, id, seq, event);
+            Reply::ok(
+                &json!({ "success": true, "event": event.as_str(), "deliveryId": delivery, "auditSeq": seq }),
+            )
+        }
+        Tested::Missing => Err(none(id)),
+        Tested::Disabled => Err(Problem::new(Code::Conflict, "This webhook is disabled.")),
+    }
+}
+
+async fn dispatch_now(call: &Call) -> Result<(), StoreError> {
+    let (account, mode) = (&call.caller.account, call.caller.mode);
+    Trail::of(&call.app.store, &call.app.archive, account, mode)
+        .seal()
+        .await?;
+    dispatch(&call.app, account, mode).await.map(drop)
+}

@@ -1,0 +1,228 @@
+//! The deliverer: gives webhooks that have something to deliver their turns, a bounded number at a time (decision D43).
+//!
+//! It hears of new deliveries from the dispatcher of the same process, and finds retries and what other servers left behind by
+//! looking at the ready webhooks of all buckets, [`LOOKS_EVERY`] apart: one round trip of 1,024 short commands on a single
+//! server, about 1 ms of its time; one round trip a bucket on a cluster. Several servers share the work, since a webhook is
+//! leased by one at a time.
+//!
+//! Fairness: an account has at most one in [`ACCOUNT_PART`] of the places, webhooks whose last attempt failed have at most
+//! three quarters of them, and a turn ends after some seconds. So whoever's receivers hang waits for himself.
+
+use crate::problem::chain;
+use crate::serve::App;
+use crate::webhook::turn::{self, Outcome, farthest};
+use shared::store::script::webhook::Endpoint;
+use shared::store::script::webhook::deliver::ready;
+use shared::store::{StoreError, server_clock};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::{Id, JoinSet};
+use tokio::time::Instant;
+
+/// Pause between two looks at the store.
+const LOOKS_EVERY: Duration = Duration::from_millis(250);
+/// Looks between two for what is due too late, since the store's clock was set back.
+const FAR_EVERY: u32 = 40;
+/// Webhooks found in one bucket by one look, at most.
+const FOUND_MAX: usize = 64;
+/// The part of all places that one account can have.
+const ACCOUNT_PART: usize = 8;
+/// Failing webhooks remembered at most; those beyond count as healthy.
+const FAILING_MAX: usize = 100_000;
+
+/// What it remembers.
+struct Places {
+    all: usize,
+    /// Turns that go on.
+    turns: HashMap<Id, Endpoint>,
+    busy: HashSet<Endpoint>,
+    /// How many each account has.
+    accounts: HashMap<String, usize>,
+    /// Webhooks whose last attempt failed.
+    failing: HashSet<Endpoint>,
+    failing_busy: usize,
+}
+
+impl Places {
+    fn new(all: usize) -> Self {
+        Self {
+            all: all.max(1),
+            turns: HashMap::new(),
+            busy: HashSet::new(),
+            accounts: HashMap::new(),
+            failing: HashSet::new(),
+            failing_busy: 0,
+        }
+    }
+
+    /// Whether a webhook may have its turn now.
+    fn has_room(&self, endpoint: &Endpoint) -> bool {
+        let of_account = self.accounts.get(&endpoint.account).copied().unwrap_or(0);
+        let failing_most = (self.all * 3 / 4).max(1);
+        self.busy.len() < self.all
+            && of_account < (self.all / ACCOUNT_PART).max(1)
+            && (!self.failing.contains(endpoint) || self.failing_busy < failing_most)
+    }
+
+    fn enter(&mut self, id: Id, endpoint: Endpoint) {
+        *self.accounts.entry(endpoint.account.clone()).or_default() += 1;
+        self.failing_busy += usize::from(self.failing.contains(&endpoint));
+        self.busy.insert(endpoint.clone());
+        self.turns.insert(id, endpoint);
+    }
+
+    fn leave(&mut self, id: Id, failing: bool) -> Option<Endpoint> {
+        let endpoint = self.turns.remove(&id)?;
+        self.busy.remove(&endpoint);
+        self.failing_busy -= usize::from(self.failing.contains(&endpoint));
+        if let Some(count) = self.accounts.get_mut(&endpoint.account) {
+            *count -= 1;
+            if *count == 0 {
+                self.accounts.remove(&endpoint.account);
+            }
+        }
+        if !failing {
+            self.failing.remove(&endpoint);
+        } else if self.failing.len() < FAILING_MAX {
+            self.failing.insert(endpoint.clone());
+        }
+        Some(endpoint)
+    }
+}
+
+/// Delivers until it is time to stop, and then until what is on its way has arrived. Several servers may do so at once.
+pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
+    let mut places = Places::new(app.webhooks.endpoints_at_once);
+    let mut turns = JoinSet::new();
+    let mut waiting: VecDeque<Endpoint> = VecDeque::new();
+    let mut found: VecDeque<Endpoint> = VecDeque::new();
+    let (mut looks, mut blind) = (0_u32, false);
+    let mut next_look = Instant::now();
+    loop {
+        tokio::select! {
+            () = stopped(&mut stopping) => break,
+            () = app.wake.said() => {}
+            () = tokio::time::sleep_until(next_look) => {
+                next_look = Instant::now() + LOOKS_EVERY;
+                looks = looks.wrapping_add(1);
+                match look(&app, looks.is_multiple_of(FAR_EVERY)).await {
+                    Ok(ready) => {
+                        found = ready;
+                        blind = false;
+                    }
+                    Err(error) => {
+                        app.metrics.webhooks.looks_failed.inc();
+                        // The log hears of a row of them once.
+                        if !blind {
+                            tracing::error!(error = %chain(&error), "look for ready webhooks cut off");
+                        }
+                        blind = true;
+                    }
+                }
+            }
+            Some(ended) = turns.join_next_with_id() => {
+                if let Some(again) = leave(&app, &mut places, ended) {
+                    waiting.push_back(again);
+                }
+            }
+        }
+        waiting.extend(app.wake.take());
+        for queue in [&mut waiting, &mut found] {
+            begin(&app, &stopping, &mut places, &mut turns, queue);
+        }
+        app.metrics
+            .webhooks
+            .turns
+            .set(i64::try_from(places.busy.len()).unwrap_or(i64::MAX));
+    }
+    while turns.join_next().await.is_some() {}
+}
+
+/// Waits until it is time to stop.
+async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    drop(stopping.wait_for(|stop| *stop).await);
+}
+
+/// Begins the turns for which there is room. Those for which there is none stay, unless their turn goes on: then the look
+/// behind its end finds what is left.
+fn begin(
+    app: &Arc<App>,
+    stopping: &watch::Receiver<bool>,
+    places: &mut Places,
+    turns: &mut JoinSet<Result<Outcome, StoreError>>,
+    queue: &mut VecDeque<Endpoint>,
+) {
+    for _ in 0..queue.len() {
+        if places.busy.len() >= places.all {
+            return;
+        }
+        let Some(endpoint) = queue.pop_front() else { return };
+        if places.busy.contains(&endpoint) {
+            continue;
+        }
+        if !places.has_room(&endpoint) {
+            queue.push_back(endpoint);
+            continue;
+        }
+        let (app, stopping, taken) = (Arc::clone(app), stopping.clone(), endpoint.clone());
+        let turn = turns.spawn(async move { turn::take(&app, taken, &stopping).await });
+        places.enter(turn.id(), endpoint);
+    }
+}
+
+/// Takes in the end of a turn; the webhook when it has something left.
+fn leave(
+    app: &App,
+    places: &mut Places,
+    ended: Result<(Id, Result<Outcome, StoreError>), tokio::task::JoinError>,
+) -> Option<Endpoint> {
+    let (id, outcome) = match ended {
+        Ok((id, outcome)) => (id, outcome),
+        Err(error) => {
+            tracing::error!(%error, "a webhook's turn broke off");
+            places.leave(error.id(), true);
+            return None;
+        }
+    };
+    match outcome {
+        Ok(outcome) => {
+            let endpoint = places.leave(id, outcome.failing)?;
+            outcome.unfinished.then_some(endpoint)
+        }
+        Err(error) => {
+            let endpoint = places.leave(id, true)?;
+            app.metrics.webhooks.turns_failed.inc();
+            let Endpoint {
+                account,
+                mode,
+                webhook,
+            } = endpoint;
+            tracing::error!(account, %mode, webhook, error = %chain(&error), "a webhook's turn was cut off");
+            None
+        }
+    }
+}
+
+/// Webhooks whose time has come, those that waited longest first.
+async fn look(app: &App, far: bool) -> Result<VecDeque<Endpoint>, StoreError> {
+    if app.health.require_trust().is_err() {
+        return Ok(VecDeque::new());
+    }
+    let now_ms = server_clock::now_ms(&app.store).await?;
+    let mut found = ready(&app.store, "-inf", &now_ms.to_string(), FOUND_MAX).await?;
+    if far {
+        let beyond = now_ms + u64::try_from(farthest(app).as_millis()).unwrap_or(0);
+        found.extend(ready(&app.store, &format!("({beyond}"), "+inf", FOUND_MAX).await?);
+    }
+    found.sort_by_key(|(_, at_ms)| *at_ms);
+    let lag_ms = found
+        .first()
+        .map_or(0, |(_, at_ms)| now_ms.saturating_sub(*at_ms));
+    app.metrics.webhooks.looked(found.len(), lag_ms);
+    Ok(found.into_iter().map(|(endpoint, _)| endpoint).collect())
+}
+
+#[cfg(test)]
+mod tests;

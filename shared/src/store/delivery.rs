@@ -1,0 +1,269 @@
+//! Deliveries of webhooks: what the text of one says, and lists of them. The payload is not stored: it follows from the audit
+//! entry. Scripts move a delivery between its states; see `script/webhook`.
+
+use super::keys::{AccountKeys, DeliverySet};
+use super::page::Page;
+use super::{Store, StoreError};
+use crate::domain::event::EventName;
+use crate::domain::id::Kind;
+use crate::domain::mode::Mode;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+
+/// Where a delivery stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It waits for its next attempt.
+    Pending,
+    /// The receiver has accepted it.
+    Delivered,
+    /// Its last attempt failed.
+    Failed,
+    /// It was never attempted: too many others waited.
+    Refused,
+}
+
+/// An attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// When.
+    #[serde(rename = "t")]
+    pub at_ms: u64,
+    /// How long it took.
+    #[serde(rename = "d")]
+    pub took_ms: u64,
+    /// The status that the receiver answered with.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<u16>,
+    /// Why it failed.
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The beginning of the answer. Kept of the last attempt only.
+    #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
+    pub excerpt: Option<String>,
+}
+
+/// A delivery: `<created ms> <state> <seq> <event> <attempts as JSON>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// When it was made.
+    pub created_at_ms: u64,
+    /// Where it stands.
+    pub state: State,
+    /// The audit entry that its event follows from.
+    pub seq: u64,
+    /// The event.
+    pub event: EventName,
+    /// Its attempts, oldest first.
+    pub attempts: Vec<Attempt>,
+}
+
+/// A delivery in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The delivery.
+    pub delivery: Delivery,
+    /// When it is attempted next, if that is a matter of time.
+    pub next_at_ms: Option<u64>,
+}
+
+/// Deliveries to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// All of them.
+    All,
+    /// Those that wait.
+    Pending,
+    /// Those that were accepted.
+    Delivered,
+    /// Those that were given up, or never attempted.
+    Failed,
+}
+
+impl State {
+    const ALL: [Self; 4] = [Self::Pending, Self::Delivered, Self::Failed, Self::Refused];
+
+    /// The word in the text.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// The id of the delivery of an event to a webhook: the same at every attempt and on every server.
+#[must_use]
+pub fn delivery_id(account: &str, mode: Mode, webhook: &str, seq: u64, event: EventName) -> String {
+    let whole = format!("{account}\n{mode}\n{webhook}\n{seq}\n{}", event.as_str());
+    let mut bits = [0; 16];
+    bits.copy_from_slice(&Sha256::digest(whole.as_bytes())[..16]);
+    Kind::Delivery.derived(u128::from_be_bytes(bits))
+}
+
+/// The event of a name in a text: also that of a test, to which nobody subscribes.
+fn event_of(name: &str) -> Option<EventName> {
+    let test = EventName::WebhookTest;
+    EventName::parse(name).or_else(|| (name == test.as_str()).then_some(test))
+}
+
+impl Delivery {
+    /// The text of a new one behind its state, which the script adds.
+    #[must_use]
+    pub fn text_of_new(seq: u64, event: EventName) -> String {
+        format!("{seq} {} []", event.as_str())
+    }
+
+    /// Reads a text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut words = text.splitn(5, ' ');
+        let created_at_ms = words.next()?.parse().ok()?;
+        let state = words.next()?;
+        Some(Self {
+            created_at_ms,
+            state: State::ALL.into_iter().find(|known| known.as_str() == state)?,
+            seq: words.next()?.parse().ok()?,
+            event: event_of(words.next()?)?,
+            attempts: serde_json::from_str(words.next()?).ok()?,
+        })
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!(
+            "{} {} {} {} {}",
+            self.created_at_ms,
+            self.state.as_str(),
+            self.seq,
+            self.event.as_str(),
+            serde_json::json!(self.attempts)
+        )
+    }
+
+    /// The delivery behind one more attempt.
+    #[must_use]
+    pub fn attempted(mut self, attempt: Attempt, state: State) -> Self {
+        for earlier in &mut self.attempts {
+            earlier.excerpt = None;
+        }
+        self.attempts.push(attempt);
+        self.state = state;
+        self
+    }
+
+    /// The deliveries of a webhook on a page, newest first, and how many match in all. At most
+    /// `webhooks.waiting_max` + `webhooks.history_max` are there.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a text that makes no sense.
+    pub async fn list(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        webhook: &str,
+        wanted: Wanted,
+        page: Page,
+    ) -> Result<(Vec<Listed>, u64), StoreError> {
+        let sets: &[DeliverySet] = match wanted {
+            Wanted::All => &DeliverySet::ALL,
+            Wanted::Pending => &[DeliverySet::Due, DeliverySet::Parked],
+            Wanted::Delivered => &[DeliverySet::Delivered],
+            Wanted::Failed => &[DeliverySet::Failed],
+        };
+        let mut look = redis::pipe();
+        look.atomic();
+        for set in sets {
+            let key = account.deliveries_in(mode, webhook, *set);
+            look.cmd("ZRANGE").arg(key).arg(0).arg(-1).arg("WITHSCORES");
+        }
+        let found: Vec<Vec<(String, u64)>> = store.pipeline(&look).await?;
+        let mut numbers: Vec<(String, Option<u64>)> = Vec::new();
+        for (set, members) in sets.iter().zip(found) {
+            let due = *set == DeliverySet::Due;
+            numbers.extend(
+                members
+                    .into_iter()
+                    .map(|(number, at)| (number, due.then_some(at))),
+            );
+        }
+        numbers.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+        let total = numbers.len() as u64;
+        let shown: HashMap<String, Option<u64>> = HashMap::new();
+        let mut shown = shown;
+        let mut order = Vec::new();
+        for (number, at) in numbers.into_iter().skip(page.offset).take(page.limit) {
+            order.push(number.clone());
+            shown.insert(number, at);
+        }
+        if order.is_empty() {
+            return Ok((Vec::new(), total));
+        }
+        let mut look = redis::cmd("HMGET");
+        look.arg(account.deliveries(mode, webhook)).arg(&order);
+        let texts: Vec<Option<String>> = store.command(&look).await?;
+        let mut listed = Vec::with_capacity(order.len());
+        for (number, text) in order.into_iter().zip(texts) {
+            // One that was forgotten between the two reads is left out.
+            let Some(text) = text else { continue };
+            let delivery = Self::parse(&text).ok_or_else(|| StoreError::Nonsense("delivery".to_owned()))?;
+            let waits = delivery.state == State::Pending;
+            listed.push(Listed {
+                delivery,
+                next_at_ms: shown.get(&number).copied().flatten().filter(|_| waits),
+            });
+        }
+        Ok((listed, total))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_read_back() {
+        let new = format!("5 pending {}", Delivery::text_of_new(7, EventName::WebhookTest));
+        let delivery = Delivery::parse(&new).unwrap();
+        assert_eq!((delivery.seq, delivery.created_at_ms), (7, 5));
+        assert_eq!(delivery.text(), new);
+        let attempt = |excerpt: &str| Attempt {
+            at_ms: 9,
+            took_ms: 1,
+            code: Some(500),
+            error: Some("the receiver answered 500".to_owned()),
+            excerpt: Some(excerpt.to_owned()),
+        };
+        let once = delivery.attempted(attempt("a b \"c\""), State::Pending);
+        assert_eq!(Delivery::parse(&once.text()), Some(once.clone()));
+        let twice = once.attempted(attempt("second"), State::Failed);
+        let excerpts: Vec<_> = twice
+            .attempts
+            .iter()
+            .map(|attempt| attempt.excerpt.as_deref())
+            .collect();
+        assert_eq!(excerpts, [None, Some("second")], "only the last one is kept");
+    }
+
+    #[test]
+    fn each_delivery_has_an_id_of_its_own() {
+        let id = |account, mode, webhook, seq, event| delivery_id(account, mode, webhook, seq, event);
+        let one = id("acct_1", Mode::Live, "wh_1", 1, EventName::AgentFrozen);
+        assert!(one.starts_with("whd_") && one.len() == 30, "{one}");
+        assert_eq!(one, id("acct_1", Mode::Live, "wh_1", 1, EventName::AgentFrozen));
+        for other in [
+            id("acct_2", Mode::Live, "wh_1", 1, EventName::AgentFrozen),
+            id("acct_1", Mode::Test, "wh_1", 1, EventName::AgentFrozen),
+            id("acct_1", Mode::Live, "wh_2", 1, EventName::AgentFrozen),
+            id("acct_1", Mode::Live, "wh_1", 2, EventName::AgentFrozen),
+            id("acct_1", Mode::Live, "wh_1", 1, EventName::WalletDeposit),
+        ] {
+            assert_ne!(one, other);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! A store of several nodes: accounts on each of them are told and delivered to.
+
+use crate::world::{BINARY, Owner, SOON, accepting, issue, quick, receiver, url};
+use harness::{Admin, AdminOptions, Answer, RedisCluster, Seed, Store, eventually};
+use shared::domain::mode::Mode;
+use std::collections::HashSet;
+use std::time::Duration;
+
+/// Nodes of the cluster.
+const NODES: usize = 3;
+/// Accounts: enough to have some on each node.
+const ACCOUNTS: usize = 9;
+
+#[tokio::test]
+async fn webhooks_of_accounts_on_all_nodes_are_delivered_to() {
+    let cluster = RedisCluster::start(NODES);
+    let store = Store::open(&cluster.url(), Duration::from_secs(5)).expect("the cluster");
+    let seed = Seed::new(&store).await;
+    let admin = Admin::start(quick(AdminOptions::new(BINARY, cluster.url())));
+    let (good, flaky) = (accepting(), receiver(|_| Answer::bytes(500, "")));
+    let mut owners = Vec::new();
+    for _ in 0..ACCOUNTS {
+        let account = seed.account("startup").await;
+        let key = issue(&store, &account, Mode::Live).await;
+        let owner = Owner {
+            caller: admin.caller(&key),
+            account,
+            key,
+        };
+        let webhooks = [
+            owner.register(&url(&good), &["agent.frozen"]).await,
+            owner.register(&url(&flaky), &["agent.frozen"]).await,
+        ];
+        owner.freeze("bot").await;
+        owners.push((owner, webhooks));
+    }
+    for (owner, [to_good, to_flaky]) in &owners {
+        owner
+            .wait_for(to_good, "its delivery", |delivery| {
+                delivery["status"] == "delivered"
+            })
+            .await;
+        owner
+            .wait_for(to_flaky, "three attempts", |delivery| {
+                crate::world::attempts(delivery) == 3
+            })
+            .await;
+    }
+    flaky.set(|_| Answer::bytes(200, ""));
+    for (owner, [_, to_flaky]) in &owners {
+        owner.freeze("bot").await;
+        eventually("what was parked", SOON, async || {
+            (owner.deliveries_with(to_flaky, "status=delivered").await.1 == 2).then_some(())
+        })
+        .await;
+    }
+    let nodes: HashSet<usize> = owners
+        .iter()
+        .filter_map(|(owner, _)| {
+            let record = owner.account.keys.record();
+            cluster.nodes().iter().position(|node| {
+                node.try_command::<u64>(&["EXISTS", &record])
+                    .is_ok_and(|found| found == 1)
+            })
+        })
+        .collect();
+    assert_eq!(nodes.len(), NODES, "there are accounts on each node");
+}

@@ -1,0 +1,246 @@
+//! Servers and stores killed in the middle, and several servers at once: nothing is lost, and nothing comes twice but what was
+//! on its way when somebody died.
+
+use crate::world::{Owner, SOON, World, accepting, quick, receiver, url};
+use harness::{AdminOptions, Answer, Redis, Upstream, eventually};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const FROZEN: &[&str] = &["agent.frozen"];
+
+/// How often each delivery arrived.
+fn arrivals(receiver: &Upstream) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for request in receiver.requests() {
+        let id = request.header("webhook-id").unwrap().to_owned();
+        *counts.entry(id).or_default() += 1;
+    }
+    counts
+}
+
+/// Waits until all deliveries of a webhook were accepted.
+async fn all_delivered(owner: &Owner, webhook: &str, count: u64) {
+    eventually("all delivered", SOON, async || {
+        let path = format!("/v1/webhooks/{webhook}/deliveries?status=delivered&limit=1");
+        let reply = owner.caller.try_send("GET", &path, &[], "").await.ok()?;
+        (reply.status == 200 && reply.json()["total"] == count).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn two_servers_share_the_work_and_deliver_each_event_once() {
+    let world = World::start().await;
+    let second = world.another_admin();
+    let owner = world.owner().await;
+    let (receivers, mut webhooks) = ([accepting(), accepting(), accepting()], Vec::new());
+    for receiver in &receivers {
+        webhooks.push(owner.register(&url(receiver), FROZEN).await);
+    }
+    for _ in 0..40 {
+        owner.freeze("bot").await;
+    }
+    for (webhook, receiver) in webhooks.iter().zip(&receivers) {
+        all_delivered(&owner, webhook, 40).await;
+        let arrived = arrivals(receiver);
+        assert_eq!(arrived.len(), 40);
+        assert!(arrived.values().all(|times| *times == 1), "{arrived:?}");
+    }
+    let delivered = |admin: &harness::Admin| -> u64 {
+        let (_, metrics) = admin.ops("/metrics").unwrap();
+        let line = r#"tollgate_admin_webhook_attempts_total{result="accepted"} "#;
+        let found = metrics.lines().find_map(|metric| metric.strip_prefix(line));
+        found.map_or(0, |count| count.parse().unwrap())
+    };
+    assert_eq!(delivered(&world.admin) + delivered(&second), 120);
+}
+
+#[tokio::test]
+async fn a_server_killed_in_the_middle_loses_nothing() {
+    let world = World::start().await;
+    let owner = world.owner().await;
+    let slow = receiver(|_| Answer::bytes(200, "").delay(Duration::from_millis(60)));
+    let webhook = owner.register(&url(&slow), FROZEN).await;
+    for _ in 0..40 {
+        owner.freeze("bot").await;
+    }
+    slow.wait_for(5, SOON).await;
+    world.admin.kill9();
+    let after = slow.arrived();
+    assert!(after < 40, "some are left");
+    let second = world.another_admin();
+    let owner = Owner {
+        caller: second.caller(&owner.key),
+        ..owner
+    };
+    all_delivered(&owner, &webhook, 40).await;
+    let arrived = arrivals(&slow);
+    assert_eq!(arrived.len(), 40, "none is lost");
+    let twice = arrived.values().filter(|times| **times > 1).count();
+    assert!(twice <= 4, "only what was on its way came again: {arrived:?}");
+    assert!(arrived.values().all(|times| *times <= 2), "{arrived:?}");
+}
+
+/// As [`quick`], and patient with a store that writes through on a slow disk.
+fn patient(options: AdminOptions) -> AdminOptions {
+    quick(options).env("TOLLGATE_STORE__TIMEOUT_MS", "5000")
+}
+
+#[tokio::test]
+async fn a_store_killed_in_the_middle_loses_nothing() {
+    let world = World::start_with(Redis::start_durable(), patient).await;
+    let owner = world.owner().await;
+    let slow = receiver(|_| Answer::bytes(200, "").delay(Duration::from_millis(60)));
+    let webhook = owner.register(&url(&slow), FROZEN).await;
+    for _ in 0..40 {
+        owner.freeze("bot").await;
+    }
+    slow.wait_for(5, SOON).await;
+    world.redis.kill9();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    world.redis.restart();
+    all_delivered(&owner, &webhook, 40).await;
+    let arrived = arrivals(&slow);
+    assert_eq!(arrived.len(), 40, "none is lost");
+    let twice = arrived.values().filter(|times| **times > 1).count();
+    assert!(twice <= 4, "only what was on its way came again: {arrived:?}");
+}
+
+#[tokio::test]
+async fn what_happens_while_no_server_runs_is_told_by_the_next_one() {
+    let world = World::start().await;
+    let owner = world.owner().await;
+    let good = accepting();
+    let webhook = owner.register(&url(&good), FROZEN).await;
+    owner.freeze("bot").await;
+    all_delivered(&owner, &webhook, 1).await;
+    world.admin.kill9();
+    let freeze = [
+        "agent",
+        "freeze",
+        "--account",
+        &owner.account.id,
+        "--agent",
+        "bot",
+    ];
+    assert_eq!(world.cli().json(&freeze)["status"], "frozen");
+    let next = world.another_admin();
+    let owner = Owner {
+        caller: next.caller(&owner.key),
+        ..owner
+    };
+    all_delivered(&owner, &webhook, 2).await;
+    assert_eq!(arrivals(&good).len(), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_stops_finishes_what_is_on_its_way_and_leaves_no_lease() {
+    let world = World::start().await;
+    let owner = world.owner().await;
+    let slow = receiver(|_| Answer::bytes(200, "").delay(Duration::from_millis(300)));
+    let webhook = owner.register(&url(&slow), FROZEN).await;
+    for _ in 0..12 {
+        owner.freeze("bot").await;
+    }
+    slow.wait_for(1, SOON).await;
+    world.admin.term();
+    assert_eq!(world.admin.wait_exit(SOON), Some(0));
+    let record = owner
+        .account
+        .keys
+        .webhook(shared::domain::mode::Mode::Live, &webhook);
+    assert!(
+        !world.redis.command::<bool>(&["HEXISTS", &record, "lease"]),
+        "the lease is over"
+    );
+    let second = world.another_admin();
+    let owner = Owner {
+        caller: second.caller(&owner.key),
+        ..owner
+    };
+    all_delivered(&owner, &webhook, 12).await;
+    let arrived = arrivals(&slow);
+    assert!(
+        arrived.len() == 12 && arrived.values().all(|times| *times == 1),
+        "{arrived:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_holds_nothing_up() {
+    let world = World::start().await;
+    let owner = world.owner().await;
+    let dead = receiver(|_| Answer::bytes(500, ""));
+    let webhook = owner.register(&url(&dead), FROZEN).await;
+    let path = format!("/v1/webhooks/{webhook}");
+    owner.freeze("bot").await;
+    owner
+        .wait_for(&webhook, "an attempt", |delivery| {
+            crate::world::attempts(delivery) == 3
+        })
+        .await;
+    // As a store would look whose clock was a day ahead: the next attempt lies there, and so does a lease.
+    crate::world::success(
+        &owner
+            .caller
+            .patch(&path, serde_json::json!({ "status": "disabled" }))
+            .await,
+        200,
+    );
+    let keys = &owner.account.keys;
+    let mode = shared::domain::mode::Mode::Live;
+    let set = |set| keys.deliveries_in(mode, &webhook, set);
+    use shared::store::keys::DeliverySet::{Due, Parked};
+    let number: Vec<String> = world.redis.command(&["ZRANGE", &set(Parked), "0", "0"]);
+    let tomorrow = (shared::clock::now_ms() + 86_400_000).to_string();
+    world.redis.command::<i64>(&["ZREM", &set(Parked), &number[0]]);
+    world
+        .redis
+        .command::<i64>(&["ZADD", &set(Due), &tomorrow, &number[0]]);
+    let record = keys.webhook(mode, &webhook);
+    let lease = [
+        "HSET",
+        &record,
+        "status",
+        "active",
+        "lease",
+        "x",
+        "lease_until",
+        &tomorrow,
+    ];
+    world.redis.command::<i64>(&lease);
+    let member = format!("{} live {webhook}", owner.account.id);
+    let ready = keys.bucket().webhooks_ready();
+    world.redis.command::<i64>(&["ZADD", &ready, &tomorrow, &member]);
+    dead.set(|_| Answer::bytes(200, ""));
+    all_delivered(&owner, &webhook, 1).await;
+}
+
+#[tokio::test]
+async fn a_full_store_holds_events_back_and_loses_none() {
+    let world = World::start().await;
+    let owner = world.owner().await;
+    let good = accepting();
+    let webhook = owner.register(&url(&good), FROZEN).await;
+    owner.freeze("bot").await;
+    all_delivered(&owner, &webhook, 1).await;
+    let limit = |bytes: &str| {
+        world
+            .redis
+            .command::<String>(&["CONFIG", "SET", "maxmemory", bytes])
+    };
+    assert_eq!(limit("1"), "OK");
+    let frozen = owner.caller.send("POST", "/v1/agents/bot/freeze", &[], "").await;
+    assert_eq!(frozen.status, 200, "{}", frozen.text());
+    eventually("the dispatcher to be refused", SOON, async || {
+        let (_, metrics) = world.admin.ops("/metrics")?;
+        let line = "tollgate_admin_audit_seals_failed_total ";
+        let failed = metrics.lines().find_map(|metric| metric.strip_prefix(line))?;
+        (failed != "0").then_some(())
+    })
+    .await;
+    assert_eq!(good.requests().len(), 1);
+    assert_eq!(limit("0"), "OK");
+    all_delivered(&owner, &webhook, 2).await;
+    assert!(arrivals(&good).values().all(|times| *times == 1));
+}

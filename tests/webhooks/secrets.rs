@@ -1,0 +1,117 @@
+//! A new secret, a new master key, and what logs and the store hold.
+
+use crate::events::{hmac, verified};
+use crate::world::{SECRET, SOON, World, accepting, quick, success, url};
+use harness::{Admin, AdminOptions, Redis, TEST_MASTER_KEY};
+use serde_json::json;
+
+const NEW_SECRET: &str = "whsec_bmV3IHNlY3JldCBvZiB0aGUgdGVzdHM=";
+/// 32 bytes of 0x17.
+const NEW_KEY: &str = "FxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxc=";
+
+#[tokio::test]
+async fn the_old_secret_signs_beside_the_new_one_for_a_while() {
+    let world = World::start().await;
+    let owner = world.owner().await;
+    let receiver = accepting();
+    let webhook = owner.register(&url(&receiver), &["agent.frozen"]).await;
+    owner.freeze("bot").await;
+    receiver.wait_for(1, SOON).await;
+    verified(&receiver.requests()[0], SECRET);
+    assert_eq!(receiver.requests()[0].header("x-service-signature-old"), None);
+    let path = format!("/v1/webhooks/{webhook}");
+    let changed = owner.caller.patch(&path, json!({ "secret": NEW_SECRET })).await;
+    assert!(
+        !success(&changed, 200).to_string().contains("c2Vj"),
+        "it is never returned"
+    );
+    owner.freeze("bot").await;
+    receiver.wait_for(2, SOON).await;
+    let request = &receiver.requests()[1];
+    verified(request, NEW_SECRET);
+    let old = format!("sha256={}", hmac(SECRET.as_bytes(), &request.body));
+    assert_eq!(request.header("x-service-signature-old"), Some(old.as_str()));
+    let both = request.header("webhook-signature").unwrap().split(' ').count();
+    assert_eq!(both, 2);
+
+    let record = owner
+        .account
+        .keys
+        .webhook(shared::domain::mode::Mode::Live, &webhook);
+    world.redis.command::<i64>(&["HSET", &record, "old_until", "1"]);
+    owner.freeze("bot").await;
+    receiver.wait_for(3, SOON).await;
+    let request = &receiver.requests()[2];
+    verified(request, NEW_SECRET);
+    assert_eq!(
+        request.header("x-service-signature-old"),
+        None,
+        "its time is over"
+    );
+}
+
+#[tokio::test]
+async fn without_an_overlap_the_old_secret_ends_at_once() {
+    let none = |options: AdminOptions| quick(options).env("TOLLGATE_WEBHOOKS__SECRET_OVERLAP_HOURS", "0");
+    let world = World::start_with(Redis::start(), none).await;
+    let owner = world.owner().await;
+    let receiver = accepting();
+    let webhook = owner.register(&url(&receiver), &["agent.frozen"]).await;
+    let path = format!("/v1/webhooks/{webhook}");
+    success(
+        &owner.caller.patch(&path, json!({ "secret": NEW_SECRET })).await,
+        200,
+    );
+    owner.freeze("bot").await;
+    receiver.wait_for(1, SOON).await;
+    verified(&receiver.requests()[0], NEW_SECRET);
+    assert_eq!(receiver.requests()[0].header("x-service-signature-old"), None);
+}
+
+#[tokio::test]
+async fn secrets_are_sealed_and_move_to_a_new_master_key() {
+    let world = World::start().await;
+    let owner = world.owner().await;
+    let receiver = accepting();
+    let webhook = owner.register(&url(&receiver), &["agent.frozen"]).await;
+    let path = format!("/v1/webhooks/{webhook}");
+    success(
+        &owner.caller.patch(&path, json!({ "secret": NEW_SECRET })).await,
+        200,
+    );
+    owner.freeze("bot").await;
+    receiver.wait_for(1, SOON).await;
+
+    let keys: Vec<String> = world.redis.command(&["KEYS", "*"]);
+    for key in &keys {
+        let dump: Vec<u8> = world.redis.try_command(&["DUMP", key]).unwrap();
+        let text = String::from_utf8_lossy(&dump).into_owned();
+        assert!(
+            !text.contains(SECRET) && !text.contains(NEW_SECRET),
+            "{key} holds a secret"
+        );
+    }
+    let logs = world.admin.logs();
+    assert!(!logs.contains(SECRET) && !logs.contains(NEW_SECRET));
+
+    let both = format!("{NEW_KEY},{TEST_MASTER_KEY}");
+    let cli = world.cli().env("TOLLGATE_SECRETS__MASTER_KEY", both);
+    let rotated = cli.json(&["keys", "rotate"]);
+    assert_eq!(
+        rotated["reencrypted"],
+        json!(2),
+        "the secret and the one before: {rotated}"
+    );
+    assert_eq!(rotated["unopenable"], json!([]));
+    assert_eq!(cli.json(&["keys", "rotate"])["reencrypted"], json!(0));
+    world.admin.kill9();
+    let options = quick(AdminOptions::new(crate::world::BINARY, world.redis.url()));
+    let next = Admin::start(options.env("TOLLGATE_SECRETS__MASTER_KEY", NEW_KEY));
+    let caller = next.caller(&owner.key);
+    success(&caller.send("POST", &format!("{path}/test"), &[], "").await, 200);
+    receiver.wait_for(2, SOON).await;
+    let request = &receiver.requests()[1];
+    verified(request, NEW_SECRET);
+    let old = format!("sha256={}", hmac(SECRET.as_bytes(), &request.body));
+    assert_eq!(request.header("x-service-signature-old"), Some(old.as_str()));
+}

@@ -1,0 +1,98 @@
+//! Ten thousand events for a dead receiver: bounded memory and attempts, and nobody else is kept waiting.
+
+use crate::world::{SOON, World, accepting, quick, receiver, url};
+use futures::{StreamExt, stream};
+use harness::{AdminOptions, Answer, Redis, eventually};
+use shared::domain::mode::Mode;
+use shared::store::script::change::Scope;
+use shared::store::script::webhook::{self, Tested};
+
+const EVENTS: usize = 10_000;
+/// Most deliveries that wait.
+const WAITING: u64 = 2_000;
+/// Most finished ones.
+const HISTORY: u64 = 500;
+/// Bytes of the store that a delivery takes at most, with its attempts.
+const BYTES_EACH: u64 = 1_000;
+/// How much the server may grow, in KiB.
+const GROWTH_KIB: u64 = 64 * 1024;
+
+/// Memory of a process in KiB.
+fn resident(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_storm_for_a_dead_receiver_stays_bounded_and_its_own() {
+    let options = |options: AdminOptions| {
+        quick(options)
+            .env("TOLLGATE_WEBHOOKS__TIMEOUT_MS", "60000")
+            .env("TOLLGATE_WEBHOOKS__WAITING_MAX", WAITING.to_string())
+            .env("TOLLGATE_WEBHOOKS__HISTORY_MAX", HISTORY.to_string())
+    };
+    let world = World::start_with(Redis::start(), options).await;
+    let (stormy, calm) = (world.owner().await, world.owner().await);
+    let (dead, good) = (receiver(|_| Answer::hang()), accepting());
+    let to_dead = stormy.register(&url(&dead), &["agent.frozen"]).await;
+    let to_good = calm.register(&url(&good), &["agent.frozen"]).await;
+    let before = resident(world.admin.pid());
+    let scope = Scope {
+        account: &stormy.account.id,
+        mode: Mode::Live,
+        actor: "test",
+    };
+    let storm = stream::iter(0..EVENTS).map(async |_| webhook::test(&world.store, &scope, &to_dead).await);
+    let told = storm.buffer_unordered(32).for_each(async |tested| {
+        assert!(matches!(tested, Ok(Tested::Done { .. })), "{tested:?}");
+    });
+    let calmly = async {
+        for _ in 0..30 {
+            calm.freeze("bot").await;
+        }
+    };
+    tokio::join!(told, calmly);
+    eventually("all of the calm account", SOON, async || {
+        (calm.deliveries_with(&to_good, "status=delivered").await.1 == 30).then_some(())
+    })
+    .await;
+    assert_eq!(good.requests().len(), 30, "each once");
+    let (pending, failed) = eventually("the storm to be dispatched", SOON, async || {
+        let (_, metrics) = world.admin.ops("/metrics")?;
+        let all = format!("tollgate_admin_webhook_events_total {}", EVENTS + 30);
+        metrics.contains(&all).then_some(())?;
+        let (_, pending) = stormy.deliveries_with(&to_dead, "status=pending&limit=1").await;
+        let (_, failed) = stormy.deliveries_with(&to_dead, "status=failed&limit=1").await;
+        Some((pending, failed))
+    })
+    .await;
+    assert_eq!((pending, failed), (WAITING, HISTORY));
+    eventually("four requests to the dead one", SOON, async || {
+        (dead.arrived() == 4).then_some(())
+    })
+    .await;
+    calm.freeze("bot").await;
+    eventually("one more of the calm account", SOON, async || {
+        (calm.deliveries_with(&to_good, "status=delivered").await.1 == 31).then_some(())
+    })
+    .await;
+    assert_eq!(
+        dead.arrived(),
+        4,
+        "the dead one hangs with its four requests all the while"
+    );
+    let mut bytes = 0;
+    let keys: Vec<String> = world.redis.command(&["KEYS", &format!("*/webhook/{to_dead}*")]);
+    for key in &keys {
+        bytes += world
+            .redis
+            .command::<u64>(&["MEMORY", "USAGE", key, "SAMPLES", "0"]);
+    }
+    assert!(
+        keys.len() >= 3 && bytes < (WAITING + HISTORY) * BYTES_EACH,
+        "{bytes} bytes in {keys:?}"
+    );
+    let grown = resident(world.admin.pid()).saturating_sub(before);
+    assert!(grown < GROWTH_KIB, "the server grew by {grown} KiB");
+}

@@ -1,0 +1,219 @@
+//! A server with an account, and receivers that note what they get.
+
+use harness::{
+    Admin, AdminOptions, Answer, Caller, Recorded, Redis, Reply, Seed, SeedAccount, Store, Upstream,
+};
+use harness::{Cli, eventually};
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+use shared::clock;
+use shared::crypto::api_key::Family;
+use shared::domain::id::Kind;
+use shared::domain::mode::Mode;
+use shared::domain::permission::Permission;
+use shared::store::script::api_key::{Created, NewApiKey};
+use std::time::Duration;
+
+pub const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
+pub const SECRET: &str = "a secret of the tests";
+/// Longest wait for anything: a slow machine is no failure.
+pub const SOON: Duration = Duration::from_secs(60);
+/// Every event that can be subscribed to.
+pub const EVENTS: [&str; 8] = [
+    "agent.run.completed",
+    "agent.run.failed",
+    "agent.frozen",
+    "agent.approval_required",
+    "wallet.deposit",
+    "wallet.low_balance",
+    "policy.violation",
+    "audit.injection_detected",
+];
+
+/// A running server on a store of its own.
+pub struct World {
+    pub redis: Redis,
+    pub store: Store,
+    pub seed: Seed,
+    pub admin: Admin,
+    options: AdminOptions,
+}
+
+/// An account and who calls for it.
+pub struct Owner {
+    pub account: SeedAccount,
+    pub caller: Caller,
+    pub key: String,
+}
+
+/// Short delays, and receivers on this machine.
+pub fn quick(options: AdminOptions) -> AdminOptions {
+    options
+        .env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true")
+        .env("TOLLGATE_WEBHOOKS__RETRY_DELAYS_MS", "200,400")
+        .env("TOLLGATE_WEBHOOKS__TIMEOUT_MS", "1000")
+}
+
+impl World {
+    pub async fn start() -> Self {
+        Self::start_with(Redis::start(), quick).await
+    }
+
+    pub async fn start_with(redis: Redis, options: impl FnOnce(AdminOptions) -> AdminOptions) -> Self {
+        let store = redis.store();
+        let seed = Seed::new(&store).await;
+        let options = options(AdminOptions::new(BINARY, redis.url()));
+        let admin = Admin::start(options.clone());
+        Self {
+            redis,
+            store,
+            seed,
+            admin,
+            options,
+        }
+    }
+
+    /// One more server on the same store.
+    pub fn another_admin(&self) -> Admin {
+        Admin::start(self.options.clone())
+    }
+
+    pub fn cli(&self) -> Cli {
+        Cli::new(BINARY, self.redis.url())
+    }
+
+    /// The keys of all webhooks in the store; the audit trail's are none of them.
+    pub fn webhook_keys(&self) -> Vec<String> {
+        let mut keys: Vec<String> = self.redis.command(&["KEYS", "*webhook*"]);
+        keys.retain(|key| !key.contains("/audit/"));
+        keys
+    }
+
+    /// An account with a key that may do everything, in live mode.
+    pub async fn owner(&self) -> Owner {
+        let account = self.seed.account("startup").await;
+        let key = self.issue(&account, Mode::Live).await;
+        Owner {
+            caller: self.admin.caller(&key),
+            account,
+            key,
+        }
+    }
+
+    pub async fn issue(&self, account: &SeedAccount, mode: Mode) -> String {
+        issue(&self.store, account, mode).await
+    }
+}
+
+/// A new API key of an account that may do everything.
+pub async fn issue(store: &Store, account: &SeedAccount, mode: Mode) -> String {
+    let id = Kind::ApiKey.mint(clock::now_ms()).unwrap();
+    let secret = Family::Svc.mint(mode).unwrap();
+    let key = NewApiKey {
+        account: &account.id,
+        key_id: &id,
+        mode,
+        secret: &secret,
+        permissions: &[Permission::Read, Permission::Write, Permission::Approve],
+        allow_ips: &[],
+        expires_at_ms: None,
+        actor: "test",
+    };
+    assert_eq!(key.create(store).await.unwrap(), Created::Done);
+    secret.expose_secret().to_owned()
+}
+
+impl Owner {
+    /// Registers a webhook for these events; its id.
+    pub async fn register(&self, url: &str, events: &[&str]) -> String {
+        let body = json!({ "url": url, "events": events, "secret": SECRET });
+        let made = success(&self.caller.post("/v1/webhooks", body).await, 201);
+        text(&made, "/webhook/id").to_owned()
+    }
+
+    /// Makes the event `agent.frozen`, as often as it is called.
+    pub async fn freeze(&self, agent: &str) {
+        let path = format!("/v1/agents/{agent}");
+        if self.caller.get(&path).await.status == 404 {
+            let policy = self
+                .caller
+                .post(&format!("/v1/policies/{agent}"), json!({}))
+                .await;
+            success(&policy, 200);
+        }
+        let send = async |what: &str| {
+            let reply = self.caller.send("POST", &format!("{path}/{what}"), &[], "").await;
+            success(&reply, 200);
+        };
+        send("freeze").await;
+        send("unfreeze").await;
+    }
+
+    /// The deliveries of a webhook, newest first.
+    pub async fn deliveries(&self, webhook: &str) -> Vec<Value> {
+        self.deliveries_with(webhook, "limit=200").await.0
+    }
+
+    /// The same with a query, and how many there are in all.
+    pub async fn deliveries_with(&self, webhook: &str, query: &str) -> (Vec<Value>, u64) {
+        let path = format!("/v1/webhooks/{webhook}/deliveries?{query}");
+        let listed = success(&self.caller.get(&path).await, 200);
+        let deliveries = listed["deliveries"].as_array().unwrap().clone();
+        (deliveries, listed["total"].as_u64().unwrap())
+    }
+
+    /// Waits until the oldest delivery of a webhook fits; returns it.
+    pub async fn wait_for(&self, webhook: &str, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        eventually(what, SOON, async || {
+            let deliveries = self.deliveries(webhook).await;
+            deliveries.last().filter(|delivery| fits(delivery)).cloned()
+        })
+        .await
+    }
+}
+
+/// A receiver that answers like this.
+pub fn receiver(answer: impl Fn(&Recorded) -> Answer + Send + Sync + 'static) -> Upstream {
+    Upstream::start(answer)
+}
+
+/// A receiver that accepts everything.
+pub fn accepting() -> Upstream {
+    receiver(|_| Answer::bytes(200, "ok"))
+}
+
+/// Where a receiver listens.
+pub fn url(receiver: &Upstream) -> String {
+    format!("http://{}/hook", receiver.addr())
+}
+
+/// How many attempts a delivery has had.
+pub fn attempts(delivery: &Value) -> usize {
+    delivery["attempts"].as_array().unwrap().len()
+}
+
+/// The body of a success with this status.
+#[track_caller]
+pub fn success(reply: &Reply, status: u16) -> Value {
+    assert_eq!(reply.status, status, "{}", reply.text());
+    let body = reply.json();
+    assert_eq!(body["success"], json!(true), "{body}");
+    body
+}
+
+/// Checks an error; returns its sentence.
+#[track_caller]
+pub fn problem(reply: &Reply, status: u16, code: &str) -> String {
+    assert_eq!(reply.status, status, "{}", reply.text());
+    let body = reply.json();
+    assert_eq!(body["code"], json!(code), "{body}");
+    body["error"].as_str().unwrap().to_owned()
+}
+
+/// A field of a body, as a text.
+#[track_caller]
+pub fn text<'a>(body: &'a Value, pointer: &str) -> &'a str {
+    body.pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_else(|| panic!("{pointer} in {body}"))
+}
