@@ -82,7 +82,7 @@ impl<'a> Trail<'a> {
     /// # Errors
     /// [`StoreError`].
     pub async fn entry(&self, seq: u64) -> Result<Option<Sealed>, StoreError> {
-        Ok(self.entries(&[seq]).await?.into_iter().next())
+        Ok(self.row(seq, 1).await?.into_iter().next())
     }
 
     /// The entries of a decision, oldest first: one, or two when a kept charge was corrected.

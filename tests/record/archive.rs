@@ -1,7 +1,8 @@
 //! The archive: what moves, how it is read there, and what happens when something goes wrong on the way.
 //!
 //! * [`street`]: an account on which something happens
-//! * [`model`]: every filter and page before and after; decisions; races; webhooks that were not told yet
+//! * [`model`]: every filter and page before and after; decisions; webhooks that were not told yet
+//! * [`race`]: archivers and sealers at once
 //! * [`damage`]: segments and manifests that are changed, missing, or cannot be written
 //! * [`crash`]: servers and the store killed while they archive, under traffic
 //! * [`bucket`]: an S3-compatible service
@@ -12,4 +13,5 @@ mod crash;
 mod damage;
 mod measure;
 mod model;
+mod race;
 mod street;

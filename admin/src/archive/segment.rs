@@ -2,21 +2,19 @@
 //! its manifest, which tells what is in it. From both alone a chain is verified offline.
 
 mod draft;
+mod opened;
 
 pub use draft::{Built, Draft};
+pub use opened::{Segment, decompress};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use shared::clock::ms_from_iso;
 use shared::domain::chain::GENESIS;
-use shared::domain::entry::{Entry, Sealed};
 use shared::domain::mode::Mode;
 use shared::store::chain::Filter;
 use shared::store::decisions;
 use shared::store::keys::AccountKeys;
-use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
-use std::io::Read;
+use std::collections::BTreeMap;
 
 /// The form of manifests.
 const VERSION: u32 = 1;
@@ -135,183 +133,11 @@ impl Manifest {
     }
 }
 
-/// What is read of a line.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Line<'a> {
-    seq: u64,
-    #[serde(borrow)]
-    id: Cow<'a, str>,
-    #[serde(borrow)]
-    at: Cow<'a, str>,
-    #[serde(borrow, rename = "type")]
-    kind: Cow<'a, str>,
-    agent_id: Option<String>,
-    #[serde(borrow)]
-    previous_hash: Cow<'a, str>,
-    #[serde(borrow)]
-    hash: Cow<'a, str>,
-}
-
-/// A segment, opened.
-#[derive(Debug)]
-pub struct Segment {
-    first: u64,
-    text: String,
-    rows: Vec<Row>,
-    /// The names of agents and types in it, by which rows refer to them.
-    names: HashMap<String, usize>,
-}
-
-/// One entry of it.
-#[derive(Debug)]
-struct Row {
-    start: usize,
-    end: usize,
-    at_ms: u64,
-    hash: [u8; 32],
-    agent: Option<usize>,
-    kind: usize,
-}
-
-impl Segment {
-    /// The segment in `bytes`, when it is the one that `descriptor` names: the same bytes, or the same entries compressed
-    /// by another version.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn open(descriptor: &Descriptor, bytes: &[u8]) -> Result<Self, String> {
-        let text = decompress(bytes, descriptor.content_bytes)?;
-        if hex::encode(Sha256::digest(bytes)) != descriptor.sha256 {
-            prove(&text, descriptor)?;
-        }
-        let mut segment = Self {
-            first: descriptor.first,
-            rows: Vec::new(),
-            names: HashMap::new(),
-            text: String::new(),
-        };
-        let (mut start, mut before) = (0, descriptor.previous_hash.clone());
-        for (line, seq) in text.lines().zip(descriptor.first..) {
-            let read = read(line).filter(|read| read.seq == seq && read.previous_hash == *before);
-            let read = read.ok_or_else(|| format!("in the place of entry {seq} is something else"))?;
-            let row = segment.row(&read, start, start + line.len());
-            segment
-                .rows
-                .push(row.ok_or_else(|| format!("entry {seq} makes no sense"))?);
-            start += line.len() + 1;
-            before = read.hash.into_owned();
-        }
-        if segment.rows.len() as u64 != descriptor.entries || before != descriptor.hash {
-            return Err("it does not end with the entry that was archived last".to_owned());
-        }
-        segment.text = text;
-        Ok(segment)
-    }
-
-    fn row(&mut self, line: &Line<'_>, start: usize, end: usize) -> Option<Row> {
-        let mut hash = [0; 32];
-        hex::decode_to_slice(line.hash.as_ref(), &mut hash).ok()?;
-        Some(Row {
-            start,
-            end,
-            at_ms: ms_from_iso(&line.at)?,
-            hash,
-            agent: line.agent_id.as_deref().map(|agent| self.name(agent)),
-            kind: self.name(&line.kind),
-        })
-    }
-
-    fn name(&mut self, name: &str) -> usize {
-        let next = self.names.len();
-        match self.names.get(name) {
-            Some(known) => *known,
-            None => *self.names.entry(name.to_owned()).or_insert(next),
-        }
-    }
-
-    /// The entries from the number `first` on, `count` at most.
-    #[must_use]
-    pub fn from(&self, first: u64, count: u64) -> Vec<Sealed> {
-        let skipped = usize::try_from(first.saturating_sub(self.first)).unwrap_or(usize::MAX);
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
-        let rows = self.rows.iter().skip(skipped).take(count);
-        rows.map(|row| self.sealed(row)).collect()
-    }
-
-    /// The entries that match, oldest first, without the last `skip`, `count` at most; and how many match in all.
-    #[must_use]
-    pub fn matching(&self, filter: Filter<'_>, skip: u64, count: u64) -> (Vec<Sealed>, u64) {
-        let number = |name: Option<&str>| name.map(|name| self.names.get(name).copied());
-        let (agent, kind) = (number(filter.agent), number(filter.kind));
-        let matching: Vec<&Row> = self
-            .rows
-            .iter()
-            .filter(|row| agent.is_none_or(|agent| agent.is_some() && row.agent == agent))
-            .filter(|row| kind.is_none_or(|kind| kind == Some(row.kind)))
-            .filter(|row| filter.from_ms.is_none_or(|from_ms| row.at_ms >= from_ms))
-            .filter(|row| filter.to_ms.is_none_or(|to_ms| row.at_ms < to_ms))
-            .collect();
-        let least = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let end = matching.len().saturating_sub(least(skip));
-        let start = end.saturating_sub(least(count));
-        let found = matching[start..end].iter().map(|row| self.sealed(row));
-        (found.collect(), matching.len() as u64)
-    }
-
-    /// How much memory it takes, about.
-    #[must_use]
-    pub fn weight(&self) -> u64 {
-        let rows = self.rows.len() * size_of::<Row>();
-        (self.text.len() + rows) as u64
-    }
-
-    fn sealed(&self, row: &Row) -> Sealed {
-        let json = self.text.get(row.start..row.end).unwrap_or_default();
-        Sealed {
-            json: json.to_owned(),
-            hash: row.hash,
-        }
-    }
-}
-
-fn read(line: &str) -> Option<Line<'_>> {
-    serde_json::from_str(line).ok()
-}
-
-/// The text in `bytes`, which must have `length` bytes.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn decompress(bytes: &[u8], length: u64) -> Result<String, String> {
-    let mut text = String::new();
-    let decoder = zstd::Decoder::new(bytes).map_err(|error| error.to_string())?;
-    let read = decoder.take(length.saturating_add(1)).read_to_string(&mut text);
-    read.map_err(|error| format!("it cannot be decompressed: {error}"))?;
-    if text.len() as u64 != length {
-        return Err("it does not have the length that was archived".to_owned());
-    }
-    Ok(text)
-}
-
-/// Computes every hash again: entries that prove themselves are the right ones, however they were compressed.
-fn prove(text: &str, descriptor: &Descriptor) -> Result<(), String> {
-    let mut before = descriptor.previous_hash.clone();
-    for (line, seq) in text.lines().zip(descriptor.first..) {
-        let sealed = Entry::of_json(line).and_then(|entry| entry.seal(&before));
-        let sealed = sealed
-            .filter(|sealed| sealed.json == line)
-            .ok_or_else(|| format!("its bytes are not those that were archived, from entry {seq} on"))?;
-        before = hex::encode(sealed.hash);
-    }
-    match before == descriptor.hash {
-        true => Ok(()),
-        false => Err("its bytes are not those that were archived".to_owned()),
-    }
-}
-
 /// The hash that entries name when none is before them.
 #[must_use]
 pub fn hash_text(hash: Option<[u8; 32]>) -> String {
     hash.map_or_else(|| GENESIS.to_owned(), hex::encode)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! A segment in the making: entries are added until it is full. The same entries give the same bytes.
 
-use super::{Descriptor, Manifest, VERSION, hash_text, read};
+use super::opened::read;
+use super::{Descriptor, Manifest, VERSION, hash_text};
 use sha2::{Digest, Sha256};
 use shared::clock::ms_from_iso;
 use shared::domain::entry::Sealed;

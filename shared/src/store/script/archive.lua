@@ -7,20 +7,20 @@
 --   5 field of the account: how many webhooks  6 field: the last entry that they were told of
 --   7 and on, for each list: its name among the counts, how many of its numbers are in the segment
 -- Returns: {'archived'} | {'moved'} (the oldest entry is another one) | {'waits'} (webhooks were not told of all)
---   | {'disagree', <key>} (hashes or indexes were changed by hand)
+--   | {<key>, 'disagree'} (hashes or indexes were changed by hand)
 -- Cost: O(entries); 9 calls, and 4 a list
 local first, count = tonumber(ARGV[1]), tonumber(ARGV[2])
 local last = first + count - 1
 if tonumber(redis.call('HGET', KEYS[3], 'seq') or '0') + 1 ~= first then return {'moved'} end
-if redis.call('LINDEX', KEYS[2], count - 1) ~= ARGV[3] then return {'disagree', KEYS[2]} end
-if redis.call('LLEN', KEYS[1]) < count then return {'disagree', KEYS[1]} end
+if redis.call('LINDEX', KEYS[2], count - 1) ~= ARGV[3] then return {KEYS[2], 'disagree'} end
+if redis.call('LLEN', KEYS[1]) < count then return {KEYS[1], 'disagree'} end
 if tonumber(redis.call('HGET', KEYS[6], ARGV[5]) or '0') > 0
   and tonumber(redis.call('HGET', KEYS[6], ARGV[6]) or '0') < last then return {'waits'} end
 for list = 7, #KEYS do
   local numbers = tonumber(ARGV[list * 2 - 6])
   local newest, next = redis.call('LINDEX', KEYS[list], numbers - 1), redis.call('LINDEX', KEYS[list], numbers)
-  if tonumber(newest or '0') < first or tonumber(newest or '0') > last then return {'disagree', KEYS[list]} end
-  if next and tonumber(next) <= last then return {'disagree', KEYS[list]} end
+  if tonumber(newest or '0') < first or tonumber(newest or '0') > last then return {KEYS[list], 'disagree'} end
+  if next and tonumber(next) <= last then return {KEYS[list], 'disagree'} end
 end
 
 redis.call('LTRIM', KEYS[1], count, -1)

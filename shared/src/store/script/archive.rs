@@ -86,7 +86,7 @@ impl Archived<'_> {
             ["archived"] => Ok(LetGo::Done),
             ["moved"] => Ok(LetGo::Moved),
             ["waits"] => Ok(LetGo::Waits),
-            ["disagree", key] => Ok(LetGo::Disagrees((*key).to_owned())),
+            [key, "disagree"] => Ok(LetGo::Disagrees((*key).to_owned())),
             _ => Err(StoreError::Nonsense("archive".to_owned())),
         }
     }
