@@ -10,12 +10,13 @@ pub mod write;
 use self::place::Place;
 use self::segment::{Descriptor, Manifest, Segment};
 use bytes::Bytes;
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use shared::domain::mode::Mode;
 use shared::settings::{AuditSettings, BadSettings};
 use shared::store::StoreError;
 use shared::store::chain::Chain;
+use std::hash::Hash;
 use std::sync::Arc;
 
 /// Memory for opened segments, manifests and lists of segments, in bytes each.
@@ -57,6 +58,28 @@ impl Weighter<String, Arc<Segment>> for Weight {
     }
 }
 
+/// A cache in one part: of several parts none would have room for a large segment.
+fn cache<K: Eq + Hash + Clone, V: Clone>() -> Cache<K, V, Weight>
+where
+    Weight: Weighter<K, V>,
+{
+    let options = OptionsBuilder::new()
+        .estimated_items_capacity(CACHED)
+        .weight_capacity(CACHED_BYTES)
+        .shards(1)
+        .build();
+    match options {
+        Ok(options) => Cache::with_options(
+            options,
+            Weight,
+            DefaultHashBuilder::default(),
+            DefaultLifecycle::default(),
+        ),
+        // Both capacities are given, so this does not happen.
+        Err(_) => Cache::with_weighter(CACHED, CACHED_BYTES, Weight),
+    }
+}
+
 impl Archive {
     /// The archive that the settings name.
     ///
@@ -71,9 +94,9 @@ impl Archive {
     pub fn at(place: Place) -> Self {
         Self {
             place,
-            lists: Cache::with_weighter(CACHED, CACHED_BYTES, Weight),
-            manifests: Cache::with_weighter(CACHED, CACHED_BYTES, Weight),
-            segments: Cache::with_weighter(CACHED, CACHED_BYTES, Weight),
+            lists: cache(),
+            manifests: cache(),
+            segments: cache(),
         }
     }
 
@@ -184,4 +207,25 @@ fn fits(list: &[Arc<Descriptor>], end: u64, hash: &str) -> bool {
         next = descriptor.last + 1;
     }
     next == end + 1 && list.last().is_none_or(|last| last.hash == hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Weighter<u8, u64> for Weight {
+        fn weight(&self, _key: &u8, weight: &u64) -> u64 {
+            *weight
+        }
+    }
+
+    #[test]
+    fn the_largest_segments_are_kept() {
+        let cache = cache::<u8, u64>();
+        cache.insert(1, 40 << 20);
+        assert!(
+            cache.get(&1).is_some(),
+            "a segment of 32 MiB of lines, and what it takes besides"
+        );
+    }
 }

@@ -14,8 +14,8 @@ pub static REAP: LazyLock<Script> = LazyLock::new(|| {
     Script::new("reap", WhenFull::Run, &parts)
 });
 
-/// Kept holds can be listed and corrected this long: 35 days, within the life of the counters they were charged to.
-pub const KEPT_LIFE: Duration = Duration::from_secs(35 * 24 * 3600);
+/// Kept holds can be listed and corrected this long: 34 days, within the life of the run and the counters they were charged to.
+pub const KEPT_LIFE: Duration = Duration::from_secs(34 * 24 * 3600);
 
 /// Holds looked at in one sweep of a bucket.
 pub const SWEEP_LIMIT: usize = 100;
