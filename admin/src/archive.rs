@@ -3,10 +3,12 @@
 //! Readers trust the store's descriptions of segments, not the archive: a segment or manifest that is not the one that was
 //! archived is an error.
 
+pub mod intents;
 pub mod place;
 pub mod segment;
 pub mod write;
 
+use self::intents::{IntentSegment, IntentSegments};
 use self::place::Place;
 use self::segment::{Descriptor, Manifest, Segment};
 use bytes::Bytes;
@@ -18,7 +20,7 @@ use shared::store::StoreError;
 use shared::store::chain::Chain;
 use std::sync::Arc;
 
-/// Memory for opened segments, manifests and lists of segments, in bytes each.
+/// Memory for opened segments, manifests and lists of segments, of entries and of intents, in bytes each.
 const CACHED_BYTES: u64 = 64 << 20;
 /// Things in a cache, about.
 const CACHED: usize = 200;
@@ -32,6 +34,8 @@ pub struct Archive {
     lists: Cache<(String, Mode), Arc<Vec<Arc<Descriptor>>>, Weight>,
     manifests: Cache<String, Arc<Manifest>, Weight>,
     segments: Cache<String, Arc<Segment>, Weight>,
+    intent_lists: Cache<(String, Mode), IntentSegments, Weight>,
+    intent_segments: Cache<String, Arc<IntentSegment>, Weight>,
 }
 
 /// How much memory what is cached takes, about.
@@ -57,6 +61,18 @@ impl Weighter<String, Arc<Segment>> for Weight {
     }
 }
 
+impl Weighter<(String, Mode), IntentSegments> for Weight {
+    fn weight(&self, _key: &(String, Mode), list: &IntentSegments) -> u64 {
+        list.iter().map(|descriptor| descriptor.weight()).sum::<u64>() + 100
+    }
+}
+
+impl Weighter<String, Arc<IntentSegment>> for Weight {
+    fn weight(&self, _key: &String, segment: &Arc<IntentSegment>) -> u64 {
+        segment.weight()
+    }
+}
+
 impl Archive {
     /// The archive that the settings name.
     ///
@@ -74,6 +90,8 @@ impl Archive {
             lists: Cache::with_weighter(CACHED, CACHED_BYTES, Weight),
             manifests: Cache::with_weighter(CACHED, CACHED_BYTES, Weight),
             segments: Cache::with_weighter(CACHED, CACHED_BYTES, Weight),
+            intent_lists: Cache::with_weighter(CACHED, CACHED_BYTES, Weight),
+            intent_segments: Cache::with_weighter(CACHED, CACHED_BYTES, Weight),
         }
     }
 
