@@ -135,3 +135,35 @@ async fn a_young_key_is_replayed_and_that_of_an_archived_intent_runs_anew() {
     assert_eq!(text(&listed, "/intents/1/intent_id"), old);
     assert_eq!(listed["intents"][1]["amount"], json!(2));
 }
+
+/// The server's own archiver, with an intent whose time was set back by more than 90 days and the week for others to come.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_moves_what_is_old_and_leaves_what_is_young() {
+    const DAY_MS: u64 = 86_400_000;
+    let house = House::build().await;
+    let now_ms = house.now_ms().await;
+    let mut ids = Vec::new();
+    for (n, days) in [98, 96, 1].into_iter().enumerate() {
+        let id = house.settled("ann", 1, &n.to_string()).await;
+        let key = house.account.keys.intent(MODE, &id);
+        let at = (now_ms - days * DAY_MS).to_string();
+        let _: u64 = house.world.redis.command(&["HSET", &key, "at", &at]);
+        ids.push(id);
+    }
+    for _ in 0..600 {
+        if house.live() < 3 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert_eq!(house.live(), 1, "{}", house.world.admin.logs());
+    let listed: Vec<String> = house
+        .all()
+        .await
+        .iter()
+        .map(|one| text(one, "/intent_id").to_owned())
+        .collect();
+    ids.reverse();
+    assert_eq!(listed, ids);
+    assert!(house.world.admin.logs().contains("archived intents"));
+}
