@@ -3,10 +3,12 @@
 //! Readers trust the store's descriptions of segments, not the archive: a segment or manifest that is not the one that was
 //! archived is an error.
 
+pub mod intents;
 pub mod place;
 pub mod segment;
 pub mod write;
 
+use self::intents::{IntentSegment, IntentSegments};
 use self::place::Place;
 use self::segment::{Descriptor, Manifest, Segment};
 use bytes::Bytes;
@@ -19,7 +21,7 @@ use shared::store::chain::Chain;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// Memory for opened segments, manifests and lists of segments, in bytes each.
+/// Memory for opened segments, manifests and lists of segments, of entries and of intents, in bytes each.
 const CACHED_BYTES: u64 = 64 << 20;
 /// Things in a cache, about.
 const CACHED: usize = 200;
@@ -33,6 +35,8 @@ pub struct Archive {
     lists: Cache<(String, Mode), Arc<Vec<Arc<Descriptor>>>, Weight>,
     manifests: Cache<String, Arc<Manifest>, Weight>,
     segments: Cache<String, Arc<Segment>, Weight>,
+    intent_lists: Cache<(String, Mode), IntentSegments, Weight>,
+    intent_segments: Cache<String, Arc<IntentSegment>, Weight>,
 }
 
 /// How much memory what is cached takes, about.
@@ -54,6 +58,18 @@ impl Weighter<String, Arc<Manifest>> for Weight {
 
 impl Weighter<String, Arc<Segment>> for Weight {
     fn weight(&self, _key: &String, segment: &Arc<Segment>) -> u64 {
+        segment.weight()
+    }
+}
+
+impl Weighter<(String, Mode), IntentSegments> for Weight {
+    fn weight(&self, _key: &(String, Mode), list: &IntentSegments) -> u64 {
+        list.iter().map(|descriptor| descriptor.weight()).sum::<u64>() + 100
+    }
+}
+
+impl Weighter<String, Arc<IntentSegment>> for Weight {
+    fn weight(&self, _key: &String, segment: &Arc<IntentSegment>) -> u64 {
         segment.weight()
     }
 }
@@ -97,6 +113,8 @@ impl Archive {
             lists: cache(),
             manifests: cache(),
             segments: cache(),
+            intent_lists: cache(),
+            intent_segments: cache(),
         }
     }
 

@@ -5,6 +5,7 @@
 //! finds counts only when the next pass finds it again. Memory grows with agents, wallets and open escrows, not with
 //! transactions and intents: those are added up as they go by.
 
+mod archived;
 mod book;
 mod counters;
 mod drive;
@@ -26,6 +27,7 @@ mod walk;
 pub use pass::Progress;
 pub use violation::{Invariant, Violation};
 
+use crate::archive::Archive;
 use book::Accounts;
 use join::{Joins, Suspects};
 use pass::Pass;
@@ -65,11 +67,16 @@ impl Checked {
     }
 }
 
-/// Checks one account, or the whole store.
+/// Checks one account, or the whole store, with the intents that left it for the archive.
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn check(store: &Store, account: Option<&str>, progress: &Progress) -> Result<Checked, StoreError> {
+pub async fn check(
+    store: &Store,
+    archive: &Archive,
+    account: Option<&str>,
+    progress: &Progress,
+) -> Result<Checked, StoreError> {
     let seed = RandomState::new();
     let mut suspects = Suspects::new();
     let mut asked = Questions::new();
@@ -82,7 +89,7 @@ pub async fn check(store: &Store, account: Option<&str>, progress: &Progress) ->
         }
         let accounts = Accounts::new(ids.clone(), account.is_some());
         let joins = Joins::new(seed.clone(), suspects.clone());
-        let seen = Pass::run(store, &accounts, (joins, asked), progress).await?;
+        let seen = Pass::run((store, archive), &accounts, (joins, asked), progress).await?;
         records = seen.checked;
         let clean = seen.found.is_empty();
         let unsure = pass == 1 && !(seen.suspects.is_empty() && seen.asks.is_empty());

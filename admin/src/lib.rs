@@ -4,7 +4,7 @@
 //! * [`serve`]: the management API as a process; [`routes`], [`caller`], [`api`] and [`problem`] are the life of one
 //!   request, [`workers`] what runs beside them, [`ops`] what is measured
 //! * [`ledger`][]: the check of everything that must hold
-//! * [`trail`][]: the audit trail as readers see it; [`archive`][]: what of it left the store
+//! * [`trail`][] and [`intents`][]: the audit trail and the intents as readers see them; [`archive`][]: what left the store
 //! * [`mod@export`] writes the trail down, [`checkpoint`][] signs its end, [`verify`][] proves what was written down
 //! * [`sandbox`][]: an upstream that needs no provider account
 //! * [`webhook`][]: what leaves for the receivers of webhooks
@@ -16,6 +16,7 @@ pub mod checkpoint;
 pub mod cli;
 pub mod export;
 pub mod injection;
+pub mod intents;
 pub mod ledger;
 pub mod ops;
 pub mod problem;

@@ -1,12 +1,13 @@
 //! What runs beside the requests: the watch on the store, the reaper of overdue holds, the carrier of what is in transit
-//! between accounts, the sealer of the audit trail, who puts signed checkpoints of it elsewhere, the archiver of what grew
-//! old, and the deliverer of webhooks.
+//! between accounts, the sealer of the audit trail, who puts signed checkpoints of it elsewhere, the archivers of what
+//! grew old, and the deliverer of webhooks.
 
 mod archiver;
 mod carrier;
 mod checkpointer;
 mod deliverer;
 mod health;
+mod intent_archiver;
 mod reaper;
 mod sealer;
 
@@ -24,6 +25,7 @@ pub fn start(app: &Arc<App>, stopping: &watch::Receiver<bool>) -> JoinHandle<()>
     tokio::spawn(carrier::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(checkpointer::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(health::run(Arc::clone(app), stopping.clone()));
+    tokio::spawn(intent_archiver::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(reaper::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(sealer::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(deliverer::run(Arc::clone(app), stopping.clone()))

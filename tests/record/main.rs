@@ -10,6 +10,7 @@ mod audit;
 mod checkpoints;
 mod decisions;
 mod dry_run;
+mod intents;
 mod office;
 mod runs;
 mod scribe;

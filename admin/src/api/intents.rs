@@ -8,6 +8,7 @@ use self::document::{Document, Links};
 use super::PLAN_ATTEMPTS;
 use super::listing::Listing;
 use super::spend::{PlanNamed, Stored, Told, denied, no_agent, settled, too_much};
+use crate::intents::Intents;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply, Text, page, require_agent_id};
 use serde::Serialize;
@@ -47,8 +48,7 @@ pub async fn list(call: Call) -> Answer {
     let query = call.query(&["limit", "offset", FILTERS[0], FILTERS[1], FILTERS[2]])?;
     let page = page(&query)?;
     let index = index(&query)?;
-    let (store, mode) = (&call.app.store, call.caller.mode);
-    let (records, total) = IntentRecord::list(store, &call.keys(), mode, index, page).await?;
+    let (records, total) = intents(&call).list(index, page).await?;
     let documents: Vec<Document<'_>> = records.iter().map(Document::brief).collect();
     Reply::ok(&Listing {
         plural: "intents",
@@ -56,6 +56,12 @@ pub async fn list(call: Call) -> Answer {
         total,
         page,
     })
+}
+
+/// The caller's intents.
+fn intents(call: &Call) -> Intents<'_> {
+    let (app, caller) = (&call.app, &call.caller);
+    Intents::of(&app.store, &app.archive, &caller.account, caller.mode)
 }
 
 /// The list that a query asks for.
@@ -143,7 +149,7 @@ pub async fn export(call: Call) -> Answer {
 /// The intent in the path, of the caller's account and mode, as it was written.
 async fn require(call: &Call) -> Result<IntentRecord, Problem> {
     let id = call.record_id("id", id::Kind::Intent)?;
-    let record = IntentRecord::read(&call.app.store, &call.keys(), call.caller.mode, id).await?;
+    let record = intents(call).read(id).await?;
     let record = record.filter(|record| is_intent(record.kind));
     let record = record.ok_or_else(|| Problem::new(Code::NotFound, format!("There is no intent `{id}`.")))?;
     require_intact(&record)?;

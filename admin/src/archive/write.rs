@@ -62,7 +62,7 @@ impl Archive {
 
     /// Sees to it that `bytes` are under `path`. What is there already is not written again; something else there, which
     /// can only be of a store that was restored since, is kept beside it.
-    async fn settle(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+    pub(super) async fn settle(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let failed = |error: super::place::PlaceError| StoreError::Archive(error.to_string());
         match self.place().get(path).await.map_err(failed)? {
             Some(there) if there == bytes => return Ok(()),

@@ -3,6 +3,7 @@
 use super::context::Context;
 use super::report::table;
 use super::{Failure, Report, value};
+use crate::archive::Archive;
 use crate::ledger::{self, Checked};
 use clap::Subcommand;
 use serde_json::json;
@@ -37,6 +38,7 @@ impl Ledger {
             ..context.settings.store.clone()
         };
         let store = Store::of(&patient).map_err(|error| Failure::usage(error.to_string()))?;
+        let archive = Archive::of(&context.settings.audit)?;
         let began = Instant::now();
         let shown = std::io::stderr().is_terminal();
         let progress = move |records: u64| {
@@ -45,7 +47,7 @@ impl Ledger {
                 let _unwritable = write!(std::io::stderr().lock(), "\r{records} records read");
             }
         };
-        let checked = ledger::check(&store, account.as_deref(), &progress).await?;
+        let checked = ledger::check(&store, &archive, account.as_deref(), &progress).await?;
         if shown {
             let _unwritable = writeln!(std::io::stderr().lock());
         }

@@ -89,6 +89,8 @@ pub(super) struct Page {
     pub(super) types: [Fold; 7],
     /// The lists of intents that exist, by what follows the account in their name.
     pub(super) intent_lists: BTreeSet<String>,
+    /// Whether there are archived intents.
+    pub(super) archived_intents: bool,
     /// Owners that have a set of open escrows.
     pub(super) open_escrows: BTreeSet<String>,
     /// Escrows that hold money.

@@ -7,6 +7,7 @@ use super::join::{Join, Joins, Odd, Side, Suspects};
 use super::pending::Questions;
 use super::transit::{Flow, Rows};
 use super::violation::{Findings, Invariant};
+use crate::archive::Archive;
 use shared::domain::mode::Mode;
 use shared::domain::period::Period;
 use shared::store::keys::parse::{Key, ModeKey};
@@ -19,6 +20,7 @@ pub type Progress = dyn Fn(u64);
 /// A pass and what it knows so far.
 pub(super) struct Pass<'a> {
     pub(super) store: &'a Store,
+    pub(super) archive: &'a Archive,
     pub(super) accounts: &'a Accounts,
     pub(super) progress: &'a Progress,
     pages: Vec<Page>,
@@ -49,13 +51,14 @@ pub(super) struct Seen {
 impl<'a> Pass<'a> {
     /// Looks at all records of `accounts`.
     pub(super) async fn run(
-        store: &'a Store,
+        (store, archive): (&'a Store, &'a Archive),
         accounts: &'a Accounts,
         (joins, asked): (Joins, Questions),
         progress: &'a Progress,
     ) -> Result<Seen, StoreError> {
         let mut pass = Self {
             store,
+            archive,
             accounts,
             progress,
             pages: accounts.places().map(|_| Page::default()).collect(),
@@ -71,6 +74,7 @@ impl<'a> Pass<'a> {
         };
         pass.read_rows().await?;
         pass.walk().await?;
+        pass.read_archived_intents().await?;
         pass.answer_questions();
         pass.read_standing().await?;
         pass.check_held().await?;

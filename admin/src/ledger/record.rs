@@ -74,10 +74,7 @@ impl Pass<'_> {
                 format!("it says that it is {}", intent.id),
             );
         }
-        if !intent.is_intact() {
-            let detail = "its timeline does not end in the hash that was kept with it";
-            self.wrong(Invariant::Intent, &[key], detail);
-        }
+        self.decided(place, key, &intent);
         if matches!(intent.kind, Kind::Transfer | Kind::Deposit) {
             return;
         }
@@ -89,8 +86,17 @@ impl Pass<'_> {
         ] {
             self.join(Join::IntentList, Side::Record, (place, id), &parts);
         }
-        if intent.state == State::Settled {
-            self.settled(place, key, &intent);
+    }
+
+    /// What holds for a record wherever it is.
+    pub(super) fn decided(&mut self, place: Place, key: &str, intent: &IntentRecord) {
+        if !intent.is_intact() {
+            let detail = "its timeline does not end in the hash that was kept with it";
+            self.wrong(Invariant::Intent, &[key], detail);
+        }
+        let is_intent = !matches!(intent.kind, Kind::Transfer | Kind::Deposit);
+        if is_intent && intent.state == State::Settled {
+            self.settled(place, key, intent);
         }
     }
 

@@ -29,6 +29,7 @@ enum Note {
     Owner(Place, String),
     Closed(Place, u64),
     IntentList(Place, String),
+    ArchivedIntents(Place),
     OpenEscrows(Place, String),
     TransactionList(Place, String),
     Other,
@@ -75,6 +76,7 @@ impl Pass<'_> {
             Note::IntentList(place, list) => {
                 self.page(place).intent_lists.insert(list);
             }
+            Note::ArchivedIntents(place) => self.page(place).archived_intents = true,
             Note::OpenEscrows(place, owner) => {
                 self.page(place).open_escrows.insert(owner);
             }
@@ -173,6 +175,7 @@ fn of_mode(accounts: &Accounts, place: Place, parsed: ModeKey<'_>, key: &str) ->
         ModeKey::ClosedWallet(number) => Sorted::Note(Note::Closed(place, number)),
         ModeKey::OpenEscrows(owner) => Sorted::Note(Note::OpenEscrows(place, owner.to_owned())),
         ModeKey::Intents(_) => Sorted::Note(Note::IntentList(place, after_account())),
+        ModeKey::IntentSegments => Sorted::Note(Note::ArchivedIntents(place)),
         ModeKey::TransactionsOfType(_) | ModeKey::TransactionsOfWallet { .. } => {
             Sorted::Note(Note::TransactionList(place, key.to_owned()))
         }

@@ -4,6 +4,7 @@
 //! The timeline is not stored: it follows from the record, and the hash of its last entry is stored beside it, so that a
 //! record that was changed behind our back shows.
 
+mod old;
 mod outcome;
 mod place;
 

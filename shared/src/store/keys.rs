@@ -334,6 +334,7 @@ mod tests {
             keys.transactions_of_wallet(Mode::Live, "bot", Some("spend")),
             keys.intent(Mode::Live, "int_1"),
             keys.intents(Mode::Live, IntentIndex::Agent("bot")),
+            keys.intent_segments(Mode::Live),
             keys.escrow(Mode::Live, 3),
             keys.escrow_siblings(Mode::Live, 3),
             keys.escrows(Mode::Live),

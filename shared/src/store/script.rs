@@ -9,6 +9,7 @@ pub mod agent;
 pub mod agent_freeze;
 pub mod api_key;
 pub mod archive;
+pub mod archive_intents;
 pub mod authorize;
 pub mod change;
 pub mod deposit;

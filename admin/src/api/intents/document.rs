@@ -1,6 +1,7 @@
 //! The intent document of the specification: what an export proves, and the same in brief for lists.
 
 use super::require_intact;
+use crate::intents::Intents;
 use crate::problem::Problem;
 use crate::routes::Call;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -10,7 +11,6 @@ use shared::domain::intent::{Entry, Kind, State};
 use shared::domain::money::Nanos;
 use shared::store::intent::IntentRecord;
 use shared::store::intent_links::{EscrowLink, SIBLINGS_MAX};
-use shared::store::keys::AccountKeys;
 
 /// Siblings that are read at the same time.
 const AT_ONCE: usize = 16;
@@ -94,8 +94,8 @@ impl Links {
             others.retain(|other| other.intent != record.id);
             others.truncate(SIBLINGS_MAX);
             let reads = others.into_iter().map(|other| async move {
-                let keys = AccountKeys::of(&other.account);
-                IntentRecord::read(store, &keys, mode, &other.intent).await
+                let intents = Intents::of(store, &call.app.archive, &other.account, mode);
+                intents.read(&other.intent).await
             });
             let found: Vec<_> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
             // One whose intent is still on its way is not there yet; and what another account has under that id since it

@@ -87,6 +87,12 @@ impl AccountKeys {
         }
     }
 
+    /// What describes the segments of archived intents (list, oldest first).
+    #[must_use]
+    pub fn intent_segments(&self, mode: Mode) -> String {
+        format!("{}/{mode}/intents/segments", self.base)
+    }
+
     /// An escrow that a wallet of this account pays (hash).
     #[must_use]
     pub fn escrow(&self, mode: Mode, number: u64) -> String {

@@ -107,6 +107,7 @@ pub enum ModeKey<'a> {
     },
     Intent(&'a str),
     Intents(IntentIndex<'a>),
+    IntentSegments,
     Escrow(u64),
     EscrowSiblings(u64),
     Escrows,
@@ -236,6 +237,7 @@ fn mode_key(rest: &str) -> Option<ModeKey<'_>> {
         "open-escrows" => owner(rest).map(ModeKey::OpenEscrows),
         "txns" => transactions(rest),
         "intent" => simple(rest).map(ModeKey::Intent),
+        "intents" if rest == "segments" => Some(ModeKey::IntentSegments),
         "intents" => intents(rest).map(ModeKey::Intents),
         "escrow" => match rest.strip_suffix("/siblings") {
             Some(escrow) => number(escrow).map(ModeKey::EscrowSiblings),

@@ -1,10 +1,10 @@
 //! The house rules for Lua, checked on the sources: amounts must never lose digits, keys must be declared.
 
 use super::{
-    Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, archive, authorize::AUTHORIZE, deposit,
-    escrow, policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL,
-    reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY, run_end::RUN_END, seal::SEAL, settle::SETTLE, spend,
-    standing::STANDING, transfer, transit, virtual_key, void::VOID, wallet, webhook,
+    Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, archive, archive_intents::ARCHIVE_INTENTS,
+    authorize::AUTHORIZE, deposit, escrow, policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES,
+    reseal::RESEAL, reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY, run_end::RUN_END, seal::SEAL,
+    settle::SETTLE, spend, standing::STANDING, transfer, transit, virtual_key, void::VOID, wallet, webhook,
 };
 
 /// Every script, one line for each file.
@@ -44,6 +44,7 @@ fn all() -> Vec<&'static Script> {
         &*SEAL,
         &*archive::ARCHIVE,
         &*archive::FORGET,
+        &*ARCHIVE_INTENTS,
         &*REPLACE_PRICES,
         &*escrow::CREATE,
         &*escrow::FUND,

@@ -102,6 +102,7 @@ fn every_name_of_a_mode_is_read_back() {
             (keys.escrow_siblings(mode, 3), ModeKey::EscrowSiblings(3)),
             (keys.escrows(mode), ModeKey::Escrows),
             (keys.intent(mode, "int_1"), ModeKey::Intent("int_1")),
+            (keys.intent_segments(mode), ModeKey::IntentSegments),
             (deposit.clone(), ModeKey::Deposit(hash)),
             (keys.webhooks(mode), ModeKey::Webhooks),
             (keys.webhook(mode, "wh_1"), ModeKey::Webhook("wh_1")),

@@ -1,0 +1,50 @@
+//! Archived intents: they must be what they were, and transactions, escrows and counters must agree with them as with those
+//! in the store.
+
+use super::book::Place;
+use super::pass::Pass;
+use super::violation::Invariant;
+use shared::store::StoreError;
+
+impl Pass<'_> {
+    /// Reads the archived intents of every account and mode where the walk saw some. One that is archived during the walk
+    /// may be counted twice, and the next pass counts it once.
+    pub(super) async fn read_archived_intents(&mut self) -> Result<(), StoreError> {
+        let accounts = self.accounts;
+        for place in accounts.places() {
+            if self.page(place).archived_intents {
+                self.read_segments(place).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_segments(&mut self, place: Place) -> Result<(), StoreError> {
+        let (accounts, archive) = (self.accounts, self.archive);
+        let (account, keys) = (accounts.id(place), accounts.keys(place));
+        let segments = match archive.intent_segments(self.store, account, place.mode).await {
+            Err(StoreError::Nonsense(why)) => {
+                let key = keys.intent_segments(place.mode);
+                self.wrong(Invariant::Intent, &[&key], why);
+                return Ok(());
+            }
+            segments => segments?,
+        };
+        for descriptor in segments.iter() {
+            let segment = match archive.intent_segment(account, place.mode, descriptor).await {
+                Err(StoreError::Archive(why)) => {
+                    let (path, _) = descriptor.paths(account, place.mode);
+                    self.wrong(Invariant::Intent, &[&path], why);
+                    continue;
+                }
+                segment => segment?,
+            };
+            self.count(segment.records().len());
+            for intent in segment.records() {
+                let key = keys.intent(place.mode, &intent.id);
+                self.decided(place, &key, intent);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,71 @@
+//! The archiver of intents: settled and blocked ones that nothing will happen to any more move to the archive when they are
+//! old. All accounts are looked at in turn, at a bounded rate.
+
+use super::pause;
+use crate::archive::intents::Age;
+use crate::problem::chain;
+use crate::serve::App;
+use shared::domain::mode::Mode;
+use shared::domain::period::DAY_MS;
+use shared::store::account::Account;
+use shared::store::{StoreError, server_clock};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Pause between two rounds.
+const EVERY: Duration = Duration::from_secs(10);
+/// Accounts looked at in one round.
+const LOOKS: usize = 100;
+/// Segments of one account and mode in one round.
+const SEGMENTS: usize = 10;
+/// Days that intents which do not fill a segment wait for others.
+const GATHER_DAYS: u64 = 7;
+
+/// Archives until it is time to stop. Several servers may do so at once: of those that move the same intents one counts.
+pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
+    let mut turn = VecDeque::new();
+    while pause(&mut stopping, EVERY).await {
+        if let Err(error) = round(&app, &mut turn).await {
+            app.metrics.archiving_failed.inc();
+            tracing::error!(error = %chain(&error), "round of archiving intents cut off");
+        }
+    }
+}
+
+async fn round(app: &App, turn: &mut VecDeque<String>) -> Result<(), StoreError> {
+    // Accounts never go, so their number tells whether there are new ones.
+    if Account::count(&app.store).await? != turn.len() {
+        *turn = Account::ids(&app.store).await?.into();
+    }
+    let age = Age {
+        now_ms: server_clock::now_ms(&app.store).await?,
+        after_ms: app.audit.archive_intents_after_days.saturating_mul(DAY_MS),
+        gather_ms: GATHER_DAYS * DAY_MS,
+    };
+    let count = LOOKS.min(turn.len());
+    let accounts: Vec<String> = turn.iter().take(count).cloned().collect();
+    turn.rotate_left(count);
+    for account in &accounts {
+        for mode in Mode::ALL {
+            if let Err(error) = archive(app, (account, mode), age).await {
+                app.metrics.archiving_failed.inc();
+                tracing::error!(account, %mode, error = %chain(&error), "intents cannot be archived; none left the store");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Moves what is to be moved of an account and mode.
+async fn archive(app: &App, (account, mode): (&str, Mode), age: Age) -> Result<(), StoreError> {
+    for _ in 0..SEGMENTS {
+        let moved = app.archive.move_intents(&app.store, (account, mode), age).await?;
+        if moved == 0 {
+            return Ok(());
+        }
+        tracing::info!(account, %mode, intents = moved, "archived intents");
+    }
+    Ok(())
+}

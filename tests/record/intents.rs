@@ -1,0 +1,9 @@
+//! Archived intents: what moves, how it is read there, and what happens when something goes wrong on the way.
+//!
+//! * [`house`]: an account whose agents spend and agree on escrows
+//! * [`moves`]: every list, page, document and export before and after; what has to stay; keys used again
+//! * [`trouble`]: archivers that race or are cut off, and segments that are damaged
+
+mod house;
+mod moves;
+mod trouble;

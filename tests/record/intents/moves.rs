@@ -1,0 +1,169 @@
+//! What moves, what stays, and that nobody can tell the difference.
+
+use super::house::{House, MODE, age, made_at};
+use crate::world::{success, text};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
+    let house = House::build().await;
+    for round in 0..3 {
+        house.live_a_little(round).await;
+    }
+    // What stays is newer than everything that goes.
+    let open = house.funded().await;
+    let waiting = house.waiting("ann", "waits").await;
+    let before = house.told().await;
+    let all = house.all().await;
+    let (total, stays) = (all.len() as u64, 3);
+    assert_eq!(house.live(), total);
+    house.check(0);
+    // At the first spend of the second and of the third round, and at the end.
+    let round = (total - stays) / 3;
+    let at = |from_the_oldest: u64| {
+        let newest = usize::try_from(total - 1 - from_the_oldest).unwrap();
+        made_at(&all[newest])
+    };
+    let mut left = total;
+    for now_ms in [at(round), at(2 * round), house.now_ms().await] {
+        let moved = house.move_until(now_ms).await.unwrap();
+        assert!(moved > 0);
+        left -= moved;
+        assert_eq!(house.live(), left);
+        for (then, now) in before.iter().zip(house.told().await) {
+            assert_eq!(then, &now, "{}", then.0);
+        }
+        house.check(0);
+    }
+    assert_eq!(left, stays, "the open escrow's two, and the one that waits");
+    // What nothing points to any more is gone from the store.
+    let prefix = format!("{}/{MODE}/", house.account.keys.prefix());
+    let keys: Vec<String> = house
+        .world
+        .redis
+        .command(&["KEYS", &format!("{prefix}intents/agent/bob")]);
+    assert_eq!(keys, Vec::<String>::new());
+    // Both come to their end, and follow.
+    house.decide(&waiting, "approve").await;
+    house.escrow("release", json!({ "escrowId": open })).await;
+    let ids = async || {
+        let all = house.all().await;
+        let ids: BTreeSet<String> = all.iter().map(|one| text(one, "/intent_id").to_owned()).collect();
+        (all.len(), ids)
+    };
+    let (before, had) = (house.told().await, ids().await);
+    assert_eq!(house.move_all().await, stays + 1);
+    assert_eq!(house.live(), 0);
+    assert_eq!(ids().await, had);
+    let documents = before.iter().filter(|(path, _)| !path.contains("limit="));
+    for (path, then) in documents {
+        assert_eq!(then, &house.get(path).await.text(), "{path}");
+    }
+    house.check(0);
+    let decided = house
+        .approver
+        .post(&format!("/v1/intents/{waiting}/approve"), json!({}))
+        .await;
+    assert_eq!(decided.status, 409, "an archived intent is known to be decided");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_may_still_change_or_is_young_stays_however_old_its_neighbours_are() {
+    let house = House::build().await;
+    let waiting = house.waiting("ann", "waits").await;
+    let open = house.funded().await;
+    let settled = house.settled("bob", 2, "old").await;
+    let (store, place) = (&house.world.store, (house.account.id.as_str(), MODE));
+    // Too young; and old, but not yet enough to fill a segment.
+    let now_ms = house.now_ms().await;
+    for (after_ms, gather_ms) in [(3_600_000, 0), (0, 3_600_000)] {
+        let young = admin::archive::intents::Age {
+            after_ms,
+            gather_ms,
+            ..age(now_ms)
+        };
+        assert_eq!(house.archive.move_intents(store, place, young).await.unwrap(), 0);
+    }
+    assert_eq!(house.move_all().await, 1);
+    assert_eq!(house.live(), 3);
+    let ids: Vec<Value> = house
+        .all()
+        .await
+        .iter()
+        .map(|intent| intent["intent_id"].clone())
+        .collect();
+    assert_eq!(
+        (ids.len(), &ids[2], &ids[3]),
+        (4, &json!(waiting), &json!(settled))
+    );
+    house
+        .escrow("dispute", json!({ "escrowId": open, "reason": "late" }))
+        .await;
+    assert_eq!(house.move_all().await, 0, "a disputed escrow is still open");
+    let number = open.to_string();
+    let resolved = house
+        .cli()
+        .json(&["escrow", "resolve", "--escrow", &number, "--to", "payer"]);
+    assert_eq!(resolved["status"], json!("refunded"), "{resolved}");
+    assert_eq!(house.move_all().await, 3);
+    let dispute = success(&house.get("/v1/intents?kind=escrow_dispute").await, 200);
+    assert_eq!(dispute["total"], json!(1), "{dispute}");
+    house.check(0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_young_key_is_replayed_and_that_of_an_archived_intent_runs_anew() {
+    let house = House::build().await;
+    let old = house.settled("bob", 2, "old").await;
+    assert_eq!(house.move_all().await, 1);
+    let first = success(&house.spend("ann", 3, "young").await, 200);
+    let again = success(&house.spend("ann", 3, "young").await, 200);
+    assert_eq!(first["transactionId"], again["transactionId"]);
+    assert_eq!(house.all().await.len(), 2);
+    // Another spend, under the same id: the newest is shown by it.
+    assert_eq!(house.settled("bob", 5, "old").await, old);
+    assert_eq!(house.all().await.len(), 3);
+    for _ in 0..2 {
+        let shown = success(&house.get(&format!("/v1/intents/{old}")).await, 200);
+        assert_eq!(shown["intent"]["amount"], json!(5));
+        house.check(0);
+        house.move_all().await;
+    }
+    assert_eq!(house.live(), 0);
+    let listed = success(&house.get("/v1/intents?agentId=bob").await, 200);
+    assert_eq!(text(&listed, "/intents/1/intent_id"), old);
+    assert_eq!(listed["intents"][1]["amount"], json!(2));
+}
+
+/// The server's own archiver, with an intent whose time was set back by more than 90 days and the week for others to come.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_moves_what_is_old_and_leaves_what_is_young() {
+    const DAY_MS: u64 = 86_400_000;
+    let house = House::build().await;
+    let now_ms = house.now_ms().await;
+    let mut ids = Vec::new();
+    for (n, days) in [98, 96, 1].into_iter().enumerate() {
+        let id = house.settled("ann", 1, &n.to_string()).await;
+        let key = house.account.keys.intent(MODE, &id);
+        let at = (now_ms - days * DAY_MS).to_string();
+        let _: u64 = house.world.redis.command(&["HSET", &key, "at", &at]);
+        ids.push(id);
+    }
+    for _ in 0..600 {
+        if house.live() < 3 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert_eq!(house.live(), 1, "{}", house.world.admin.logs());
+    let listed: Vec<String> = house
+        .all()
+        .await
+        .iter()
+        .map(|one| text(one, "/intent_id").to_owned())
+        .collect();
+    ids.reverse();
+    assert_eq!(listed, ids);
+    assert!(house.world.admin.logs().contains("archived intents"));
+}

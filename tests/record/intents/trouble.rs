@@ -1,0 +1,187 @@
+//! Archivers that race or are cut off, and segments that are not what they were.
+
+use super::house::{House, MODE, age, archive_at, made_at};
+use crate::world::problem;
+use serde_json::{Value, json};
+use shared::store::intent::IntentRecord;
+use shared::store::script::archive_intents::ArchivedIntents;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The files of the archived intents.
+fn files(house: &House) -> Vec<PathBuf> {
+    let dir = house
+        .root
+        .path()
+        .join(format!("intents/{}/{MODE}", house.account.id));
+    let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .collect();
+    files.sort_unstable();
+    files
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_archivers_that_race_or_are_cut_off_each_intent_leaves_once() {
+    const COUNT: u64 = 24;
+    let house = Arc::new(House::build().await);
+    for n in 0..COUNT {
+        let agent = if n % 3 == 0 { "bob" } else { "ann" };
+        house.settled(agent, n + 1, &n.to_string()).await;
+    }
+    let before = house.told().await;
+    let newest = house.now_ms().await;
+    let mut cuts: Vec<u64> = house.all().await.iter().map(made_at).collect();
+    cuts.reverse();
+    let cuts = Arc::new(cuts);
+    // Cut off everywhere on the way.
+    for step in 0..COUNT / 2 {
+        let (cut_off, cuts) = (Arc::clone(&house), Arc::clone(&cuts));
+        let moving = tokio::spawn(async move {
+            let archive = archive_at(&cut_off.root);
+            let place = (cut_off.account.id.as_str(), MODE);
+            let now_ms = cuts[usize::try_from(step).unwrap()];
+            archive
+                .move_intents(&cut_off.world.store, place, age(now_ms))
+                .await
+        });
+        tokio::time::sleep(Duration::from_micros(500 * step)).await;
+        moving.abort();
+        let _cut_off = moving.await;
+    }
+    let left = house.live();
+    assert!(left > 0 && left <= COUNT, "{left}");
+    let racers: Vec<_> = (0..5)
+        .map(|racer| {
+            let (house, cuts) = (Arc::clone(&house), Arc::clone(&cuts));
+            tokio::spawn(async move {
+                let archive = archive_at(&house.root);
+                let place = (house.account.id.as_str(), MODE);
+                let mut moved = 0;
+                // Racers see different parts as old enough, so their segments begin alike and differ.
+                let mut turns = cuts
+                    .iter()
+                    .skip(racer)
+                    .step_by(2)
+                    .chain(std::iter::repeat(&newest));
+                while house.live() > 0 {
+                    let now_ms = *turns.next().unwrap();
+                    let moving = archive.move_intents(&house.world.store, place, age(now_ms));
+                    moved += moving.await.unwrap();
+                }
+                moved
+            })
+        })
+        .collect();
+    let mut moved = 0;
+    for racer in racers {
+        moved += racer.await.unwrap();
+    }
+    assert_eq!(moved, left);
+    assert_eq!(house.all().await.len() as u64, COUNT);
+    for (then, now) in before.iter().zip(house.told().await) {
+        assert_eq!(then, &now, "{}", then.0);
+    }
+    house.check(0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_intent_that_is_not_what_was_archived_keeps_its_whole_batch_in_the_store() {
+    let house = House::build().await;
+    let ids = [
+        house.settled("ann", 1, "a").await,
+        house.settled("bob", 2, "b").await,
+    ];
+    let (store, keys) = (&house.world.store, &house.account.keys);
+    let mut intents = Vec::new();
+    for id in &ids {
+        let found = IntentRecord::read(store, keys, MODE, id).await.unwrap();
+        intents.push(found.unwrap());
+    }
+    let mut changed = intents.clone();
+    changed[1].head = "another".to_owned();
+    for (segments, intents) in [(0, &changed), (1, &intents)] {
+        let archived = ArchivedIntents {
+            segments,
+            descriptor: "{}",
+            intents,
+        };
+        assert!(!archived.run(store, keys, MODE).await.unwrap());
+        assert_eq!(house.live(), 2);
+    }
+    house.check(0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_segment_is_503_named_and_harms_nothing_else() {
+    let house = House::build().await;
+    let old = house.settled("ann", 1, "a").await;
+    assert_eq!(house.move_all().await, 1);
+    let young = house.settled("bob", 2, "b").await;
+    let segment = files(&house)[1].clone();
+    let name = segment.file_name().unwrap().to_str().unwrap().to_owned();
+    assert!(name.ends_with(".jsonl.zst"), "{name}");
+    let whole = std::fs::read(&segment).unwrap();
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    for damage in [Some(flipped), Some(whole[..whole.len() - 1].to_vec()), None] {
+        match damage {
+            Some(bytes) => std::fs::write(&segment, bytes).unwrap(),
+            None => std::fs::remove_file(&segment).unwrap(),
+        }
+        for path in [
+            format!("/v1/intents/{old}"),
+            format!("/v1/intents/{old}/export"),
+            "/v1/intents".to_owned(),
+        ] {
+            assert_eq!(house.get(&path).await.status, 503, "{path}");
+        }
+        let page = house.get("/v1/intents?limit=1").await;
+        assert_eq!((page.status, &page.json()["total"]), (200, &json!(2)));
+        assert_eq!(house.get(&format!("/v1/intents/{young}")).await.status, 200);
+        let violations = house.check(1).to_string();
+        assert!(violations.contains(&name), "{violations}");
+    }
+    assert!(house.world.admin.logs().contains(&name));
+    std::fs::write(&segment, &whole).unwrap();
+    assert_eq!(house.get(&format!("/v1/intents/{old}")).await.status, 200);
+    house.check(0);
+    // A transaction whose intent is nowhere.
+    let key = house.account.keys.intent_segments(MODE);
+    let _: u64 = house.world.redis.command(&["DEL", &key]);
+    let violations: Value = house.check(1);
+    assert!(violations.to_string().contains(&old), "{violations}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_that_was_changed_is_refused_in_the_archive_too() {
+    let house = House::build().await;
+    let id = house.settled("ann", 1, "a").await;
+    let key = house.account.keys.intent(MODE, &id);
+    let _: u64 = house.world.redis.command(&["HSET", &key, "amount", "7"]);
+    for _ in 0..2 {
+        let path = format!("/v1/intents/{id}");
+        problem(&house.get(&path).await, 500, "INTERNAL");
+        problem(&house.get(&format!("{path}/export")).await, 500, "INTERNAL");
+        let violations = house.check(1).to_string();
+        assert!(violations.contains(&id), "{violations}");
+        house.move_all().await;
+    }
+    assert_eq!(house.live(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_written_stays_in_the_store() {
+    let house = House::build().await;
+    let id = house.settled("ann", 1, "a").await;
+    std::fs::write(house.root.path().join("intents"), "in the way").unwrap();
+    let error = house.move_until(house.now_ms().await).await.unwrap_err();
+    assert!(error.to_string().contains("intents/"), "{error}");
+    assert_eq!(house.live(), 1);
+    assert_eq!(house.get(&format!("/v1/intents/{id}")).await.status, 200);
+    std::fs::remove_file(house.root.path().join("intents")).unwrap();
+    assert_eq!(house.move_all().await, 1);
+    assert_eq!(house.get(&format!("/v1/intents/{id}")).await.status, 200);
+}
