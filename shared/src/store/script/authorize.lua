@@ -24,11 +24,9 @@ local slots_field = string.format('n%d', month)
 local account = redis.call('HMGET', KEYS[1], 'generation', 'version', 'plan', tracked_field, slots_field)
 local generation, version, plan = account[1], account[2], account[3]
 if not generation or not plan then return {'no_account', '0', '0', ''} end
-local known = tonumber(ARGV[3])
-if tonumber(generation) < known then return {'stale', generation, version, plan} end
-if tonumber(generation) == known and tonumber(version) < tonumber(ARGV[4]) then
-  return {'stale', generation, version, plan}
-end
+local changes, same = tonumber(version), generation == ARGV[3]
+if not same and tonumber(generation) < tonumber(ARGV[3]) then return {'stale', generation, version, plan} end
+if same and changes < tonumber(ARGV[4]) then return {'stale', generation, version, plan} end
 local rank = redis.call('ZRANK', KEYS[2], ARGV[1])
 if not rank then return {'revoked', generation, version, plan} end
 if plan ~= ARGV[2] then return {'other_plan', generation, version, plan} end
@@ -104,7 +102,7 @@ if not redis.call('SET', KEYS[5], hold, 'NX') then return {'known', generation, 
 redis.call('ZADD', KEYS[6], now_ms + tonumber(ARGV[14]), ARGV[9])
 
 if not agent[8] then prune(4, month) end
-local next_version, calls = string.format('%d', tonumber(version) + 1), tonumber(run[2] or '0') + 1
+local next_version, calls = string.format('%d', changes + 1), tonumber(run[2] or '0') + 1
 if top < EXACT then
   redis.call('HSET', KEYS[4], day_field, string.format('%d', day_spent + estimate), month_field,
     string.format('%d', month_spent + estimate), 'held', string.format('%d', held + estimate))

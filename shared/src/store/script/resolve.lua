@@ -19,13 +19,13 @@ local function resolve(value, open, how, cost, expected)
 
   local day_spent, month_spent, held = tonumber(agent[1] or '0'), tonumber(agent[2] or '0'), tonumber(agent[3] or '0')
   local tracked, run_spent = tonumber(account[1] or '0'), tonumber(spent or '0')
-  local by, freed = tonumber(cost) - tonumber(estimate), open and math.min(held, tonumber(estimate)) or 0
-  local seq = tonumber(account[2] or '0') + 1
-  if math.max(day_spent, month_spent, held, tracked, run_spent) + tonumber(cost) < EXACT then
+  local new, old = tonumber(cost), tonumber(estimate)
+  local by, freed = new - old, open and math.min(held, old) or 0
+  local seq = string.format('%d', tonumber(account[2] or '0') + 1)
+  if math.max(day_spent, month_spent, held, tracked, run_spent) + new < EXACT then
     redis.call('HSET', KEYS[2], day_field, string.format('%d', day_spent + by), month_field,
       string.format('%d', month_spent + by), 'held', string.format('%d', held - freed))
-    redis.call('HSET', KEYS[1], tracked_field, string.format('%d', tracked + by), 'live_audit_seq',
-      string.format('%d', seq))
+    redis.call('HSET', KEYS[1], tracked_field, string.format('%d', tracked + by), 'live_audit_seq', seq)
     if spent then redis.call('HSET', KEYS[3], 'spent', string.format('%d', run_spent + by)) end
   else
     local difference = string.format('%d', by)
@@ -36,6 +36,6 @@ local function resolve(value, open, how, cost, expected)
     redis.call('HINCRBY', KEYS[1], 'live_audit_seq', 1)
     if spent then redis.call('HINCRBY', KEYS[3], 'spent', difference) end
   end
-  redis.call('RPUSH', KEYS[8], string.format('%d %d A %s %s %s %s', seq, now_ms, how, cost, ARGV[1], value))
+  redis.call('RPUSH', KEYS[8], string.format('%s %d A %s %s %s %s', seq, now_ms, how, cost, ARGV[1], value))
   return true, spent
 end
