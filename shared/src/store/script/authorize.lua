@@ -11,7 +11,8 @@
 -- Returns: {word, generation, version, plan[, provider key id, sealed provider key]}; the words are those of authorize.rs
 -- Cost: O(log keys of the account + log runs of the agent), and O(fields of the agent) once a day; up to 12 calls for a
 --   denial, 12 for an approval, two more in the first call of a key's minute, two in a run's first of a minute of the
---   clock, two in a new run, one in a run that had ended, and nine more where a counter has reached 2^53
+--   clock, two in a new run, one in a run that had ended, two in an agent's first
+--   call of the month, and four more where a counter has reached 2^53
 -- Counters are int64; a double is exact for integers below 2^53 only.
 local CEILING, EXACT, MINUTE = 9e18, 2 ^ 53, 60000
 

@@ -3,7 +3,7 @@
 -- KEYS: 1 account record  2 agent  3 run  4 hold  5 due  6 kept index  7 kept hold  8 audit log
 -- ARGV: 1 allow id  2 life of the tombstone ms
 -- Returns: {'refunded'} | {'voided'}
--- Cost: O(log open holds); 4 to 19 calls
+-- Cost: O(log open holds); 4 to 18 calls
 local value, open = redis.call('GET', KEYS[4]), true
 if not value then value, open = redis.call('GET', KEYS[7]), false end
 redis.call('SET', KEYS[4], 'V', 'PX', ARGV[2])
