@@ -15,7 +15,7 @@ use shared::settings::Settings;
 use shared::store::Store;
 use shared::store::lookup::VirtualKeyOwner;
 use shared::store::script::authorize::AccountView;
-use shared::store::script::settle::{Settle, Settled};
+use shared::store::script::settle::Settle;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -206,14 +206,6 @@ impl Gate {
         }
     }
 
-    /// Remembers the version that a settlement left behind.
-    fn heard_version(&self, account: &str, version: u64) {
-        if let Some(view) = self.views.get(account) {
-            let mut view = view.lock().unwrap_or_else(PoisonError::into_inner);
-            view.version = view.version.max(version);
-        }
-    }
-
     /// The limits of a plan, or `None` when the table has no such plan: then the call is denied (decision D7). An account
     /// that was not heard of yet has the empty plan, whose limits the store does not look at.
     pub fn plan(&self, name: &str) -> Option<Arc<PlanLimits>> {
@@ -231,12 +223,7 @@ impl Gate {
     /// Moves the ledger, now or, when the store cannot take it, later.
     pub async fn resolve_hold(&self, settle: Settle) {
         match settle.run(&self.store).await {
-            Ok(settled) => {
-                if let Settled::Done { version } = settled {
-                    self.heard_version(&settle.name.account, version);
-                }
-                self.metrics.settled(settled, &settle);
-            }
+            Ok(settled) => self.metrics.settled(settled, &settle),
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,

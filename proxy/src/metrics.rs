@@ -123,12 +123,12 @@ impl Metrics {
     /// The store took a settlement.
     pub fn settled(&self, settled: Settled, settle: &Settle) {
         let result = match settled {
-            Settled::Done { .. } => "done",
+            Settled::Done => "done",
             Settled::Missing => "missing",
             Settled::Mismatch => "mismatch",
         };
         self.settlements.with_label_values(&[result]).inc();
-        if matches!(settled, Settled::Done { .. }) {
+        if matches!(settled, Settled::Done) {
             self.charged_nanos.inc_by(settle.cost.get());
         } else {
             tracing::warn!(

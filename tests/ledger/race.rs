@@ -237,7 +237,7 @@ async fn resolved_in_one_day(race: &Race) -> bool {
         let store = |edge: usize| &race.stores[(at + edge) % EDGES];
         let (low, high, voided) =
             futures::join!(low.run(store(0)), high.run(store(1)), void(store(2), &call.name));
-        let settled = |result: Settled| matches!(result, Settled::Done { .. });
+        let settled = |result: Settled| matches!(result, Settled::Done);
         match (settled(low.unwrap()), settled(high.unwrap()), voided.unwrap()) {
             (true, false, Voided::Barred) => at as u64,
             (false, true, Voided::Barred) => ESTIMATE + 5,

@@ -15,7 +15,6 @@ pub const AUTHORIZE_LUA: &str = include_str!("../../shared/src/store/script/auth
 pub const SETTLE_LUA: &str = include_str!("../../shared/src/store/script/settle.lua");
 pub const VOID_LUA: &str = include_str!("../../shared/src/store/script/void.lua");
 pub const REAP_LUA: &str = include_str!("../../shared/src/store/script/reap.lua");
-pub const RAISE_LUA: &str = include_str!("../../shared/src/store/script/raise.lua");
 pub const RUN_LUA: &str = include_str!("../../shared/src/store/script/run.lua");
 pub const RESOLVE_LUA: &str = include_str!("../../shared/src/store/script/resolve.lua");
 /// The clock of `settle`, `void` and `reap`. It is changed as a part of [`PERIOD`], where the tests can tell it the time.
@@ -62,7 +61,6 @@ impl Scripts {
 #[derive(Clone)]
 pub struct Texts {
     pub period: String,
-    pub raise: String,
     pub run: String,
     pub resolve: String,
     pub authorize: String,
@@ -75,7 +73,6 @@ impl Texts {
     pub fn real() -> Self {
         Self {
             period: PERIOD.to_owned(),
-            raise: RAISE_LUA.to_owned(),
             run: RUN_LUA.to_owned(),
             resolve: RESOLVE_LUA.to_owned(),
             authorize: AUTHORIZE_LUA.to_owned(),
@@ -86,7 +83,7 @@ impl Texts {
     }
 
     fn authorize_with(&self, period: &str) -> Script {
-        let parts = [period, &self.raise, &self.run, &self.authorize];
+        let parts = [period, &self.run, &self.authorize];
         Script::new("authorize", WhenFull::Refuse, &parts)
     }
 

@@ -102,7 +102,7 @@ async fn resolve(context: &Context, target: &Target, cost: Nanos, how: How) -> R
         how,
     };
     match settle.run(&context.store).await? {
-        Settled::Done { .. } => Ok(Report::new(
+        Settled::Done => Ok(Report::new(
             format!(
                 "Hold {id}: {cost} USD charged in place of the estimate of {} USD.",
                 hold.estimate

@@ -95,8 +95,6 @@ pub(super) struct Page {
     pub(super) open_escrows: BTreeSet<String>,
     /// Escrows that hold money.
     pub(super) held: Vec<Held>,
-    /// Named runs that say that something of theirs is held, by agent and run.
-    pub(super) held_runs: BTreeSet<(String, String)>,
     /// The last number given in the audit log.
     pub(super) audit_seq: u64,
 }

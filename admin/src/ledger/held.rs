@@ -1,6 +1,7 @@
-//! What is held: of an account, of each agent and of each named run it is the sum of the open holds, exactly.
+//! What is held of each agent is the sum of its open holds, exactly.
 //!
-//! Whatever opens or ends a hold raises the account's version, so what was read between two equal versions belongs together.
+//! What opens a hold raises the account's version, and what ends one writes a line into its audit log: what was read while
+//! both stood still belongs together.
 
 use super::book::Place;
 use super::pass::Pass;
@@ -13,24 +14,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Attempts at reading an account while it stands still; one that never does is left to the next check.
 const ATTEMPTS: usize = 20;
-/// The field of all three records.
+/// The field of an agent's record.
 const HELD: &str = "held";
 
 impl Pass<'_> {
-    /// Compares what is held in every account that holds something, or says so.
+    /// Compares what is held in every account where an agent holds something, or says so.
     pub(super) async fn check_held(&mut self) -> Result<(), StoreError> {
         let accounts = self.accounts;
         for place in accounts.places().filter(|place| place.mode == Mode::Live) {
-            let record = &self.records[place.account];
-            let nothing = record.get(HELD).is_none_or(|held| held == "0");
-            let page = self.page(place);
-            let owners = page.owners.iter();
+            let owners = self.page(place).owners.iter();
             let holding = owners.filter(|(_, owner)| {
                 owner.seen.as_ref().is_some_and(|seen| seen.held != Some(0))
                     || owner.holds.iter().any(|(_, kept, ..)| !kept)
             });
             let agents: BTreeSet<String> = holding.map(|(name, _)| name.clone()).collect();
-            if nothing && agents.is_empty() && page.held_runs.is_empty() {
+            if agents.is_empty() {
                 continue;
             }
             for _ in 0..ATTEMPTS {
@@ -46,10 +44,11 @@ impl Pass<'_> {
     async fn compare_held(&mut self, place: Place, agents: &BTreeSet<String>) -> Result<bool, StoreError> {
         let (store, keys) = (self.store, self.accounts.keys(place));
         let bucket = keys.bucket();
-        let version = || Read::field(bucket, keys.record(), "version");
+        let standing = ["version", "live_audit_seq"].map(str::to_owned);
+        let state = || Read::fields(bucket, keys.record(), &standing);
         let due = Read::sorted(bucket, bucket.due(), 0, u64::from(u32::MAX));
-        let mut answers = store.many(&[version(), due]).await?;
-        let before = answers.read::<Option<String>>();
+        let mut answers = store.many(&[state(), due]).await?;
+        let before = answers.read::<(Option<String>, Option<String>)>();
         let listed = answers.read::<Vec<(String, f64)>>().unwrap_or_default();
         let mut ids: BTreeSet<String> = listed.into_iter().map(|(id, _)| id).collect();
         // Also those that the index has lost.
@@ -60,12 +59,8 @@ impl Pass<'_> {
         let texts: Vec<Read> = ids.iter().map(|id| Read::text(bucket, bucket.hold(id))).collect();
         let mut answers = store.many(&texts).await?;
         let mut sums: BTreeMap<String, u128> = BTreeMap::new();
-        sums.insert(keys.record(), 0);
         for agent in agents {
             sums.insert(keys.agent(place.mode, agent), 0);
-        }
-        for (agent, run) in &self.page(place).held_runs {
-            sums.insert(keys.run(place.mode, agent, run), 0);
         }
         for id in &ids {
             let text = answers.read::<Option<String>>().flatten();
@@ -73,34 +68,22 @@ impl Pass<'_> {
             let Some(hold) = hold.filter(|hold| hold.name.account == self.accounts.id(place)) else {
                 continue;
             };
-            let (agent, run) = (&hold.name.agent, &hold.name.run);
-            let run = hold.run_named.then(|| keys.run(place.mode, agent, run));
-            let records = [keys.record(), keys.agent(place.mode, agent)];
-            for record in records.into_iter().chain(run) {
-                *sums.entry(record).or_default() += u128::from(hold.estimate.get());
-            }
+            let agent = keys.agent(place.mode, &hold.name.agent);
+            *sums.entry(agent).or_default() += u128::from(hold.estimate.get());
         }
-        let fields = [HELD.to_owned(), "first".to_owned()];
-        let mut reads: Vec<Read> = sums
-            .keys()
-            .map(|key| Read::fields(bucket, key, &fields))
-            .collect();
-        reads.push(version());
+        let mut reads: Vec<Read> = sums.keys().map(|key| Read::field(bucket, key, HELD)).collect();
+        reads.push(state());
         let mut answers = store.many(&reads).await?;
         let mut wrong = Vec::new();
         for (key, sum) in sums {
-            let (held, first) = answers
-                .read::<(Option<String>, Option<String>)>()
-                .unwrap_or_default();
-            // The record of a run that has ended its life is gone, and what it held with it.
-            let gone = key.contains("/run/") && first.is_none();
+            let held = answers.read::<Option<String>>().flatten();
             let says = held.as_deref().unwrap_or("0");
-            if !gone && says != sum.to_string() {
+            if says != sum.to_string() {
                 let detail = format!("it says {says} nanos, and its open holds come to {sum}");
                 wrong.push((format!("{key} {HELD}"), detail));
             }
         }
-        if answers.read::<Option<String>>() != before {
+        if answers.read::<(Option<String>, Option<String>)>() != before {
             return Ok(false);
         }
         for (field, detail) in wrong {

@@ -9,7 +9,7 @@ use shared::domain::intent::{Kind, State};
 use shared::store::deposit::{Deposit, DepositState};
 use shared::store::intent::{IntentRecord, is_claim};
 use shared::store::keys::Bucket;
-use shared::store::keys::parse::{Key, ModeKey};
+
 use shared::store::read::Answers;
 use shared::store::script::hold::Hold;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ impl Pass<'_> {
     pub(super) fn record(&mut self, record: Record, mut answers: Answers) {
         match record {
             Record::Hold { bucket, id, kept } => self.hold(bucket, &id, kept, answers),
-            Record::Run(place, key) => self.named_run(place, &key, answers),
+            Record::Run(key) => self.named_run(&key, answers),
             Record::Intent(place, id) => {
                 let key = self.accounts.keys(place).intent(place.mode, &id);
                 match answers.read::<Fields>() {
@@ -45,18 +45,10 @@ impl Pass<'_> {
         }
     }
 
-    fn named_run(&mut self, place: Place, key: &str, mut answers: Answers) {
+    fn named_run(&mut self, key: &str, mut answers: Answers) {
         match answers.read::<Option<i128>>() {
             Some(spent) if spent.is_none_or(|spent| spent >= 0) => {}
             _ => self.wrong(Invariant::Counters, &[key], "what the run spent is no amount"),
-        }
-        let held = answers.read::<Option<String>>().flatten();
-        let Some(Key::Mode(_, _, ModeKey::Run { agent, run })) = Key::parse(key) else {
-            return;
-        };
-        if held.is_some_and(|held| held != "0") {
-            let named = (agent.to_owned(), run.to_owned());
-            self.page(place).held_runs.insert(named);
         }
     }
 

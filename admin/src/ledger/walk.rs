@@ -20,7 +20,7 @@ pub(super) enum Record {
     Intent(Place, String),
     Escrow(Place, u64),
     Deposit(Place, String),
-    Run(Place, String),
+    Run(String),
     Hold { bucket: Bucket, id: String, kept: bool },
 }
 
@@ -164,11 +164,8 @@ fn of_mode(accounts: &Accounts, place: Place, parsed: ModeKey<'_>, key: &str) ->
         }
         ModeKey::Deposit(_) => read(Record::Deposit(place, key.to_owned()), hash()),
         ModeKey::Run { .. } => read(
-            Record::Run(place, key.to_owned()),
-            vec![
-                Read::field(bucket, key, "spent"),
-                Read::field(bucket, key, "held"),
-            ],
+            Record::Run(key.to_owned()),
+            vec![Read::field(bucket, key, "spent")],
         ),
         ModeKey::Agent(agent) => Sorted::Note(Note::Owner(place, agent.to_owned())),
         ModeKey::UserWallet => Sorted::Note(Note::Owner(place, USER.to_owned())),

@@ -48,63 +48,34 @@ pub struct Standing {
     pub tracked_spent: Nanos,
 }
 
-/// How much of what was spent is in calls under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Held {
-    /// Of the run.
-    pub run: Nanos,
-    /// Of the agent.
-    pub agent: Nanos,
-    /// Of the account.
-    pub account: Nanos,
-}
-
-/// Every check of Cap, in order of precedence, also those behind one that fails.
+/// Every check of Cap, in order of precedence, also those behind one that fails. `held` is what of the agent's spending is
+/// in calls under way; of a run and of an account the store keeps no such sum.
 #[must_use]
 pub fn checks(
     policy: Option<&CapPolicy>,
     plan: &CapPlan,
     standing: &Standing,
-    held: &Held,
+    held: Nanos,
     amount: Nanos,
 ) -> [Check; 7] {
     let enabled = policy.is_some_and(|policy| policy.enabled);
     let limits = policy.copied().unwrap_or_default();
-    let usd = |name, limit: Option<Nanos>, spent: Nanos, held: Nanos| {
-        Check::within(name, limit.map(Nanos::get), spent.get(), amount.get()).with_held(held.get())
+    let usd = |name, limit: Option<Nanos>, spent: Nanos| {
+        Check::within(name, limit.map(Nanos::get), spent.get(), amount.get())
     };
     // The others: an agent that has its place keeps it.
     let others = standing.slots_used.saturating_sub(standing.has_slot.into());
     let mut agents = Check::within(CheckName::PlanAgentLimit, plan.agents, others, 1);
     agents.passes |= standing.has_slot;
+    let held = held.get();
     [
         Check::state(CheckName::Frozen, !standing.frozen),
         Check::state(CheckName::CapDisabled, enabled),
-        usd(
-            CheckName::PerRunLimit,
-            limits.per_run,
-            standing.run_spent,
-            held.run,
-        ),
-        usd(
-            CheckName::DailyLimit,
-            limits.daily,
-            standing.day_spent,
-            held.agent,
-        ),
-        usd(
-            CheckName::MonthlyLimit,
-            limits.monthly,
-            standing.month_spent,
-            held.agent,
-        ),
+        usd(CheckName::PerRunLimit, limits.per_run, standing.run_spent),
+        usd(CheckName::DailyLimit, limits.daily, standing.day_spent).with_held(held),
+        usd(CheckName::MonthlyLimit, limits.monthly, standing.month_spent).with_held(held),
         agents,
-        usd(
-            CheckName::PlanLimit,
-            plan.tracked,
-            standing.tracked_spent,
-            held.account,
-        ),
+        usd(CheckName::PlanLimit, plan.tracked, standing.tracked_spent),
     ]
 }
 
@@ -118,7 +89,7 @@ pub fn decide(
     standing: &Standing,
     estimate: Nanos,
 ) -> Result<(), Denial> {
-    let checks = checks(policy, plan, standing, &Held::default(), estimate);
+    let checks = checks(policy, plan, standing, Nanos::ZERO, estimate);
     match check::deciding(&checks) {
         None => Ok(()),
         // A check that is no denial would be a fault of this file; then nothing is charged.

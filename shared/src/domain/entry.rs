@@ -7,7 +7,7 @@ mod checks;
 mod words;
 
 pub use call::How;
-pub use checks::Check;
+pub use checks::{Check, before_memo};
 
 use super::chain;
 use super::id::Kind;

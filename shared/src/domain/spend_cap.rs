@@ -1,7 +1,7 @@
 //! The checks of `POST /spend` as a pure function: those of Cap, with the policy's limit of one transaction before them
 //! and the wallet and the approval behind them (decision D23). The texts of the spend are looked at elsewhere, before all.
 
-use super::cap::{self, CapPlan, CapPolicy, Held, SpendPolicy, Standing};
+use super::cap::{self, CapPlan, CapPolicy, SpendPolicy, Standing};
 use super::check::{Check, CheckName};
 use super::money::Nanos;
 
@@ -27,8 +27,8 @@ pub struct SpendStanding {
     pub plan: CapPlan,
     /// Where agent, run and account stand.
     pub cap: Standing,
-    /// How much of that is in calls under way.
-    pub held: Held,
+    /// How much of what the agent spent is in calls under way.
+    pub held: Nanos,
     /// The agent's wallet, if it has one.
     pub wallet: Option<WalletStanding>,
 }
@@ -41,7 +41,7 @@ pub fn checks(standing: &SpendStanding, amount: Nanos) -> Vec<Check> {
         Check::within(name, limit.map(Nanos::get), spent.get(), amount.get())
     };
     let policy = standing.policy.as_ref();
-    let cap = cap::checks(policy, &standing.plan, &standing.cap, &standing.held, amount);
+    let cap = cap::checks(policy, &standing.plan, &standing.cap, standing.held, amount);
     let (first, rest) = cap.split_at(2);
     let mut all = first.to_vec();
     let one = standing.limits.per_transaction;

@@ -85,7 +85,6 @@ impl Waiting {
             calls: 0,
             denied: 0,
             spent: Nanos::ZERO,
-            held: Nanos::ZERO,
             first_ms: self.first_ms,
             last_ms: self.last_ms,
             ended_ms: None,

@@ -54,8 +54,6 @@ pub struct Run {
     pub denied: u64,
     /// What it spent; that in open holds counts with its estimate.
     pub spent: Nanos,
-    /// How much of that is in open holds.
-    pub held: Nanos,
     /// When it was first seen.
     pub first_ms: u64,
     /// When it was last seen.
@@ -75,7 +73,6 @@ impl Run {
             calls: count("calls")?,
             denied: count("denied")?,
             spent: Nanos::from_stored(count("spent")?),
-            held: Nanos::from_stored(count("held")?),
             first_ms: get("first")?.parse().ok()?,
             last_ms: get("last")?.parse().ok()?,
             ended_ms: get("ended").map(str::parse).transpose().ok()?,

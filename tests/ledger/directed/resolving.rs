@@ -1,10 +1,13 @@
 //! What becomes of a hold: settled, released, voided, kept; once, twice, late, by the wrong name.
 
 use super::Bench;
-use crate::model::Call;
-use crate::world::{Checked, LONG, World};
+use crate::model::{Call, Charge, State};
+use crate::world::{ACCOUNT, Checked, LONG, World};
 use shared::clock;
+use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
+use shared::domain::period::Period;
+use shared::store::keys::AccountKeys;
 use shared::store::script::reap::{KEPT_LIFE, Reaped, reap_as};
 use std::time::Duration;
 
@@ -19,6 +22,7 @@ pub async fn all(bench: &Bench<'_>) -> Checked {
     voided(bench).await?;
     kept(bench).await?;
     forgotten_runs(bench).await?;
+    lost_counters(bench).await?;
     ids(bench).await?;
     overdue(bench).await?;
     kept_index(bench).await?;
@@ -131,6 +135,37 @@ async fn forgotten_runs(bench: &Bench<'_>) -> Checked {
         }
     }
     Ok(())
+}
+
+/// A counter that is not there counts as nothing: the difference lands in it. So does what is held.
+async fn lost_counters(bench: &Bench<'_>) -> Checked {
+    let keys = AccountKeys::of(ACCOUNT);
+    let (record, agent) = (keys.record(), keys.agent(Mode::Live, "a"));
+    let Period { day, month } = bench.period;
+    let lose = async |key: &str, field: &str| {
+        let lost: Result<i64, _> = bench.store.command(redis::cmd("HDEL").arg(key).arg(field)).await;
+        lost.map(drop).map_err(|error| format!("{error:?}"))
+    };
+    let mut world = bench.installed().await?;
+    let call = approved(&mut world, true, 10, LONG).await?;
+    for (key, field) in [(&agent, "d"), (&agent, "m"), (&record, "t")] {
+        let period = if field == "d" { day } else { month };
+        lose(key, &format!("{field}{period}")).await?;
+    }
+    let lost = Charge {
+        id: "allow_lost".to_owned(),
+        named: false,
+        amount: -10,
+        state: State::Settled,
+        ..world.model.charges[0].clone()
+    };
+    world.model.charges.push(lost);
+    world.settle(&call.name, 10, 4).await?;
+
+    let mut world = bench.installed().await?;
+    let call = approved(&mut world, false, 0, LONG).await?;
+    lose(&agent, "held").await?;
+    world.settle(&call.name, 0, 0).await
 }
 
 /// An id that is open or voided is refused, and costs nothing but the rate count.

@@ -92,22 +92,15 @@ async fn minutes(bench: &Bench<'_>) -> Checked {
 
 /// Where less is noted as held than a hold holds, resolving it leaves nothing held, and no debt.
 async fn held_below(bench: &Bench<'_>) -> Checked {
-    let keys = AccountKeys::of(ACCOUNT);
-    let records = [
-        keys.record(),
-        keys.agent(Mode::Live, "a"),
-        keys.run(Mode::Live, "a", "r"),
-    ];
+    let agent = AccountKeys::of(ACCOUNT).agent(Mode::Live, "a");
     for noted in [0, 3, 10] {
         let mut world = bench.installed().await?;
         let call = world.call_in("r", 10);
         world.approve(&call).await?;
-        for record in &records {
-            let mut command = redis::cmd("HSET");
-            command.arg(record).arg("held").arg(noted);
-            let set: Result<i64, _> = bench.store.command(&command).await;
-            set.map_err(|error| format!("{error:?}"))?;
-        }
+        let mut command = redis::cmd("HSET");
+        command.arg(&agent).arg("held").arg(noted);
+        let set: Result<i64, _> = bench.store.command(&command).await;
+        set.map_err(|error| format!("{error:?}"))?;
         world.settle(&call.name, 10, 4).await?;
     }
     Ok(())

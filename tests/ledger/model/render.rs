@@ -70,9 +70,6 @@ impl Model {
         if !self.log.is_empty() {
             set("live_audit_seq", Cell::of(self.log.len()));
         }
-        if !self.charges.is_empty() {
-            set("held", Cell::of(self.held(|_| true)));
-        }
         for month in self.charges.iter().map(|charge| charge.period.month) {
             set(
                 &format!("t{month}"),
@@ -94,10 +91,8 @@ impl Model {
         set("first", Cell::Within(meta.first));
         set("last", Cell::Within(meta.last));
         if let Some(calls) = meta.calls {
-            let of = |charge: &Charge| charge.named && charge.agent == agent && charge.run == run;
             set("calls", Cell::of(calls));
             set("spent", Cell::of(self.run_spent(agent, run)));
-            set("held", Cell::of(self.held(of)));
         }
         if meta.denied > 0 {
             set("denied", Cell::of(meta.denied));

@@ -90,21 +90,11 @@ impl Model {
                 requests.map_or(0, |(count, _)| count),
                 text(plan.proxy_requests_per_minute)
             ),
-            format!(
-                "{}:{}:{}",
-                self.sum(of_run),
-                nanos(policy.per_run),
-                self.held(of_run)
-            ),
+            format!("{}:{}:", self.sum(of_run), nanos(policy.per_run)),
             format!("{}:{}:{held}", self.day_spent(agent), nanos(policy.daily)),
-            format!("{}:{}:{held}", self.month_spent(agent), nanos(policy.monthly)),
+            format!("{}:{}:", self.month_spent(agent), nanos(policy.monthly)),
             format!("{others}:{}:", text(plan.cap_agents_per_month)),
-            format!(
-                "{}:{}:{}",
-                self.tracked(),
-                nanos(plan.tracked_usd_per_month),
-                self.held(|_| true)
-            ),
+            format!("{}:{}:", self.tracked(), nanos(plan.tracked_usd_per_month)),
         ]
     }
 
@@ -114,12 +104,7 @@ impl Model {
             Denial::PlanKeyLimit => 0..1,
             Denial::RateLimited => 1..2,
             Denial::NoProviderKey => 0..0,
-            Denial::Frozen | Denial::CapDisabled => 0..2,
-            Denial::PerRunLimit => 0..3,
-            Denial::DailyLimit => 0..4,
-            Denial::MonthlyLimit => 0..5,
-            Denial::PlanAgentLimit => 0..6,
-            Denial::PlanLimit | Denial::ServiceUnavailable => 0..7,
+            _ => 0..7,
         };
         let groups = before.iter().enumerate();
         let groups = groups.map(|(group, text)| if shown.contains(&group) { text } else { "" });
@@ -220,7 +205,7 @@ impl Model {
             standing.day_spent,
             standing.month_spent,
             standing.tracked_spent,
-            Nanos::from_stored(self.held(|_| true)),
+            Nanos::from_stored(self.held(|charge| charge.agent == name.agent)),
         ];
         if sums
             .iter()
@@ -300,10 +285,7 @@ impl Model {
         self.ended(found, if kept { How::Corrected } else { how }, cost, at);
         self.charges[found].amount += i128::from(cost) - i128::from(estimate);
         self.charges[found].state = State::Settled;
-        self.version += 1;
-        Settled::Done {
-            version: self.version,
-        }
+        Settled::Done
     }
 
     /// Writes the line of an approved call that came to its end.
@@ -327,7 +309,6 @@ impl Model {
         if let Some(run) = self.runs.get_mut(&(charge.agent.clone(), charge.run.clone())) {
             run.calls = run.calls.map(|calls| calls - i64::from(charge.named));
         }
-        self.version += 1;
         Voided::Refunded
     }
 
@@ -356,7 +337,6 @@ impl Model {
         self.ended(found, How::Kept, estimate, at);
         let life = millis(KEPT_LIFE);
         self.kept_extra.retain(|_, moment| *moment + life > at.to);
-        self.version += 1;
         Reaped::Kept
     }
 

@@ -73,7 +73,7 @@ const TOO_MUCH: Otherwise = Otherwise {
 fn of_cap(seen: &Seen, plan: &Plan, estimate: Nanos) -> [Check; 7] {
     let standing = &seen.standing;
     let policy = standing.policy.as_ref();
-    cap::checks(policy, &plan.cap(), &standing.cap, &standing.held, estimate)
+    cap::checks(policy, &plan.cap(), &standing.cap, standing.held, estimate)
 }
 
 /// The checks of the key itself. One that is not active is answered with 401 by the edge, and is not found here.

@@ -1,6 +1,6 @@
 //! The entries of proxied calls: `A …` for an approved one that came to its end, `D …` for a denied one.
 
-use super::{Check, Entry};
+use super::{Check, Entry, checks};
 use crate::domain::denial::{Denial, Stage};
 use crate::domain::id::Kind;
 use crate::domain::money::Nanos;
@@ -94,9 +94,9 @@ pub(super) fn read(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
     }
 }
 
-/// `<how> <cost> <allow id> H <estimate> <day> <month> <named> <checks> <memo>`
+/// `<how> <cost> <allow id> H <estimate> <day> <month> <named> <checks> <memo>`; the hold of an earlier version says no checks.
 fn ended(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
-    let mut words = rest.splitn(10, ' ');
+    let mut words = rest.splitn(9, ' ');
     let how = How::parse(words.next()?)?;
     let cost: u64 = words.next()?.parse().ok()?;
     let id = words.next()?;
@@ -107,8 +107,9 @@ fn ended(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
     let day: i64 = words.next()?.parse().ok()?;
     let month: i64 = words.next()?.parse().ok()?;
     let _named = words.next()?;
-    let checks = Check::parse(words.next()?)?;
-    let memo = Memo::parse(words.next()?)?;
+    let (checks, memo) = checks::before_memo(words.next()?);
+    let checks = checks.map_or(Some(Vec::new()), Check::parse)?;
+    let memo = Memo::parse(memo)?;
     let mut data = Map::new();
     data.insert("approved".to_owned(), true.into());
     data.insert("reason".to_owned(), Value::Null);
@@ -176,7 +177,8 @@ fn amount(data: &mut Map<String, Value>, name: &str, nanos: Option<u64>) {
 }
 
 fn show(data: &mut Map<String, Value>, checks: &[Check], denied: Option<Denial>) {
-    let checks: Vec<Value> = checks.iter().map(|check| check.shown(denied)).collect();
+    let made = checks.iter().filter(|check| check.was_made(denied));
+    let checks: Vec<Value> = made.map(|check| check.shown(denied)).collect();
     data.insert("checks".to_owned(), checks.into());
 }
 

@@ -28,8 +28,19 @@ pub struct Check {
     pub held: Option<u64>,
 }
 
+/// Parts checks and memo in the text of a hold. A hold that an earlier version opened says no checks; its text goes on with
+/// the account, which has no comma.
+#[must_use]
+pub fn before_memo(text: &str) -> (Option<&str>, &str) {
+    match text.split_once(' ') {
+        Some((checks, memo)) if checks.contains(',') => (Some(checks), memo),
+        _ => (None, text),
+    }
+}
+
 impl Check {
-    /// Reads all groups; an empty one was not looked at. `None` for a text that is none.
+    /// Reads all groups; an empty one was not looked at. What is held of the month is what is held of the day, and said with
+    /// that. `None` for a text that is none.
     #[must_use]
     pub fn parse(text: &str) -> Option<Vec<Self>> {
         let groups: Vec<&str> = text.split(',').collect();
@@ -52,7 +63,28 @@ impl Check {
                 held: number(held)?,
             })
         });
-        checks.collect()
+        let mut checks: Vec<Self> = checks.collect::<Option<_>>()?;
+        let of_day = checks.iter().find(|check| check.check == Denial::DailyLimit);
+        let held = of_day.and_then(|day| day.held);
+        for month in checks
+            .iter_mut()
+            .filter(|check| check.check == Denial::MonthlyLimit)
+        {
+            month.held = month.held.or(held);
+        }
+        Some(checks)
+    }
+
+    /// Whether the check was made: all were before an approval. Those of Cap and the plan are made one after the other, up to
+    /// the one that denies; what comes before them (a frozen agent, no policy) knows only what the key was checked against.
+    #[must_use]
+    pub fn was_made(&self, denied: Option<Denial>) -> bool {
+        let at = |denial| ORDER.iter().position(|check| *check == denial);
+        match denied {
+            None => true,
+            Some(Denial::Frozen | Denial::CapDisabled) => at(self.check) <= at(Denial::RateLimited),
+            Some(denial) => at(self.check) <= at(denial),
+        }
     }
 
     /// Whether this check counts money.

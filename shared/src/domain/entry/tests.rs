@@ -4,9 +4,9 @@ use super::*;
 use crate::domain::chain::{GENESIS, entry_hash};
 
 const DENIED: &[u8] = b"7 1795000000123 D daily_limit allow_01KAH3V9J80123456789ABCDEF 750000000 \
-    0:10:,3:120:,,9500000000:10000000000:1200000000,,, acct_1 bot run-1 vk_1 p1 gpt-4o mini";
+    0:10:,3:120:,,9500000000:10000000000:1200000000,9500000000::,0:10:,7:: acct_1 bot run-1 vk_1 p1 gpt-4o mini";
 const ENDED: &[u8] = b"8 1795000000456 A settled 123 allow_01KAH3V9J80123456789ABCDEG H 200 20775 202611 1 \
-    0:10:,3::,5:100:2,6::4,7::4,1:10:,8:5000:0 acct_1 bot run-1 vk_1 p1 m";
+    0:10:,3::,5:100:,6::4,7::,1:10:,8:5000: acct_1 bot run-1 vk_1 p1 m";
 const CHANGE: &[u8] = br#"9 1795000000789 {"type":"spend.requested","agentId":"bot","actor":"key_1","data":{"amountNanos":"5","intentId":"int_1"}} outcome=blocked reason=daily_limit intentId=int_2 low_nanos=1500000000 low_owner=bot"#;
 
 fn sealed(seq: u64, line: &[u8]) -> String {
@@ -41,7 +41,9 @@ fn a_call_that_ended_tells_what_it_cost() {
     assert_eq!(checks.len(), 7);
     assert!(checks.iter().all(|check| check["passes"] == json!(true)));
     assert_eq!(checks[1]["limit"], Value::Null, "no limit");
-    assert_eq!(checks[2]["heldNanos"], json!("2"));
+    assert_eq!(checks[2]["heldNanos"], Value::Null, "of a run nothing is said");
+    assert_eq!(checks[3]["heldNanos"], json!("4"));
+    assert_eq!(checks[4]["heldNanos"], json!("4"), "said with the day");
     for (how, actual) in [
         ("released", json!("123")),
         ("estimated", Value::Null),
@@ -54,6 +56,43 @@ fn a_call_that_ended_tells_what_it_cost() {
         assert_eq!(entry.data["actualNanos"], actual, "{how}");
         assert_eq!(entry.kind == "decision.voided", how == "voided");
     }
+}
+
+/// The line says everything that stood there; the entry shows what was looked at.
+#[test]
+fn a_denial_shows_the_checks_up_to_the_one_that_decided() {
+    const LINE: &str = "7 5 D daily_limit allow_1 1 0:1:,1:2:,2::,3:4:5,6:7:,8:9:,10:11: a b c d e f";
+    for (reason, shown) in [
+        ("plan_key_limit", 1),
+        ("rate_limited", 2),
+        ("no_provider_key", 0),
+        ("frozen", 2),
+        ("cap_disabled", 2),
+        ("per_run_limit", 3),
+        ("daily_limit", 4),
+        ("monthly_limit", 5),
+        ("plan_agent_limit", 6),
+        ("plan_limit", 7),
+    ] {
+        let line = LINE.replace("daily_limit", reason);
+        let entry = Entry::of_line(7, line.as_bytes());
+        let checks = entry.data["checks"].as_array().unwrap();
+        assert_eq!(checks.len(), shown, "{reason}");
+        let failed = checks.iter().filter(|check| check["passes"] == json!(false));
+        let decided = checks.last().is_some_and(|check| check["check"] == json!(reason));
+        assert_eq!(failed.count(), usize::from(decided), "{reason}");
+    }
+}
+
+/// A hold that was open when the version before this one was replaced has no checks in its text.
+#[test]
+fn the_end_of_a_hold_without_checks_is_read() {
+    let line = String::from_utf8(ENDED.to_vec()).unwrap();
+    let old = line.replacen("0:10:,3::,5:100:,6::4,7::,1:10:,8:5000: ", "", 1);
+    assert_ne!(line, old);
+    let (entry, mut expected) = (Entry::of_line(8, old.as_bytes()), Entry::of_line(8, ENDED));
+    expected.data.insert("checks".to_owned(), json!([]));
+    assert_eq!(entry.seal(GENESIS), expected.seal(GENESIS));
 }
 
 #[test]

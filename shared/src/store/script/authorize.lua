@@ -11,8 +11,10 @@
 -- Returns: {word, generation, version, plan[, provider key id, sealed provider key]}; the words are those of authorize.rs
 -- Cost: O(log keys of the account + log runs of the agent), and O(fields of the agent) once a day; up to 12 calls for a
 --   denial, 12 for an approval, two more in the first call of a key's minute, two in a run's first of a minute of the
---   clock, two in a new run, one in a run that had ended, and nine more where a counter has reached 2^53
-local CEILING, MINUTE = 9e18, 60000 -- counters are int64
+--   clock, two in a new run, one in a run that had ended, two in an agent's first
+--   call of the month, and four more where a counter has reached 2^53
+-- Counters are int64; a double is exact for integers below 2^53 only.
+local CEILING, EXACT, MINUTE = 9e18, 2 ^ 53, 60000
 
 local day_field = string.format('d%d', today)
 local month = month_of(today)
@@ -20,14 +22,12 @@ local month_field = string.format('m%d', month)
 local tracked_field = string.format('t%d', month)
 local slots_field = string.format('n%d', month)
 
-local account = redis.call('HMGET', KEYS[1], 'generation', 'version', 'plan', tracked_field, slots_field, 'held')
+local account = redis.call('HMGET', KEYS[1], 'generation', 'version', 'plan', tracked_field, slots_field)
 local generation, version, plan = account[1], account[2], account[3]
 if not generation or not plan then return {'no_account', '0', '0', ''} end
-local known = tonumber(ARGV[3])
-if tonumber(generation) < known then return {'stale', generation, version, plan} end
-if tonumber(generation) == known and tonumber(version) < tonumber(ARGV[4]) then
-  return {'stale', generation, version, plan}
-end
+local changes, same = tonumber(version), generation == ARGV[3]
+if not same and tonumber(generation) < tonumber(ARGV[3]) then return {'stale', generation, version, plan} end
+if same and changes < tonumber(ARGV[4]) then return {'stale', generation, version, plan} end
 local rank = redis.call('ZRANK', KEYS[2], ARGV[1])
 if not rank then return {'revoked', generation, version, plan} end
 if plan ~= ARGV[2] then return {'other_plan', generation, version, plan} end
@@ -59,45 +59,42 @@ if not agent[4] then
 end
 local run_cap, day_cap, month_cap = policy[at + 1] or '', policy[at + 2] or '', policy[at + 3] or ''
 local named = ARGV[13] ~= ''
-local run = named and redis.call('HMGET', KEYS[7], 'spent', 'held', 'calls', 'last', 'status') or {}
+local run = named and redis.call('HMGET', KEYS[7], 'spent', 'calls', 'last', 'status') or {}
 
 local estimate, run_spent = tonumber(ARGV[12]), tonumber(run[1] or '0')
 local day_spent, month_spent = tonumber(agent[8] or '0'), tonumber(agent[9] or '0')
 local tracked, slots = tonumber(account[4] or '0'), tonumber(account[5] or '0')
 local has_slot = agent[10] == month_field
 local function over(limit, spent) return limit ~= '' and estimate > 0 and spent + estimate > tonumber(limit) end
--- The first of Cap's checks that fails, and which of the seven it is; the last two before it are those of the key.
+-- The first of Cap's checks that fails.
 local function refusal()
-  if agent[1] then return 'frozen', 2 end
-  if policy[at] ~= '1' then return 'cap_disabled', 2 end
-  if over(run_cap, run_spent) then return 'per_run_limit', 3 end
-  if over(day_cap, day_spent) then return 'daily_limit', 4 end
-  if over(month_cap, month_spent) then return 'monthly_limit', 5 end
-  if not has_slot and at_least(slots, ARGV[7]) then return 'plan_agent_limit', 6 end
-  if over(ARGV[8], tracked) then return 'plan_limit', 7 end
+  if agent[1] then return 'frozen' end
+  if policy[at] ~= '1' then return 'cap_disabled' end
+  if over(run_cap, run_spent) then return 'per_run_limit' end
+  if over(day_cap, day_spent) then return 'daily_limit' end
+  if over(month_cap, month_spent) then return 'monthly_limit' end
+  if not has_slot and at_least(slots, ARGV[7]) then return 'plan_agent_limit' end
+  if over(ARGV[8], tracked) then return 'plan_limit' end
 end
-local reason, made = refusal()
--- What stood before this call, a group for each check. Of agents, the others that have a place in the month.
-local checks = string.format('%d:%s:,%d:%s:,%s:%s:%s,%s:%s:%s,%s:%s:%s,%d:%s:,%s:%s:%s', rank, ARGV[5], requests - 1,
-  ARGV[6], run[1] or '0', run_cap, run[2] or '0', agent[8] or '0', day_cap, agent[11] or '0', agent[9] or '0', month_cap,
-  agent[11] or '0', has_slot and slots - 1 or slots, ARGV[7], account[4] or '0', ARGV[8], account[6] or '0')
+local reason = refusal()
+-- What stood before this call, a group for each check, also for those after the one that decided. Of agents, the others
+-- that have a place in the month. What the agent holds is said with its day.
+local checks = string.format('%d:%s:,%d:%s:,%s:%s:,%s:%s:%s,%s:%s:,%d:%s:,%s:%s:', rank, ARGV[5], requests - 1, ARGV[6],
+  run[1] or '0', run_cap, agent[8] or '0', day_cap, agent[11] or '0', agent[9] or '0', month_cap,
+  has_slot and slots - 1 or slots, ARGV[7], account[4] or '0', ARGV[8])
 local seen = string.format('%d', now_ms)
 -- Its index and the end of its record are written once in a minute of the clock, which spares other calls two writes.
-local listed = not named or run[4] and math.floor(tonumber(run[4]) / MINUTE) == math.floor(now_ms / MINUTE)
+local listed = not named or run[3] and math.floor(tonumber(run[3]) / MINUTE) == math.floor(now_ms / MINUTE)
 if reason then
   if named then
     redis.call('HINCRBY', KEYS[7], 'denied', 1)
     redis.call('HSET', KEYS[7], 'last', seen)
-    if not listed then list_run(7, 10, run[4], 13, 15) end
+    if not listed then list_run(7, 10, run[3], 13, 15) end
   end
-  local group = 0
-  return denied(reason, (string.gsub(checks, '[^,]+', function(text)
-    group = group + 1
-    return group <= made and text or ''
-  end)))
+  return denied(reason, checks)
 end
 
-local held, run_held, agent_held = tonumber(account[6] or '0'), tonumber(run[2] or '0'), tonumber(agent[11] or '0')
+local held = tonumber(agent[11] or '0')
 local top = math.max(run_spent, month_spent, day_spent, tracked, held) + estimate
 if top > CEILING then return {'too_much', generation, version, plan} end
 local hold = string.format('H %s %d %d %d %s %s', ARGV[12], today, month, named and 1 or 0, checks, ARGV[10])
@@ -105,17 +102,31 @@ local hold = string.format('H %s %d %d %d %s %s', ARGV[12], today, month, named 
 if not redis.call('SET', KEYS[5], hold, 'NX') then return {'known', generation, version, plan} end
 redis.call('ZADD', KEYS[6], now_ms + tonumber(ARGV[14]), ARGV[9])
 
--- What is held of a run or an agent is a part of what is held of the account.
-local exact = top < EXACT
 if not agent[8] then prune(4, month) end
-raise(4, exact, day_field, day_spent, estimate, month_field, month_spent, estimate, 'held', agent_held, estimate, 'slot',
-  month_field)
-raise(1, exact, tracked_field, tracked, estimate, 'held', held, estimate, slots_field, slots, has_slot and 0 or 1,
-  'version', string.format('%d', tonumber(version) + 1))
-if named then
-  raise(7, exact, 'spent', run_spent, estimate, 'held', run_held, estimate, 'calls', tonumber(run[3] or '0'), 1, 'last',
-    seen)
-  if not listed then list_run(7, 10, run[4], 13, 15) end
-  if run[5] then redis.call('HDEL', KEYS[7], 'status', 'ended') end
+local next_version, calls = string.format('%d', changes + 1), tonumber(run[2] or '0') + 1
+if top < EXACT then
+  redis.call('HSET', KEYS[4], day_field, string.format('%d', day_spent + estimate), month_field,
+    string.format('%d', month_spent + estimate), 'held', string.format('%d', held + estimate))
+  redis.call('HSET', KEYS[1], tracked_field, string.format('%d', tracked + estimate), 'version', next_version)
+  if named then
+    redis.call('HSET', KEYS[7], 'spent', string.format('%d', run_spent + estimate), 'calls', string.format('%d', calls),
+      'last', seen)
+  end
+else
+  redis.call('HINCRBY', KEYS[4], day_field, ARGV[12])
+  redis.call('HINCRBY', KEYS[4], month_field, ARGV[12])
+  redis.call('HINCRBY', KEYS[4], 'held', ARGV[12])
+  redis.call('HINCRBY', KEYS[1], tracked_field, ARGV[12])
+  redis.call('HSET', KEYS[1], 'version', next_version)
+  if named then
+    redis.call('HINCRBY', KEYS[7], 'spent', ARGV[12])
+    redis.call('HSET', KEYS[7], 'calls', string.format('%d', calls), 'last', seen)
+  end
 end
-return {'ok', generation, string.format('%d', tonumber(version) + 1), plan, agent[2], agent[3]}
+if not has_slot then
+  redis.call('HSET', KEYS[4], 'slot', month_field)
+  redis.call('HINCRBY', KEYS[1], slots_field, 1)
+end
+if not listed then list_run(7, 10, run[3], 13, 15) end
+if run[4] then redis.call('HDEL', KEYS[7], 'status', 'ended') end
+return {'ok', generation, next_version, plan, agent[2], agent[3]}

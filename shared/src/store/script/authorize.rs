@@ -1,6 +1,6 @@
 //! Twin of `authorize.lua`: decide on a call and charge its estimate, in one step.
 
-use super::change::{CLOCK, PERIOD, PRUNE, RAISE, RUN};
+use super::change::{CLOCK, PERIOD, PRUNE, RUN};
 use super::hold::{HoldName, NONE, memo};
 use super::{Script, WhenFull};
 use crate::domain::denial::Denial;
@@ -17,7 +17,7 @@ pub static AUTHORIZE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "authorize",
         WhenFull::Refuse,
-        &[CLOCK, PERIOD, PRUNE, RAISE, RUN, include_str!("authorize.lua")],
+        &[CLOCK, PERIOD, PRUNE, RUN, include_str!("authorize.lua")],
     )
 });
 

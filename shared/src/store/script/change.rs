@@ -14,8 +14,6 @@ pub(super) const PERIOD: &str = include_str!("period.lua");
 pub(super) const PRUNE: &str = include_str!("prune.lua");
 /// What a change begins and ends with; brings the clock along.
 pub(super) const CHANGE: &str = concat!(include_str!("clock.lua"), include_str!("change.lua"));
-/// Adds to several counters of a record at once.
-pub(super) const RAISE: &str = include_str!("raise.lua");
 /// Named runs; needs [`CLOCK`].
 pub(super) const RUN: &str = include_str!("run.lua");
 /// The end of a hold; needs [`CLOCK`].

@@ -1,5 +1,6 @@
 //! A hold: the charge of an approved call that is not settled yet, and the keys that belong to it.
 
+use crate::domain::entry::before_memo;
 use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
 use crate::domain::period::Period;
@@ -77,7 +78,8 @@ pub struct Hold {
     pub period: Period,
     /// Whether the caller named the run (then the run has a record of its own).
     pub run_named: bool,
-    /// What the call was checked against, as [`Check`](crate::domain::entry::Check) reads it.
+    /// What the call was checked against, as [`Check`](crate::domain::entry::Check) reads it; empty in a hold that an earlier
+    /// version opened.
     pub checks: String,
     /// The virtual key used.
     pub key_id: String,
@@ -118,7 +120,7 @@ impl Hold {
     /// Reads the stored text of the hold `allow_id`; `None` for a tombstone or a text that is none.
     #[must_use]
     pub fn parse(allow_id: &str, text: &str) -> Option<Self> {
-        let mut words = text.splitn(12, ' ');
+        let mut words = text.splitn(6, ' ');
         let mut next = || words.next();
         if next()? != "H" {
             return None;
@@ -129,7 +131,10 @@ impl Hold {
             month: next()?.parse().ok()?,
         };
         let run_named = next()? == "1";
-        let checks = next()?.to_owned();
+        let (checks, memo) = before_memo(next()?);
+        let checks = checks.unwrap_or_default().to_owned();
+        let mut words = memo.splitn(6, ' ');
+        let mut next = || words.next();
         let [account, agent, run] = [next()?, next()?, next()?].map(str::to_owned);
         let [key_id, price_version, model] = [next()?, next()?, next()?].map(str::to_owned);
         let name = HoldName {
@@ -175,6 +180,13 @@ mod tests {
             (hold.estimate.get(), hold.period.day, hold.run_named),
             (120, 20_777, true)
         );
+        let of_earlier = text.replacen("0::,3:9:,,,,, ", "", 1);
+        let earlier = Hold::parse("allow_1", &of_earlier).unwrap();
+        let no_checks = Hold {
+            checks: String::new(),
+            ..hold
+        };
+        assert_eq!(earlier, no_checks);
         assert_eq!(Hold::parse("allow_1", "V"), None);
         let none = HoldName {
             run: String::new(),

@@ -2,7 +2,7 @@
 -- KEYS: 1 account record  2 agent  3 run  4 hold  5 due  6 kept index  7 kept hold  8 audit log
 -- ARGV: 1 allow id  2 life of the kept record ms
 -- Returns: {'kept'} | {'early'} (its deadline has not come) | {'gone'} (settled or voided meanwhile)
--- Cost: O(log open holds); 4 to 16 calls
+-- Cost: O(log open holds); 2 to 18 calls
 local deadline = redis.call('ZSCORE', KEYS[5], ARGV[1])
 if deadline and tonumber(deadline) > now_ms then return {'early'} end
 local value = redis.call('GET', KEYS[4])

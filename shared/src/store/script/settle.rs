@@ -31,11 +31,8 @@ pub struct Settle {
 /// What became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
-    /// The difference was moved and the hold is gone; the account's new version.
-    Done {
-        /// The account's version after it.
-        version: u64,
-    },
+    /// The difference was moved and the hold is gone.
+    Done,
     /// There is no such hold: settled before, voided, or lost with the store.
     Missing,
     /// There is one, with another estimate. Nothing was moved.
@@ -63,10 +60,7 @@ impl Settle {
         let reply: Vec<String> = store.script(script, &keys.to_resolve(), &args).await?;
         let words: Vec<&str> = reply.iter().map(String::as_str).collect();
         match words.as_slice() {
-            ["settled", version] => match version.parse() {
-                Ok(version) => Ok(Settled::Done { version }),
-                Err(_) => Err(StoreError::Nonsense("settle".to_owned())),
-            },
+            ["settled"] => Ok(Settled::Done),
             ["missing"] => Ok(Settled::Missing),
             ["mismatch"] => Ok(Settled::Mismatch),
             _ => Err(StoreError::Nonsense("settle".to_owned())),

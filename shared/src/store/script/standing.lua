@@ -3,21 +3,21 @@
 -- ARGV: 1 mode  2 '1' when a run is named  3 key id ('' = no key)
 --   4, 5 fields of the agent that hold the id and the sealed form of its provider key
 -- Returns: {{now ms, agent exists, has a provider key, place of the key, ms left of its minute (below 0 = no minute is open)},
---   account's fields, agent's fields, run's fields, requests of the key, agent of the key}, the fields in the order of
---   standing.rs, what is not there being nil; where there is no account, {{}, {}, {}, {}, nil, nil}
+--   account's fields, agent's fields, spent by the run, requests of the key, agent of the key}, the fields in the order of
+--   standing.rs, what is not there being nil; where there is no account, {{}, {}, {}, nil, nil, nil}
 -- Cost: O(log keys of the account), and O(fields of the agent) where it has neither wallet nor policy; 7 to 11 calls
 local month = month_of(today)
 local month_field = string.format('m%d', month)
 local function field(name) return string.format('%s_%s', ARGV[1], name) end
-local account = redis.call('HMGET', KEYS[1], 'plan', 'held', string.format('t%d', month), string.format('n%d', month),
+local account = redis.call('HMGET', KEYS[1], 'plan', string.format('t%d', month), string.format('n%d', month),
   field('cap'), field('run'), field('day'), field('month'), field('txn'), field('approval'))
-if not account[1] then return {{}, {}, {}, {}, false, false} end
+if not account[1] then return {{}, {}, {}, false, false, false} end
 local agent = redis.call('HMGET', KEYS[2], 'frozen', 'slot', 'wallet', 'balance', 'spend_limit', 'held',
   string.format('d%d', today), month_field, string.format('w%d', today),
   'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval')
 agent[2] = agent[2] == month_field and '1' or '0'
 local provider = redis.call('HMGET', KEYS[2], ARGV[4], ARGV[5])
-local run = ARGV[2] == '1' and redis.call('HMGET', KEYS[3], 'spent', 'held') or {}
+local run_spent = ARGV[2] == '1' and redis.call('HGET', KEYS[3], 'spent')
 local place, left, requests, owner = -1, -1, false, false
 if ARGV[3] ~= '' then
   place = redis.call('ZRANK', KEYS[5], ARGV[3]) or -1
@@ -26,4 +26,4 @@ if ARGV[3] ~= '' then
   owner = redis.call('HGET', KEYS[7], 'agent')
 end
 local has_provider_key = provider[1] and provider[2] and 1 or 0
-return {{now_ms, agent_exists(2, 4) and 1 or 0, has_provider_key, place, left}, account, agent, run, requests, owner}
+return {{now_ms, agent_exists(2, 4) and 1 or 0, has_provider_key, place, left}, account, agent, run_spent, requests, owner}

@@ -2,7 +2,7 @@
 
 use super::change::{AGENT_EXISTS, CLOCK, PERIOD, nonsense};
 use super::{Script, WhenFull};
-use crate::domain::cap::{CapPlan, CapPolicy, Held, SpendPolicy, Standing};
+use crate::domain::cap::{CapPlan, CapPolicy, SpendPolicy, Standing};
 use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
 use crate::domain::spend_cap::{SpendStanding, WalletStanding};
@@ -68,7 +68,7 @@ type Reply = (
     Vec<i64>,
     Vec<Option<String>>,
     Vec<Option<String>>,
-    Vec<Option<String>>,
+    Option<String>,
     Option<String>,
     Option<String>,
 );
@@ -108,9 +108,9 @@ impl Look<'_> {
         }
     }
 
-    fn seen(&self, (numbers, account, agent, run, requests, owner): Reply) -> Option<Seen> {
+    fn seen(&self, (numbers, account, agent, run_spent, requests, owner): Reply) -> Option<Seen> {
         let [at_ms, exists, has_provider_key, place, left] = numbers.try_into().ok()?;
-        let [plan, account @ ..]: [Option<String>; 10] = account.try_into().ok()?;
+        let [plan, account @ ..]: [Option<String>; 9] = account.try_into().ok()?;
         let at_ms = u64::try_from(at_ms).ok()?;
         let key = match self.key_id {
             None => None,
@@ -127,31 +127,29 @@ impl Look<'_> {
             agent_exists: exists == 1,
             has_provider_key: has_provider_key == 1,
             key,
-            standing: self.standing(account, agent.try_into().ok()?, run)?,
+            standing: self.standing(account, agent.try_into().ok()?, run_spent)?,
         })
     }
 
     fn standing(
         &self,
-        account: [Option<String>; 9],
+        account: [Option<String>; 8],
         agent: [Option<String>; 15],
-        run: Vec<Option<String>>,
+        run_spent: Option<String>,
     ) -> Option<SpendStanding> {
-        let [account_held, tracked, slots, account_policy @ ..] = account;
+        let [tracked, slots, account_policy @ ..] = account;
         let [
             frozen,
             slot,
             wallet,
             balance,
             spend_limit,
-            agent_held,
+            held,
             day,
             month,
             wallet_day,
             own_policy @ ..,
         ] = agent;
-        let mut run = run.into_iter();
-        let (run_spent, run_held) = (run.next().flatten(), run.next().flatten());
         // In test mode nothing counts against a plan (decision D53).
         let live = |text: Option<String>| text.filter(|_| self.mode == Mode::Live);
         let (policy, limits) = match own_policy {
@@ -179,11 +177,7 @@ impl Look<'_> {
                 slots_used: number(live(slots))?,
                 tracked_spent: nanos(live(tracked))?,
             },
-            held: Held {
-                run: nanos(run_held)?,
-                agent: nanos(agent_held)?,
-                account: nanos(live(account_held))?,
-            },
+            held: nanos(held)?,
             wallet,
         })
     }

@@ -2,8 +2,8 @@
 --   give back what it charged (also when the reaper kept it meanwhile), and leave a tombstone that refuses it.
 -- KEYS: 1 account record  2 agent  3 run  4 hold  5 due  6 kept index  7 kept hold  8 audit log
 -- ARGV: 1 allow id  2 life of the tombstone ms
--- Returns: {'refunded', version} | {'voided'}
--- Cost: O(log open holds); 4 to 20 calls
+-- Returns: {'refunded'} | {'voided'}
+-- Cost: O(log open holds); 4 to 18 calls
 local value, open = redis.call('GET', KEYS[4]), true
 if not value then value, open = redis.call('GET', KEYS[7]), false end
 redis.call('SET', KEYS[4], 'V', 'PX', ARGV[2])
@@ -11,6 +11,6 @@ if not value or value == 'V' then return {'voided'} end
 redis.call('ZREM', KEYS[5], ARGV[1])
 redis.call('DEL', KEYS[7])
 redis.call('ZREM', KEYS[6], ARGV[1])
-local version, run_known = resolve(value, open, 'voided', '0')
+local _, run_known = resolve(value, open, 'voided', '0')
 if run_known then redis.call('HINCRBY', KEYS[3], 'calls', -1) end
-return {'refunded', version}
+return {'refunded'}
