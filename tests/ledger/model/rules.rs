@@ -281,8 +281,9 @@ impl Model {
         if self.charges[found].estimate != estimate {
             return Settled::Mismatch;
         }
-        let kept = self.kept(id).is_some();
-        self.ended(found, if kept { How::Corrected } else { how }, cost, at);
+        // A kept hold is corrected only by who knows what the call cost.
+        let corrected = self.kept(id).is_some() && how != How::Estimated;
+        self.ended(found, if corrected { How::Corrected } else { how }, cost, at);
         self.charges[found].amount += i128::from(cost) - i128::from(estimate);
         self.charges[found].state = State::Settled;
         Settled::Done

@@ -1,6 +1,6 @@
 -- Purpose: decide on one proxied call and, if nothing speaks against it, charge its estimate and open a hold:
---   specification §4.4 steps 1, 2, 3 and 5 in one atomic step. A denial writes its audit line and, of a named run, that
---   it was denied; besides only the rate count and, when it opens a rate window, the time of the key's last use.
+--   specification §4.4 steps 1, 2, 3 and 5 in one atomic step. A denial writes its audit line and, when Cap or the plan
+--   denies a named run, that it was denied; besides only the rate count and, when it opens a rate window, the time of the key's last use.
 -- KEYS: 1 account record  2 active keys  3 rate  4 agent  5 hold  6 due  7 run  8 virtual key  9 audit log
 --   10 runs of the agent
 -- ARGV: 1 key id  2 plan that the limits below belong to  3 generation known  4 lowest version acceptable
