@@ -10,9 +10,9 @@ use shared::store::script::reap::{Reaped, reap, sweep};
 use shared::store::script::settle::{Settle, Settled};
 use shared::store::script::void::{Voided, void};
 use shared::store::script::{
-    Script, account, agent, agent_freeze, api_key, archive, authorize, deposit, escrow, policy, provider_key,
-    reap as reap_script, replace_prices, reseal, reseal_checkpoint_key, run_end, seal, settle, spend,
-    standing, transfer, transit, virtual_key, void as void_script, wallet, webhook,
+    Script, account, agent, agent_freeze, api_key, archive, archive_intents, authorize, deposit, escrow,
+    policy, provider_key, reap as reap_script, replace_prices, reseal, reseal_checkpoint_key, run_end, seal,
+    settle, spend, standing, transfer, transit, virtual_key, void as void_script, wallet, webhook,
 };
 use shared::store::{Store, sanity};
 use std::collections::BTreeSet;
@@ -177,6 +177,7 @@ fn all_scripts() -> Vec<&'static Script> {
         &*seal::SEAL,
         &*archive::ARCHIVE,
         &*archive::FORGET,
+        &*archive_intents::ARCHIVE_INTENTS,
         &*run_end::RUN_END,
         &*webhook::CREATE,
         &*webhook::UPDATE,
