@@ -16,7 +16,6 @@ mod attempts;
 mod cluster;
 mod crashes;
 mod events;
-mod install;
 mod receivers;
 mod register;
 mod secrets;

@@ -1,12 +1,13 @@
 //! Others check our signatures: the Standard Webhooks library, and the receiver of docs/webhooks.md, run as it stands there.
 
-use crate::install::python;
 use crate::world::{SOON, World, accepting, attempts, success};
-use harness::{Recorded, eventually, free_port};
+use harness::{Recorded, eventually, free_port, python_package};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 
+/// The library that is proved to work.
+const LIBRARY: &str = "standardwebhooks==1.1.0";
 const VERIFY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/webhooks/verify.py");
 const DOCS: &str = include_str!("../../docs/webhooks.md");
 const ENCODED: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -21,7 +22,7 @@ fn line(secret: &str, request: &Recorded, body: &str) -> Value {
 
 #[tokio::test]
 async fn the_standard_webhooks_library_verifies_our_deliveries() {
-    let python = python();
+    let python = python_package(env!("CARGO_TARGET_TMPDIR"), "webhooks-python", LIBRARY).join("bin/python");
     let world = World::start().await;
     let owner = world.owner().await;
     let receiver = accepting();

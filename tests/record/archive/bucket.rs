@@ -2,12 +2,10 @@
 
 use super::street::{EVERYTHING, Street, archive_at, place_of};
 use admin::archive::Archive;
-use harness::{eventually, free_port};
+use harness::{eventually, free_port, python_package};
 use shared::domain::mode::Mode;
 use shared::store::page::Page;
-use std::fs::File;
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -28,40 +26,6 @@ impl Drop for Service {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-fn step(program: &Path, args: &[&str]) {
-    let output = Command::new(program).args(args).stdin(Stdio::null()).output();
-    let output = output.unwrap_or_else(|error| panic!("{}: {error}", program.display()));
-    assert!(
-        output.status.success(),
-        "The test of S3 needs Python 3 with venv, and pip to install moto once: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
-/// The folder in which it is installed. Test processes that run at the same time wait for each other.
-fn installed() -> PathBuf {
-    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let target = scratch.parent().expect("the target folder");
-    std::fs::create_dir_all(target).expect("the target folder");
-    let dir = target.join("moto");
-    let lock = File::create(dir.with_extension("lock")).expect("a lock file");
-    lock.lock().expect("the lock");
-    let done = dir.join("installed");
-    if std::fs::read_to_string(&done).is_ok_and(|what| what == MOTO) {
-        return dir;
-    }
-    if dir.exists() {
-        std::fs::remove_dir_all(&dir).expect("an unfinished installation is removed");
-    }
-    step(Path::new("python3"), &["-m", "venv", &dir.display().to_string()]);
-    step(
-        &dir.join("bin/python"),
-        &["-m", "pip", "install", "--quiet", MOTO],
-    );
-    std::fs::write(done, MOTO).expect("a mark");
-    dir
 }
 
 impl Service {
@@ -101,7 +65,7 @@ impl Service {
 }
 
 fn launch(port: u16) -> Child {
-    let program = installed().join("bin/moto_server");
+    let program = python_package(env!("CARGO_TARGET_TMPDIR"), "moto", MOTO).join("bin/moto_server");
     let mut run = Command::new("/usr/bin/setpriv");
     run.args(["--pdeathsig", "KILL", "--"]).arg(program);
     run.args(["-H", "127.0.0.1", "-p", &port.to_string()]);

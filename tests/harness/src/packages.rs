@@ -1,0 +1,70 @@
+//! Packages of Python and Node that tests use: installed once below the build's target folder, and used from there.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Runs a step of an installation; what is missing on this machine is said in one line.
+fn step(program: impl AsRef<Path>, args: &[&str], advice: &str) {
+    let program = program.as_ref();
+    let output = Command::new(program).args(args).stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("{}: {error}. {advice}", program.display()));
+    assert!(
+        output.status.success(),
+        "{} {args:?}: {}{}\n{advice}",
+        program.display(),
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// Installs into the folder `name` beside `scratch`, unless `package` is there already. Test processes that run at the same
+/// time wait for each other.
+fn once(scratch: &str, name: &str, package: &str, install: impl FnOnce(&Path)) -> PathBuf {
+    let target = Path::new(scratch).parent().expect("the target folder");
+    std::fs::create_dir_all(target).expect("the target folder");
+    let dir = target.join(name);
+    let lock = File::create(dir.with_extension("lock")).expect("a lock file");
+    lock.lock().expect("the lock");
+    let done = dir.join("installed");
+    if std::fs::read_to_string(&done).is_ok_and(|installed| installed == package) {
+        return dir;
+    }
+    if dir.exists() {
+        std::fs::remove_dir_all(&dir).expect("an unfinished installation is removed");
+    }
+    install(&dir);
+    std::fs::write(done, package).expect("a mark");
+    dir
+}
+
+/// The folder of a virtual environment of Python that has `package`; its programs are in `bin`. `scratch` is the caller's
+/// `CARGO_TARGET_TMPDIR`.
+///
+/// # Panics
+/// When it cannot be installed, with what to do about it.
+#[must_use]
+pub fn python_package(scratch: &str, name: &str, package: &str) -> PathBuf {
+    once(scratch, name, package, |dir| {
+        let advice = "This test needs Python 3 with venv: install the packages python3 and python3-venv.";
+        step("python3", &["-m", "venv", &dir.display().to_string()], advice);
+        let advice = "This test installs a package once with pip, from the package index that pip is set to.";
+        let python = dir.join("bin/python");
+        step(python, &["-m", "pip", "install", "--quiet", package], advice);
+    })
+}
+
+/// The folder in whose `node_modules` `package` is. `scratch` is the caller's `CARGO_TARGET_TMPDIR`.
+///
+/// # Panics
+/// When it cannot be installed, with what to do about it.
+#[must_use]
+pub fn node_package(scratch: &str, name: &str, package: &str) -> PathBuf {
+    once(scratch, name, package, |dir| {
+        let advice = "This test needs Node 20 or newer and npm: install the packages nodejs and npm. \
+                      npm installs the package once, from the registry that it is set to.";
+        let prefix = dir.display().to_string();
+        let options = ["install", "--no-audit", "--no-fund", "--prefix", &prefix, package];
+        step("npm", &options, advice);
+    })
+}
