@@ -4,6 +4,7 @@
 mod end;
 pub mod file;
 mod json;
+mod lists;
 mod online;
 mod walk;
 

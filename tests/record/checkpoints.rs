@@ -1,11 +1,16 @@
 //! The last checkpoint of a trail, outside the store, and segments that left it: what was cut off or exchanged shows.
 
-use crate::office::{Office, broken};
-use crate::scribe::lines;
-use crate::world::{BINARY, text};
-use harness::{Admin, AdminOptions, eventually};
+use crate::office::{Office, audit, broken};
+use crate::scribe::{Scribe, lines};
+use crate::world::{BINARY, World, problem, success, text};
+use admin::archive::Archive;
+use admin::checkpoint::{self, Stays};
+use admin::trail::Trail;
+use harness::{Admin, AdminOptions, Cli, eventually};
 use serde_json::{Value, json};
+use shared::domain::checkpoint::Checkpoint;
 use shared::domain::mode::Mode;
+use shared::settings::load_from;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -80,6 +85,126 @@ async fn the_last_checkpoint_moves_on_and_shows_what_was_cut_off() {
     std::fs::write(&path, note.replacen("\n56\n", "\n57\n", 1)).unwrap();
     broken(&office.verify(&[], 1), Value::Null, "signature does not fit");
     let _keep = &office.store;
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_another_server_moved_on_is_no_sign_of_tampering() {
+    let office = Office::open().await;
+    let archive = archive_of(&office);
+    let (id, mode) = (office.account.id.as_str(), Mode::Live);
+    let trail = Trail::of(&office.store, &archive, id, mode);
+    let first = trail.seal().await.unwrap();
+    assert_eq!(first.seq, 50);
+    // What another server seals and signs after this one looked at the chain, and before it reads the checkpoint.
+    office.scribe.write(&lines(20)).await;
+    let last = checkpoint::of(id, mode, trail.seal().await.unwrap());
+    office.scribe.write(&lines(5)).await;
+    let head = checkpoint::end(&trail, Some(&last)).await.unwrap();
+    assert_eq!(
+        (last.size, head.seq),
+        (70, 75),
+        "sealed after the checkpoint was read"
+    );
+    let other = Checkpoint {
+        hash: [9; 32],
+        ..last.clone()
+    };
+    let refused = checkpoint::end(&trail, Some(&other)).await;
+    assert!(matches!(refused, Err(Stays::Other(70))), "{refused:?}");
+    let longer = Checkpoint {
+        size: 76,
+        ..last.clone()
+    };
+    let refused = checkpoint::end(&trail, Some(&longer)).await;
+    assert!(
+        matches!(refused, Err(Stays::Shorter { now: 75, noted: 76 })),
+        "{refused:?}"
+    );
+    assert_eq!(checkpoint::end(&trail, None).await.unwrap(), head);
+}
+
+fn archive_of(office: &Office) -> Archive {
+    let mut settings = load_from(None, std::iter::empty()).unwrap().audit;
+    settings.archive = office.path("archive").display().to_string();
+    Archive::of(&settings).unwrap()
+}
+
+#[tokio::test]
+async fn nothing_is_signed_that_contradicts_the_last_checkpoint() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = dir.path().join("archive").display().to_string();
+    let world = World::start_with(|options| {
+        options
+            .env("TOLLGATE_AUDIT__ARCHIVE", &archive)
+            .env("TOLLGATE_AUDIT__CHECKPOINT_EVERY_MS", "3600000")
+    })
+    .await;
+    let cli = Cli::new(BINARY, world.redis.url()).env("TOLLGATE_AUDIT__ARCHIVE", &archive);
+    let (account, caller) = world.account("builder").await;
+    let scribe = Scribe::of(&world.store, &account, Mode::Live);
+    scribe.write(&lines(50)).await;
+    let path = "/v1/audit/checkpoint";
+    let first = success(&caller.get(path).await, 200);
+    let noted = first["size"].as_u64().unwrap();
+    let place = Path::new(&archive).join("checkpoints").join(&account.id);
+    std::fs::create_dir_all(&place).unwrap();
+    let put = || std::fs::write(place.join("live"), text(&first, "/note")).unwrap();
+    put();
+    scribe.write(&lines(5)).await;
+    let whole = success(&caller.get(path).await, 200);
+    assert_eq!(whole["size"], json!(noted + 5));
+    let (all, hashes) = (scribe.lines().await, scribe.hashes().await);
+    for size in [0, 10, noted, noted + 3] {
+        let earlier = success(&caller.get(&format!("{path}?size={size}")).await, 200);
+        assert_eq!(earlier["size"], json!(size));
+    }
+    problem(
+        &caller.get(&format!("{path}?size={}", noted + 6)).await,
+        400,
+        "VALIDATION",
+    );
+    let out = dir.path().join("signed.jsonl").display().to_string();
+    let note = format!("{out}.note");
+    let export = ["export", "--out", &out, "--checkpoint", &note];
+    let refused = async |query: &str, words: &str| {
+        let reply = caller.get(&format!("{path}{query}")).await;
+        let said = problem(&reply, 409, "CONFLICT");
+        assert!(said.contains(words), "{said}");
+    };
+
+    // Written anew with all hashes that follow, and cut off.
+    let mut changed = all.clone();
+    changed[22] = String::from_utf8(changed[22].clone())
+        .unwrap()
+        .replace("bot-", "bat-")
+        .into_bytes();
+    for (lines, kept, words) in [(&changed[..], 22, "written anew"), (&all[..40], 40, "cut off")] {
+        scribe.forge(lines, &hashes[..kept], lines.len()).await;
+        refused("", words).await;
+        refused("?size=30", words).await;
+        let said = audit(&cli, &account.id, &export, 1);
+        assert_eq!(said["code"], "CHECKPOINT", "{said}");
+        assert!(text(&said, "/error").contains(words), "{said}");
+        assert!(!Path::new(&out).exists() && !Path::new(&note).exists());
+    }
+    // Only the hash of an earlier entry: the end is what it was, and the earlier end is none.
+    let mut other = hashes.clone();
+    other[9][0] ^= 1;
+    scribe.forge(&all, &other, all.len()).await;
+    refused("?size=10", "does not lead to").await;
+
+    // A checkpoint that cannot be read may say anything.
+    scribe.forge(&all, &hashes, all.len()).await;
+    std::fs::remove_dir_all(&place).unwrap();
+    std::fs::write(&place, "").unwrap();
+    let said = problem(&caller.get(path).await, 503, "SERVICE_UNAVAILABLE");
+    assert!(said.contains("No checkpoint is signed"), "{said}");
+    audit(&cli, &account.id, &export, 1);
+    std::fs::remove_file(&place).unwrap();
+    std::fs::create_dir_all(&place).unwrap();
+    put();
+    success(&caller.get(path).await, 200);
+    assert_eq!(audit(&cli, &account.id, &export, 0)["ok"], json!(true));
 }
 
 #[tokio::test]

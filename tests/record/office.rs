@@ -42,6 +42,12 @@ impl Office {
         self.dir.path().join(name)
     }
 
+    /// Where the archive keeps the last checkpoint.
+    pub fn note(&self) -> PathBuf {
+        let checkpoints = self.path("archive").join("checkpoints");
+        checkpoints.join(&self.account.id).join("live")
+    }
+
     /// Writes an export and its checkpoint.
     pub fn export(&self, name: &str) -> (String, String) {
         let (file, note) = (self.path(name), self.path(&format!("{name}.note")));

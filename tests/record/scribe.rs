@@ -4,6 +4,8 @@ use harness::{SeedAccount, Store};
 use shared::domain::chain::GENESIS;
 use shared::domain::entry::{Entry, Sealed};
 use shared::domain::mode::Mode;
+use shared::store::keys::AccountKeys;
+use std::collections::BTreeMap;
 
 const WRITE: &str = "for i = 2, #ARGV, 2 do
     local seq = redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
@@ -21,6 +23,8 @@ pub struct Scribe {
     audit: String,
     hashes: String,
     field: String,
+    keys: AccountKeys,
+    mode: Mode,
 }
 
 impl Scribe {
@@ -31,6 +35,8 @@ impl Scribe {
             audit: account.keys.audit(mode),
             hashes: account.keys.audit_hashes(mode),
             field: format!("{mode}_audit_seq"),
+            keys: account.keys.clone(),
+            mode,
         }
     }
 
@@ -63,8 +69,8 @@ impl Scribe {
         self.store.command(range.arg(key).arg(0).arg(-1)).await.unwrap()
     }
 
-    /// Puts these lines, hashes and last number in the place of what is there: what someone can do who can write to the
-    /// store.
+    /// Puts these lines, hashes and last number in the place of what is there, and lists by agent and type that fit what is
+    /// sealed: what someone can do who can write to the store.
     pub async fn forge(&self, lines: &[Vec<u8>], hashes: &[Vec<u8>], last: usize) {
         let mut pipe = redis::pipe();
         pipe.atomic()
@@ -72,6 +78,13 @@ impl Scribe {
             .arg(&self.audit)
             .arg(&self.hashes)
             .ignore();
+        let (old, lists) = self.lists(&lines[..lines.len().min(hashes.len())]).await;
+        for key in old {
+            pipe.cmd("DEL").arg(key).ignore();
+        }
+        for (key, numbers) in lists {
+            pipe.cmd("RPUSH").arg(key).arg(numbers).ignore();
+        }
         for (key, items) in [(&self.audit, lines), (&self.hashes, hashes)] {
             if !items.is_empty() {
                 pipe.cmd("RPUSH").arg(key).arg(items).ignore();
@@ -83,6 +96,29 @@ impl Scribe {
             .arg(last)
             .ignore();
         let () = self.store.pipeline(&pipe).await.unwrap();
+    }
+}
+
+impl Scribe {
+    /// The lists by agent and type that are there, and those that fit these lines.
+    async fn lists(&self, lines: &[Vec<u8>]) -> (Vec<String>, BTreeMap<String, Vec<u64>>) {
+        let (keys, mode) = (&self.keys, self.mode);
+        let pattern = keys
+            .audit_index(mode, Some("AGENT"), Some("TYPE"))
+            .replace("AGENT/TYPE", "*");
+        let pattern = pattern.replace('{', "\\{");
+        let old = self.store.command(redis::cmd("KEYS").arg(pattern)).await.unwrap();
+        let mut lists: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        for (seq, line) in (1_u64..).zip(lines) {
+            let entry = Entry::of_line(seq, line);
+            for (agent, kind) in entry.indexes() {
+                lists
+                    .entry(keys.audit_index(mode, agent, kind))
+                    .or_default()
+                    .push(seq);
+            }
+        }
+        (old, lists)
     }
 }
 

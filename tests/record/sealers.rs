@@ -7,6 +7,8 @@ use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, Store, Wire, eventu
 use shared::domain::mode::Mode;
 use shared::store::chain::Chain;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
@@ -72,6 +74,11 @@ async fn check(store: &Store, account: &SeedAccount, scribe: &Scribe, mode: Mode
     }
 }
 
+/// The sealers of the test did something: [`check`] seals what they left.
+async fn sealed_some(scribe: &Scribe) {
+    assert!(!scribe.hashes().await.is_empty(), "no sealer sealed anything");
+}
+
 /// Writes all lines in small pieces.
 async fn write(scribe: &Scribe) {
     let mut dice = Dice(1);
@@ -92,25 +99,32 @@ async fn eight_sealers_that_are_killed_make_the_chain_of_one() {
     let account = Seed::new(&store).await.account("builder").await;
     let scribe = Scribe::of(&store, &account, Mode::Live);
     let (url, id) = (redis.url(), account.id.clone());
-    let sealer = || -> JoinHandle<()> {
+    let sealer = || -> (JoinHandle<()>, Arc<AtomicBool>) {
         let (url, id) = (url.clone(), id.clone());
-        tokio::spawn(async move {
+        let busy = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&busy);
+        let sealing = tokio::spawn(async move {
             let store = Store::open(&url, Duration::from_secs(5)).unwrap();
             loop {
+                told.store(true, Ordering::SeqCst);
                 let _ = Chain::of(&store, &id, Mode::Live).seal().await;
+                told.store(false, Ordering::SeqCst);
                 tokio::task::yield_now().await;
             }
-        })
+        });
+        (sealing, busy)
     };
     let mut sealers: Vec<_> = (0..SEALERS).map(|_| sealer()).collect();
-    let mut kills = 0;
+    let (mut kills, mut cut_off) = (0, 0);
     let killing = async {
         let mut dice = Dice(7);
         loop {
             tokio::time::sleep(Duration::from_micros(500 + dice.below(4000))).await;
             let at = dice.below(SEALERS as u64) as usize;
-            sealers[at].abort();
-            sealers[at] = sealer();
+            let (killed, busy) = std::mem::replace(&mut sealers[at], sealer());
+            killed.abort();
+            let _ = killed.await;
+            cut_off += usize::from(busy.load(Ordering::SeqCst));
             kills += 1;
         }
     };
@@ -119,9 +133,11 @@ async fn eight_sealers_that_are_killed_make_the_chain_of_one() {
         () = killing => {}
     }
     assert!(kills > 20, "{kills}");
-    for sealer in sealers {
+    assert!(cut_off > 0, "none of {kills} was killed while it sealed");
+    for (sealer, _) in sealers {
         sealer.abort();
     }
+    sealed_some(&scribe).await;
     check(&store, &account, &scribe, Mode::Live).await;
 }
 
@@ -132,15 +148,18 @@ async fn sealers_whose_wires_are_cut_and_whose_answers_are_lost_make_the_same_ch
     let account = Seed::new(&store).await.account("builder").await;
     let scribe = Scribe::of(&store, &account, Mode::Test);
     let wires: Vec<Wire> = (0..SEALERS).map(|_| Wire::to_port(redis.port())).collect();
+    let failed = Arc::new(AtomicU64::new(0));
     let sealers: Vec<_> = wires
         .iter()
         .map(|wire| {
             let (url, id) = (wire.redis_url(), account.id.clone());
+            let failed = Arc::clone(&failed);
             let sealing: JoinHandle<()> = tokio::spawn(async move {
                 let store = Store::open(&url, Duration::from_millis(50)).unwrap();
                 loop {
                     // It fails when the wire is cut; the next one goes on.
-                    let _ = Chain::of(&store, &id, Mode::Test).seal().await;
+                    let sealed = Chain::of(&store, &id, Mode::Test).seal().await;
+                    failed.fetch_add(u64::from(sealed.is_err()), Ordering::SeqCst);
                     tokio::time::sleep(Duration::from_micros(300)).await;
                 }
             });
@@ -171,6 +190,9 @@ async fn sealers_whose_wires_are_cut_and_whose_answers_are_lost_make_the_same_ch
     for sealer in sealers {
         sealer.abort();
     }
+    let failed = failed.load(Ordering::SeqCst);
+    assert!(failed > 0, "no wire was cut while one sealed");
+    sealed_some(&scribe).await;
     check(&store, &account, &scribe, Mode::Test).await;
 }
 
@@ -182,15 +204,23 @@ async fn servers_that_are_killed_while_they_seal_leave_the_same_chain() {
     let scribe = Scribe::of(&store, &account, Mode::Live);
     let start =
         || Admin::start(AdminOptions::new(BINARY, redis.url()).env("TOLLGATE_AUDIT__SEAL_EVERY_MS", "1"));
-    let survivor = start();
-    let all = lines(COUNT);
-    for part in all.chunks(COUNT as usize / 4) {
+    let all = lines(COUNT * 2);
+    let mut unfinished = 0;
+    for part in all.chunks(all.len() / 4) {
+        let before = scribe.hashes().await.len();
         let victim = start();
         scribe.write(part).await;
+        eventually("the server seals some", Duration::from_secs(60), async || {
+            (scribe.hashes().await.len() > before).then_some(())
+        })
+        .await;
         victim.kill9();
+        unfinished += usize::from(scribe.hashes().await.len() < scribe.lines().await.len());
     }
+    assert!(unfinished > 0, "every server had sealed all when it was killed");
+    let survivor = start();
     eventually("the survivor seals all", Duration::from_secs(60), async || {
-        (scribe.hashes().await.len() as u64 == COUNT).then_some(())
+        (scribe.hashes().await.len() == all.len()).then_some(())
     })
     .await;
     drop(survivor);

@@ -41,7 +41,7 @@ impl Export {
         let mut walk = Walk::behind(0);
         walk.mark(self.known.size);
         let broken = file::walk(lines.join("\n").as_bytes(), &mut walk).unwrap();
-        let verdict = file::verdict(&walk, broken, Some(self.known.clone()));
+        let verdict = file::verdict(&walk, broken, vec![self.known.clone()], false);
         assert_eq!(verdict.ok(), verdict.broken.is_none());
         verdict.broken.map(|Broken { seq, .. }| seq.unwrap())
     }

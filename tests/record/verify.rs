@@ -5,6 +5,8 @@ use crate::scribe::lines;
 use crate::world::{BINARY, World, text};
 use harness::{Cli, REPOSITORY, Redis, Seed};
 use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+use shared::store::keys::AccountKeys;
 
 #[tokio::test]
 async fn a_trail_in_order_is_said_to_be() {
@@ -16,7 +18,7 @@ async fn a_trail_in_order_is_said_to_be() {
         ("firstBroken", Value::Null),
         ("problem", Value::Null),
         ("checkpoint", Value::Null),
-        ("endProven", json!(true)),
+        ("endProven", json!(false)),
     ] {
         assert_eq!(verdict[field], value, "{field}: {verdict}");
     }
@@ -27,8 +29,21 @@ async fn a_trail_in_order_is_said_to_be() {
     let (file, note) = office.export("export.jsonl");
     let online = office.verify(&["--checkpoint", &note], 0);
     assert_eq!(online["checkpoint"]["source"], "note");
+    assert_eq!(online["endProven"], json!(true));
+    let alone = office.verify(&["--file", &file], 0);
+    assert_eq!(
+        (&alone["checkpoint"]["source"], &alone["endProven"]),
+        (&json!("store"), &json!(false))
+    );
+    assert!(
+        text(&alone, "/warnings/0").contains("no signed checkpoint"),
+        "{alone}"
+    );
+    let archived = office.note();
+    std::fs::create_dir_all(archived.parent().unwrap()).unwrap();
+    std::fs::copy(&note, &archived).unwrap();
     for (args, source) in [
-        (&["--file", &file][..], "store"),
+        (&["--file", &file][..], "archive"),
         (&["--file", &file, "--checkpoint", &note], "note"),
     ] {
         let verdict = office.verify(args, 0);
@@ -79,7 +94,7 @@ async fn an_export_is_verified_without_a_store() {
     let unchecked = verify(&["--checkpoint", &note], 2);
     assert!(text(&unchecked, "/error").contains("--key"), "{unchecked}");
     // The archive's note does where the store cannot be asked.
-    let path = office.path("archive").join("checkpoints").join(id).join("live");
+    let path = office.note();
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::copy(&note, &path).unwrap();
     let archived = verify(&["--key", &key], 0);
@@ -98,6 +113,68 @@ async fn an_export_is_verified_without_a_store() {
     rewrite(&file, |lines| lines[5] = lines[5].replace("vk_", "vk-"));
     broken(&verify(&[], 1), 6, "does not have its hash");
     assert_eq!(audit(&alone, id, &["verify"], 1)["code"], "STORE");
+}
+
+#[tokio::test]
+async fn an_archive_that_cannot_be_read_is_no_archive_without_a_checkpoint() {
+    let office = Office::open().await;
+    let (file, note) = office.export("export.jsonl");
+    // Below a file nothing can be read, whoever runs the test.
+    let place = office.note().parent().unwrap().to_owned();
+    std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+    std::fs::write(place, "").unwrap();
+    for args in [&[][..], &["--file", &file]] {
+        broken(&office.verify(args, 1), Value::Null, "cannot be read");
+    }
+    let key = office.key();
+    let alone = ["verify", "--file", &file, "--key", &key];
+    broken(
+        &audit(&office.alone(), &office.account.id, &alone, 1),
+        Value::Null,
+        "cannot be read",
+    );
+    // A note that was given is enough for an export.
+    office.verify(&["--file", &file, "--checkpoint", &note], 0);
+}
+
+#[tokio::test]
+async fn a_store_that_was_written_anew_proves_no_export() {
+    let office = Office::open().await;
+    let (_, note) = office.export("before.jsonl");
+    let (before, hashes) = (office.scribe.lines().await, office.scribe.hashes().await);
+    let archived = office.note();
+    std::fs::create_dir_all(archived.parent().unwrap()).unwrap();
+    std::fs::copy(&note, &archived).unwrap();
+    let mut changed = before.clone();
+    changed[22] = String::from_utf8(changed[22].clone())
+        .unwrap()
+        .replace("bot-", "bat-")
+        .into_bytes();
+    // The hashes behind it are computed again.
+    office.scribe.forge(&changed, &hashes[..22], 50).await;
+    let file = office.path("anew.jsonl").display().to_string();
+    office.audit(&["export", "--out", &file], 0);
+    broken(&office.verify(&["--file", &file], 1), 50, "another hash");
+    // In order again, and longer than the note.
+    office.scribe.forge(&before, &hashes, 50).await;
+    office.scribe.write(&lines(3)).await;
+    office.audit(&["export", "--out", &file], 0);
+    let verdict = office.verify(&["--file", &file], 0);
+    assert_eq!(
+        (&verdict["checkpoint"]["source"], &verdict["endProven"]),
+        (&json!("store"), &json!(true))
+    );
+    let given = ["--file", &file, "--checkpoint", &note];
+    broken(&office.verify(&given, 1), 51, "behind the end");
+    let older = office.verify(&[&given[..], &["--older"]].concat(), 0);
+    assert_eq!(
+        (&older["checkpoint"]["size"], &older["endProven"]),
+        (&json!(50), &json!(false))
+    );
+    assert!(
+        text(&older, "/warnings/0").contains("older than the file"),
+        "{older}"
+    );
 }
 
 #[tokio::test]
@@ -199,9 +276,14 @@ async fn an_export_must_be_what_the_store_has() {
     let verdict = office.verify(&["--file", &part, "--after", "40"], 0);
     assert_eq!(
         (&verdict["entries"], &verdict["endProven"]),
-        (&json!(13), &json!(true))
+        (&json!(13), &json!(false))
     );
     assert!(verdict["warnings"].to_string().contains("on trust"), "{verdict}");
+    // Entry 50 is in it, so the checkpoint of it can be compared.
+    std::fs::create_dir_all(office.note().parent().unwrap()).unwrap();
+    std::fs::copy(&note, office.note()).unwrap();
+    let verdict = office.verify(&["--file", &part, "--after", "40"], 0);
+    assert_eq!(verdict["endProven"], json!(true));
 }
 
 #[tokio::test]
@@ -232,6 +314,29 @@ async fn a_store_that_was_changed_is_named() {
         .cli
         .run(&["audit", "verify", "--account", &office.account.id]);
     assert_eq!(told.code, Some(0), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_list_that_hides_entries_is_named() {
+    let office = Office::open().await;
+    assert_eq!(office.verify(&[], 0)["ok"], json!(true));
+    let (keys, mode) = (&office.account.keys, Mode::Live);
+    let every = keys.audit_index(mode, None, Some("decision.denied"));
+    let agent = keys.audit_index(mode, Some("bot-1"), None);
+    let both = keys.audit_index(mode, Some("bot-1"), Some("decision.denied"));
+    for (key, end) in [(&every, "RPOP"), (&agent, "LPOP"), (&both, "RPOP")] {
+        let number: u64 = office.redis.command(&[end, key]);
+        let verdict = office.verify(&[], 1);
+        broken(&verdict, Value::Null, "the list of entries of");
+        let back = end.replace("POP", "PUSH");
+        let _: u64 = office.redis.command(&[&back, key, &number.to_string()]);
+        assert_eq!(office.verify(&[], 0)["ok"], json!(true), "{key}");
+    }
+    // As if the missing one were archived.
+    let archived = keys.audit_archived(mode);
+    let field = AccountKeys::audit_count(Some("bot-1"), None);
+    let _: u64 = office.redis.command(&["HSET", &archived, &field, "1"]);
+    broken(&office.verify(&[], 1), Value::Null, "agent `bot-1`");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //! decisions D25, D50).
 
 use super::listing::Listing;
-use crate::checkpoint;
+use crate::checkpoint::{self, Stays};
 use crate::export::{CONTENT_TYPE, Export, ExportError};
 use crate::problem::{Code, Problem, chain};
 use crate::routes::{Answer, Call, Reply, page, require_agent_id, time};
@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use shared::clock::{iso_from_ms, now_ms};
 use shared::domain::entry::Sealed;
+use shared::domain::mode::Mode;
 use shared::store::chain::Filter;
 use shared::store::checkpoint_key;
 use std::collections::BTreeMap;
@@ -97,24 +98,28 @@ pub async fn export(call: Call) -> Answer {
 /// `GET /audit/checkpoint`
 ///
 /// # Errors
-/// 400, 503.
+/// 400; 409 when the trail is not what the archive's checkpoint says; 503, also when the archive cannot be read.
 pub async fn checkpoint(call: Call) -> Answer {
     let query = call.query(&["size"])?;
     let size = number(&query, "size")?;
     let trail = trail(&call);
-    let mut head = trail.seal().await?;
-    if let Some(size) = size.filter(|size| *size != head.seq) {
-        let earlier = checkpoint::head_at(&trail, size).await?;
-        head = earlier.ok_or_else(|| {
-            let message = format!("size must be a whole number from 0 to {}.", head.seq);
-            Problem::validation(message)
-        })?;
-    }
     let key = checkpoint_key::key(&call.app.store, &call.app.sealer).await;
     let key = key.map_err(|error| {
         tracing::error!(error = %chain(&error), "no key to sign a checkpoint with");
         Code::ServiceUnavailable
     })?;
+    let (account, mode) = (&call.caller.account, call.caller.mode);
+    let refuse = |stays| refused(account, mode, &stays);
+    let last = checkpoint::last(&call.app.archive, key.public(), account, mode).await;
+    let last = last.map_err(refuse)?;
+    let mut head = checkpoint::end(&trail, last.as_ref()).await.map_err(refuse)?;
+    if let Some(size) = size {
+        let earlier = checkpoint::earlier(&trail, last.as_ref(), head, size).await;
+        head = earlier.map_err(refuse)?.ok_or_else(|| {
+            let message = format!("size must be a whole number from 0 to {}.", head.seq);
+            Problem::validation(message)
+        })?;
+    }
     let checkpoint = checkpoint::of(&call.caller.account, call.caller.mode, head);
     Reply::ok(&Signed {
         success: true,
@@ -126,6 +131,19 @@ pub async fn checkpoint(call: Call) -> Answer {
         key_name: checkpoint.origin,
         at: iso_from_ms(now_ms()),
     })
+}
+
+/// Nothing is signed that contradicts the last checkpoint, or that could not be compared with it.
+fn refused(account: &str, mode: Mode, stays: &Stays) -> Problem {
+    tracing::error!(account, %mode, error = %chain(stays), "no checkpoint is signed");
+    match stays.is_tampering() {
+        true => Problem::new(Code::Conflict, format!("No checkpoint is signed: {stays}.")),
+        false => {
+            let message =
+                "No checkpoint is signed: the store or the archive cannot be read. Try again shortly.";
+            Problem::new(Code::ServiceUnavailable, message)
+        }
+    }
 }
 
 fn trail(call: &Call) -> Trail<'_> {

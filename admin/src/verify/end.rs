@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 use shared::crypto::checkpoint_key::{BadNote, PublicKey};
 use shared::domain::checkpoint::Checkpoint;
 
+/// The warning where no signed note was compared.
+pub(super) const UNSIGNED: &str = "no signed checkpoint was there to compare with: that nothing is missing at the end is known from the store alone.";
+
 /// Where something is known from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
@@ -67,8 +70,21 @@ impl Known {
         format!("They agree with {name}, which has {} entries.", self.size)
     }
 
-    /// Compares the walk with it. An end beyond it is as wrong as a missing one where it must be `exact`.
-    pub(super) fn compare(&self, walk: &Walk, exact: bool) -> Result<(), Broken> {
+    /// Says that it proves less than the whole file.
+    pub(super) fn older(&self) -> String {
+        let (name, size) = (self.source.name(), self.size);
+        format!("{name} is older than the file: what follows entry {size} is not proven to be all.")
+    }
+
+    /// Says that it could not be compared.
+    pub(super) fn unseen(&self) -> String {
+        let (name, size) = (self.source.name(), self.size);
+        format!("{name} was not compared: the hash of entry {size}, its last one, is not in the file.")
+    }
+
+    /// Compares the walk with it: whether the hashes could be compared and are the same one. They could not when the walk
+    /// began behind it, or saw nothing. An end beyond it is as wrong as a missing one where it must be `exact`.
+    pub(super) fn compare(&self, walk: &Walk, exact: bool) -> Result<bool, Broken> {
         let (name, size, end) = (self.source.name(), self.size, walk.end());
         if end < size {
             let missing = format!(
@@ -84,7 +100,8 @@ impl Known {
             };
             return Err(Broken::at(end + 1, format!("{missing}{hint}")));
         }
-        if walk.hash_of(size).is_some_and(|hash| hash != self.hash) {
+        let hash = walk.hash_of(size);
+        if hash.is_some_and(|hash| hash != self.hash) {
             let problem = format!(
                 "it has another hash than in {name}: it or an entry before it was changed, and the hashes behind computed \
                  again."
@@ -95,7 +112,54 @@ impl Known {
             let problem = format!("it stands behind the end: {name} has {size} entries only.");
             return Err(Broken::at(size + 1, problem));
         }
-        Ok(())
+        Ok(hash.is_some())
+    }
+}
+
+/// What came out when a walk was compared with all that is known.
+#[derive(Debug, Default)]
+pub(super) struct Compared {
+    /// What does not fit first.
+    pub(super) broken: Option<Broken>,
+    /// Of what could be compared, the one that proves most.
+    pub(super) best: Option<Known>,
+    /// Whether a signed note is among those that fit: the store alone proves no end, since who cuts one off writes there.
+    pub(super) signed: bool,
+    /// Whether one that fits ends where the walk does.
+    pub(super) whole: bool,
+    /// Those that could not be compared.
+    pub(super) unseen: Vec<Known>,
+}
+
+impl Compared {
+    /// Compares a walk; with notes exactly where they must be `exact`, and always so with the store.
+    pub(super) fn of(walk: &Walk, known: Vec<Known>, exact: bool) -> Self {
+        let mut all = Self::default();
+        for one in known {
+            let exact = match one.source {
+                Source::Note => exact,
+                Source::Archive => false,
+                Source::Store => true,
+            };
+            match one.compare(walk, exact) {
+                Ok(false) => {
+                    all.unseen.push(one);
+                    continue;
+                }
+                Ok(true) => {
+                    all.signed |= one.source != Source::Store;
+                    all.whole |= one.size == walk.end();
+                }
+                Err(broken) => {
+                    let first = all.broken.take().into_iter().chain([broken]);
+                    all.broken = first.min_by_key(|broken| broken.seq);
+                }
+            }
+            // Of two that say the same, the signed one says more.
+            let weight = |one: &Known| (one.size, one.source != Source::Store);
+            all.best = all.best.take().into_iter().chain([one]).max_by_key(weight);
+        }
+        all
     }
 }
 

@@ -3,7 +3,7 @@
 //! Blank lines, CR before a line's end and a byte order mark in front are skipped: they say nothing. Spaces, order of keys
 //! and other ways to write the same value do not matter, since the hash is over the canonical form.
 
-use super::end::{Known, Source};
+use super::end::{Compared, Known, UNSIGNED};
 use super::{Broken, Verdict, Walk};
 use crate::trail::Trail;
 use shared::store::StoreError;
@@ -68,27 +68,25 @@ pub fn walk(reader: impl BufRead, walk: &mut Walk) -> io::Result<Option<Broken>>
     Ok(None)
 }
 
-/// The verdict on an export that was walked along, given what is known of its end. A signed note that the caller gave and
-/// the store must fit exactly; the archive's note may be older than the export.
+/// The verdict on an export that was walked along, given what is known of its trail. The store must fit exactly, and so must
+/// a signed note that the caller gave, unless it is said to be `older`; the archive's note may always be older.
 #[must_use]
-pub fn verdict(walk: &Walk, broken: Option<Broken>, known: Option<Known>) -> Verdict {
+pub fn verdict(walk: &Walk, broken: Option<Broken>, known: Vec<Known>, older: bool) -> Verdict {
     let mut verdict = Verdict::of(walk);
-    let exact = known
-        .as_ref()
-        .is_some_and(|known| known.source != Source::Archive);
-    let compared = known.as_ref().map(|known| known.compare(walk, exact));
-    verdict.broken = broken.or_else(|| compared.and_then(Result::err));
-    verdict.end_proven = known.as_ref().is_some_and(|known| known.size == walk.end());
-    match &known {
-        None => verdict.warnings.push(
+    let nothing = known.is_empty();
+    let compared = Compared::of(walk, known, !older);
+    verdict.broken = broken.or(compared.broken);
+    verdict.end_proven = compared.signed && compared.whole;
+    verdict.warnings.extend(compared.unseen.iter().map(Known::unseen));
+    let best = compared.best;
+    match &best {
+        _ if nothing => verdict.warnings.push(
             "nothing was there to compare the end with: give --checkpoint, or verify where the store can be reached."
                 .to_owned(),
         ),
-        Some(known) if known.size < walk.end() && verdict.broken.is_none() => verdict.warnings.push(format!(
-            "the checkpoint in the archive is older than the file: what follows entry {} is not proven to be all.",
-            known.size
-        )),
-        Some(_) => {}
+        Some(known) if verdict.broken.is_none() && !compared.whole => verdict.warnings.push(known.older()),
+        Some(_) if verdict.broken.is_none() && !compared.signed => verdict.warnings.push(UNSIGNED.to_owned()),
+        _ => {}
     }
     if walk.after() > 0 {
         let after = walk.after();
@@ -96,7 +94,7 @@ pub fn verdict(walk: &Walk, broken: Option<Broken>, known: Option<Known>) -> Ver
             "the file begins behind entry {after}: that it begins there is taken on trust."
         ));
     }
-    verdict.checkpoint = known;
+    verdict.checkpoint = best;
     verdict
 }
 

@@ -1,7 +1,8 @@
 //! Verification of a trail where it lives: archived and live entries, what the account's record says of their number, and
 //! the last checkpoint.
 
-use super::end::Known;
+use super::end::{Compared, Known, UNSIGNED};
+use super::lists::Lists;
 use super::{Broken, Verdict, Walk};
 use crate::archive::Archive;
 use crate::trail::Trail;
@@ -35,20 +36,24 @@ pub async fn online(
     for one in &known {
         walk.mark(one.size);
     }
-    let mut broken = along(&trail, &mut walk, goal, unsealed).await?;
+    let mut lists = Lists::default();
+    let mut broken = along(&trail, &mut walk, &mut lists, goal, unsealed).await?;
     if broken.is_none() {
-        broken = ends(&chain, &walk, &known).await?;
+        broken = counted(&chain).await?;
     }
+    let compared = Compared::of(&walk, known, false);
     let mut verdict = Verdict::of(&walk);
-    verdict.end_proven = broken.is_none();
-    verdict.broken = broken;
-    // The one that proves most.
-    verdict.checkpoint = known.into_iter().max_by_key(|one| one.size);
+    verdict.broken = broken.or(compared.broken);
+    if verdict.broken.is_none() {
+        let listed = lists.compare(&chain, walk.end()).await?;
+        verdict.broken = listed.broken;
+        verdict.warnings.extend(listed.warning.map(str::to_owned));
+    }
+    // Whoever can write to the store can cut off the end and the count of it.
+    verdict.end_proven = compared.signed;
+    verdict.checkpoint = compared.best;
     if verdict.checkpoint.is_none() {
-        verdict.warnings.push(
-            "there is no signed checkpoint yet: that nothing is missing at the end is known from the store alone."
-                .to_owned(),
-        );
+        verdict.warnings.push(UNSIGNED.to_owned());
     }
     Ok(verdict)
 }
@@ -57,6 +62,7 @@ pub async fn online(
 async fn along(
     trail: &Trail<'_>,
     walk: &mut Walk,
+    lists: &mut Lists,
     goal: u64,
     unsealed: Option<String>,
 ) -> Result<Option<Broken>, StoreError> {
@@ -87,13 +93,16 @@ async fn along(
             if let Err(broken) = walk.step(entry.json.as_bytes()) {
                 return Ok(Some(broken));
             }
+            if let Some((agent, kind)) = walk.subject() {
+                lists.add(agent, kind);
+            }
         }
     }
     Ok(None)
 }
 
-/// Compares the end.
-async fn ends(chain: &Chain<'_>, walk: &Walk, known: &[Known]) -> Result<Option<Broken>, StoreError> {
+/// Compares the number of lines with the account's record.
+async fn counted(chain: &Chain<'_>) -> Result<Option<Broken>, StoreError> {
     let count = chain.count().await?;
     if count.given > count.lines {
         let problem = format!(
@@ -110,6 +119,5 @@ async fn ends(chain: &Chain<'_>, walk: &Walk, known: &[Known]) -> Result<Option<
         );
         return Ok(Some(Broken::at(count.given + 1, problem)));
     }
-    let compared = known.iter().map(|one| one.compare(walk, false));
-    Ok(compared.filter_map(Result::err).min_by_key(|broken| broken.seq))
+    Ok(None)
 }

@@ -14,6 +14,8 @@ pub struct Walk {
     /// The hash that the next entry must name; not known before the first one of a part.
     previous: Option<String>,
     hash: Option<[u8; 32]>,
+    /// Agent and type of the last entry.
+    subject: Option<(Option<String>, String)>,
     /// Numbers whose hashes are wanted, and the hashes.
     marks: Vec<(u64, Option<[u8; 32]>)>,
 }
@@ -28,6 +30,7 @@ impl Walk {
             seen: 0,
             previous: (after == 0).then(|| GENESIS.to_owned()),
             hash: None,
+            subject: None,
             marks: vec![(0, Some(hash_of_none()))],
         }
     }
@@ -73,6 +76,12 @@ impl Walk {
         self.hash
     }
 
+    /// Agent and type of the last entry.
+    pub(super) fn subject(&self) -> Option<(Option<&str>, &str)> {
+        let subject = self.subject.as_ref();
+        subject.map(|(agent, kind)| (agent.as_deref(), kind.as_str()))
+    }
+
     /// The next entry, as JSON.
     ///
     /// # Errors
@@ -95,7 +104,8 @@ impl Walk {
             ));
         }
         let claimed = word(&entry, "hash")?;
-        if word(&entry, "type")? == UNREADABLE {
+        let kind = word(&entry, "type")?;
+        if kind == UNREADABLE {
             return Err(broken(
                 "its line in the store cannot be read: it was changed by hand.",
             ));
@@ -108,9 +118,11 @@ impl Walk {
             return Err(broken("its content does not have its hash: it was changed."));
         }
         if self.seen == 0 && self.after > 0 {
-            let before = decode(&named);
-            self.marks.push((self.after, before));
+            let before = decode(&named).ok_or_else(|| broken("its previousHash is no hash."))?;
+            self.know(self.after, before);
         }
+        let agent = entry.get("agentId").and_then(Value::as_str).map(str::to_owned);
+        self.subject = Some((agent, kind));
         self.seen += 1;
         self.previous = Some(text);
         self.hash = Some(hash);
@@ -118,6 +130,14 @@ impl Walk {
             *wanted = Some(hash);
         }
         Ok(())
+    }
+
+    /// Keeps the hash of entry `seq`, whether it was marked before or not.
+    fn know(&mut self, seq: u64, hash: [u8; 32]) {
+        self.mark(seq);
+        for (_, wanted) in self.marks.iter_mut().filter(|(marked, _)| *marked == seq) {
+            *wanted = Some(hash);
+        }
     }
 }
 

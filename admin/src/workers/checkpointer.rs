@@ -5,19 +5,20 @@
 //! and the log and a metric say so, until an operator has found out why and removed it.
 
 use super::pause;
-use crate::checkpoint;
+use crate::archive::Archive;
+use crate::checkpoint::{self, Stays};
 use crate::problem::chain;
 use crate::serve::App;
 use crate::trail::Trail;
 use futures::{StreamExt, stream};
-use shared::crypto::checkpoint_key::{BadNote, CheckpointKey};
-use shared::domain::checkpoint::origin;
+use shared::crypto::checkpoint_key::CheckpointKey;
+use shared::domain::checkpoint::Checkpoint;
 use shared::domain::mode::Mode;
+use shared::store::StoreError;
 use shared::store::account::Account;
 use shared::store::checkpoint_key::{self, KeyError};
 use shared::store::keys::AccountKeys;
 use shared::store::read::Read;
-use shared::store::{StoreError, chain::Head};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,28 +39,6 @@ struct Memory {
     noted: HashMap<Name, u64>,
     /// Chains whose last attempt failed or was refused, which the log has heard of.
     failing: HashSet<Name>,
-}
-
-/// Why a checkpoint did not move on.
-#[derive(Debug, thiserror::Error)]
-enum Stays {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Place(#[from] crate::archive::place::PlaceError),
-    #[error("the last checkpoint proves nothing: {0}")]
-    Note(#[from] BadNote),
-    #[error("the chain has {now} entries, the last checkpoint {noted}: its end was cut off")]
-    Shorter { now: u64, noted: u64 },
-    #[error("entry {0} has another hash than in the last checkpoint: the chain was written anew")]
-    Other(u64),
-}
-
-impl Stays {
-    /// Whether somebody changed something, and not only a failure came between.
-    const fn is_tampering(&self) -> bool {
-        matches!(self, Self::Note(_) | Self::Shorter { .. } | Self::Other(_))
-    }
 }
 
 /// Takes checkpoints until it is time to stop. Several servers may do so at once.
@@ -122,32 +101,40 @@ async fn changed(app: &App, memory: &Memory, ids: &[String]) -> Result<Vec<Name>
 
 /// Puts a checkpoint of the chain as it is now in the place of the last one. Returns its size, and whether it is new.
 async fn advance(app: &App, key: &CheckpointKey, (account, mode): &Name) -> Result<(u64, bool), Stays> {
-    let (path, trail) = (
-        checkpoint::path(account, *mode),
-        Trail::of(&app.store, &app.archive, account, *mode),
-    );
-    let head = trail.seal().await?;
-    if let Some(note) = app.archive.place().get(&path).await? {
-        let note = std::str::from_utf8(&note).map_err(|_| BadNote::Form)?;
-        let last = key.public().verify(note, &origin(account, *mode))?;
-        if last.size > head.seq {
-            let (now, noted) = (head.seq, last.size);
-            return Err(Stays::Shorter { now, noted });
-        }
-        let then: Option<Head> = checkpoint::head_at(&trail, last.size).await?;
-        if then.is_none_or(|then| checkpoint::of(account, *mode, then) != last) {
-            return Err(Stays::Other(last.size));
-        }
-        if last.size == head.seq {
-            return Ok((head.seq, false));
-        }
+    let (archive, public) = (&*app.archive, key.public());
+    let trail = Trail::of(&app.store, archive, account, *mode);
+    let last = checkpoint::last(archive, public, account, *mode).await?;
+    let head = checkpoint::end(&trail, last.as_ref()).await?;
+    if head.seq == 0 || last.is_some_and(|last| last.size == head.seq) {
+        return Ok((head.seq, false));
     }
-    if head.seq == 0 {
-        return Ok((0, false));
+    put(
+        archive,
+        key,
+        &checkpoint::of(account, *mode, head),
+        (account, *mode),
+    )
+    .await
+}
+
+/// Puts a checkpoint in the place of the last one, unless another server put one meanwhile that says as much or more. A
+/// checkpoint can still move back when both put at the same moment; the next round of either moves it on.
+async fn put(
+    archive: &Archive,
+    key: &CheckpointKey,
+    next: &Checkpoint,
+    (account, mode): (&str, Mode),
+) -> Result<(u64, bool), Stays> {
+    let last = checkpoint::last(archive, key.public(), account, mode).await?;
+    if let Some(last) = last.filter(|last| last.size >= next.size) {
+        return Ok((last.size, false));
     }
-    let note = key.sign(&checkpoint::of(account, *mode, head));
-    app.archive.place().put(&path, note.into_bytes()).await?;
-    Ok((head.seq, true))
+    let note = key.sign(next).into_bytes();
+    archive
+        .place()
+        .put(&checkpoint::path(account, mode), note)
+        .await?;
+    Ok((next.size, true))
 }
 
 fn tell(app: &App, memory: &mut Memory, name: Name, moved: Result<(u64, bool), Stays>) {
@@ -169,5 +156,41 @@ fn tell(app: &App, memory: &mut Memory, name: Name, moved: Result<(u64, bool), S
     if !memory.failing.contains(&name) {
         tracing::error!(account, %mode, error = %chain(&error), "the checkpoint of a chain stays as it is");
         memory.failing.insert(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::place::Place;
+    use shared::crypto::seal::Sealer;
+    use shared::settings::load_from;
+
+    #[tokio::test]
+    async fn a_checkpoint_is_never_put_over_one_that_says_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut settings = load_from(None, std::iter::empty()).unwrap().audit;
+        settings.archive = dir.path().display().to_string();
+        let archive = Archive::at(Place::of(&settings).unwrap());
+        let sealer = Sealer::new(["AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="].into_iter()).unwrap();
+        let key = CheckpointKey::open(&sealer, &CheckpointKey::mint(&sealer).unwrap()).unwrap();
+        let chain = ("acct_1", Mode::Live);
+        let next = |size: u64| Checkpoint {
+            origin: shared::domain::checkpoint::origin(chain.0, chain.1),
+            size,
+            hash: [u8::try_from(size).unwrap(); 32],
+        };
+        for (size, outcome) in [
+            (100, (100, true)),
+            (120, (120, true)),
+            (100, (120, false)),
+            (120, (120, false)),
+            (121, (121, true)),
+        ] {
+            let put = put(&archive, &key, &next(size), chain).await.unwrap();
+            assert_eq!(put, outcome);
+            let last = checkpoint::last(&archive, key.public(), chain.0, chain.1).await;
+            assert_eq!(last.unwrap(), Some(next(outcome.0)));
+        }
     }
 }

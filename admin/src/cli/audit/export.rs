@@ -5,8 +5,9 @@ use super::super::failure::with_causes;
 use super::super::{Failure, Report};
 use super::{Whose, signing_key};
 use crate::archive::Archive;
+use crate::checkpoint::{self, Stays};
+use crate::export;
 use crate::trail::Trail;
-use crate::{checkpoint, export};
 use clap::Args;
 use futures::TryStreamExt;
 use serde_json::json;
@@ -39,7 +40,18 @@ impl Export {
         let Whose { account, mode } = &self.whose;
         context.account(account).await?;
         let archive = Archive::of(&context.settings.audit)?;
-        let head = Trail::of(&context.store, &archive, account, *mode).seal().await?;
+        let trail = Trail::of(&context.store, &archive, account, *mode);
+        let mut signing = None;
+        let head = match &self.checkpoint {
+            None => trail.seal().await?,
+            Some(file) => {
+                let key = signing_key(&context.store, &context.settings).await?;
+                let last = checkpoint::last(&archive, key.public(), account, *mode).await;
+                let head = checkpoint::end(&trail, last.map_err(unsigned)?.as_ref()).await;
+                signing = Some((file, key));
+                head.map_err(unsigned)?
+            }
+        };
         let lines = export::Export {
             store: context.store.clone(),
             archive: Arc::new(archive),
@@ -62,8 +74,7 @@ impl Export {
                 kept.map_err(|error| unwritable(file, &error))?;
             }
         }
-        if let Some(file) = &self.checkpoint {
-            let key = signing_key(&context.store, &context.settings).await?;
+        if let Some((file, key)) = signing {
             let note = key.sign(&checkpoint::of(account, *mode, head));
             std::fs::write(file, note).map_err(|error| unwritable(file, &error))?;
         }
@@ -76,6 +87,14 @@ impl Export {
             format!("Wrote {entries} entries to {}.", file.display()),
             document,
         ))
+    }
+}
+
+/// Why no checkpoint is signed, and no export written that it would prove.
+fn unsigned(stays: Stays) -> Failure {
+    match stays {
+        Stays::Store(error) => error.into(),
+        stays => Failure::refused("CHECKPOINT", with_causes(&stays)),
     }
 }
 

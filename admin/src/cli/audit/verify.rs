@@ -28,23 +28,29 @@ pub(in super::super) struct Verify {
     /// The export begins behind this entry
     #[arg(long, value_name = "SEQ", default_value_t = 0, requires = "file")]
     after: u64,
-    /// A signed checkpoint that the entries must fit. Without it an export must end where the store's trail ends, or where
-    /// the store cannot be reached, must hold what the archive's checkpoint says
+    /// A signed checkpoint that the entries must fit. Without it an export must end where the store's trail ends, and hold
+    /// what the archive's checkpoint says
     #[arg(long, value_name = "NOTE")]
     checkpoint: Option<PathBuf>,
+    /// The checkpoint may be older than the export: what follows it is not proven to be all
+    #[arg(long, requires_all = ["file", "checkpoint"])]
+    older: bool,
     /// The public key of checkpoints (`audit key`), instead of asking the store
     #[arg(long, value_name = "KEY", value_parser = public_key)]
     key: Option<PublicKey>,
 }
 
-/// What the end of an export can be compared with.
-enum Against {
-    /// A note; the store is not needed.
-    Note(Result<Known, Broken>),
-    /// The trail in the store.
-    Store(Box<Context>, Known),
-    /// Nothing that proves it, for this reason.
-    Nothing(String),
+/// What an export can be compared with.
+#[derive(Default)]
+struct Against {
+    /// What is known of its trail.
+    known: Vec<Known>,
+    /// The trail in the store, and how many entries it has.
+    store: Option<(Box<Context>, u64)>,
+    /// What cannot be right, without a look at the export.
+    bad: Option<Broken>,
+    /// Why something is not known.
+    warnings: Vec<String>,
 }
 
 fn public_key(text: &str) -> Result<PublicKey, String> {
@@ -67,62 +73,55 @@ impl Verify {
         let Whose { account, mode } = &self.whose;
         context.account(account).await?;
         let key = self.key(&context).await?;
-        let mut warnings = Vec::new();
         let mut known = Vec::new();
-        let mut bad = Vec::new();
-        let archived = match archived_note(&context.settings, &self.whose).await {
-            Ok(note) => note.map(|note| (Source::Archive, note)),
-            Err(why) => {
-                warnings.push(why);
-                None
-            }
-        };
+        let mut bad = None;
         let given = self.checkpoint.as_deref().map(note_of).transpose()?;
-        let given = given.map(|note| (Source::Note, note));
-        for (source, note) in archived.into_iter().chain(given) {
-            match Known::of_note(source, &note, key, &self.whose.origin()) {
-                Ok(one) => known.push(one),
-                Err(broken) => bad.push(broken),
+        let given = given.map(|note| Known::of_note(Source::Note, &note, key, &self.whose.origin()));
+        for one in [
+            archived(&context.settings, &self.whose, key).await,
+            given.transpose(),
+        ] {
+            match one {
+                Ok(one) => known.extend(one),
+                Err(broken) => bad = bad.or(Some(broken)),
             }
         }
         let mut verdict = online(&context.store, &archive, account, *mode, known).await?;
-        verdict.warnings.append(&mut warnings);
-        verdict.broken = verdict.broken.or_else(|| bad.into_iter().next());
+        verdict.broken = verdict.broken.or(bad);
         Ok(verdict)
     }
 
     async fn offline(&self, path: &Path, settings: Settings) -> Result<Verdict, Failure> {
         let mut walk = Walk::behind(self.after);
         let against = self.against(&settings).await?;
-        let (known, bad, why) = match &against {
-            Against::Note(Ok(known)) | Against::Store(_, known) => (Some(known.clone()), None, None),
-            Against::Note(Err(broken)) => (None, Some(broken.clone()), None),
-            Against::Nothing(why) => (None, None, Some(why.clone())),
-        };
-        walk.mark(known.as_ref().map_or(0, |known| known.size));
-        let broken = file::walk(reader(path)?, &mut walk).map_err(|error| unreadable(path, &error))?;
-        let mut verdict = file::verdict(&walk, broken, known);
-        if let Against::Store(context, _) = &against {
-            self.compare_whole(path, context, &walk, &mut verdict).await?;
+        for one in &against.known {
+            walk.mark(one.size);
         }
-        verdict.broken = verdict.broken.or(bad);
-        verdict.warnings.extend(why);
+        let broken = file::walk(reader(path)?, &mut walk).map_err(|error| unreadable(path, &error))?;
+        let mut verdict = file::verdict(&walk, broken, against.known, self.older);
+        if let Some((context, stored)) = &against.store {
+            let both = (*stored).min(walk.end());
+            self.compare_whole(path, context, &walk, both, &mut verdict)
+                .await?;
+        }
+        verdict.broken = verdict.broken.or(against.bad);
+        verdict.warnings.extend(against.warnings);
         Ok(verdict)
     }
 
-    /// Names the first entry that is another one in the store: in order on its own, with all hashes computed again.
+    /// Names the first entry that is another one in the store, of the `both` that both have: in order on its own, with all
+    /// hashes computed again.
     async fn compare_whole(
         &self,
         path: &Path,
         context: &Context,
         walk: &Walk,
+        both: u64,
         verdict: &mut Verdict,
     ) -> Result<(), Failure> {
         let Whose { account, mode } = &self.whose;
         let archive = Archive::of(&context.settings.audit)?;
         let trail = Trail::of(&context.store, &archive, account, *mode);
-        let stored = verdict.checkpoint.as_ref().map_or(0, |known| known.size);
-        let both = stored.min(walk.end());
         if both <= self.after {
             return Ok(());
         }
@@ -146,51 +145,60 @@ impl Verify {
         Ok(())
     }
 
-    /// What the end of an export is compared with: the note that was given, else the store, else the archive's note.
+    /// What an export is compared with: the note that was given, else the store and the archive's note, or the latter alone.
     async fn against(&self, settings: &Settings) -> Result<Against, Failure> {
-        let origin = self.whose.origin();
         if let Some(file) = &self.checkpoint {
-            let note = note_of(file)?;
-            let key = match self.key {
-                Some(key) => key,
-                None => match Context::open(settings.clone()).await {
-                    Ok(context) => self.key(&context).await?,
-                    Err(failure) => {
-                        let why = failure.message();
-                        let message = format!(
-                            "--key is needed to check the note, since the store cannot be asked: {why}"
-                        );
-                        return Err(Failure::usage(message));
-                    }
-                },
-            };
-            return Ok(Against::Note(Known::of_note(Source::Note, &note, key, &origin)));
+            return self.against_note(&note_of(file)?, settings).await;
         }
         let unreachable = match Context::open(settings.clone()).await {
-            Ok(context) => {
-                let Whose { account, mode } = &self.whose;
-                context.account(account).await?;
-                let archive = Archive::of(&settings.audit)?;
-                let head = Trail::of(&context.store, &archive, account, *mode).seal().await?;
-                let end = checkpoint::of(account, *mode, head);
-                let known = Known {
-                    source: Source::Store,
-                    size: end.size,
-                    hash: end.hash,
-                };
-                return Ok(Against::Store(Box::new(context), known));
-            }
-            Err(failure) => failure.message().to_owned(),
+            Ok(context) => return self.against_store(context).await,
+            Err(failure) => format!("the store cannot be asked: {}", failure.message()),
         };
-        let unreachable = format!("the store cannot be asked: {unreachable}");
-        let Some(key) = self.key else {
-            return Ok(Against::Nothing(unreachable));
+        let mut against = Against {
+            warnings: vec![unreachable],
+            ..Against::default()
         };
-        Ok(match archived_note(settings, &self.whose).await {
-            Ok(Some(note)) => Against::Note(Known::of_note(Source::Archive, &note, key, &origin)),
-            Ok(None) => Against::Nothing(unreachable),
-            Err(why) => Against::Nothing(format!("{unreachable}; {why}")),
-        })
+        if let Some(key) = self.key {
+            against.add(archived(settings, &self.whose, key).await);
+        }
+        Ok(against)
+    }
+
+    async fn against_note(&self, note: &str, settings: &Settings) -> Result<Against, Failure> {
+        let key = match self.key {
+            Some(key) => key,
+            None => match Context::open(settings.clone()).await {
+                Ok(context) => self.key(&context).await?,
+                Err(failure) => {
+                    let why = failure.message();
+                    let message =
+                        format!("--key is needed to check the note, since the store cannot be asked: {why}");
+                    return Err(Failure::usage(message));
+                }
+            },
+        };
+        let mut against = Against::default();
+        against.add(Known::of_note(Source::Note, note, key, &self.whose.origin()).map(Some));
+        Ok(against)
+    }
+
+    async fn against_store(&self, context: Context) -> Result<Against, Failure> {
+        let Whose { account, mode } = &self.whose;
+        context.account(account).await?;
+        let key = self.key(&context).await?;
+        let archive = Archive::of(&context.settings.audit)?;
+        let mut against = Against::default();
+        // The note first: a server may move it on with what is sealed now.
+        against.add(archived(&context.settings, &self.whose, key).await);
+        let head = Trail::of(&context.store, &archive, account, *mode).seal().await?;
+        let end = checkpoint::of(account, *mode, head);
+        against.known.push(Known {
+            source: Source::Store,
+            size: end.size,
+            hash: end.hash,
+        });
+        against.store = Some((Box::new(context), end.size));
+        Ok(against)
     }
 
     async fn key(&self, context: &Context) -> Result<PublicKey, Failure> {
@@ -201,15 +209,30 @@ impl Verify {
     }
 }
 
-/// The trail's note in the archive; a sentence when the archive cannot be read.
-async fn archived_note(settings: &Settings, whose: &Whose) -> Result<Option<String>, String> {
-    let archive = Archive::of(&settings.audit).map_err(|error| error.to_string())?;
-    let found = archive
-        .place()
-        .get(&checkpoint::path(&whose.account, whose.mode))
-        .await;
-    let found = found.map_err(|error| with_causes(&error))?;
-    Ok(found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+impl Against {
+    fn add(&mut self, one: Result<Option<Known>, Broken>) {
+        match one {
+            Ok(one) => self.known.extend(one),
+            Err(broken) => self.bad = Some(broken),
+        }
+    }
+}
+
+/// What the trail's note in the archive says; none when there is no note. An archive that cannot be read is no proof that
+/// there is none, so it is as wrong as a note that proves nothing.
+async fn archived(settings: &Settings, whose: &Whose, key: PublicKey) -> Result<Option<Known>, Broken> {
+    let unread = |why: String| Broken {
+        seq: None,
+        problem: format!("the checkpoint in the archive cannot be read: {why}."),
+    };
+    let archive = Archive::of(&settings.audit).map_err(|error| unread(error.to_string()))?;
+    let path = checkpoint::path(&whose.account, whose.mode);
+    let found = archive.place().get(&path).await;
+    let Some(bytes) = found.map_err(|error| unread(with_causes(&error)))? else {
+        return Ok(None);
+    };
+    let note = String::from_utf8_lossy(&bytes);
+    Known::of_note(Source::Archive, &note, key, &whose.origin()).map(Some)
 }
 
 fn note_of(path: &Path) -> Result<String, Failure> {

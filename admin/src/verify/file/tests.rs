@@ -1,5 +1,6 @@
 //! Exports as they can be and as they must not be. What happens to whole chains of 50 entries stands in `tests/record`.
 
+use super::super::end::Source;
 use super::*;
 use serde_json::{Value, json};
 use shared::domain::chain::{GENESIS, entry_hash};
@@ -111,15 +112,12 @@ fn a_part_is_taken_on_trust_at_its_beginning_only() {
     let (walk, broken) = walked(&part, 3);
     assert_eq!((broken, walk.seen(), walk.end()), (None, 3, 6));
     let end = walk.hash().unwrap();
-    let verdict = verdict(
-        &walk,
-        None,
-        Some(Known {
-            source: Source::Note,
-            size: 6,
-            hash: end,
-        }),
-    );
+    let known = Known {
+        source: Source::Note,
+        size: 6,
+        hash: end,
+    };
+    let verdict = verdict(&walk, None, vec![known], false);
     assert!(verdict.ok() && verdict.end_proven, "{verdict:?}");
     assert!(verdict.warnings[0].contains("on trust"), "{verdict:?}");
     assert_eq!(walked(&part, 2).1.unwrap().seq, Some(3));
@@ -132,58 +130,116 @@ fn a_part_is_taken_on_trust_at_its_beginning_only() {
     );
 }
 
+/// The verdict on a part, marked as the command marks it, held against what is known of its beginning.
+fn judged_part(text: &str, after: u64, size: u64, hash: [u8; 32]) -> Verdict {
+    let known = Known {
+        source: Source::Archive,
+        size,
+        hash,
+    };
+    let mut way = Walk::behind(after);
+    way.mark(size);
+    let broken = walk(text.as_bytes(), &mut way).unwrap();
+    verdict(&way, broken, vec![known], false)
+}
+
+#[test]
+fn the_beginning_of_a_part_is_compared_with_a_checkpoint_that_ends_there() {
+    let chain = chain(6);
+    let part = chain[3..].join("\n");
+    let hash = |count: usize| walked(chain[..count].join("\n"), 0).0.hash().unwrap();
+    let good = judged_part(&part, 3, 3, hash(3));
+    assert!(
+        good.ok() && good.checkpoint.is_some() && !good.end_proven,
+        "{good:?}"
+    );
+    let bad = judged_part(&part, 3, 3, [9; 32]);
+    assert_eq!(bad.broken.and_then(|broken| broken.seq), Some(3));
+}
+
+#[test]
+fn what_could_not_be_compared_is_not_said_to_agree() {
+    let chain = chain(6);
+    let part = chain[3..].join("\n");
+    for (text, after, size) in [(part.as_str(), 3, 2), ("", 3, 3)] {
+        let verdict = judged_part(text, after, size, [9; 32]);
+        assert!(verdict.ok() && !verdict.end_proven, "{verdict:?}");
+        assert_eq!(verdict.checkpoint, None);
+        assert!(!verdict.text().contains("agree"), "{}", verdict.text());
+        assert!(verdict.warnings[0].contains("was not compared"), "{verdict:?}");
+    }
+    // A first entry that names no hash: nothing can be compared with it, so it is none of a chain.
+    let mut entry: serde_json::Map<String, Value> = serde_json::from_str(&chain[3]).unwrap();
+    entry.remove("hash");
+    entry.insert("previousHash".to_owned(), json!("nothing"));
+    let hash = entry_hash("nothing", &entry).unwrap();
+    entry.insert("hash".to_owned(), hash.into());
+    let (_, broken) = walked(Value::Object(entry).to_string(), 3);
+    assert_eq!(broken.unwrap().seq, Some(4));
+}
+
 #[test]
 fn the_end_must_be_the_known_one() {
     let chain = chain(5);
     let hash = |text: &str| walked(text, 0).0.hash().unwrap();
     let (five, four) = (chain.join("\n"), chain[..4].join("\n"));
-    let known = |source, size, text: &str| {
-        Some(Known {
-            source,
-            size,
-            hash: hash(text),
-        })
+    let known = |source, size, text: &str| Known {
+        source,
+        size,
+        hash: hash(text),
     };
-    let judge = |text: &str, known: Option<Known>| {
-        let mut way = Walk::behind(0);
-        way.mark(known.as_ref().map_or(0, |known| known.size));
-        let broken = walk(text.as_bytes(), &mut way).unwrap();
-        let verdict = verdict(&way, broken, known);
-        (
-            verdict.broken.as_ref().map(|broken| broken.seq.unwrap()),
-            verdict.end_proven,
-        )
-    };
+    let judge = |text: &str, known: &[Known]| judged(text, known, false);
     for source in [Source::Note, Source::Store, Source::Archive] {
-        assert_eq!(judge(&five, known(source, 5, &five)), (None, true));
+        let signed = source != Source::Store;
+        assert_eq!(judge(&five, &[known(source, 5, &five)]), (None, signed));
         assert_eq!(
-            judge(&four, known(source, 5, &five)),
+            judge(&four, &[known(source, 5, &five)]),
             (Some(5), false),
             "a cut tail"
         );
         assert_eq!(
-            judge("", known(source, 5, &five)),
+            judge("", &[known(source, 5, &five)]),
             (Some(1), false),
             "nothing is left"
         );
         assert_eq!(
-            judge(&five, known(source, 4, &five)),
+            judge(&five, &[known(source, 4, &five)]),
             (Some(4), false),
             "another hash"
         );
     }
+    let appended = [known(Source::Note, 4, &four)];
+    assert_eq!(judge(&five, &appended), (Some(5), false), "an appended entry");
+    assert_eq!(judged(&five, &appended, true), (None, false), "said to be older");
+    assert_eq!(judge(&five, &[known(Source::Store, 4, &four)]), (Some(5), false));
+    let archived = known(Source::Archive, 4, &four);
     assert_eq!(
-        judge(&five, known(Source::Note, 4, &four)),
-        (Some(5), false),
-        "an appended entry"
-    );
-    assert_eq!(judge(&five, known(Source::Store, 4, &four)), (Some(5), false));
-    assert_eq!(
-        judge(&five, known(Source::Archive, 4, &four)),
+        judge(&five, std::slice::from_ref(&archived)),
         (None, false),
         "it may be older"
     );
-    assert_eq!(judge(&five, None), (None, false));
+    assert_eq!(judge(&five, &[]), (None, false));
+    // The store knows the end, and the note that the store was not written anew.
+    let store = known(Source::Store, 5, &five);
+    assert_eq!(judge(&five, &[store.clone(), archived.clone()]), (None, true));
+    assert_eq!(judge(&five, &[archived, store.clone()]), (None, true));
+    let other = Known {
+        hash: [9; 32],
+        ..known(Source::Archive, 3, &four)
+    };
+    assert_eq!(judge(&five, &[store, other]), (Some(3), false));
+}
+
+/// The first broken entry of an export, and whether its end is proven.
+fn judged(text: &str, known: &[Known], older: bool) -> (Option<u64>, bool) {
+    let mut way = Walk::behind(0);
+    for one in known {
+        way.mark(one.size);
+    }
+    let broken = walk(text.as_bytes(), &mut way).unwrap();
+    let verdict = verdict(&way, broken, known.to_vec(), older);
+    let proven = verdict.document()["endProven"].as_bool().unwrap();
+    (verdict.broken.as_ref().map(|broken| broken.seq.unwrap()), proven)
 }
 
 #[test]

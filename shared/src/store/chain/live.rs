@@ -124,6 +124,31 @@ impl Chain<'_> {
         Err(busy())
     }
 
+    /// How many entries up to number `end` the list of an agent, a type, or both names, archived ones included; `None` when
+    /// later ones are archived by now, so that nobody can tell them apart any more.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn named(
+        &self,
+        agent: Option<&str>,
+        kind: Option<&str>,
+        end: u64,
+    ) -> Result<Option<u64>, StoreError> {
+        let list = self.keys.audit_index(self.mode, agent, kind);
+        for _ in 0..ATTEMPTS {
+            let (count, archived) = self.archived_count(agent, kind).await?;
+            if archived > end {
+                return Ok(None);
+            }
+            let (_, live) = self.listed(&list, archived + 1, end + 1, 0, 0).await?;
+            if self.archived_count(agent, kind).await? == (count, archived) {
+                return Ok(Some(count + live));
+            }
+        }
+        Err(busy())
+    }
+
     /// The numbers of the entries that may be of the decision `id`: compare the ids.
     ///
     /// # Errors
