@@ -4,7 +4,7 @@
 use crate::serve::App;
 use crate::trail::Trail;
 use serde_json::Value;
-use shared::domain::entry::Entry;
+use shared::domain::entry::{Entry, Sealed};
 use shared::domain::event::{self, Event, EventName};
 use shared::domain::mode::Mode;
 use shared::store::StoreError;
@@ -35,8 +35,7 @@ pub async fn dispatch(app: &App, account: &str, mode: Mode) -> Result<u64, Store
         if sealed.is_empty() {
             return Ok(all);
         }
-        let entries = sealed.iter().filter_map(|entry| Entry::of_json(&entry.json));
-        let told: Vec<(u64, Vec<Event>)> = entries.map(|entry| (entry.seq, event::of(&entry))).collect();
+        let told = told(&sealed)?;
         let webhooks = match told.iter().any(|(_, events)| !events.is_empty()) {
             true => WebhookRecord::all(&app.store, &keys, mode).await?,
             false => Vec::new(),
@@ -69,6 +68,16 @@ pub async fn dispatch(app: &App, account: &str, mode: Mode) -> Result<u64, Store
         }));
     }
     Ok(all)
+}
+
+/// The events of entries. One that cannot be read holds the cursor: passed over, its events would be lost without a word.
+fn told(sealed: &[Sealed]) -> Result<Vec<(u64, Vec<Event>)>, StoreError> {
+    let read = |sealed: &Sealed| {
+        let entry = Entry::of_json(&sealed.json);
+        let entry = entry.ok_or_else(|| StoreError::Nonsense("sealed entry".to_owned()))?;
+        Ok((entry.seq, event::of(&entry)))
+    };
+    sealed.iter().map(read).collect()
 }
 
 /// A row of entries, and what the webhooks are told of it.
@@ -184,6 +193,19 @@ mod tests {
             !is_told(&webhook("wh_2", EventName::ALL), 6, &test),
             "it is another's"
         );
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_read_is_not_passed_over() {
+        let sealed = Entry::of_line(7, b"7 5 nonsense").seal("genesis").unwrap();
+        let broken = Sealed {
+            json: "{".to_owned(),
+            hash: sealed.hash,
+        };
+        let whole = told(std::slice::from_ref(&sealed)).unwrap();
+        assert_eq!(whole.first().map(|(seq, _)| *seq), Some(7));
+        told(&[sealed, broken.clone()]).unwrap_err();
+        told(&[broken]).unwrap_err();
     }
 
     #[test]

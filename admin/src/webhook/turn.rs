@@ -5,7 +5,7 @@ mod attempt;
 
 use super::sign::Secrets;
 use crate::serve::App;
-use attempt::{Attempting, attempt};
+use attempt::{Attempting, attempt, send_by};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use shared::crypto::seal::WebhookSecretOf;
@@ -33,8 +33,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// What a turn came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// The last attempt failed.
-    pub failing: bool,
+    /// Whether the last attempt failed; `None` when there was none.
+    pub failing: Option<bool>,
     /// It ended with deliveries left.
     pub unfinished: bool,
 }
@@ -111,7 +111,8 @@ pub async fn take(
             return Ok(turn.outcome);
         }
         for (number, text) in turn.ready(open) {
-            attempts.push(attempt(app, &lease, turn.with.clone(), number, text));
+            let latest = send_by(turn.looked.unwrap_or(turn.began), app.webhooks.timeout_ms);
+            attempts.push(attempt(app, &lease, turn.with.clone(), latest, number, text));
         }
         if attempts.is_empty() {
             if let Some(error) = turn.failure {
@@ -194,7 +195,7 @@ impl Turn<'_> {
     fn ended(&mut self, Attempting { number, outcome }: Attempting) {
         self.on_their_way.remove(&number);
         match outcome {
-            Ok(Some(accepted)) => self.outcome.failing = !accepted,
+            Ok(Some(accepted)) => self.outcome.failing = Some(!accepted),
             Ok(None) => {}
             Err(error) => self.failure = Some(error),
         }

@@ -2,17 +2,52 @@
 //! gets lost here is found by the deliverer's next look at the store.
 
 use shared::store::script::webhook::Endpoint;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::Notify;
 
 /// Webhooks remembered at most.
 const HINTS_MAX: usize = 10_000;
 
+/// Webhooks in the order they were named, each once, at most [`HINTS_MAX`].
+#[derive(Debug, Default)]
+pub struct Hints {
+    order: VecDeque<Endpoint>,
+    known: HashSet<Endpoint>,
+}
+
+impl Hints {
+    /// Adds one behind the others, unless it waits already or there is no room: the next look at the store finds it then.
+    pub fn push(&mut self, endpoint: Endpoint) {
+        if self.order.len() < HINTS_MAX && self.known.insert(endpoint.clone()) {
+            self.order.push_back(endpoint);
+        }
+    }
+
+    /// Takes the first.
+    pub fn pop(&mut self) -> Option<Endpoint> {
+        let first = self.order.pop_front()?;
+        self.known.remove(&first);
+        Some(first)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+}
+
 /// Hints for the deliverer.
 #[derive(Debug, Default)]
 pub struct Wake {
-    hints: Mutex<VecDeque<Endpoint>>,
+    hints: Mutex<Hints>,
     notify: Notify,
 }
 
@@ -20,14 +55,15 @@ impl Wake {
     /// These have something to deliver.
     pub fn these(&self, endpoints: impl Iterator<Item = Endpoint>) {
         let mut hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = HINTS_MAX.saturating_sub(hints.len());
-        hints.extend(endpoints.take(room));
+        for endpoint in endpoints {
+            hints.push(endpoint);
+        }
         drop(hints);
         self.notify.notify_one();
     }
 
     /// Everything said since the last time.
-    pub fn take(&self) -> VecDeque<Endpoint> {
+    pub fn take(&self) -> Hints {
         let mut hints = self.hints.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *hints)
     }
@@ -35,5 +71,35 @@ impl Wake {
     /// Waits until something is said.
     pub async fn said(&self) {
         self.notify.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shared::domain::mode::Mode;
+
+    fn endpoint(number: usize) -> Endpoint {
+        Endpoint {
+            account: "acct_1".to_owned(),
+            mode: Mode::Live,
+            webhook: format!("wh_{number}"),
+        }
+    }
+
+    #[test]
+    fn a_webhook_waits_once_and_their_number_is_bounded() {
+        let mut hints = Hints::default();
+        for number in [1, 2, 1] {
+            hints.push(endpoint(number));
+        }
+        assert_eq!(hints.len(), 2);
+        assert_eq!(hints.pop(), Some(endpoint(1)));
+        hints.push(endpoint(1));
+        assert_eq!((hints.pop(), hints.pop()), (Some(endpoint(2)), Some(endpoint(1))));
+        for number in 0..HINTS_MAX + 5 {
+            hints.push(endpoint(number));
+        }
+        assert_eq!(hints.len(), HINTS_MAX);
     }
 }

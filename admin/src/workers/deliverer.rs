@@ -6,11 +6,13 @@
 //! leased by one at a time.
 //!
 //! Fairness: an account has at most one in [`ACCOUNT_PART`] of the places, webhooks whose last attempt failed have at most
-//! three quarters of them, and a turn ends after some seconds. So whoever's receivers hang waits for himself.
+//! three quarters of them, and a turn ends after some seconds. What was said and what was found have every second turn. So
+//! whoever's receivers hang waits for himself.
 
 use crate::problem::chain;
 use crate::serve::App;
 use crate::webhook::turn::{self, Outcome, farthest};
+use crate::webhook::wake::Hints;
 use shared::store::script::webhook::Endpoint;
 use shared::store::script::webhook::deliver::ready;
 use shared::store::{StoreError, server_clock};
@@ -31,6 +33,8 @@ const FOUND_MAX: usize = 64;
 const ACCOUNT_PART: usize = 8;
 /// Failing webhooks remembered at most; those beyond count as healthy.
 const FAILING_MAX: usize = 100_000;
+/// Webhooks of a queue that are asked, each time that turns may begin, whether there is room for them.
+const ASKED_MAX: usize = 1000;
 
 /// What it remembers.
 struct Places {
@@ -73,7 +77,8 @@ impl Places {
         self.turns.insert(id, endpoint);
     }
 
-    fn leave(&mut self, id: Id, failing: bool) -> Option<Endpoint> {
+    /// `failing` is `None` when nothing was attempted, which says nothing of the receiver.
+    fn leave(&mut self, id: Id, failing: Option<bool>) -> Option<Endpoint> {
         let endpoint = self.turns.remove(&id)?;
         self.busy.remove(&endpoint);
         self.failing_busy -= usize::from(self.failing.contains(&endpoint));
@@ -83,12 +88,77 @@ impl Places {
                 self.accounts.remove(&endpoint.account);
             }
         }
-        if !failing {
-            self.failing.remove(&endpoint);
-        } else if self.failing.len() < FAILING_MAX {
-            self.failing.insert(endpoint.clone());
+        match failing {
+            Some(false) => {
+                self.failing.remove(&endpoint);
+            }
+            Some(true) if self.failing.len() < FAILING_MAX => {
+                self.failing.insert(endpoint.clone());
+            }
+            Some(true) | None => {}
         }
         Some(endpoint)
+    }
+}
+
+/// Webhooks that wait for a turn.
+#[derive(Default)]
+struct Lines {
+    /// Those that somebody said have something to deliver, and those whose turn ended with something left.
+    said: Hints,
+    /// Those that the last look found.
+    found: VecDeque<Endpoint>,
+    /// Which line has the next turn.
+    found_first: bool,
+}
+
+/// How many of each line may still be asked.
+struct Budget {
+    said: usize,
+    found: usize,
+}
+
+impl Lines {
+    fn budget(&self) -> Budget {
+        Budget {
+            said: self.said.len().min(ASKED_MAX),
+            found: self.found.len().min(ASKED_MAX),
+        }
+    }
+
+    /// The next one that there is room for, of the two lines by turns. Those for which there is none go to the end, unless
+    /// their turn goes on: then the look behind its end finds what is left.
+    fn next(&mut self, places: &Places, budget: &mut Budget) -> Option<Endpoint> {
+        for _ in 0..2 {
+            let from_found = self.found_first;
+            self.found_first = !from_found;
+            let left = if from_found {
+                &mut budget.found
+            } else {
+                &mut budget.said
+            };
+            while *left > 0 {
+                *left -= 1;
+                let first = if from_found {
+                    self.found.pop_front()
+                } else {
+                    self.said.pop()
+                };
+                let Some(endpoint) = first else { break };
+                if places.busy.contains(&endpoint) {
+                    continue;
+                }
+                if places.has_room(&endpoint) {
+                    return Some(endpoint);
+                }
+                if from_found {
+                    self.found.push_back(endpoint);
+                } else {
+                    self.said.push(endpoint);
+                }
+            }
+        }
+        None
     }
 }
 
@@ -96,8 +166,7 @@ impl Places {
 pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     let mut places = Places::new(app.webhooks.endpoints_at_once);
     let mut turns = JoinSet::new();
-    let mut waiting: VecDeque<Endpoint> = VecDeque::new();
-    let mut found: VecDeque<Endpoint> = VecDeque::new();
+    let mut lines = Lines::default();
     let (mut looks, mut blind) = (0_u32, false);
     let mut next_look = Instant::now();
     loop {
@@ -109,7 +178,7 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
                 looks = looks.wrapping_add(1);
                 match look(&app, looks.is_multiple_of(FAR_EVERY)).await {
                     Ok(ready) => {
-                        found = ready;
+                        lines.found = ready;
                         blind = false;
                     }
                     Err(error) => {
@@ -124,14 +193,15 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
             }
             Some(ended) = turns.join_next_with_id() => {
                 if let Some(again) = leave(&app, &mut places, ended) {
-                    waiting.push_back(again);
+                    lines.said.push(again);
                 }
             }
         }
-        waiting.extend(app.wake.take());
-        for queue in [&mut waiting, &mut found] {
-            begin(&app, &stopping, &mut places, &mut turns, queue);
+        let mut fresh = app.wake.take();
+        while let Some(endpoint) = fresh.pop() {
+            lines.said.push(endpoint);
         }
+        begin(&app, &stopping, &mut places, &mut turns, &mut lines);
         app.metrics
             .webhooks
             .turns
@@ -145,27 +215,19 @@ async fn stopped(stopping: &mut watch::Receiver<bool>) {
     drop(stopping.wait_for(|stop| *stop).await);
 }
 
-/// Begins the turns for which there is room. Those for which there is none stay, unless their turn goes on: then the look
-/// behind its end finds what is left.
+/// Begins the turns for which there is room.
 fn begin(
     app: &Arc<App>,
     stopping: &watch::Receiver<bool>,
     places: &mut Places,
     turns: &mut JoinSet<Result<Outcome, StoreError>>,
-    queue: &mut VecDeque<Endpoint>,
+    lines: &mut Lines,
 ) {
-    for _ in 0..queue.len() {
-        if places.busy.len() >= places.all {
+    let mut budget = lines.budget();
+    while places.busy.len() < places.all {
+        let Some(endpoint) = lines.next(places, &mut budget) else {
             return;
-        }
-        let Some(endpoint) = queue.pop_front() else { return };
-        if places.busy.contains(&endpoint) {
-            continue;
-        }
-        if !places.has_room(&endpoint) {
-            queue.push_back(endpoint);
-            continue;
-        }
+        };
         let (app, stopping, taken) = (Arc::clone(app), stopping.clone(), endpoint.clone());
         let turn = turns.spawn(async move { turn::take(&app, taken, &stopping).await });
         places.enter(turn.id(), endpoint);
@@ -182,7 +244,7 @@ fn leave(
         Ok((id, outcome)) => (id, outcome),
         Err(error) => {
             tracing::error!(%error, "a webhook's turn broke off");
-            places.leave(error.id(), true);
+            places.leave(error.id(), Some(true));
             return None;
         }
     };
@@ -192,7 +254,7 @@ fn leave(
             outcome.unfinished.then_some(endpoint)
         }
         Err(error) => {
-            let endpoint = places.leave(id, true)?;
+            let endpoint = places.leave(id, Some(true))?;
             app.metrics.webhooks.turns_failed.inc();
             let Endpoint {
                 account,

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use shared::domain::event::EventName;
 use shared::store::script::change::FieldChange;
 use shared::store::webhook::{Status, events_text};
+use url::Url;
 
 /// Longest description.
 const DESCRIPTION_MAX: usize = 500;
@@ -97,12 +98,13 @@ impl Request {
         changes
     }
 
-    /// What the audit log says: of the secret that there is a new one, of the URL no query, which can hold a token.
+    /// What the audit log says: of the secret that there is a new one, of the URL only scheme, host and port. Paths and queries
+    /// can hold tokens, and the log keeps what it is told for ever.
     pub(super) fn shown(&self) -> Map<String, Value> {
         let mut shown = Map::new();
         if let Some(url) = &self.url {
-            let (bare, _) = url.split_once('?').unwrap_or((url, ""));
-            shown.insert("url".to_owned(), bare.into());
+            let origin = Url::parse(url).map(|url| url.origin().ascii_serialization());
+            shown.insert("url".to_owned(), origin.unwrap_or_default().into());
         }
         if let Some(events) = &self.events {
             let names: Vec<&str> = events.iter().map(|event| event.as_str()).collect();
@@ -202,8 +204,10 @@ mod tests {
 
     #[test]
     fn events_are_named_once_and_in_order() {
-        let request = new(r#"{"url":"https://x/p?token=t","secret":"0123456789abcdef",
-                "events":["wallet.deposit","agent.frozen","wallet.deposit"]}"#)
+        let request = new(
+            r#"{"url":"https://u:token@x:8443/token?token=t#token","secret":"0123456789abcdef",
+                "events":["wallet.deposit","agent.frozen","wallet.deposit"]}"#,
+        )
         .unwrap();
         let names: Vec<&str> = request
             .events
@@ -213,6 +217,7 @@ mod tests {
             .map(|event| event.as_str())
             .collect();
         assert_eq!(names, ["agent.frozen", "wallet.deposit"]);
+        assert_eq!(request.shown()["url"], "https://x:8443");
         let shown = Value::Object(request.shown()).to_string();
         for text in [shown, format!("{:?}", request.secret)] {
             assert!(!text.contains("token") && !text.contains("0123456789"), "{text}");

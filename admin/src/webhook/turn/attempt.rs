@@ -1,13 +1,15 @@
 //! One attempt of a delivery, from its text in the store to the text behind it.
 
-use super::Receiver;
+use super::{Receiver, lease_life};
 use crate::problem::chain;
 use crate::serve::App;
 use crate::trail::Trail;
 use crate::webhook::payload;
 use crate::webhook::send::{Attempted, Message};
+use bytes::Bytes;
 use shared::clock::now_ms;
-use shared::domain::entry::Entry;
+use shared::domain::entry::{Entry, Sealed};
+use shared::domain::event::EventName;
 use shared::store::StoreError;
 use shared::store::delivery::{Attempt, Delivery, State, delivery_id};
 use shared::store::script::webhook::Endpoint;
@@ -22,6 +24,10 @@ const KEEP: Duration = Duration::from_secs(8);
 const KEEP_PAUSE: Duration = Duration::from_millis(200);
 /// What a delivery whose entry is gone is failed with.
 const NO_ENTRY: &str = "the audit entry of this event cannot be read";
+/// What an attempt fails with that finds the archive missing or damaged.
+const NO_ARCHIVE: &str = "the archive that holds the audit entry of this event cannot be read";
+/// What a delivery is failed with whose text in the store makes no sense.
+const NO_SENSE: &str = "what the store says of this delivery cannot be read";
 
 /// What one attempt came to.
 pub(super) struct Attempting {
@@ -29,43 +35,92 @@ pub(super) struct Attempting {
     pub(super) outcome: Result<Option<bool>, StoreError>,
 }
 
+/// Until when a delivery may be sent that was taken by a look at `looked`: the lease then has enough left for the longest
+/// attempt and for keeping what came of it.
+pub(super) fn send_by(looked: Instant, timeout_ms: u64) -> Instant {
+    let needed = Duration::from_millis(timeout_ms) + KEEP;
+    looked + lease_life(timeout_ms).saturating_sub(needed)
+}
+
+/// What there is to send.
+#[derive(Debug, PartialEq, Eq)]
+enum Content {
+    Body(Bytes),
+    /// Nothing, this time: the delivery has failed one attempt.
+    Missing(&'static str),
+    /// Nothing, ever: the delivery is failed.
+    Gone(&'static str),
+}
+
+/// The body that an entry gives. An archive that cannot be read fails this attempt alone; a store that cannot, the turn.
+fn content(found: Result<Option<Sealed>, StoreError>, event: EventName) -> Result<Content, StoreError> {
+    let sealed = match found {
+        Ok(sealed) => sealed,
+        Err(StoreError::Archive(_)) => return Ok(Content::Missing(NO_ARCHIVE)),
+        Err(error) => return Err(error),
+    };
+    let entry = sealed.and_then(|sealed| Entry::of_json(&sealed.json));
+    let body = entry.and_then(|entry| payload::body(&entry, event));
+    Ok(body.map_or(Content::Gone(NO_ENTRY), Content::Body))
+}
+
+/// What can be read of a text that makes no sense as a whole, so that the delivery is failed and listed as such.
+fn salvaged(text: &str) -> Delivery {
+    let word = |at: usize| text.split(' ').nth(at);
+    let number = |at: usize| word(at).and_then(|word| word.parse().ok());
+    Delivery {
+        created_at_ms: number(0).unwrap_or_else(now_ms),
+        state: State::Pending,
+        seq: number(2).unwrap_or(0),
+        event: word(3)
+            .and_then(EventName::parse)
+            .unwrap_or(EventName::WebhookTest),
+        attempts: Vec::new(),
+    }
+}
+
 /// Attempts a delivery and keeps what came of it.
 pub(super) async fn attempt(
     app: &App,
     lease: &Lease,
     with: Option<Arc<Receiver>>,
+    latest: Instant,
     number: String,
     text: String,
 ) -> Attempting {
     let outcome = match with {
-        Some(with) => attempt_once(app, lease, &with, &number, &text).await,
+        Some(with) => attempt_once(app, lease, &with, latest, (&number, &text)).await,
         None => Ok(None),
     };
     Attempting { number, outcome }
 }
 
-/// Whether it was accepted; `None` when it is gone meanwhile.
+/// Whether it was accepted; `None` when it is gone meanwhile, or was not sent since it would outlast the lease: then what was
+/// read is at hand for the next look.
 async fn attempt_once(
     app: &App,
     lease: &Lease,
     with: &Receiver,
-    number: &str,
-    text: &str,
+    latest: Instant,
+    (number, text): (&str, &str),
 ) -> Result<Option<bool>, StoreError> {
-    let delivery = Delivery::parse(text).ok_or_else(|| StoreError::Nonsense("delivery".to_owned()))?;
     let Endpoint {
         account,
         mode,
         webhook,
     } = &lease.endpoint;
-    let sealed = Trail::of(&app.store, &app.archive, account, *mode)
-        .entry(delivery.seq)
-        .await?;
-    let entry = sealed.and_then(|sealed| Entry::of_json(&sealed.json));
-    let body = entry.and_then(|entry| payload::body(&entry, delivery.event));
+    let (delivery, content) = match Delivery::parse(text) {
+        Some(delivery) => {
+            let trail = Trail::of(&app.store, &app.archive, account, *mode);
+            let content = content(trail.entry(delivery.seq).await, delivery.event)?;
+            (delivery, content)
+        }
+        None => (salvaged(text), Content::Gone(NO_SENSE)),
+    };
     let id = delivery_id(account, *mode, webhook, delivery.seq, delivery.event);
-    let (made, next) = match &body {
-        Some(body) => {
+    let (made, next) = match &content {
+        Content::Body(_) if Instant::now() > latest => return Ok(None),
+        Content::Body(body) => {
             let message = Message {
                 id: &id,
                 body,
@@ -75,7 +130,8 @@ async fn attempt_once(
             let next = next(app, made.accepted(), delivery.attempts.len());
             (made, next)
         }
-        None => (without_entry(), Next::Failed),
+        Content::Missing(why) => (unsent(why), next(app, false, delivery.attempts.len())),
+        Content::Gone(why) => (unsent(why), Next::Failed),
     };
     app.metrics.webhooks.attempted(&made, next);
     tracing::debug!(account, %mode, webhook, delivery = id, event = delivery.event.as_str(), http.status = made.code,
@@ -90,12 +146,12 @@ async fn attempt_once(
 }
 
 /// What stands in the place of an attempt when there is nothing to send.
-fn without_entry() -> Attempted {
+fn unsent(why: &str) -> Attempted {
     Attempted {
         at_ms: now_ms(),
         took_ms: 0,
         code: None,
-        error: Some(NO_ENTRY.to_owned()),
+        error: Some(why.to_owned()),
         excerpt: None,
     }
 }
@@ -148,6 +204,45 @@ async fn keep(
                 tokio::time::sleep(KEEP_PAUSE).await;
             }
             kept => return kept,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unreadable_archive_fails_one_attempt_and_an_unreadable_store_the_turn() {
+        let of = |found| content(found, EventName::AgentFrozen);
+        let archive = of(Err(StoreError::Archive("damaged".to_owned())));
+        assert_eq!(archive.ok(), Some(Content::Missing(NO_ARCHIVE)));
+        assert_eq!(of(Ok(None)).ok(), Some(Content::Gone(NO_ENTRY)));
+        of(Err(StoreError::Nonsense("x".to_owned()))).unwrap_err();
+    }
+
+    #[test]
+    fn a_text_that_makes_no_sense_becomes_one_that_does() {
+        for (text, seq, event) in [
+            ("5 pending 7 agent.frozen [{", 7, EventName::AgentFrozen),
+            ("", 0, EventName::WebhookTest),
+        ] {
+            assert_eq!(Delivery::parse(text), None);
+            let failed = after(salvaged(text), unsent(NO_SENSE), Next::Failed);
+            let read = Delivery::parse(&failed.text()).unwrap();
+            assert_eq!((read.seq, read.event, read.state), (seq, event, State::Failed));
+            assert_eq!(read.attempts[0].error.as_deref(), Some(NO_SENSE));
+        }
+    }
+
+    #[test]
+    fn an_attempt_begins_only_when_the_lease_outlasts_it() {
+        let looked = Instant::now();
+        for timeout_ms in [1, 10_000, 60_000] {
+            let latest = send_by(looked, timeout_ms);
+            assert!(latest > looked + super::super::QUEUE, "what waited may be sent");
+            let over = latest + Duration::from_millis(timeout_ms) + KEEP;
+            assert!(over <= looked + lease_life(timeout_ms));
         }
     }
 }

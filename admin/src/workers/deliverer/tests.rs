@@ -25,9 +25,9 @@ async fn an_account_has_a_part_of_the_places() {
     places.enter(second, endpoint("acct_1", 2));
     assert!(!places.has_room(&endpoint("acct_1", 3)), "two of sixteen");
     assert!(places.has_room(&endpoint("acct_2", 1)));
-    assert_eq!(places.leave(first, false), Some(endpoint("acct_1", 1)));
+    assert_eq!(places.leave(first, Some(false)), Some(endpoint("acct_1", 1)));
     assert!(places.has_room(&endpoint("acct_1", 3)));
-    assert_eq!(places.leave(first, false), None, "it left before");
+    assert_eq!(places.leave(first, Some(false)), None, "it left before");
 }
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn failing_webhooks_leave_room_for_the_others() {
     for number in 0..20 {
         let id = id(&mut turns).await;
         places.enter(id, endpoint(&name(number), 1));
-        places.leave(id, true);
+        places.leave(id, Some(true));
     }
     let mut ids = Vec::new();
     for number in 0..12 {
@@ -51,7 +51,7 @@ async fn failing_webhooks_leave_room_for_the_others() {
         "three quarters are failing ones"
     );
     assert!(places.has_room(&endpoint("acct_healthy", 1)));
-    places.leave(ids[0], false);
+    places.leave(ids[0], Some(false));
     assert!(places.has_room(&endpoint(&name(13), 1)));
     let last = id(&mut turns).await;
     places.enter(last, endpoint(&name(0), 1));
@@ -65,6 +65,61 @@ async fn a_single_place_is_enough_for_all() {
     assert!(places.has_room(&endpoint("acct_1", 1)));
     places.enter(one, endpoint("acct_1", 1));
     assert!(!places.has_room(&endpoint("acct_2", 1)));
-    places.leave(one, true);
+    places.leave(one, Some(true));
     assert!(places.has_room(&endpoint("acct_1", 1)), "a failing one too");
+}
+
+#[tokio::test]
+async fn a_turn_without_an_attempt_says_nothing_of_the_receiver() {
+    let (mut places, mut turns) = (Places::new(16), JoinSet::new());
+    for (failing, remembered) in [
+        (None, false),
+        (Some(true), true),
+        (None, true),
+        (Some(false), false),
+    ] {
+        let id = id(&mut turns).await;
+        places.enter(id, endpoint("acct_1", 1));
+        places.leave(id, failing);
+        assert_eq!(places.failing.contains(&endpoint("acct_1", 1)), remembered);
+    }
+}
+
+#[tokio::test]
+async fn what_was_found_has_every_second_turn() {
+    let (mut places, mut turns) = (Places::new(16), JoinSet::new());
+    let mut lines = Lines::default();
+    for number in 0..3 {
+        lines.said.push(endpoint(&format!("acct_said{number}"), 1));
+        lines.found.push_back(endpoint(&format!("acct_found{number}"), 1));
+    }
+    let mut begun = Vec::new();
+    for _ in 0..4 {
+        // As when places become free one by one.
+        let mut budget = lines.budget();
+        let next = lines.next(&places, &mut budget).unwrap();
+        begun.push(next.account.clone());
+        places.enter(id(&mut turns).await, next);
+    }
+    assert_eq!(begun, ["acct_said0", "acct_found0", "acct_said1", "acct_found1"]);
+}
+
+#[tokio::test]
+async fn who_has_no_room_waits_and_holds_nobody_up() {
+    let (mut places, mut turns) = (Places::new(8), JoinSet::new());
+    places.enter(id(&mut turns).await, endpoint("acct_full", 0));
+    let mut lines = Lines::default();
+    for number in 0..ASKED_MAX + 10 {
+        lines.said.push(endpoint("acct_full", number));
+    }
+    lines.said.push(endpoint("acct_other", 1));
+    let mut budget = lines.budget();
+    assert_eq!(lines.next(&places, &mut budget), None, "only some are asked");
+    let mut budget = lines.budget();
+    assert_eq!(lines.next(&places, &mut budget), Some(endpoint("acct_other", 1)));
+    assert_eq!(
+        lines.said.len(),
+        ASKED_MAX + 9,
+        "the others wait; the busy one is gone"
+    );
 }
