@@ -6,6 +6,7 @@ use crate::world::BINARY;
 use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, Store, Wire, eventually};
 use shared::domain::mode::Mode;
 use shared::store::chain::Chain;
+use shared::store::script::seal::SEAL_BATCH;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -224,5 +225,22 @@ async fn servers_that_are_killed_while_they_seal_leave_the_same_chain() {
     })
     .await;
     drop(survivor);
+    check(&store, &account, &scribe, Mode::Live).await;
+}
+
+#[tokio::test]
+async fn a_chain_with_a_backlog_is_sealed_piece_by_piece() {
+    let redis = Redis::start();
+    let store = redis.store();
+    let account = Seed::new(&store).await.account("builder").await;
+    let scribe = Scribe::of(&store, &account, Mode::Live);
+    let count = 2 * SEAL_BATCH + 1;
+    for part in lines(count).chunks(100) {
+        scribe.write(part).await;
+    }
+    let chain = Chain::of(&store, &account.id, Mode::Live);
+    for (batches, end) in [(1, SEAL_BATCH), (1, 2 * SEAL_BATCH), (20, count)] {
+        assert_eq!(chain.seal_some(batches).await.unwrap().seq, end);
+    }
     check(&store, &account, &scribe, Mode::Live).await;
 }

@@ -30,10 +30,15 @@ async fn all_delivered(owner: &Owner, webhook: &str, count: u64) {
 
 #[tokio::test]
 async fn two_servers_share_the_work_and_deliver_each_event_once() {
-    let world = World::start().await;
+    // Each can see to one webhook at a time, for about a second: meanwhile the other one has to take the next.
+    let world = World::start_with(Redis::start(), |options| {
+        quick(options).env("TOLLGATE_WEBHOOKS__ENDPOINTS_AT_ONCE", "1")
+    })
+    .await;
     let second = world.another_admin();
     let owner = world.owner().await;
-    let (receivers, mut webhooks) = ([accepting(), accepting(), accepting()], Vec::new());
+    let slow = || receiver(|_| Answer::bytes(200, "").delay(Duration::from_millis(100)));
+    let (receivers, mut webhooks) = ([slow(), slow(), slow()], Vec::new());
     for receiver in &receivers {
         webhooks.push(owner.register(&url(receiver), FROZEN).await);
     }

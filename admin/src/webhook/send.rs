@@ -76,6 +76,8 @@ impl Deadline {
 #[derive(Clone)]
 pub struct Sender {
     resolver: Resolver,
+    /// Judges URLs that are to be registered.
+    registrar: Resolver,
     tls: TlsConnector,
     timeout_ms: u64,
 }
@@ -87,15 +89,18 @@ impl Sender {
     /// When the cryptography cannot be set up.
     pub fn new(settings: &WebhookSettings) -> Result<Self, rustls::Error> {
         let resolver = Resolver::new(System::default(), settings.allow_private);
-        Self::with(resolver, trust::system_roots(), settings.timeout_ms)
+        let sender = Self::with(resolver, trust::system_roots(), settings.timeout_ms)?;
+        let registrar = Resolver::new(System::of_registrations(), settings.allow_private);
+        Ok(Self { registrar, ..sender })
     }
 
-    /// A sender with its own resolver and authorities.
+    /// A sender with its own resolver, for registrations too, and authorities.
     ///
     /// # Errors
     /// As [`Sender::new`].
     pub fn with(resolver: Resolver, roots: RootCertStore, timeout_ms: u64) -> Result<Self, rustls::Error> {
         Ok(Self {
+            registrar: resolver.clone(),
             resolver,
             tls: trust::connector(roots)?,
             timeout_ms,
@@ -107,7 +112,7 @@ impl Sender {
     /// # Errors
     /// [`BadUrl`] says what the URL must be.
     pub async fn check(&self, url: &str) -> Result<(), BadUrl> {
-        self.resolver.check(url).await
+        self.registrar.check(url).await
     }
 
     /// Makes one attempt. It ends within `webhooks.timeout_ms`, whatever the receiver does.

@@ -27,6 +27,8 @@ const QUIET_ROUNDS: u32 = 50;
 const AT_ONCE: usize = 8;
 /// Accounts with webhooks looked at in one round: their events are to go out at once.
 const HOOKED_LOOKS: usize = 2000;
+/// Batches that a chain gets sealed in one round, so that a backlog does not hold up the events of all others.
+const BATCHES_MAX: usize = 20;
 /// Rounds between two looks for new accounts.
 const ACCOUNTS_EVERY: u32 = 5;
 
@@ -108,7 +110,9 @@ async fn seal(app: &App, grown: &Grown) -> Result<u64, StoreError> {
         mode,
         hooked,
     } = grown;
-    let head = Chain::of(&app.store, account, *mode).seal().await?;
+    let head = Chain::of(&app.store, account, *mode)
+        .seal_some(BATCHES_MAX)
+        .await?;
     if *hooked {
         dispatch(app, account, *mode).await?;
     }

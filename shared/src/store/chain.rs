@@ -138,9 +138,17 @@ impl<'a> Chain<'a> {
     /// # Errors
     /// [`StoreError`]; [`StoreError::Nonsense`] when the chain was changed by hand.
     pub async fn seal(&self) -> Result<Head, StoreError> {
+        self.seal_some(BATCHES_MAX).await
+    }
+
+    /// Seals at most so many batches of some hundred lines, for whoever has other chains to see to; the end of what is sealed.
+    ///
+    /// # Errors
+    /// As [`Chain::seal`].
+    pub async fn seal_some(&self, batches: usize) -> Result<Head, StoreError> {
         let mut extent = self.extent().await?;
         let goal = extent.lines;
-        for _ in 0..BATCHES_MAX {
+        for _ in 0..batches {
             if extent.sealed.seq >= goal {
                 return Ok(extent.sealed);
             }

@@ -13,6 +13,8 @@ use tokio::sync::Semaphore;
 
 /// Names looked up at the same time, each on a thread; a quarter of the threads that may block.
 const LOOKUPS_AT_ONCE: usize = 128;
+/// The same for registrations, which have their own: whoever registers names that nobody answers for holds up no delivery.
+const REGISTRATIONS_AT_ONCE: usize = 16;
 /// Names that are looked up or wait for it; beyond it the look-up fails.
 const NAMES_MAX: usize = 4096;
 
@@ -28,10 +30,7 @@ pub struct System {
 
 impl Default for System {
     fn default() -> Self {
-        Self {
-            under_way: Arc::default(),
-            turns: Arc::new(Semaphore::new(LOOKUPS_AT_ONCE)),
-        }
+        Self::of(LOOKUPS_AT_ONCE)
     }
 }
 
@@ -42,6 +41,18 @@ impl Lookup for System {
 }
 
 impl System {
+    /// One for the URLs of webhooks that are to be registered, with look-ups of its own.
+    pub fn of_registrations() -> Self {
+        Self::of(REGISTRATIONS_AT_ONCE)
+    }
+
+    fn of(at_once: usize) -> Self {
+        Self {
+            under_way: Arc::default(),
+            turns: Arc::new(Semaphore::new(at_once)),
+        }
+    }
+
     /// The answer of the look-up of this name that is under way, else of a new one made by `ask`.
     fn joined<F>(&self, name: &str, ask: fn(String) -> F) -> BoxFuture<'static, Answer>
     where
@@ -132,6 +143,21 @@ mod tests {
         GO.notify_one();
         system.joined("a.example", slow).await.unwrap();
         assert_eq!(ASKED.load(Ordering::SeqCst), 2, "each later attempt asks anew");
+    }
+
+    #[tokio::test]
+    async fn registrations_have_fewer_threads() {
+        static BEGUN: AtomicUsize = AtomicUsize::new(0);
+        async fn never(_name: String) -> Answer {
+            BEGUN.fetch_add(1, Ordering::SeqCst);
+            std::future::pending().await
+        }
+        let system = System::of_registrations();
+        for at in 0..LOOKUPS_AT_ONCE {
+            drop(system.joined(&format!("n{at}.example"), never));
+        }
+        tokio::task::yield_now().await; // every look-up that could begin has begun by now
+        assert_eq!(BEGUN.load(Ordering::SeqCst), REGISTRATIONS_AT_ONCE);
     }
 
     #[tokio::test]
