@@ -8,8 +8,8 @@ use std::time::Duration;
 
 /// Nodes of the cluster.
 const NODES: usize = 3;
-/// Accounts: enough to have some on each node.
-const ACCOUNTS: usize = 9;
+/// Accounts that are asked for at most until each node has one: with 60 a node is left out once in 10^10 runs.
+const ACCOUNTS_MAX: usize = 60;
 
 #[tokio::test]
 async fn webhooks_of_accounts_on_all_nodes_are_delivered_to() {
@@ -19,8 +19,17 @@ async fn webhooks_of_accounts_on_all_nodes_are_delivered_to() {
     let admin = Admin::start(quick(AdminOptions::new(BINARY, cluster.url())));
     let (good, flaky) = (accepting(), receiver(|_| Answer::bytes(500, "")));
     let mut owners = Vec::new();
-    for _ in 0..ACCOUNTS {
+    let mut nodes = HashSet::new();
+    for _ in 0..ACCOUNTS_MAX {
+        if nodes.len() == NODES {
+            break;
+        }
         let account = seed.account("startup").await;
+        let record = account.keys.record();
+        nodes.extend(cluster.nodes().iter().position(|node| {
+            let found = node.try_command::<u64>(&["EXISTS", &record]);
+            found.is_ok_and(|found| found == 1)
+        }));
         let key = issue(&store, &account, Mode::Live).await;
         let owner = Owner {
             caller: admin.caller(&key),
@@ -54,15 +63,5 @@ async fn webhooks_of_accounts_on_all_nodes_are_delivered_to() {
         })
         .await;
     }
-    let nodes: HashSet<usize> = owners
-        .iter()
-        .filter_map(|(owner, _)| {
-            let record = owner.account.keys.record();
-            cluster.nodes().iter().position(|node| {
-                node.try_command::<u64>(&["EXISTS", &record])
-                    .is_ok_and(|found| found == 1)
-            })
-        })
-        .collect();
     assert_eq!(nodes.len(), NODES, "there are accounts on each node");
 }
