@@ -10,6 +10,7 @@ mod health;
 mod intent_archiver;
 mod reaper;
 mod sealer;
+mod turn;
 
 pub use health::Health;
 

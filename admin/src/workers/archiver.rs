@@ -2,16 +2,16 @@
 //! each chain. All accounts are looked at in turn, at a bounded rate; one that has more to move is looked at again at once.
 
 use super::pause;
+use super::turn::Turn;
 use crate::problem::chain;
 use crate::serve::App;
 use futures::{StreamExt, stream};
 use shared::domain::mode::Mode;
-use shared::store::account::Account;
 use shared::store::chain::{Chain, Standing};
 use shared::store::keys::AccountKeys;
 use shared::store::read::Read;
 use shared::store::{StoreError, server_clock};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -36,8 +36,7 @@ type Place = (String, Mode);
 /// What the archiver remembers from one round to the next.
 #[derive(Debug, Default)]
 struct Memory {
-    /// Accounts in the order in which they are looked at.
-    turn: VecDeque<String>,
+    turn: Turn,
     /// Chains that failed, until when they rest.
     failing: HashMap<Place, Instant>,
     rounds: u32,
@@ -65,10 +64,7 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
 
 async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
     if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
-        // Accounts never go, so their number tells whether there are new ones.
-        if Account::count(&app.store).await? != memory.turn.len() {
-            memory.turn = Account::ids(&app.store).await?.into();
-        }
+        memory.turn.renew(&app.store).await?;
     }
     memory.rounds = memory.rounds.wrapping_add(1);
     let rule = Rule {
@@ -101,9 +97,7 @@ async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
 
 /// The chains, of the accounts whose turn it is, with something to do.
 async fn look(app: &App, memory: &mut Memory, rule: Rule) -> Result<Vec<Place>, StoreError> {
-    let count = LOOKS.min(memory.turn.len());
-    let accounts: Vec<String> = memory.turn.iter().take(count).cloned().collect();
-    memory.turn.rotate_left(count);
+    let accounts = memory.turn.next(LOOKS);
     let places = accounts
         .iter()
         .flat_map(|account| Mode::ALL.map(|mode| (account.clone(), mode)));

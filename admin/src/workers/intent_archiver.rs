@@ -2,14 +2,13 @@
 //! old. All accounts are looked at in turn, at a bounded rate.
 
 use super::pause;
+use super::turn::Turn;
 use crate::archive::intents::Age;
 use crate::problem::chain;
 use crate::serve::App;
 use shared::domain::mode::Mode;
 use shared::domain::period::DAY_MS;
-use shared::store::account::Account;
 use shared::store::{StoreError, server_clock};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -25,7 +24,7 @@ const GATHER_DAYS: u64 = 7;
 
 /// Archives until it is time to stop. Several servers may do so at once: of those that move the same intents one counts.
 pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
-    let mut turn = VecDeque::new();
+    let mut turn = Turn::default();
     while pause(&mut stopping, EVERY).await {
         if let Err(error) = round(&app, &mut turn).await {
             app.metrics.archiving_failed.inc();
@@ -34,20 +33,14 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     }
 }
 
-async fn round(app: &App, turn: &mut VecDeque<String>) -> Result<(), StoreError> {
-    // Accounts never go, so their number tells whether there are new ones.
-    if Account::count(&app.store).await? != turn.len() {
-        *turn = Account::ids(&app.store).await?.into();
-    }
+async fn round(app: &App, turn: &mut Turn) -> Result<(), StoreError> {
+    turn.renew(&app.store).await?;
     let age = Age {
         now_ms: server_clock::now_ms(&app.store).await?,
         after_ms: app.audit.archive_intents_after_days.saturating_mul(DAY_MS),
         gather_ms: GATHER_DAYS * DAY_MS,
     };
-    let count = LOOKS.min(turn.len());
-    let accounts: Vec<String> = turn.iter().take(count).cloned().collect();
-    turn.rotate_left(count);
-    for account in &accounts {
+    for account in &turn.next(LOOKS) {
         for mode in Mode::ALL {
             if let Err(error) = archive(app, (account, mode), age).await {
                 app.metrics.archiving_failed.inc();

@@ -5,14 +5,15 @@
 //! bounded rate. What is sealed of an account with webhooks is dispatched at once.
 
 use super::pause;
+use super::turn::Turn;
 use crate::problem::chain;
 use crate::serve::App;
 use crate::webhook::dispatch::dispatch;
 use futures::{StreamExt, stream};
 use shared::domain::mode::Mode;
 use shared::store::StoreError;
-use shared::store::account::Account;
 use shared::store::chain::Chain;
+use shared::store::keys::AccountKeys;
 use shared::store::read::Read;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -35,8 +36,7 @@ const ACCOUNTS_EVERY: u32 = 5;
 /// What the sealer remembers from one round to the next.
 #[derive(Debug, Default)]
 struct Memory {
-    /// Accounts in the order in which they are looked at.
-    turn: VecDeque<String>,
+    turn: Turn,
     /// The last number sealed of each account and mode that had one.
     sealed: HashMap<(String, Mode), u64>,
     /// Accounts in which something happened lately, and for how many rounds nothing did.
@@ -64,10 +64,7 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
 
 async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
     if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
-        // Accounts never go, so their number tells whether there are new ones.
-        if Account::count(&app.store).await? != memory.turn.len() {
-            memory.turn = Account::ids(&app.store).await?.into();
-        }
+        memory.turn.renew(&app.store).await?;
     }
     memory.rounds = memory.rounds.wrapping_add(1);
     let grown = look(app, memory).await?;
@@ -130,16 +127,9 @@ fn chosen(memory: &mut Memory) -> Vec<String> {
         let fresh = |account: &&String| !memory.busy.contains_key(*account);
         accounts.extend(memory.hooked.back().filter(fresh).cloned());
     }
-    for _ in 0..LOOKS.min(memory.turn.len()) {
-        memory.turn.rotate_left(1);
-        if let Some(account) = memory
-            .turn
-            .back()
-            .filter(|account| !memory.busy.contains_key(*account) && !memory.is_hooked.contains(*account))
-        {
-            accounts.push(account.clone());
-        }
-    }
+    let mut others = memory.turn.next(LOOKS);
+    others.retain(|account| !memory.busy.contains_key(account) && !memory.is_hooked.contains(account));
+    accounts.extend(others);
     accounts
 }
 
@@ -152,7 +142,7 @@ async fn look(app: &App, memory: &mut Memory) -> Result<Vec<Grown>, StoreError> 
     let reads: Vec<Read> = accounts
         .iter()
         .map(|account| {
-            let keys = shared::store::keys::AccountKeys::of(account);
+            let keys = AccountKeys::of(account);
             Read::fields(keys.bucket(), keys.record(), &fields)
         })
         .collect();

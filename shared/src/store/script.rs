@@ -7,6 +7,7 @@
 pub mod account;
 pub mod agent;
 pub mod agent_freeze;
+pub mod all;
 pub mod api_key;
 pub mod archive;
 pub mod archive_intents;

@@ -5,15 +5,11 @@ use crate::world::usd;
 use harness::{REPOSITORY, Redis, RedisCluster, Seed};
 use shared::domain::entry::How;
 use shared::settings::StoreSettings;
+use shared::store::script::all::all;
 use shared::store::script::hold::Hold;
 use shared::store::script::reap::{Reaped, reap, sweep};
 use shared::store::script::settle::{Settle, Settled};
 use shared::store::script::void::{Voided, void};
-use shared::store::script::{
-    Script, account, agent, agent_freeze, api_key, archive, archive_intents, authorize, deposit, escrow,
-    policy, provider_key, reap as reap_script, replace_prices, reseal, reseal_checkpoint_key, run_end, seal,
-    settle, spend, standing, transfer, transit, virtual_key, void as void_script, wallet, webhook,
-};
 use shared::store::{Store, sanity};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -142,61 +138,6 @@ async fn on_every_node_of_a_cluster() {
     }
 }
 
-fn all_scripts() -> Vec<&'static Script> {
-    vec![
-        &*authorize::AUTHORIZE,
-        &*settle::SETTLE,
-        &*void_script::VOID,
-        &*reap_script::REAP,
-        &*account::CREATE,
-        &*account::SET_PLAN,
-        &*account::ACCEPT,
-        &*account::ADD_USER,
-        &*api_key::CREATE,
-        &*api_key::REVOKE,
-        &*agent_freeze::AGENT_FREEZE,
-        &*agent::CREATE,
-        &*agent::UPDATE,
-        &*agent::DELETE,
-        &*policy::SET,
-        &*policy::DELETE,
-        &*wallet::OPEN,
-        &*deposit::MAKE,
-        &*deposit::CONFIRM,
-        &*transfer::OWN,
-        &*transfer::OUT,
-        &*transit::ARRIVE,
-        &*provider_key::STORE,
-        &*virtual_key::CREATE,
-        &*virtual_key::REVOKE,
-        &*spend::SPEND,
-        &*spend::DENY,
-        &*standing::STANDING,
-        &*reseal::RESEAL,
-        &*reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY,
-        &*seal::SEAL,
-        &*archive::ARCHIVE,
-        &*archive::FORGET,
-        &*archive_intents::ARCHIVE_INTENTS,
-        &*run_end::RUN_END,
-        &*webhook::CREATE,
-        &*webhook::UPDATE,
-        &*webhook::DELETE,
-        &*webhook::TEST,
-        &*webhook::RESEAL,
-        &*webhook::dispatch::DISPATCH,
-        &*webhook::deliver::TAKE,
-        &*webhook::deliver::FINISH,
-        &*webhook::deliver::RELEASE,
-        &*replace_prices::REPLACE_PRICES,
-        &*escrow::CREATE,
-        &*escrow::FUND,
-        &*escrow::RESOLVE,
-        &*escrow::BLOCKED,
-        &*escrow::CLAIM,
-    ]
-}
-
 /// How many scripts the sources in `dir`, and below it, declare.
 fn declared(dir: &Path) -> usize {
     let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
@@ -214,7 +155,7 @@ fn declared(dir: &Path) -> usize {
 #[test]
 fn every_script_loads() {
     let redis = Redis::start();
-    let all = all_scripts();
+    let all = all();
     let mut names = BTreeSet::new();
     for script in &all {
         let loaded = redis.try_command::<String>(&["SCRIPT", "LOAD", script.source()]);

@@ -1,67 +1,7 @@
 //! The house rules for Lua, checked on the sources: amounts must never lose digits, keys must be declared.
 
-use super::{
-    Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, archive, archive_intents::ARCHIVE_INTENTS,
-    authorize::AUTHORIZE, deposit, escrow, policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES,
-    reseal::RESEAL, reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY, run_end::RUN_END, seal::SEAL,
-    settle::SETTLE, spend, standing::STANDING, transfer, transit, virtual_key, void::VOID, wallet, webhook,
-};
-
-/// Every script, one line for each file.
-fn all() -> Vec<&'static Script> {
-    vec![
-        &*AUTHORIZE,
-        &*SETTLE,
-        &*VOID,
-        &*REAP,
-        &*account::CREATE,
-        &*account::SET_PLAN,
-        &*account::ACCEPT,
-        &*account::ADD_USER,
-        &*api_key::CREATE,
-        &*api_key::REVOKE,
-        &*AGENT_FREEZE,
-        &*agent::CREATE,
-        &*agent::UPDATE,
-        &*agent::DELETE,
-        &*policy::SET,
-        &*policy::DELETE,
-        &*wallet::OPEN,
-        &*deposit::MAKE,
-        &*deposit::CONFIRM,
-        &*transfer::OWN,
-        &*transfer::OUT,
-        &*transit::ARRIVE,
-        &*provider_key::STORE,
-        &*virtual_key::CREATE,
-        &*virtual_key::REVOKE,
-        &*spend::SPEND,
-        &*spend::DENY,
-        &*STANDING,
-        &*RESEAL,
-        &*RESEAL_CHECKPOINT_KEY,
-        &*RUN_END,
-        &*SEAL,
-        &*archive::ARCHIVE,
-        &*archive::FORGET,
-        &*ARCHIVE_INTENTS,
-        &*REPLACE_PRICES,
-        &*escrow::CREATE,
-        &*escrow::FUND,
-        &*escrow::RESOLVE,
-        &*escrow::BLOCKED,
-        &*escrow::CLAIM,
-        &*webhook::CREATE,
-        &*webhook::UPDATE,
-        &*webhook::DELETE,
-        &*webhook::TEST,
-        &*webhook::RESEAL,
-        &*webhook::dispatch::DISPATCH,
-        &*webhook::deliver::TAKE,
-        &*webhook::deliver::FINISH,
-        &*webhook::deliver::RELEASE,
-    ]
-}
+use super::Script;
+use super::all::all;
 
 /// The source without comments.
 fn code(script: &Script) -> String {
