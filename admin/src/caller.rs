@@ -1,4 +1,4 @@
-//! Who is calling: from the headers of a request to an account, a mode and permissions.
+//! Who is calling: from the headers of a request to an account, a mode and what may be done in it.
 //!
 //! A key's status, permissions, mode, addresses and expiry are read from the store on every request, so that a
 //! revocation binds the next one. A text that cannot be a key is refused without asking the store.
@@ -11,12 +11,14 @@ pub use address::client_address;
 pub use versions::{Versions, View};
 
 use crate::problem::{Code, Problem};
+use crate::routes::Access;
 use crate::serve::App;
 use axum::http::HeaderMap;
 use shared::clock;
 use shared::crypto::virtual_key::CheckSecret;
 use shared::domain::mode::Mode;
 use shared::domain::permission::Permission;
+use shared::domain::role::Role;
 use shared::store::account::Account;
 use shared::store::api_key::ApiKey;
 use shared::store::keys::AccountKeys;
@@ -29,15 +31,33 @@ use std::net::IpAddr;
 pub struct Caller {
     /// The account.
     pub account: String,
-    /// The mode of the key.
+    /// The mode in which the call works: that of the key, or the one that the session's request names.
     pub mode: Mode,
-    /// The key's id, which the audit log names.
-    pub key_id: String,
+    /// Who the audit log names: the id of the key or of the user.
+    pub actor: String,
     /// The account's plan, as of this request.
     pub plan: String,
     /// What idempotency keys are turned into ids with.
     pub check_secret: CheckSecret,
-    permissions: Vec<Permission>,
+    /// With what the caller is known.
+    pub who: Who,
+}
+
+/// With what a caller is known, and what that allows.
+#[derive(Debug, Clone)]
+pub enum Who {
+    /// An API key.
+    Key {
+        /// What it may do.
+        permissions: Vec<Permission>,
+    },
+    /// A session of the dashboard.
+    Session {
+        /// The session.
+        id: String,
+        /// What its user may do.
+        role: Role,
+    },
 }
 
 impl Caller {
@@ -77,23 +97,40 @@ impl Caller {
         Ok(Self {
             account: owner.account,
             mode: key.mode,
-            key_id: owner.key_id,
+            actor: owner.key_id,
             plan: account.plan,
             check_secret: record.check_secret,
-            permissions: key.permissions,
+            who: Who::Key {
+                permissions: key.permissions,
+            },
         })
     }
 
-    /// Refuses a caller without `permission`.
+    /// Refuses a caller whom `access` does not allow.
     ///
     /// # Errors
-    /// 403 `INSUFFICIENT_API_KEY_PERMISSIONS`.
-    pub fn require(&self, permission: Permission) -> Result<(), Problem> {
-        if self.permissions.contains(&permission) {
-            Ok(())
-        } else {
-            let message = format!("This operation needs an API key with the permission `{permission}`.");
-            Err(Problem::new(Code::InsufficientPermissions, message))
+    /// 403 `INSUFFICIENT_API_KEY_PERMISSIONS` for a key, `INSUFFICIENT_ROLE` for a session.
+    pub fn require(&self, access: Access) -> Result<(), Problem> {
+        match (access, &self.who) {
+            (Access::Public, _) => Ok(()),
+            (Access::Key(permission, _), Who::Key { permissions }) => {
+                if permissions.contains(&permission) {
+                    return Ok(());
+                }
+                let message = format!("This operation needs an API key with the permission `{permission}`.");
+                Err(Problem::new(Code::InsufficientPermissions, message))
+            }
+            (Access::Session(_), Who::Key { .. }) => {
+                let message = "No API key can do this: it needs a session of the dashboard.";
+                Err(Problem::new(Code::InsufficientPermissions, message))
+            }
+            (Access::Key(_, least) | Access::Session(least), Who::Session { role, .. }) => {
+                if *role >= least {
+                    return Ok(());
+                }
+                let message = format!("This needs the role {least}; yours is {role}.");
+                Err(Problem::new(Code::InsufficientRole, message))
+            }
         }
     }
 

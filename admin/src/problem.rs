@@ -2,7 +2,7 @@
 //! decision D5). Bodies are `{ "error": "<sentence>", "code": "<CODE>" }`.
 
 use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value};
 use shared::store::StoreError;
 use shared::store::sanity::Insane;
@@ -43,6 +43,12 @@ codes! {
     /// The key may not do this.
     InsufficientPermissions = "INSUFFICIENT_API_KEY_PERMISSIONS", FORBIDDEN,
         "The API key lacks the permission that this operation needs.";
+    /// No session, or one that has ended, where only a session will do.
+    SessionRequired = "SESSION_REQUIRED", UNAUTHORIZED,
+        "Sign in: this needs a session of the dashboard.";
+    /// The user's role is too low for this (decision D9).
+    InsufficientRole = "INSUFFICIENT_ROLE", FORBIDDEN,
+        "Your role does not allow this.";
     /// The client's address may not use this key.
     IpBlocked = "IP_BLOCKED", FORBIDDEN,
         "This API key may not be used from your address.";
@@ -129,6 +135,7 @@ pub struct Problem {
     code: Code,
     message: Cow<'static, str>,
     more: Map<String, Value>,
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// A problem with the standard sentence.
@@ -138,6 +145,7 @@ impl From<Code> for Problem {
             code,
             message: Cow::Borrowed(code.message()),
             more: Map::new(),
+            headers: Vec::new(),
         }
     }
 }
@@ -149,6 +157,7 @@ impl Problem {
             code,
             message: message.into(),
             more: Map::new(),
+            headers: Vec::new(),
         }
     }
 
@@ -161,6 +170,14 @@ impl Problem {
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.more.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Adds a header; one whose value cannot stand in a header is left out.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: &str) -> Self {
+        let value = HeaderValue::from_str(value).ok();
+        self.headers.extend(value.map(|value| (name, value)));
         self
     }
 
@@ -191,6 +208,7 @@ impl Problem {
         if self.code.status() == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        headers.extend(self.headers);
         response
     }
 }

@@ -17,4 +17,5 @@ pub mod period;
 pub mod permission;
 pub mod plan;
 pub mod price;
+pub mod role;
 pub mod spend_cap;

@@ -8,11 +8,12 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use shared::clock::{iso_from_ms, now_ms};
 use shared::domain::id::Kind;
+use shared::domain::role::Role;
 use shared::store::account::Account as Record;
 use shared::store::audit::OPERATOR;
 use shared::store::keys::AccountKeys;
 use shared::store::script::account::{self, Created, PlanSet};
-use shared::store::user::{Role, User};
+use shared::store::user::User;
 
 /// `account …`
 #[derive(Debug, Subcommand)]

@@ -7,9 +7,10 @@ use secrecy::SecretString;
 use serde_json::json;
 use shared::clock::now_ms;
 use shared::domain::id::Kind;
+use shared::domain::role::Role;
 use shared::store::audit::OPERATOR;
 use shared::store::script::account::{self, UserAdded};
-use shared::store::user::{Role, User as Record};
+use shared::store::user::User as Record;
 
 /// `user …`
 #[derive(Debug, Subcommand)]

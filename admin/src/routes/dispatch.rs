@@ -1,19 +1,21 @@
 //! The life of one management request: request id, caller, permission, mode, body, handler, log line.
 
-use super::call::Call;
+use super::call::OpenCall;
 use super::reply::{Answer, Reply};
-use super::{Modes, Route, request_id};
+use super::request_id;
+use super::route::{Access, Handler, Modes, Route};
 use crate::caller::{Caller, client_address};
 use crate::problem::{Code, Problem};
 use crate::serve::{App, Peer};
 use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, State};
-use axum::http::{Method, Request, Response};
+use axum::http::{HeaderMap, Method, Request, Response};
 use axum::middleware::Next;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use shared::domain::mode::Mode;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -93,7 +95,7 @@ pub(super) async fn run(
     response
 }
 
-/// The steps in their order. The management rate limits of decision D10 take their place behind the caller.
+/// The steps in their order.
 async fn answer(
     app: Arc<App>,
     route: &'static Route,
@@ -104,20 +106,24 @@ async fn answer(
     let (head, body) = request.into_parts();
     let peer = head.extensions.get::<Peer>().map(|peer| peer.0.ip());
     let client = peer.and_then(|peer| client_address(peer, &head.headers, &app.trusted_proxies));
-    let caller = Caller::identify(&app, &head.headers, client).await?;
-    seen.caller = Some((caller.account.clone(), caller.mode));
-    caller.require(route.permission)?;
-    if route.modes == Modes::LiveOnly {
-        caller.require_live()?;
-    }
+    let caller = match route.access {
+        Access::Public => None,
+        Access::Key(..) | Access::Session(_) => Some(admit(&app, route, &head.headers, client, seen).await?),
+    };
     let params = params.map_err(|_| Problem::validation("The path is not valid UTF-8."))?;
     let body = match head.method {
         Method::POST | Method::PATCH => read(&head.headers, body).await?,
         _ => Bytes::new(),
     };
-    let call = Call::new(app, caller, &params, head, body);
+    let call = OpenCall::new(app, client, &params, head, body);
+    let answering = match (&route.handler, caller) {
+        (Handler::Known(handler), Some(caller)) => handler(call.by(caller)),
+        (Handler::Open(handler), _) => handler(call),
+        // The table's macro pairs handlers with access.
+        (Handler::Known(_), None) => return Err(Code::Internal.into()),
+    };
     // In a task of its own: a caller who hangs up does not stop a change between its steps, and a panic stays here.
-    match tokio::spawn((route.handler)(call)).await {
+    match tokio::spawn(answering).await {
         Ok(answer) => answer,
         Err(error) => {
             tracing::error!(http.route = route.path, %error, "a handler failed");
@@ -126,8 +132,25 @@ async fn answer(
     }
 }
 
+/// Finds out who calls, and whether they may.
+async fn admit(
+    app: &App,
+    route: &'static Route,
+    headers: &HeaderMap,
+    client: Option<IpAddr>,
+    seen: &mut Seen,
+) -> Result<Caller, Problem> {
+    let caller = Caller::identify(app, headers, client).await?;
+    seen.caller = Some((caller.account.clone(), caller.mode));
+    caller.require(route.access)?;
+    if route.modes == Modes::LiveOnly {
+        caller.require_live()?;
+    }
+    Ok(caller)
+}
+
 /// Reads a body within [`BODY_MAX`] and [`BODY_TIMEOUT`].
-async fn read(headers: &axum::http::HeaderMap, body: Body) -> Result<Bytes, Problem> {
+async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
     let declared = headers.get(axum::http::header::CONTENT_LENGTH);
     let declared: Option<usize> = declared
         .and_then(|text| text.to_str().ok())

@@ -2,35 +2,9 @@
 
 use super::keys::AccountKeys;
 use super::{Store, StoreError};
+use crate::domain::role::Role;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-
-/// What a user may do in the dashboard (decision D9).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Everything, team, plan and API keys included.
-    Owner,
-    /// All but team, plan and API keys.
-    Admin,
-    /// Reads, releases and disputes, freezes and unfreezes.
-    Manager,
-    /// Reads.
-    Viewer,
-}
-
-impl Role {
-    /// The word used in options, records and answers.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Owner => "owner",
-            Self::Admin => "admin",
-            Self::Manager => "manager",
-            Self::Viewer => "viewer",
-        }
-    }
-}
 
 /// One user. The password exists only as an argon2id hash.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
