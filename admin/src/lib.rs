@@ -6,6 +6,7 @@
 //! * [`ledger`][]: the check of everything that must hold
 //! * [`trail`][] and [`intents`][]: the audit trail and the intents as readers see them; [`archive`][]: what left the store
 //! * [`mod@export`] writes the trail down, [`checkpoint`][] signs its end, [`verify`][] proves what was written down
+//! * [`openapi`]: the OpenAPI document, of the route table and what stands beside the handlers
 //! * [`sandbox`][]: an upstream that needs no provider account
 //! * [`webhook`][]: what leaves for the receivers of webhooks
 
@@ -18,6 +19,7 @@ pub mod export;
 pub mod injection;
 pub mod intents;
 pub mod ledger;
+pub mod openapi;
 pub mod ops;
 pub mod problem;
 pub mod routes;

@@ -10,11 +10,11 @@ mod run_id;
 mod table;
 mod wallet_name;
 
-pub use body::{CURRENCIES, Fields, Given, Text, missing};
-pub use call::{Call, IDEMPOTENCY_FIELDS, OpenCall, page, require_agent_id, time};
+pub use body::{CURRENCIES, Fields, Given, OBJECT_MAX as FIELD_OBJECT_MAX, Text, missing};
+pub use call::{Call, IDEMPOTENCY_FIELDS, OFFSET_MAX, OpenCall, PAGE_DEFAULT, PAGE_MAX, page, require_agent_id, time};
 pub(crate) use dispatch::method_label;
 pub use dispatch::{BODY_MAX, Seen};
-pub use reply::{Answer, Reply};
+pub use reply::{Answer, Done, Reply};
 pub use route::{Access, Base, Modes, PREFIXES, Rate, Route};
 pub use run_id::require_run_id;
 pub use table::ROUTES;

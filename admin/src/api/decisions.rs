@@ -1,8 +1,13 @@
 //! `GET /decisions/{id}`: why a call was approved or denied, and what became of it (decisions D40, D48, D56). Everything
 //! told is read from the call's entries in the audit trail; of a call under way, from its hold.
 
+mod doc;
+
+pub(crate) use doc::section;
+
 mod explain;
 
+use utoipa::ToSchema;
 use self::explain::Explained;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply};
@@ -15,7 +20,8 @@ use shared::store::StoreError;
 use shared::store::chain::Head;
 use shared::store::open_holds;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = DecisionAnswer)]
 struct One {
     success: bool,
     decision: Explained,

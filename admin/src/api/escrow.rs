@@ -1,8 +1,13 @@
 //! `/escrow`: money held between two wallets (specification "Escrow", decisions D3, D26, D27, D54, D59).
 
+mod doc;
+
+pub(crate) use doc::section;
+
 mod answer;
 mod view;
 
+use utoipa::ToSchema;
 use super::listing::Listing;
 use super::once;
 use super::wallet_name::{Found, canonical, find};
@@ -20,7 +25,8 @@ use shared::store::wallet::WalletStatus;
 /// Longest reason of a dispute.
 const REASON_MAX: usize = 500;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = EscrowAnswer)]
 struct One<'a> {
     success: bool,
     escrow: view::Record<'a>,

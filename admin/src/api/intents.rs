@@ -1,9 +1,15 @@
 //! `/intents`: the records of spends and escrow calls, their export as proof, and the decision on those that wait for
 //! approval (specification "Payout intent", decisions D23 to D25, D49).
 
+mod doc;
+
+pub(crate) use doc::section;
+
 mod csv;
 mod document;
 
+use utoipa::ToSchema;
+use crate::openapi::is;
 use self::document::{Document, Links};
 use super::PLAN_ATTEMPTS;
 use super::listing::Listing;
@@ -26,17 +32,23 @@ const REASON_MAX: usize = 500;
 /// The filters of the list, of which one can be given.
 const FILTERS: [&str; 3] = ["agentId", "kind", "state"];
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = IntentAnswer)]
 struct One<'a> {
     success: bool,
     intent: Document<'a>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = IntentDenied)]
 struct Denied<'a> {
     success: bool,
+    #[schema(value_type = is::IntentId)]
     intent_id: &'a str,
+    /// `blocked`
+    #[schema(value_type = is::IntentState, example = "blocked")]
     state: &'static str,
+    #[schema(example = "The approval was denied.")]
     blocked_reason: &'static str,
 }
 

@@ -1,5 +1,11 @@
 //! `/policies`: what agents may spend (decisions D20, D21, D60).
 
+mod doc;
+
+pub(crate) use doc::section;
+
+use utoipa::ToSchema;
+use crate::openapi::is;
 use super::listing::Listing;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, CURRENCIES, Call, Fields, Given, Reply, Text, missing, page, require_agent_id};
@@ -27,25 +33,41 @@ const LIMITS: [(&str, &str); 6] = [
 const OTHER_FIELDS: [&str; 4] = ["name", "agentId", "currency", "capEnabled"];
 
 /// The record as it is returned (decision D20).
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Policy)]
 struct View<'a> {
+    #[schema(value_type = is::PolicyId)]
     id: &'a str,
+    #[schema(example = "Research budget")]
     name: &'a str,
+    /// The agent whose spend policy it is; null for one of the whole account.
+    #[schema(value_type = Option<is::AgentId>)]
     agent_id: Option<&'a str>,
+    /// Of calls and spends in a UTC day.
     max_spend_per_day: Option<Nanos>,
+    /// Of one `POST /spend`.
     max_spend_per_transaction: Option<Nanos>,
+    /// Of calls and spends with the same run id.
     max_spend_per_run: Option<Nanos>,
+    /// Of calls and spends in a UTC month.
     max_spend_per_month: Option<Nanos>,
+    #[schema(value_type = is::Currency)]
     currency: &'a str,
+    /// Whether Cap lets the agent spend at all.
     cap_enabled: bool,
+    /// A spend above it waits for approval.
     approval_threshold: Option<Nanos>,
+    /// A wallet that falls below it is reported by `wallet.low_balance`.
     low_balance_threshold: Option<Nanos>,
+    #[schema(value_type = is::Time)]
     created_at: String,
+    #[schema(value_type = is::Time)]
     updated_at: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = PolicyAnswer)]
 struct One<'a> {
     success: bool,
     policy: View<'a>,

@@ -8,6 +8,9 @@ use utoipa::{PartialSchema, ToSchema};
 /// Where schemas stand in a document.
 const PLACE: &str = "#/components/schemas/";
 
+/// Marks a field that can be null and can be left out as well.
+const LEFT_OUT: &str = "x-can-be-left-out";
+
 /// The named schemas.
 #[derive(Debug, Default)]
 pub struct Components {
@@ -107,13 +110,17 @@ fn exact(schema: Json) -> Json {
 
 fn closed(schema: Json) -> Json {
     let Some(Json::Object(properties)) = schema.get("properties") else {
-        return schema;
+        let is_empty = schema.get("type").and_then(Json::text) == Some("object");
+        return match is_empty && schema.get("additionalProperties").is_none() {
+            true => schema.with("additionalProperties", false),
+            false => schema,
+        };
     };
     let given = schema.get("required").map(Json::items).unwrap_or_default();
     let is_given = |name: &str| given.iter().any(|given| given.text() == Some(name));
     let required: Vec<&str> = properties
         .iter()
-        .filter(|(name, property)| is_given(name) || is_nullable(property))
+        .filter(|(name, property)| is_given(name) || (is_nullable(property) && property.get(LEFT_OUT).is_none()))
         .map(|(name, _)| name.as_str())
         .collect();
     let required = Json::from(required);
@@ -146,7 +153,6 @@ mod tests {
     fn schemas_are_exact() {
         let mut components = Components::default();
         let reference = components.of::<A<'static>>();
-        println_for_people(&components);
         let schema = components.resolve(&reference);
         let json = serde_json::to_value(schema).unwrap();
         assert_eq!(json["required"], serde_json::json!(["firstField", "orNull", "amount"]));
@@ -156,6 +162,4 @@ mod tests {
         components.named("Leaf", object([("type", "string".into())]));
         assert_eq!(components.clashes(), ["Leaf"]);
     }
-
-    fn println_for_people(c: &Components) { eprintln!("{}", Json::Object(c.schemas.clone().into_iter().collect()).pretty()); }
 }

@@ -3,6 +3,8 @@
 use super::components::Components;
 use super::json::Json;
 
+/// Marks a property that examples leave out.
+pub const NOT_IN_EXAMPLES: &str = "x-not-in-examples";
 /// How deep schemas refer to each other, at most.
 const DEPTH_MAX: usize = 16;
 
@@ -38,7 +40,7 @@ fn part(components: &Components, schema: &Json, path: &str, depth: usize) -> Res
             let properties = schema.get("properties").map(Json::fields).unwrap_or_default();
             let fields: Result<Vec<_>, String> = properties
                 .iter()
-                .filter(|(_, property)| property.get("x-not-in-examples").is_none())
+                .filter(|(_, property)| property.get(NOT_IN_EXAMPLES).is_none())
                 .map(|(name, property)| {
                     let example = part(components, property, &format!("{path}/{name}"), depth - 1)?;
                     Ok((name.clone(), example))

@@ -5,9 +5,10 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::fmt;
 
 /// A JSON value.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub enum Json {
     /// `null`
+    #[default]
     Null,
     /// `true` or `false`
     Bool(bool),
@@ -104,11 +105,22 @@ impl Json {
         }
     }
 
+    /// Takes a field out of an object, or makes an empty object.
+    pub fn take_or_empty(&mut self, name: &str) -> Self {
+        self.get_mut(name).map_or(Self::Object(Vec::new()), std::mem::take)
+    }
+
     /// The same object with one more field.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Self>) -> Self {
         self.set(name, value);
         self
+    }
+
+    /// The same schema with an example.
+    #[must_use]
+    pub fn eg(self, example: impl Into<Self>) -> Self {
+        self.with("examples", Self::List(vec![example.into()]))
     }
 
     /// Indented, with a newline at the end: as documents are kept.

@@ -12,8 +12,12 @@ use crate::domain::mode::Mode;
 use crate::domain::names::{AGENT_ID_MAX, RUN_ID_MAX};
 use crate::domain::permission::Permission;
 use crate::domain::role::Role;
+use crate::store::deposit::DepositState;
 use crate::store::escrow::EscrowStatus;
+use crate::store::run::RunStatus;
 use crate::store::transaction::TransactionType;
+use crate::store::wallet::WalletStatus;
+use crate::store::{delivery, webhook};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
@@ -129,6 +133,22 @@ types! {
     DenialReason = words(Denial::ALL.iter().map(|denial| denial.reason()));
     /// How an approved call ended; `open` while it is under way.
     Outcome = words(How::ALL.map(How::as_str).into_iter().chain(["open", "denied"]));
+    /// Where an agent comes from.
+    AgentSource = words(["custom", "marketplace"]);
+    /// Whether an agent may spend.
+    AgentState = words(["active", "frozen"]);
+    /// Whether a key works.
+    KeyState = words(["active", "revoked"]);
+    /// Where a wallet stands: frozen while its agent is, closed when its agent was deleted.
+    WalletState = words([WalletStatus::Active, WalletStatus::Frozen, WalletStatus::Closed].map(WalletStatus::as_str));
+    /// Whether a deposit counts already.
+    DepositWord = words([DepositState::Pending, DepositState::Confirmed].map(DepositState::as_str));
+    /// Where a run stands.
+    RunState = words([RunStatus::Running, RunStatus::Completed, RunStatus::Failed].map(RunStatus::as_str));
+    /// Whether a webhook is delivered to.
+    WebhookState = words([webhook::Status::Active, webhook::Status::Disabled].map(webhook::Status::as_str));
+    /// Where a delivery stands.
+    DeliveryState = words([delivery::State::Pending, delivery::State::Delivered, delivery::State::Failed].map(delivery::State::as_str));
     /// An event that webhooks subscribe to.
     WebhookEvent = words(EventName::ALL.iter().map(|event| event.as_str()));
     /// An event as it is delivered: one that webhooks subscribe to, or the test.
