@@ -39,6 +39,11 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
 /// The document.
 #[must_use]
 pub fn management() -> Json {
+    build().0
+}
+
+/// The document, and names that stand for two schemas, of which a test finds none.
+fn build() -> (Json, Vec<String>) {
     let mut components = Components::default();
     let sections = sections();
     let mut docs: BTreeMap<&str, (&Section, &Doc)> = BTreeMap::new();
@@ -55,7 +60,8 @@ pub fn management() -> Json {
     }
     let responses = errors::share(&mut operations);
     let tags = sections.iter().map(|section| object([("name", section.tag.into()), ("description", section.about.into())]));
-    object([
+    let clashes = components.clashes().to_vec();
+    let document = object([
         ("openapi", VERSION.into()),
         ("info", words::info()),
         ("servers", Json::List(vec![object([("url", "/".into()), ("description", words::SERVER.into())])])),
@@ -68,7 +74,8 @@ pub fn management() -> Json {
             ("headers", headers::components()),
             ("securitySchemes", words::security_schemes()),
         ])),
-    ])
+    ]);
+    (document, clashes)
 }
 
 /// The operations under their paths, as the table has them.

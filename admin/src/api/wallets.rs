@@ -93,6 +93,7 @@ struct All<'a> {
     agent_wallets: Vec<Snapshot<'a>>,
     totals: Sums,
     /// How many agents' wallets there are.
+    #[schema(example = 1)]
     total: u64,
     #[schema(example = 200)]
     limit: usize,
