@@ -34,3 +34,62 @@ fn compare(name: &str, generated: &str) {
 fn the_management_document_is_that_of_the_code() {
     compare("management.json", &admin::openapi::MANAGEMENT);
 }
+
+#[test]
+fn the_document_of_the_edge_is_that_of_the_code() {
+    compare("edge.json", &proxy::openapi::document().pretty());
+}
+
+fn documents() -> [(&'static str, Value); 2] {
+    ["management.json", "edge.json"].map(|name| {
+        let text = std::fs::read_to_string(file(name)).unwrap();
+        (name, serde_json::from_str(&text).unwrap())
+    })
+}
+
+#[test]
+fn both_documents_follow_openapi_3_1() {
+    let validator = python_package(env!("CARGO_TARGET_TMPDIR"), "openapi-spec-validator", VALIDATOR);
+    for (name, document) in documents() {
+        assert_eq!(document["openapi"], "3.1.0");
+        let output = Command::new(validator.join("bin/openapi-spec-validator")).args(["--schema", "3.1"]).arg(file(name)).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {said}");
+    }
+}
+
+/// Every content of a document: where it stands, its schema and its example.
+fn contents<'a>(path: &str, value: &'a Value, found: &mut Vec<(String, &'a Value, &'a Value)>) {
+    match value {
+        Value::Object(fields) => {
+            if let (Some(schema), Some(example)) = (fields.get("schema"), fields.get("example")) {
+                found.push((path.to_owned(), schema, example));
+            }
+            let properties = fields.get("properties").and_then(Value::as_object);
+            for schema in properties.into_iter().flat_map(|properties| properties.values()) {
+                let examples = schema["examples"].as_array();
+                found.extend(examples.into_iter().flatten().map(|example| (format!("{path}/examples"), schema, example)));
+            }
+            for (name, value) in fields.iter().filter(|(name, _)| *name != "example" && *name != "examples") {
+                contents(&format!("{path}/{name}"), value, found);
+            }
+        }
+        Value::Array(items) => items.iter().enumerate().for_each(|(at, item)| contents(&format!("{path}/{at}"), item, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_example_is_one_of_its_schema() {
+    for (name, document) in documents() {
+        let mut found = Vec::new();
+        contents("", &document, &mut found);
+        assert!(found.len() > 20, "{name} has {} examples", found.len());
+        for (path, schema, example) in found {
+            let schema = json!({ "allOf": [schema], "components": document["components"] });
+            let validator = jsonschema::draft202012::options().should_validate_formats(true).build(&schema).unwrap();
+            let wrong: Vec<String> = validator.iter_errors(example).map(|error| error.to_string()).collect();
+            assert!(wrong.is_empty(), "{name} {path}: {example}: {wrong:?}");
+        }
+    }
+}

@@ -45,8 +45,7 @@ struct Denied<'a> {
     success: bool,
     #[schema(value_type = is::IntentId)]
     intent_id: &'a str,
-    /// `blocked`
-    #[schema(value_type = is::IntentState, example = "blocked")]
+    #[schema(value_type = is::Blocked)]
     state: &'static str,
     #[schema(example = "The approval was denied.")]
     blocked_reason: &'static str,

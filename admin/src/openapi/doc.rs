@@ -147,7 +147,7 @@ impl Doc {
         self.refuses.push(Code::IdempotencyKeyReused);
         if let Some(body) = &mut self.takes {
             let says = "An idempotency key, where no `Idempotency-Key` header can be sent.";
-            body.fields.extend(IDEMPOTENCY_FIELDS.map(|name| Field::may(name, field::idempotency_key(), says)));
+            body.fields.extend(IDEMPOTENCY_FIELDS.map(|name| Field::may(name, field::idempotency_key(), says).not_in_examples()));
         }
         self
     }

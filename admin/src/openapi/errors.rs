@@ -6,6 +6,7 @@ use super::{headers, operation};
 use crate::problem::Code;
 use crate::routes::{Access, Route};
 use axum::http::Method;
+use shared::openapi::components::public;
 use shared::openapi::{Json, object};
 
 /// The errors of one status.
@@ -106,7 +107,7 @@ impl Errors {
 
     /// The answer.
     pub(super) fn response(&self, route: &Route) -> Json {
-        let says = self.codes.iter().map(|code| format!("- `{}`: {}", code.as_str(), code.meaning()));
+        let says = self.codes.iter().map(|code| format!("- `{}`: {}", code.as_str(), public(code.meaning())));
         let says: Vec<String> = says.collect();
         let mut headers = headers::of_all(route.rate);
         match self.status {

@@ -3,6 +3,7 @@
 use crate::routes::{CURRENCIES, FIELD_OBJECT_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX};
 use shared::domain::names::{AGENT_ID_MAX, RUN_ID_MAX};
 use shared::openapi::components::{or_null, reference};
+use shared::openapi::example::NOT_IN_EXAMPLES;
 use shared::openapi::{Json, object};
 use shared::store::once::KEY_MAX;
 
@@ -33,6 +34,12 @@ impl Field {
 
     pub(super) fn may(name: &'static str, schema: Json, says: &'static str) -> Self {
         Self::given(name, or_null(schema), says)
+    }
+
+    /// The same, left out of examples.
+    pub(super) fn not_in_examples(mut self) -> Self {
+        self.schema.set(NOT_IN_EXAMPLES, true);
+        self
     }
 
     /// The schema, with what is said of the field.

@@ -1,6 +1,9 @@
 //! The schemas of a document, each once under its name. What is derived from structs is made exact here: answers have no
 //! other fields than they are said to have, and a field that can be null is there all the same.
 
+mod flat;
+
+use super::example::NOT_IN_EXAMPLES;
 use super::json::{Json, object};
 use std::collections::BTreeMap;
 use utoipa::{PartialSchema, ToSchema};
@@ -23,10 +26,15 @@ impl Components {
     pub fn of<T: ToSchema>(&mut self) -> Json {
         let mut found = Vec::new();
         T::schemas(&mut found);
-        for (name, schema) in found {
-            self.add(&name, exact(Json::of(&schema)));
+        found.push((T::name().into_owned(), <T as PartialSchema>::schema()));
+        let found: BTreeMap<String, Json> =
+            found.iter().map(|(name, schema)| (name.clone(), exact(Json::of(schema)))).collect();
+        let flattened: Vec<&str> = found.values().flat_map(flat::parts).collect();
+        for (name, schema) in &found {
+            if !flattened.contains(&name.as_str()) {
+                self.add(name, flat::merged(schema, &found));
+            }
         }
-        self.add(&T::name(), exact(Json::of(&<T as PartialSchema>::schema())));
         reference(&T::name())
     }
 
@@ -61,8 +69,32 @@ impl Components {
     /// All of them, by name.
     #[must_use]
     pub fn into_json(self) -> Json {
-        Json::Object(self.schemas.into_iter().collect())
+        Json::Object(self.schemas.into_iter().map(|(name, schema)| (name, unmarked(schema))).collect())
     }
+}
+
+/// The schema without the marks that only the making of documents reads.
+fn unmarked(schema: Json) -> Json {
+    match schema {
+        Json::List(items) => Json::List(items.into_iter().map(unmarked).collect()),
+        Json::Object(fields) => {
+            let kept = fields.into_iter().filter(|(name, _)| ![LEFT_OUT, NOT_IN_EXAMPLES].contains(&name.as_str()));
+            Json::Object(kept.map(|(name, value)| (name, unmarked(value))).collect())
+        }
+        other => other,
+    }
+}
+
+/// What code says of itself, less where it stands in our own papers: ` (decision D5)`, ` (specification §4.1)`.
+#[must_use]
+pub fn public(text: &str) -> String {
+    let mut rest = text;
+    let mut kept = String::with_capacity(text.len());
+    while let Some(at) = [" (decision", " (specification"].iter().filter_map(|mark| rest.find(mark)).min() {
+        kept.push_str(&rest[..at]);
+        rest = rest[at..].split_once(')').map_or("", |(_, rest)| rest);
+    }
+    kept + rest
 }
 
 /// A reference to the schema of this name.
@@ -99,12 +131,28 @@ fn exact(schema: Json) -> Json {
         Json::Object(fields) => {
             let fields = fields.into_iter().map(|(name, value)| match (name.as_str(), value) {
                 ("example", value) => ("examples".to_owned(), Json::List(vec![value])),
+                ("description", Json::Text(text)) => (name, public(&text).into()),
                 ("examples" | "enum" | "default" | "const", value) => (name, value),
                 (_, value) => (name, exact(value)),
             });
-            closed(Json::Object(fields.collect()))
+            described(closed(Json::Object(fields.collect())))
         }
         other => other,
+    }
+}
+
+/// What is said of a field that can be null stands beside the choice, not inside of it.
+fn described(mut schema: Json) -> Json {
+    let says = match schema.get_mut("oneOf") {
+        Some(Json::List(choices)) => choices.iter_mut().find_map(|choice| match choice.get("$ref") {
+            Some(_) => choice.take("description"),
+            None => None,
+        }),
+        _ => None,
+    };
+    match says {
+        Some(says) => schema.with("description", says),
+        None => schema,
     }
 }
 
@@ -159,6 +207,7 @@ mod tests {
         assert_eq!(json["additionalProperties"], false);
         assert_eq!(json["properties"]["leftOut"]["examples"], serde_json::json!([5]));
         assert!(components.clashes().is_empty());
+        assert_eq!(public("One (decision D5). Two (specification §4.1, decision D6)."), "One. Two.");
         components.named("Leaf", object([("type", "string".into())]));
         assert_eq!(components.clashes(), ["Leaf"]);
     }

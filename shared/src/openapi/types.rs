@@ -119,12 +119,24 @@ types! {
     IntentKind = words(intent::Kind::ALL.iter().map(|kind| kind.as_str()).filter(|kind| !["transfer", "deposit"].contains(kind)));
     /// Where an intent stands. `settled` and `blocked` are final.
     IntentState = words(intent::State::ALL.iter().map(|state| state.as_str()));
+    /// It was carried out.
+    Settled = words([intent::State::Settled.as_str()]);
+    /// It waits for somebody to approve or deny it.
+    PendingApproval = words([intent::State::PendingApproval.as_str()]);
+    /// It was refused.
+    Blocked = words([intent::State::Blocked.as_str()]);
     /// What happened in the life of an intent.
     IntentEvent = words(intent::EventType::ALL.iter().map(|event| event.as_str()));
     /// Why a spend or a call on an escrow was refused.
     BlockedReason = words(intent::Reason::ALL.iter().map(|reason| reason.as_str()));
     /// Where an escrow stands.
     EscrowState = words(EscrowStatus::ALL.iter().map(|status| status.as_str()));
+    /// It was made, and no money moved yet.
+    EscrowPending = words([EscrowStatus::Pending.as_str()]);
+    /// The payer's money is in it.
+    EscrowFundedWord = words([EscrowStatus::Funded.as_str()]);
+    /// How it was resolved.
+    EscrowResolution = words([EscrowStatus::Released.as_str(), EscrowStatus::Disputed.as_str()]);
     /// What moved a wallet.
     TransactionKind = words(TransactionType::ALL.iter().map(|kind| kind.as_str()));
     /// A check that decides on a call or a spend, in order of precedence.

@@ -33,7 +33,7 @@ pub(super) struct Funded<'a> {
     success: bool,
     #[schema(value_type = is::EscrowNumber)]
     escrow_id: u64,
-    #[schema(value_type = is::EscrowState)]
+    #[schema(value_type = is::EscrowFundedWord)]
     status: &'static str,
     #[schema(value_type = is::IntentId)]
     intent_id: &'a str,
@@ -55,7 +55,7 @@ pub(super) struct Resolved<'a> {
     success: bool,
     #[schema(value_type = is::EscrowNumber)]
     escrow_id: u64,
-    #[schema(value_type = is::EscrowState)]
+    #[schema(value_type = is::EscrowResolution)]
     status: &'static str,
     /// Only a dispute has one; it can be null.
     #[serde(rename = "dispute_reason", skip_serializing_if = "Option::is_none")]

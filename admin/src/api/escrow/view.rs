@@ -56,7 +56,7 @@ pub(super) struct New<'a> {
     #[schema(value_type = is::Currency)]
     pub(super) currency: &'a str,
     /// `pending`, whatever became of it since.
-    #[schema(value_type = is::EscrowState)]
+    #[schema(value_type = is::EscrowPending)]
     pub(super) status: &'static str,
     /// As they were given; not enforced.
     #[schema(value_type = Object, additional_properties, example = json!({"deliver": "report.pdf"}))]

@@ -33,7 +33,7 @@ pub(in crate::api) struct Settled<'a> {
     success: bool,
     #[schema(value_type = is::IntentId)]
     intent_id: &'a str,
-    #[schema(value_type = is::IntentState)]
+    #[schema(value_type = is::Settled)]
     state: &'static str,
     /// Null where the agent has no wallet.
     #[serde(rename = "transactionId")]
@@ -56,8 +56,7 @@ pub(super) struct Pending<'a> {
     success: bool,
     #[schema(value_type = is::IntentId)]
     intent_id: &'a str,
-    /// `pending_approval`
-    #[schema(value_type = is::IntentState, example = "pending_approval")]
+    #[schema(value_type = is::PendingApproval)]
     state: &'static str,
     amount: Nanos,
     #[schema(value_type = is::Currency)]
@@ -83,8 +82,7 @@ pub(super) struct Denied<'a> {
     reason: &'static str,
     #[schema(value_type = is::IntentId)]
     intent_id: &'a str,
-    /// `blocked`
-    #[schema(value_type = is::IntentState, example = "blocked")]
+    #[schema(value_type = is::Blocked)]
     state: &'static str,
     /// The sentence again.
     #[schema(example = "The spend would push the agent over its daily limit.")]
