@@ -101,17 +101,24 @@ fn the_page_names_assets_that_exist_and_no_other_host() {
 
 #[test]
 fn modules_import_what_exists() {
-    for (path, content) in FILES.iter().filter(|(path, _)| path.starts_with("js/")) {
-        let text = std::str::from_utf8(content).unwrap();
-        let names = text.split("from '").skip(1).chain(text.split("import('").skip(1));
-        for name in names.filter_map(|rest| rest.split('\'').next()) {
-            let target = resolve(path, name);
-            assert!(
-                Assets::get().files.contains_key(target.as_str()),
-                "{path} imports {name}"
-            );
+    for (path, _) in FILES.iter().filter(|(path, _)| path.starts_with("js/")) {
+        for target in imports(path, "from '").chain(imports(path, "import('")) {
+            let exists = Assets::get().files.contains_key(target.as_str());
+            assert!(exists, "{path} imports {target}");
         }
     }
+}
+
+/// The modules that a file names behind `word`, by path.
+fn imports<'a>(path: &'a str, word: &'a str) -> impl Iterator<Item = String> + use<'a> {
+    let text = std::str::from_utf8(content(path)).unwrap();
+    let names = text.split(word).skip(1);
+    names.filter_map(move |rest| Some(resolve(path, rest.split('\'').next()?)))
+}
+
+fn content(path: &str) -> &'static [u8] {
+    let file = FILES.iter().find(|(known, _)| *known == path);
+    file.unwrap_or_else(|| panic!("{path} is no asset")).1
 }
 
 /// A relative address as a browser reads it.
@@ -130,18 +137,21 @@ fn resolve(from: &str, name: &str) -> String {
 
 #[test]
 fn a_first_visit_weighs_little() {
-    // Everything but the pages, of which each visit loads one, and the licences.
-    let shell: usize = FILES
-        .iter()
-        .filter(|(path, _)| !path.starts_with("js/pages/") && !path.ends_with(".txt"))
-        .map(|(_, content)| content.len())
-        .sum();
-    let pages = FILES.iter().filter(|(path, _)| path.starts_with("js/pages/"));
-    let largest = pages.map(|(_, content)| content.len()).max().unwrap();
-    assert!(
-        PAGE.len() + shell + largest < FIRST_PAGE_MAX,
-        "{shell} + {largest}"
-    );
+    let pages = FILES.iter().map(|(path, _)| *path);
+    for page in pages.filter(|path| path.starts_with("js/pages/")) {
+        let linked = PAGE.split('"').filter_map(|text| text.strip_prefix("/assets/@VERSION@/"));
+        let mut left: Vec<String> = linked.map(str::to_owned).collect();
+        left.push(page.to_owned());
+        let mut loaded = BTreeSet::new();
+        while let Some(path) = left.pop() {
+            if loaded.insert(path.clone()) && path.starts_with("js/") {
+                left.extend(imports(&path, "from '"));
+            }
+        }
+        let weight: usize = loaded.iter().map(|path| content(path).len()).sum();
+        let weight = weight + PAGE.len();
+        assert!(weight < FIRST_PAGE_MAX, "{page} weighs {weight} bytes with all it loads");
+    }
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ export function shortDay(day) {
 export function Time({ at, full = false, none = '–' }) {
   if (!at) return html`<span class="muted">${none}</span>`;
   if (full) {
-    return html`<time dateTime=${at} class="nowrap">${utc(at)} <span class="muted">(${relative(at)})</span></time>`;
+    return html`<time dateTime=${at}><span class="nowrap">${utc(at)}</span> <span class="muted nowrap">(${relative(at)})</span></time>`;
   }
   return html`<time dateTime=${at} title=${utc(at)} class="nowrap">${relative(at)}</time>`;
 }

@@ -19,6 +19,7 @@ export function Dialog({ title, onClose, wide = false, locked = false, children 
     const dialog = element.current;
     const before = document.activeElement;
     dialog.showModal();
+    dialog.querySelector('[data-first]')?.focus();
     return () => {
       dialog.close();
       if (before?.isConnected) before.focus();

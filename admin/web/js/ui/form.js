@@ -28,6 +28,10 @@ export function Form({ onSubmit, action, kind = 'primary', onCancel, names = {},
   const element = useRef(null);
   const [id] = useState(() => `form-${(made += 1)}`);
   const [state, setState] = useState({ errors: {}, general: null, busy: false });
+  // Not the browser's autofocus: it works once for each document only, and complains in the console after that.
+  useEffect(() => {
+    element.current?.querySelector('[data-first]')?.focus();
+  }, []);
   useEffect(() => {
     element.current?.querySelector('[aria-invalid="true"]')?.focus();
   }, [state.errors]);
@@ -89,13 +93,13 @@ function amount(name, value, required) {
 }
 
 /** A control with its label, hint and error; `of` gets the attributes that bind them. */
-export function Labelled({ name, label, hint, required, optional, of }) {
+export function Labelled({ name, label, hint, required, optional, autofocus, of }) {
   const { id, errors } = useContext(Context);
   const own = `${id}-${name}`;
   const error = errors[name];
   const described = [hint && `${own}-hint`, error && `${own}-error`].filter(Boolean).join(' ') || null;
   const bind = {
-    id: own, name, required, 'data-label': label,
+    id: own, name, required, 'data-label': label, 'data-first': autofocus ? '' : null,
     'aria-describedby': described, 'aria-invalid': error ? 'true' : null,
   };
   return html`<div class=${error ? 'field field-bad' : 'field'}>
@@ -107,30 +111,30 @@ export function Labelled({ name, label, hint, required, optional, of }) {
 }
 
 /** One line of text. `type` may be email, password, number, datetime-local, url … */
-export function TextField({ type = 'text', value, name, label, hint, required, optional, ...rest }) {
+export function TextField({ type = 'text', value, name, label, hint, required, optional, autofocus, ...rest }) {
   const of = (bind) => html`<input class="input" dir=${type === 'text' ? 'auto' : null} type=${type} defaultValue=${value ?? ''} ...${bind} ...${rest} />`;
-  return html`<${Labelled} ...${{ name, label, hint, required, optional, of }} />`;
+  return html`<${Labelled} ...${{ name, label, hint, required, optional, autofocus, of }} />`;
 }
 
 /** Several lines of text. */
-export function AreaField({ value, rows = 3, name, label, hint, required, optional, ...rest }) {
+export function AreaField({ value, rows = 3, name, label, hint, required, optional, autofocus, ...rest }) {
   const of = (bind) => html`<textarea class="input" dir="auto" rows=${rows} defaultValue=${value ?? ''} ...${bind} ...${rest}></textarea>`;
-  return html`<${Labelled} ...${{ name, label, hint, required, optional, of }} />`;
+  return html`<${Labelled} ...${{ name, label, hint, required, optional, autofocus, of }} />`;
 }
 
 /** An amount in USD; its value is an `Exact`, or null when it is empty and not required. */
-export function MoneyField({ value, name, label, hint, required, optional, ...rest }) {
+export function MoneyField({ value, name, label, hint, required, optional, autofocus, ...rest }) {
   const of = (bind) => html`<span class="money-input"><span aria-hidden="true">$</span>
     <input class="input num" inputmode="decimal" autocomplete="off" data-money="" defaultValue=${value ?? ''} ...${bind} ...${rest} /></span>`;
-  return html`<${Labelled} ...${{ name, label, hint, required, optional, of }} />`;
+  return html`<${Labelled} ...${{ name, label, hint, required, optional, autofocus, of }} />`;
 }
 
 /** A choice. @param {{options: Array<[string, string]>}} props pairs of value and label */
-export function SelectField({ value, options, name, label, hint, required, optional, ...rest }) {
+export function SelectField({ value, options, name, label, hint, required, optional, autofocus, ...rest }) {
   const of = (bind) => html`<select class="input" ...${bind} ...${rest}>
     ${options.map(([key, text]) => html`<option key=${key} value=${key} selected=${key === value}>${text}</option>`)}
   </select>`;
-  return html`<${Labelled} ...${{ name, label, hint, required, optional, of }} />`;
+  return html`<${Labelled} ...${{ name, label, hint, required, optional, autofocus, of }} />`;
 }
 
 /** Yes or no. */
