@@ -59,11 +59,14 @@ export function Form({ onSubmit, action, kind = 'primary', onCancel, names = {},
   <//>`;
 }
 
-/** What a failure says, and where: beside the field that it names, if this form has it. */
+/** What a failure says, and where: beside the field that it names, if this form has it, and then by the field's label. */
 function complaint(error, names, form) {
   const field = error.field ? (names[error.field] ?? error.field) : null;
-  const known = field && form?.elements.namedItem(field);
-  return known ? { errors: { [field]: error.message } } : { general: error.message };
+  const found = field && form?.elements.namedItem(field);
+  if (!found) return { general: error.message };
+  const { label } = (found.dataset ? found : found[0]).dataset;
+  const rest = error.message.startsWith(error.field) ? error.message.slice(error.field.length) : null;
+  return { errors: { [field]: rest === null || !label ? error.message : `${label}${rest}` } };
 }
 
 /** The values of a form by name: text, true or false of a lone checkbox, a list of a group, `Exact` or null of an amount. */
@@ -114,6 +117,11 @@ export function Labelled({ name, label, hint, required, optional, autofocus, of 
 export function TextField({ type = 'text', value, name, label, hint, required, optional, autofocus, ...rest }) {
   const of = (bind) => html`<input class="input" dir=${type === 'text' ? 'auto' : null} type=${type} defaultValue=${value ?? ''} ...${bind} ...${rest} />`;
   return html`<${Labelled} ...${{ name, label, hint, required, optional, autofocus, of }} />`;
+}
+
+/** For password managers: whose password a form is about, where it does not ask for it. */
+export function UserName({ value = '' }) {
+  return html`<input hidden type="text" autocomplete="username" value=${value} readonly aria-hidden="true" tabindex="-1" />`;
 }
 
 /** Several lines of text. */

@@ -22,7 +22,7 @@ const PAGE = 25;
  */
 export function Table({ caption, columns, rows, keyOf, busy = false }) {
   const kind = (column) => [column.num && 'num', column.wide && 'wide-only'].filter(Boolean).join(' ') || null;
-  return html`<div class="table-scroll" role="region" aria-label=${caption} tabindex="0">
+  return html`<div class="table-scroll" role="group" aria-label=${caption} tabindex="0">
     <table class="table" aria-busy=${busy ? 'true' : null}>
       <caption class="sr-only">${caption}</caption>
       <thead><tr>
