@@ -8,6 +8,8 @@ import { typedAmount } from '../money.js';
 import { Button } from './button.js';
 
 const Context = createContext({ id: 'form', errors: {} });
+/** Refusals that a larger plan would lift. */
+const PLAN_CODES = ['PLAN_VIRTUAL_KEY_LIMIT', 'TIER_LIMIT', 'PLAN_FEATURE'];
 let made = 0;
 
 /** A complaint about one field, made on this side. */
@@ -39,7 +41,7 @@ export function Form({ onSubmit, action, kind = 'primary', onCancel, names = {},
     event.preventDefault();
     if (state.busy) return;
     setState((old) => ({ ...old, busy: true, general: null }));
-    let outcome = { errors: {}, general: null, busy: false };
+    let outcome = { errors: {}, general: null, upgrade: false, busy: false };
     try {
       await onSubmit(read(element.current));
     } catch (error) {
@@ -50,7 +52,8 @@ export function Form({ onSubmit, action, kind = 'primary', onCancel, names = {},
   return html`<${Context.Provider} value=${{ id, errors: state.errors }}>
     <form ref=${element} class=${inline ? 'form form-inline' : 'form'} aria-label=${label} onSubmit=${submit} noValidate>
       ${children}
-      ${state.general && html`<p class="alert alert-error" role="alert" dir="auto">${state.general}</p>`}
+      ${state.general && html`<div class="alert alert-error" role="alert"><p dir="auto">${state.general}</p>
+        ${state.upgrade && html`<p><a href="#/plan">See the plans</a></p>`}</div>`}
       <div class="actions">
         ${onCancel && html`<${Button} onClick=${onCancel}>Cancel<//>`}
         <${Button} type="submit" kind=${kind} busy=${state.busy}>${action}<//>
@@ -63,7 +66,7 @@ export function Form({ onSubmit, action, kind = 'primary', onCancel, names = {},
 function complaint(error, names, form) {
   const field = error.field ? (names[error.field] ?? error.field) : null;
   const found = field && form?.elements.namedItem(field);
-  if (!found) return { general: error.message };
+  if (!found) return { general: error.message, upgrade: PLAN_CODES.includes(error.code) };
   const { label } = (found.dataset ? found : found[0]).dataset;
   const rest = error.message.startsWith(error.field) ? error.message.slice(error.field.length) : null;
   return { errors: { [field]: rest === null || !label ? error.message : `${label}${rest}` } };
