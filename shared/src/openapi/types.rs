@@ -165,6 +165,8 @@ types! {
     WebhookEvent = words(EventName::ALL.iter().map(|event| event.as_str()));
     /// An event as it is delivered: one that webhooks subscribe to, or the test.
     DeliveredEvent = words(EventName::ALL.iter().chain(&[EventName::WebhookTest]).map(|event| event.as_str()));
+    /// An object of any fields.
+    Free = ObjectBuilder::new().schema_type(Type::Object).additional_properties(Some(true)).examples([json!({ "deliver": "report.pdf" })]);
     /// The currency: one unit of account at par.
     Currency = words(["USD", "USDC"]);
 }

@@ -21,7 +21,7 @@ struct Entry {
     #[schema(value_type = is::Time)]
     at: String,
     /// What happened in detail; its fields depend on the type.
-    #[schema(value_type = Object, additional_properties, example = json!({"reason": "user"}))]
+    #[schema(value_type = is::Free)]
     data: String,
     /// The id of the decision, where it is one.
     #[schema(value_type = is::AuditEntryId)]

@@ -36,7 +36,7 @@ pub(super) struct Explained {
     message: String,
     #[schema(value_type = Option<is::AgentId>)]
     agent_id: Option<String>,
-    #[schema(value_type = Option<is::VirtualKeyId>)]
+    #[schema(value_type = Option<String>, example = "vk_01KAJ4M7Q8R5T6V9W0X1Y2Z3A4")]
     key_id: Value,
     #[schema(value_type = Option<String>, example = "gpt-4o-mini")]
     model: Value,

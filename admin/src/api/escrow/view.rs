@@ -28,7 +28,7 @@ pub(super) struct Record<'a> {
     #[schema(value_type = is::EscrowState)]
     status: &'static str,
     /// As they were given; not enforced.
-    #[schema(value_type = Object, additional_properties, example = json!({"deliver": "report.pdf"}))]
+    #[schema(value_type = is::Free)]
     conditions: Box<RawValue>,
     #[serde(rename = "dispute_reason")]
     #[schema(example = "Nothing was delivered.")]
@@ -59,7 +59,7 @@ pub(super) struct New<'a> {
     #[schema(value_type = is::EscrowPending)]
     pub(super) status: &'static str,
     /// As they were given; not enforced.
-    #[schema(value_type = Object, additional_properties, example = json!({"deliver": "report.pdf"}))]
+    #[schema(value_type = is::Free)]
     pub(super) conditions: Box<RawValue>,
     #[schema(value_type = is::Time)]
     pub(super) created_at: String,
