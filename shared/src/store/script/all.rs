@@ -2,7 +2,7 @@
 
 use super::{
     Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, archive, archive_intents::ARCHIVE_INTENTS,
-    authorize::AUTHORIZE, deposit, escrow, policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES,
+    authorize::AUTHORIZE, blocked::BLOCKED, deposit, escrow, policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES,
     reseal::RESEAL, reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY, run_end::RUN_END, seal::SEAL,
     settle::SETTLE, spend, standing::STANDING, transfer, transit, virtual_key, void::VOID, wallet, webhook,
 };
@@ -21,6 +21,8 @@ pub fn all() -> Vec<&'static Script> {
         &*account::ADD_USER,
         &*api_key::CREATE,
         &*api_key::REVOKE,
+        &*api_key::count::COUNT,
+        &*BLOCKED,
         &*AGENT_FREEZE,
         &*agent::CREATE,
         &*agent::UPDATE,
