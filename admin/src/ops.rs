@@ -127,10 +127,7 @@ impl Metrics {
                 "tollgate_admin_archiving_failed_total",
                 "Chains that could not be archived; tried again. Nothing left the store.",
             )?,
-            blocked: counter(
-                "tollgate_admin_blocked_total",
-                "Requests from blocked addresses.",
-            )?,
+            blocked: counter("tollgate_admin_blocked_total", "Requests from blocked addresses.")?,
             store_sane: IntGauge::new(
                 "tollgate_admin_store_sane",
                 "1 while the store answers and may be trusted.",

@@ -7,6 +7,7 @@ mod api_keys;
 mod deposits;
 mod escrows;
 mod holds;
+mod ip;
 mod ledger;
 mod master_keys;
 mod output;

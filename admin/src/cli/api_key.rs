@@ -154,7 +154,15 @@ async fn list(context: &Context, account: &str) -> Result<Report, Failure> {
     let documents: Vec<Value> = keys.iter().map(|key| document(key, now)).collect();
     Ok(Report::new(
         table(
-            &["KEY", "MODE", "STATUS", "PERMISSIONS", "CREATED", "LAST USED", "STARTS WITH"],
+            &[
+                "KEY",
+                "MODE",
+                "STATUS",
+                "PERMISSIONS",
+                "CREATED",
+                "LAST USED",
+                "STARTS WITH",
+            ],
             &rows,
         ),
         json!({ "apiKeys": documents, "total": keys.len() }),

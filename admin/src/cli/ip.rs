@@ -107,7 +107,8 @@ fn report(done: Option<(String, bool)>, list: &[Blocked]) -> Report {
     let document = |blocked: &Blocked| -> Value {
         json!({ "range": blocked.range.to_string(), "since": iso_from_ms(blocked.since_ms), "reason": blocked.reason })
     };
-    let mut document = json!({ "blocked": list.iter().map(document).collect::<Vec<_>>(), "total": list.len() });
+    let mut document =
+        json!({ "blocked": list.iter().map(document).collect::<Vec<_>>(), "total": list.len() });
     let text = match done {
         None => listed,
         Some((said, changed)) => {

@@ -45,9 +45,7 @@ impl AddressSet {
                 IpNet::V4(net) => set
                     .four
                     .push((net.network().to_bits(), net.broadcast().to_bits())),
-                IpNet::V6(net) => set
-                    .six
-                    .push((net.network().to_bits(), net.broadcast().to_bits())),
+                IpNet::V6(net) => set.six.push((net.network().to_bits(), net.broadcast().to_bits())),
             }
         }
         merge(&mut set.four);
@@ -123,9 +121,8 @@ mod tests {
 
     #[test]
     fn the_ends_of_a_range_are_in_it_and_their_neighbours_are_not() {
-        let set = AddressSet::of(
-            ["203.0.113.0/24", "203.0.113.9/32", "2001:db8::/32", "10.0.0.1/32"].map(net),
-        );
+        let set =
+            AddressSet::of(["203.0.113.0/24", "203.0.113.9/32", "2001:db8::/32", "10.0.0.1/32"].map(net));
         for (address, inside) in [
             ("203.0.113.0", true),
             ("203.0.113.255", true),
@@ -162,10 +159,12 @@ mod tests {
     /// Addresses that share most of their bits, so that ranges of them overlap and touch.
     fn address() -> impl Strategy<Value = IpAddr> {
         let four = any::<[u8; 2]>().prop_map(|[a, b]| IpAddr::from(Ipv4Addr::new(10, a & 3, 0, b)));
-        let six = any::<[u8; 2]>()
-            .prop_map(|[a, b]| IpAddr::from(Ipv6Addr::from_bits((0x2001 << 112) | (u128::from(a & 3) << 64) | u128::from(b))));
-        let mapped =
-            any::<u8>().prop_map(|b| IpAddr::from(Ipv4Addr::new(10, 0, 0, b).to_ipv6_mapped()));
+        let six = any::<[u8; 2]>().prop_map(|[a, b]| {
+            IpAddr::from(Ipv6Addr::from_bits(
+                (0x2001 << 112) | (u128::from(a & 3) << 64) | u128::from(b),
+            ))
+        });
+        let mapped = any::<u8>().prop_map(|b| IpAddr::from(Ipv4Addr::new(10, 0, 0, b).to_ipv6_mapped()));
         prop_oneof![four, six, mapped]
     }
 

@@ -118,7 +118,12 @@ impl BlockedCopy {
         let version: Option<String> = store
             .command(redis::cmd("HGET").arg(keys::BLOCKED).arg(VERSION))
             .await?;
-        if self.0.load().as_ref().is_some_and(|copied| copied.version == version) {
+        if self
+            .0
+            .load()
+            .as_ref()
+            .is_some_and(|copied| copied.version == version)
+        {
             return Ok(());
         }
         let (list, version) = read(store).await?;

@@ -2,8 +2,8 @@
 
 use super::audit::EVERY;
 use super::{
-    ACCOUNTS, AccountKeys, BLOCKED, Bucket, DECISION_KEY_CHARS, DeliverySet, ESCROW_NUMBER, IntentIndex, PRICES,
-    STORE, USER, WALLET_NUMBER,
+    ACCOUNTS, AccountKeys, BLOCKED, Bucket, DECISION_KEY_CHARS, DeliverySet, ESCROW_NUMBER, IntentIndex,
+    PRICES, STORE, USER, WALLET_NUMBER,
 };
 use crate::domain::intent::{Kind, State};
 use crate::domain::mode::Mode;
