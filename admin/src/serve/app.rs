@@ -32,6 +32,8 @@ pub struct App {
     pub provider: String,
     /// The address of this server in links.
     pub public_url: String,
+    /// The address of the edge, as the dashboard tells it.
+    pub edge_url: String,
     /// How long the record of a transfer or deposit made under an idempotency key is kept (decision D26).
     pub idempotency_life: Duration,
     /// What the free text of a spend must not say, unless it is not looked at (decision D45).
@@ -72,6 +74,7 @@ impl App {
             prices: Prices::new(settings)?,
             provider: settings.upstream.provider.clone(),
             public_url: settings.public_url(),
+            edge_url: settings.edge_url(),
             idempotency_life: settings.idempotency_life(),
             injections: Injections::of(&settings.injection)?,
             audit: settings.audit.clone(),
