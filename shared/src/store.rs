@@ -4,6 +4,7 @@ pub mod account;
 pub mod agent;
 pub mod api_key;
 pub mod audit;
+pub mod blocked;
 pub mod chain;
 pub mod checkpoint_key;
 pub mod connection;

@@ -14,6 +14,7 @@ use shared::crypto::seal::Sealer;
 use shared::domain::plan::Plans;
 use shared::settings::{AuditSettings, Settings, WebhookSettings};
 use shared::store::Store;
+use shared::store::blocked::BlockedCopy;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,6 +50,8 @@ pub struct App {
     pub archive: Arc<Archive>,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// The addresses that are not answered, as last read.
+    pub blocked: BlockedCopy,
     /// Whether the store may be trusted, as last checked.
     pub health: Health,
     /// What was last seen of each account.
@@ -80,6 +83,7 @@ impl App {
             wake: Wake::default(),
             archive: Arc::new(Archive::of(&settings.audit)?),
             trusted_proxies: settings.network.trusted_proxies.clone(),
+            blocked: BlockedCopy::default(),
             health: Health::default(),
             versions: Versions::default(),
             metrics: Metrics::new().map_err(|error| ServeError::SetUp(error.to_string()))?,

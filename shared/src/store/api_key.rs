@@ -29,6 +29,8 @@ pub struct ApiKey {
     pub expires_at_ms: Option<u64>,
     /// When it was revoked, if it was.
     pub revoked_at_ms: Option<u64>,
+    /// When it was last used, to the minute.
+    pub last_used_ms: Option<u64>,
 }
 
 impl ApiKey {
@@ -52,6 +54,7 @@ impl ApiKey {
             created_at_ms: ms("created_at").ok()??,
             expires_at_ms: ms("expires_at").ok()?,
             revoked_at_ms: ms("revoked_at").ok()?,
+            last_used_ms: ms("last_used").ok()?,
         })
     }
 
