@@ -19,3 +19,4 @@ pub mod plan;
 pub mod price;
 pub mod role;
 pub mod spend_cap;
+pub mod statistics;

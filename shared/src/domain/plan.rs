@@ -30,6 +30,9 @@ pub struct Plan {
     pub agent_requests_per_day: Option<u64>,
     /// Management requests a minute and API key, all other routes.
     pub management_requests_per_minute: Option<u64>,
+    /// Whether people manage webhooks in the dashboard; API keys always do (specification "Events", decision D42).
+    #[serde(default = "yes")]
+    pub webhooks_in_dashboard: bool,
     /// The next plan up, if there is one.
     pub upgrade_to: Option<String>,
     /// Where to get it.
@@ -73,6 +76,10 @@ impl Plans {
     }
 }
 
+const fn yes() -> bool {
+    true
+}
+
 /// An amount that is written as a decimal string, so that it is read exactly.
 fn usd<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Nanos>, D::Error> {
     let text = String::deserialize(deserializer)?;
@@ -108,6 +115,9 @@ mod tests {
             (Some(50), Some(600), Some(50), Some("5000".into()))
         );
         assert_eq!(row("enterprise"), (None, Some(3000), None, None));
+        let webhooks = ["free", "builder", "startup", "enterprise"]
+            .map(|name| plans.get(name).unwrap().webhooks_in_dashboard);
+        assert_eq!(webhooks, [false, false, true, true]);
         let agents =
             ["free", "builder", "startup", "enterprise"].map(|name| plans.get(name).unwrap().custom_agents);
         assert_eq!(agents, [Some(5), Some(50), Some(250), None]);

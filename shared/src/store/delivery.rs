@@ -111,6 +111,11 @@ fn event_of(name: &str) -> Option<EventName> {
     EventName::parse(name).or_else(|| (name == test.as_str()).then_some(test))
 }
 
+/// A number as `dispatch.lua` writes it.
+fn number_text(number: u64) -> String {
+    format!("{number:016}")
+}
+
 impl Delivery {
     /// The text of a new one behind its state, which the script adds.
     #[must_use]
@@ -155,6 +160,34 @@ impl Delivery {
         self.attempts.push(attempt);
         self.state = state;
         self
+    }
+
+    /// The newest deliveries of a webhook, `most` at most, newest first: a bounded look, however many there are.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a text that makes no sense.
+    pub async fn newest(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        webhook: &str,
+        most: u64,
+    ) -> Result<Vec<Self>, StoreError> {
+        let mut look = redis::cmd("HGET");
+        look.arg(account.webhook(mode, webhook)).arg("next");
+        let last: Option<u64> = store.command(&look).await?;
+        let last = last.unwrap_or(0);
+        if last == 0 {
+            return Ok(Vec::new());
+        }
+        let numbers: Vec<String> = (last.saturating_sub(most) + 1..=last).rev().map(number_text).collect();
+        let mut look = redis::cmd("HMGET");
+        look.arg(account.deliveries(mode, webhook)).arg(&numbers);
+        let texts: Vec<Option<String>> = store.command(&look).await?;
+        let found = texts.into_iter().flatten().map(|text| Self::parse(&text));
+        found
+            .collect::<Option<_>>()
+            .ok_or_else(|| StoreError::Nonsense("delivery".to_owned()))
     }
 
     /// The deliveries of a webhook on a page, newest first, and how many match in all. At most
