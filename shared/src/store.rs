@@ -1,6 +1,7 @@
 //! Everything that says Redis: connection, key names, scripts and their typed twins, health.
 
 pub mod account;
+pub mod account_counters;
 pub mod agent;
 pub mod api_key;
 pub mod audit;

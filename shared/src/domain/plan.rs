@@ -70,6 +70,27 @@ impl Plans {
         self.0.get(name)
     }
 
+    /// The names, the lowest plan first: each before the one that it can be upgraded to. Those that lead nowhere and that
+    /// nothing leads to stand behind, in alphabetical order.
+    #[must_use]
+    pub fn by_rank(&self) -> Vec<&str> {
+        let steps_up = |name: &str| {
+            let mut plan = self.get(name);
+            let mut steps = 0;
+            // A table whose plans lead in a circle has an end here, too.
+            while steps < self.0.len()
+                && let Some(next) = plan.and_then(|plan| plan.upgrade_to.as_deref())
+            {
+                plan = self.get(next);
+                steps += 1;
+            }
+            steps
+        };
+        let mut names: Vec<&str> = self.names().collect();
+        names.sort_by_key(|name| std::cmp::Reverse(steps_up(name)));
+        names
+    }
+
     /// The names, in alphabetical order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
@@ -121,6 +142,14 @@ mod tests {
         let agents =
             ["free", "builder", "startup", "enterprise"].map(|name| plans.get(name).unwrap().custom_agents);
         assert_eq!(agents, [Some(5), Some(50), Some(250), None]);
+    }
+
+    #[test]
+    fn plans_are_ranked_by_the_way_up() {
+        let plans = Plans::parse(DEFAULT_PLANS).unwrap();
+        assert_eq!(plans.by_rank(), ["free", "builder", "startup", "enterprise"]);
+        let circle = "[b]\nupgrade_to = \"a\"\n[a]\nupgrade_to = \"b\"\n[c]\n";
+        assert_eq!(Plans::parse(circle).unwrap().by_rank(), ["a", "b", "c"]);
     }
 
     #[test]

@@ -79,7 +79,10 @@ pub fn of(entry: &Entry) -> Option<(u64, Effect<'_>)> {
     let today = Some(entry.at_ms / DAY_MS).filter(|day| *day <= DAY_MAX)?;
     let text = |name: &str| entry.data.get(name).and_then(Value::as_str);
     match entry.kind.as_str() {
-        "decision.denied" => Some((today, Effect::Refused(Denial::from_reason(text("reason")?)?.reason()))),
+        "decision.denied" => Some((
+            today,
+            Effect::Refused(Denial::from_reason(text("reason")?)?.reason()),
+        )),
         "decision.approved" | "decision.voided" => {
             let day = entry.data.get("day")?.as_u64().filter(|day| *day <= DAY_MAX)?;
             Some((day, ended(entry, How::parse(text("outcome")?)?)?))
@@ -116,10 +119,7 @@ fn ended(entry: &Entry, how: How) -> Option<Effect<'_>> {
             amounts: Amounts::call(charged),
         },
         How::Estimated => ended(Amounts::call(charged), Amounts::NONE),
-        How::Corrected => ended(
-            Amounts::NONE,
-            Amounts::spent(charged.saturating_sub(estimate)),
-        ),
+        How::Corrected => ended(Amounts::NONE, Amounts::spent(charged.saturating_sub(estimate))),
         How::Voided => {
             let back = Amounts {
                 calls: -1,
@@ -131,7 +131,13 @@ fn ended(entry: &Entry, how: How) -> Option<Effect<'_>> {
 }
 
 fn nanos(entry: &Entry, name: &str) -> Option<i64> {
-    entry.data.get(name)?.as_str()?.parse().ok().filter(|nanos| *nanos >= 0)
+    entry
+        .data
+        .get(name)?
+        .as_str()?
+        .parse()
+        .ok()
+        .filter(|nanos| *nanos >= 0)
 }
 
 #[cfg(test)]
@@ -164,7 +170,10 @@ mod tests {
             ("settled", 120, Amounts::call(120)),
             ("released", 0, Amounts::call(0)),
         ] {
-            assert_eq!(of(&ended(how, cost)), Some((today, Effect::Charged("bot", expected))));
+            assert_eq!(
+                of(&ended(how, cost)),
+                Some((today, Effect::Charged("bot", expected)))
+            );
         }
     }
 
@@ -184,7 +193,10 @@ mod tests {
         assert_eq!(of("kept", 200), (id(), Amounts::call(200), Amounts::NONE));
         assert_eq!(of("estimated", 200), (id(), Amounts::call(200), Amounts::NONE));
         assert_eq!(of("corrected", 50), (id(), Amounts::NONE, Amounts::spent(-150)));
-        let back = Amounts { calls: -1, nanos: -200 };
+        let back = Amounts {
+            calls: -1,
+            nanos: -200,
+        };
         assert_eq!(of("voided", 0), (id(), Amounts::NONE, back));
     }
 
@@ -201,9 +213,15 @@ mod tests {
         assert_eq!(of(&denied), Some((today, Effect::Refused("daily_limit"))));
         for kind in ["spend.requested", "spend.approved"] {
             let settled = spend(kind, "outcome=settled");
-            assert_eq!(of(&settled), Some((today, Effect::Charged("bot", Amounts::spent(5)))));
+            assert_eq!(
+                of(&settled),
+                Some((today, Effect::Charged("bot", Amounts::spent(5))))
+            );
             let blocked = spend(kind, "outcome=blocked reason=insufficient_balance");
-            assert_eq!(of(&blocked), Some((today, Effect::Refused("insufficient_balance"))));
+            assert_eq!(
+                of(&blocked),
+                Some((today, Effect::Refused("insufficient_balance")))
+            );
         }
         assert_eq!(of(&spend("spend.requested", "outcome=pending_approval")), None);
         assert_eq!(
@@ -212,6 +230,10 @@ mod tests {
         );
         assert_eq!(of(&spend("agent.frozen", "")), None);
         let invented = spend("spend.requested", "outcome=blocked reason=whatever");
-        assert_eq!(of(&invented), None, "no word of a hand-made line becomes a name in the store");
+        assert_eq!(
+            of(&invented),
+            None,
+            "no word of a hand-made line becomes a name in the store"
+        );
     }
 }

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 
+/// Attempts that are kept of a delivery from before it was asked for again.
+pub const EARLIER_MAX: usize = 16;
+
 /// Where a delivery stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
@@ -42,6 +45,9 @@ pub struct Attempt {
     /// The beginning of the answer. Kept of the last attempt only.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     pub excerpt: Option<String>,
+    /// The delivery was asked for again behind it: attempts are counted anew from the next one on.
+    #[serde(rename = "r", default, skip_serializing_if = "std::ops::Not::not")]
+    pub asked_again: bool,
 }
 
 /// A delivery: `<created ms> <state> <seq> <event> <attempts as JSON>`.
@@ -151,6 +157,28 @@ impl Delivery {
         )
     }
 
+    /// Attempts since it was made or asked for again.
+    #[must_use]
+    pub fn attempts_of_turn(&self) -> usize {
+        self.attempts
+            .iter()
+            .rev()
+            .take_while(|attempt| !attempt.asked_again)
+            .count()
+    }
+
+    /// The delivery, to be attempted again from the beginning. Of its attempts the last [`EARLIER_MAX`] are kept.
+    #[must_use]
+    pub fn again(mut self) -> Self {
+        let over = self.attempts.len().saturating_sub(EARLIER_MAX);
+        self.attempts.drain(..over);
+        if let Some(last) = self.attempts.last_mut() {
+            last.asked_again = true;
+        }
+        self.state = State::Pending;
+        self
+    }
+
     /// The delivery behind one more attempt.
     #[must_use]
     pub fn attempted(mut self, attempt: Attempt, state: State) -> Self {
@@ -180,7 +208,10 @@ impl Delivery {
         if last == 0 {
             return Ok(Vec::new());
         }
-        let numbers: Vec<String> = (last.saturating_sub(most) + 1..=last).rev().map(number_text).collect();
+        let numbers: Vec<String> = (last.saturating_sub(most) + 1..=last)
+            .rev()
+            .map(number_text)
+            .collect();
         let mut look = redis::cmd("HMGET");
         look.arg(account.deliveries(mode, webhook)).arg(&numbers);
         let texts: Vec<Option<String>> = store.command(&look).await?;
@@ -271,6 +302,7 @@ mod tests {
             code: Some(500),
             error: Some("the receiver answered 500".to_owned()),
             excerpt: Some(excerpt.to_owned()),
+            asked_again: false,
         };
         let once = delivery.attempted(attempt("a b \"c\""), State::Pending);
         assert_eq!(Delivery::parse(&once.text()), Some(once.clone()));
@@ -281,6 +313,40 @@ mod tests {
             .map(|attempt| attempt.excerpt.as_deref())
             .collect();
         assert_eq!(excerpts, [None, Some("second")], "only the last one is kept");
+    }
+
+    #[test]
+    fn a_delivery_that_is_asked_for_again_begins_anew_and_keeps_some_of_its_history() {
+        let attempt = |at_ms| Attempt {
+            at_ms,
+            took_ms: 1,
+            code: Some(500),
+            error: None,
+            excerpt: None,
+            asked_again: false,
+        };
+        let mut delivery = Delivery {
+            created_at_ms: 5,
+            state: State::Refused,
+            seq: 7,
+            event: EventName::AgentFrozen,
+            attempts: Vec::new(),
+        };
+        delivery = delivery.again();
+        assert_eq!((delivery.state, delivery.attempts_of_turn()), (State::Pending, 0));
+        for at_ms in 0..EARLIER_MAX as u64 + 3 {
+            delivery = delivery.attempted(attempt(at_ms), State::Failed);
+        }
+        assert_eq!(delivery.attempts_of_turn(), EARLIER_MAX + 3);
+        delivery = delivery.again();
+        assert_eq!(
+            (delivery.attempts.len(), delivery.attempts_of_turn()),
+            (EARLIER_MAX, 0)
+        );
+        assert_eq!(delivery.attempts[0].at_ms, 3, "the oldest go");
+        delivery = delivery.attempted(attempt(99), State::Delivered);
+        assert_eq!(delivery.attempts_of_turn(), 1);
+        assert_eq!(Delivery::parse(&delivery.text()), Some(delivery));
     }
 
     #[test]

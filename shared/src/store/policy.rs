@@ -100,6 +100,20 @@ impl PolicyRecord {
         }
     }
 
+    /// The ids of the account-wide policies, of which there are few.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn account_wide(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+    ) -> Result<Vec<String>, StoreError> {
+        store
+            .command(redis::cmd("HKEYS").arg(account.account_policies(mode)))
+            .await
+    }
+
     /// The policies of an account and mode, newest first, and how many there are in all.
     ///
     /// # Errors

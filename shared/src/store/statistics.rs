@@ -117,6 +117,9 @@ mod tests {
         assert_eq!((day.number, day.calls, day.spent.get()), (9, 3, 12));
         assert_eq!((day.refusals(), day.others.get()), (3, 7));
         assert_eq!((day.agents["bot"].get(), day.agents["calls"].get()), (0, 10));
-        assert_eq!(Day::from_fields(9, &HashMap::from([("calls".to_owned(), "x".to_owned())])), None);
+        assert_eq!(
+            Day::from_fields(9, &HashMap::from([("calls".to_owned(), "x".to_owned())])),
+            None
+        );
     }
 }

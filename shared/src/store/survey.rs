@@ -62,14 +62,18 @@ impl Survey {
         account: &AccountKeys,
         mode: Mode,
         period: Period,
-        others: impl Iterator<Item = &str>,
+        others: impl Iterator<Item = String>,
     ) -> Result<Self, StoreError> {
         let last = AGENTS_MAX - 1;
         let mut look = redis::pipe();
         look.cmd("ZCARD").arg(account.agents(mode));
         look.cmd("ZREVRANGE").arg(account.agents(mode)).arg(0).arg(last);
         let frozen = account.frozen_agents(mode);
-        look.cmd("ZREVRANGE").arg(frozen).arg(0).arg(last).arg("WITHSCORES");
+        look.cmd("ZREVRANGE")
+            .arg(frozen)
+            .arg(0)
+            .arg(last)
+            .arg("WITHSCORES");
         type Found = (u64, Vec<String>, Vec<(String, u64)>);
         let (rows, ids, frozen): Found = store.pipeline(&look).await?;
         let (keyed, all_keyed) = match mode {
@@ -78,11 +82,10 @@ impl Survey {
         };
         let mut known = HashSet::new();
         let mut all: Vec<String> = Vec::new();
-        let frozen_ids = frozen.iter().map(|(id, _)| id.as_str());
-        let listed = ids.iter().chain(&keyed).map(String::as_str);
-        for id in listed.chain(others).chain(frozen_ids) {
-            if known.insert(id.to_owned()) {
-                all.push(id.to_owned());
+        let frozen_ids = frozen.iter().map(|(id, _)| id.clone());
+        for id in ids.into_iter().chain(keyed).chain(others).chain(frozen_ids) {
+            if known.insert(id.clone()) {
+                all.push(id);
             }
         }
         let partial = rows > AGENTS_MAX as u64 || !all_keyed || all.len() > AGENTS_MAX;
@@ -138,7 +141,10 @@ async fn with_provider_keys(store: &Store, account: &AccountKeys) -> Result<(Vec
     let mut cursor = "0".to_owned();
     while all.len() < AGENTS_MAX {
         let mut scan = redis::cmd("SSCAN");
-        scan.arg(account.sealed_agents()).arg(&cursor).arg("COUNT").arg(CHUNK);
+        scan.arg(account.sealed_agents())
+            .arg(&cursor)
+            .arg("COUNT")
+            .arg(CHUNK);
         let (next, page): (String, Vec<String>) = store.command(&scan).await?;
         all.extend(page);
         if next == "0" {
@@ -150,7 +156,14 @@ async fn with_provider_keys(store: &Store, account: &AccountKeys) -> Result<(Vec
 }
 
 const FIELDS: [&str; 8] = [
-    "frozen", "wallet", "name", "policy_id", "balance", "held", "cap", "cap_low",
+    "frozen",
+    "wallet",
+    "name",
+    "policy_id",
+    "balance",
+    "held",
+    "cap",
+    "cap_low",
 ];
 
 async fn look_at(
