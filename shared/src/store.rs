@@ -3,6 +3,7 @@
 pub mod account;
 pub mod account_counters;
 pub mod agent;
+pub mod agent_search;
 pub mod api_key;
 pub mod audit;
 pub mod chain;

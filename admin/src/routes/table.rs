@@ -111,6 +111,7 @@ routes! {
     DELETE "/webhooks/{id}",                      key(Write, Admin),     Both,     PerMinute,    webhooks::delete;
     POST   "/webhooks/{id}/test",                 key(Write, Admin),     Both,     PerMinute,    webhooks::test;
     GET    "/webhooks/{id}/deliveries",           key(Read, Viewer),     Both,     PerMinute,    webhooks::deliveries;
+    POST   "/webhooks/{id}/deliveries/{deliveryId}/redeliver", key(Write, Admin), Both, PerMinute, webhooks::again;
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
-//! Deliveries of webhooks: what the text of one says, and lists of them. The payload is not stored: it follows from the audit
+//! Deliveries of webhooks: what the text of one says. The payload is not stored: it follows from the audit
 //! entry. Scripts move a delivery between its states; see `script/webhook`.
 
-use super::keys::{AccountKeys, DeliverySet};
-use super::page::Page;
-use super::{Store, StoreError};
+mod look;
+
+pub use look::{Listed, Wanted};
+
 use crate::domain::event::EventName;
 use crate::domain::id::Kind;
 use crate::domain::mode::Mode;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
 
 /// Attempts that are kept of a delivery from before it was asked for again.
 pub const EARLIER_MAX: usize = 16;
@@ -65,28 +65,6 @@ pub struct Delivery {
     pub attempts: Vec<Attempt>,
 }
 
-/// A delivery in a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
-    /// The delivery.
-    pub delivery: Delivery,
-    /// When it is attempted next, if that is a matter of time.
-    pub next_at_ms: Option<u64>,
-}
-
-/// Deliveries to list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
-    /// All of them.
-    All,
-    /// Those that wait.
-    Pending,
-    /// Those that were accepted.
-    Delivered,
-    /// Those that were given up, or never attempted.
-    Failed,
-}
-
 impl State {
     const ALL: [Self; 4] = [Self::Pending, Self::Delivered, Self::Failed, Self::Refused];
 
@@ -115,11 +93,6 @@ pub fn delivery_id(account: &str, mode: Mode, webhook: &str, seq: u64, event: Ev
 fn event_of(name: &str) -> Option<EventName> {
     let test = EventName::WebhookTest;
     EventName::parse(name).or_else(|| (name == test.as_str()).then_some(test))
-}
-
-/// A number as `dispatch.lua` writes it.
-fn number_text(number: u64) -> String {
-    format!("{number:016}")
 }
 
 impl Delivery {
@@ -188,101 +161,6 @@ impl Delivery {
         self.attempts.push(attempt);
         self.state = state;
         self
-    }
-
-    /// The newest deliveries of a webhook, `most` at most, newest first: a bounded look, however many there are.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a text that makes no sense.
-    pub async fn newest(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        webhook: &str,
-        most: u64,
-    ) -> Result<Vec<Self>, StoreError> {
-        let mut look = redis::cmd("HGET");
-        look.arg(account.webhook(mode, webhook)).arg("next");
-        let last: Option<u64> = store.command(&look).await?;
-        let last = last.unwrap_or(0);
-        if last == 0 {
-            return Ok(Vec::new());
-        }
-        let numbers: Vec<String> = (last.saturating_sub(most) + 1..=last)
-            .rev()
-            .map(number_text)
-            .collect();
-        let mut look = redis::cmd("HMGET");
-        look.arg(account.deliveries(mode, webhook)).arg(&numbers);
-        let texts: Vec<Option<String>> = store.command(&look).await?;
-        let found = texts.into_iter().flatten().map(|text| Self::parse(&text));
-        found
-            .collect::<Option<_>>()
-            .ok_or_else(|| StoreError::Nonsense("delivery".to_owned()))
-    }
-
-    /// The deliveries of a webhook on a page, newest first, and how many match in all. At most
-    /// `webhooks.waiting_max` + `webhooks.history_max` are there.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a text that makes no sense.
-    pub async fn list(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        webhook: &str,
-        wanted: Wanted,
-        page: Page,
-    ) -> Result<(Vec<Listed>, u64), StoreError> {
-        let sets: &[DeliverySet] = match wanted {
-            Wanted::All => &DeliverySet::ALL,
-            Wanted::Pending => &[DeliverySet::Due, DeliverySet::Parked],
-            Wanted::Delivered => &[DeliverySet::Delivered],
-            Wanted::Failed => &[DeliverySet::Failed],
-        };
-        let mut look = redis::pipe();
-        look.atomic();
-        for set in sets {
-            let key = account.deliveries_in(mode, webhook, *set);
-            look.cmd("ZRANGE").arg(key).arg(0).arg(-1).arg("WITHSCORES");
-        }
-        let found: Vec<Vec<(String, u64)>> = store.pipeline(&look).await?;
-        let mut numbers: Vec<(String, Option<u64>)> = Vec::new();
-        for (set, members) in sets.iter().zip(found) {
-            let due = *set == DeliverySet::Due;
-            numbers.extend(
-                members
-                    .into_iter()
-                    .map(|(number, at)| (number, due.then_some(at))),
-            );
-        }
-        numbers.sort_unstable_by(|a, b| b.0.cmp(&a.0));
-        let total = numbers.len() as u64;
-        let shown: HashMap<String, Option<u64>> = HashMap::new();
-        let mut shown = shown;
-        let mut order = Vec::new();
-        for (number, at) in numbers.into_iter().skip(page.offset).take(page.limit) {
-            order.push(number.clone());
-            shown.insert(number, at);
-        }
-        if order.is_empty() {
-            return Ok((Vec::new(), total));
-        }
-        let mut look = redis::cmd("HMGET");
-        look.arg(account.deliveries(mode, webhook)).arg(&order);
-        let texts: Vec<Option<String>> = store.command(&look).await?;
-        let mut listed = Vec::with_capacity(order.len());
-        for (number, text) in order.into_iter().zip(texts) {
-            // One that was forgotten between the two reads is left out.
-            let Some(text) = text else { continue };
-            let delivery = Self::parse(&text).ok_or_else(|| StoreError::Nonsense("delivery".to_owned()))?;
-            let waits = delivery.state == State::Pending;
-            listed.push(Listed {
-                delivery,
-                next_at_ms: shown.get(&number).copied().flatten().filter(|_| waits),
-            });
-        }
-        Ok((listed, total))
     }
 }
 

@@ -32,6 +32,8 @@ pub struct PolicyRecord {
     pub low_balance_threshold: Option<Nanos>,
     /// `USD` or `USDC`.
     pub currency: String,
+    /// How often it was set.
+    pub revision: u64,
     /// When it was made.
     pub created_at_ms: u64,
     /// When it was last set.
@@ -59,6 +61,8 @@ impl PolicyRecord {
             approval_threshold: limit("approval")?,
             low_balance_threshold: limit("low_balance")?,
             currency: get("currency")?.clone(),
+            // One that was last set by an earlier version has none.
+            revision: get("revision").map_or(Some(1), |text| text.parse().ok())?,
             created_at_ms: get("created_at")?.parse().ok()?,
             updated_at_ms: get("updated_at")?.parse().ok()?,
         })
