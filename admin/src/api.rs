@@ -1,6 +1,7 @@
 //! The operations of the management API, one file for each resource: bodies in, records out.
 
 pub mod agents;
+pub mod api_keys;
 pub mod audit;
 mod checks;
 pub mod decisions;
@@ -10,6 +11,7 @@ pub mod escrow;
 pub mod intents;
 mod listing;
 mod once;
+pub mod people;
 pub mod policies;
 pub mod provider_keys;
 pub mod runs;

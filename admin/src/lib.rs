@@ -19,6 +19,7 @@ pub mod injection;
 pub mod intents;
 pub mod ledger;
 pub mod ops;
+pub mod password;
 pub mod problem;
 pub mod routes;
 pub mod sandbox;

@@ -1,15 +1,18 @@
 //! The life of one management request: request id, caller, permission, mode, body, handler, log line.
 
-use super::call::OpenCall;
+use super::call::{OpenCall, is_json};
 use super::reply::{Answer, Reply};
 use super::request_id;
 use super::route::{Access, Handler, Modes, Route};
+use crate::caller::session::require_our_page;
 use crate::caller::{Caller, client_address};
 use crate::problem::{Code, Problem};
 use crate::serve::{App, Peer};
 use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Request, Response};
 use axum::middleware::Next;
 use bytes::{Bytes, BytesMut};
@@ -107,8 +110,11 @@ async fn answer(
     let peer = head.extensions.get::<Peer>().map(|peer| peer.0.ip());
     let client = peer.and_then(|peer| client_address(peer, &head.headers, &app.trusted_proxies));
     let caller = match route.access {
-        Access::Public => None,
-        Access::Key(..) | Access::Session(_) => Some(admit(&app, route, &head.headers, client, seen).await?),
+        Access::Public => {
+            require_own_post(&app, &head.method, &head.headers)?;
+            None
+        }
+        Access::Key(..) | Access::Session(_) => Some(admit(&app, route, &head, client, seen).await?),
     };
     let params = params.map_err(|_| Problem::validation("The path is not valid UTF-8."))?;
     let body = match head.method {
@@ -136,17 +142,30 @@ async fn answer(
 async fn admit(
     app: &App,
     route: &'static Route,
-    headers: &HeaderMap,
+    head: &Parts,
     client: Option<IpAddr>,
     seen: &mut Seen,
 ) -> Result<Caller, Problem> {
-    let caller = Caller::identify(app, headers, client).await?;
+    let caller = Caller::identify(app, route.access, &head.method, &head.headers, client).await?;
     seen.caller = Some((caller.account.clone(), caller.mode));
     caller.require(route.access)?;
     if route.modes == Modes::LiveOnly {
         caller.require_live()?;
     }
     Ok(caller)
+}
+
+/// Refuses a change by nobody in particular that another site makes a browser ask for, such as signing in as somebody else: no
+/// form can send JSON, and no page can without saying where it comes from.
+fn require_own_post(app: &App, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+    if matches!(*method, Method::GET | Method::HEAD) {
+        return Ok(());
+    }
+    require_our_page(app, headers)?;
+    let kind = headers.get(CONTENT_TYPE);
+    kind.is_some_and(is_json)
+        .then_some(())
+        .ok_or_else(|| Code::UnsupportedMediaType.into())
 }
 
 /// Reads a body within [`BODY_MAX`] and [`BODY_TIMEOUT`].

@@ -287,11 +287,7 @@ mod tests {
         let user = "usr_2";
         assert!(sealer.open(&TotpSecretOf { user, ..owner }, &sealed).is_err());
         let account = "acct_2";
-        assert!(
-            sealer
-                .open(&TotpSecretOf { account, ..owner }, &sealed)
-                .is_err()
-        );
+        assert!(sealer.open(&TotpSecretOf { account, ..owner }, &sealed).is_err());
     }
 
     #[test]

@@ -65,7 +65,12 @@ mod tests {
         assert_ne!(a.expose(), b.expose());
         assert_eq!(Token::parse(a.expose()).unwrap().hash(), a.hash());
         assert!(!format!("{a:?}").contains(a.expose()));
-        for bad in ["", "0a", &a.expose()[1..], &a.expose().to_uppercase().replace('0', "A")] {
+        for bad in [
+            "",
+            "0a",
+            &a.expose()[1..],
+            &a.expose().to_uppercase().replace('0', "A"),
+        ] {
             assert!(Token::parse(bad).is_none(), "{bad}");
         }
     }

@@ -76,7 +76,10 @@ pub fn mint_recovery() -> Result<Vec<String>, NoEntropy> {
 #[must_use]
 pub fn recovery_hash(code: &str) -> Option<String> {
     let typed = code.chars().filter(|c| !matches!(c, '-' | ' '));
-    let typed: String = typed.take(RECOVERY_CHARS + 1).collect::<String>().to_ascii_lowercase();
+    let typed: String = typed
+        .take(RECOVERY_CHARS + 1)
+        .collect::<String>()
+        .to_ascii_lowercase();
     let fits = typed.len() == RECOVERY_CHARS && typed.bytes().all(|byte| byte.is_ascii_alphanumeric());
     fits.then(|| sha256_hex(typed.as_bytes()))
 }
@@ -100,7 +103,11 @@ mod tests {
             (2_000_000_000, "279037"),
             (20_000_000_000, "353130"),
         ] {
-            assert_eq!(step_of(&secret(), code, seconds * 1000, 0), Some(seconds / 30), "{code}");
+            assert_eq!(
+                step_of(&secret(), code, seconds * 1000, 0),
+                Some(seconds / 30),
+                "{code}"
+            );
         }
     }
 
@@ -127,7 +134,10 @@ mod tests {
         assert_eq!(codes.len(), RECOVERY_CODES);
         let code = &codes[0];
         let hash = recovery_hash(code).unwrap();
-        assert_eq!(recovery_hash(&code.to_uppercase().replace('-', " ")), Some(hash.clone()));
+        assert_eq!(
+            recovery_hash(&code.to_uppercase().replace('-', " ")),
+            Some(hash.clone())
+        );
         assert_ne!(recovery_hash(&codes[1]), Some(hash));
         for bad in ["", "abcd", &format!("{code}a"), &"é".repeat(16)] {
             assert_eq!(recovery_hash(bad), None, "{bad}");

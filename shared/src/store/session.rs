@@ -126,8 +126,14 @@ mod tests {
     #[test]
     fn sessions_are_read_back() {
         let read = Session::parse("ses_1", "5 9 0f ::1 a@example.com Fire fox", 7).unwrap();
-        assert_eq!((read.created_at_ms, read.expires_at_ms, read.last_seen_ms), (5, 9, 7));
-        assert_eq!((read.ip.as_deref(), read.user_agent.as_str()), (Some("::1"), "Fire fox"));
+        assert_eq!(
+            (read.created_at_ms, read.expires_at_ms, read.last_seen_ms),
+            (5, 9, 7)
+        );
+        assert_eq!(
+            (read.ip.as_deref(), read.user_agent.as_str()),
+            (Some("::1"), "Fire fox")
+        );
         let unknown = Session::parse("ses_1", "5 9 0f - a@example.com ", 7).unwrap();
         assert_eq!((unknown.ip, unknown.user_agent.as_str()), (None, ""));
         assert_eq!(Session::parse("ses_1", "5 9 0f -", 7), None);

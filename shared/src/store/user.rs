@@ -82,8 +82,7 @@ impl Stored {
     /// # Errors
     /// [`StoreError::Nonsense`].
     pub fn parse(text: String) -> Result<Self, StoreError> {
-        let user =
-            serde_json::from_str(&text).map_err(|_| StoreError::Nonsense("user record".to_owned()))?;
+        let user = serde_json::from_str(&text).map_err(|_| StoreError::Nonsense("user record".to_owned()))?;
         Ok(Self { user, text })
     }
 
@@ -94,10 +93,7 @@ impl Stored {
     pub async fn list(store: &Store, account: &AccountKeys) -> Result<Vec<Self>, StoreError> {
         let records: HashMap<String, String> =
             store.command(redis::cmd("HGETALL").arg(account.users())).await?;
-        let mut users: Vec<Self> = records
-            .into_values()
-            .map(Self::parse)
-            .collect::<Result<_, _>>()?;
+        let mut users: Vec<Self> = records.into_values().map(Self::parse).collect::<Result<_, _>>()?;
         users.sort_by(|a, b| a.user.id.cmp(&b.user.id));
         Ok(users)
     }

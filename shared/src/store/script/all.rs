@@ -2,10 +2,10 @@
 
 use super::{
     Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, archive, archive_intents::ARCHIVE_INTENTS,
-    attempts::TAKE_ATTEMPT, invitation, lookup, session, user,
-    authorize::AUTHORIZE, deposit, escrow, policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES,
-    reseal::RESEAL, reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY, run_end::RUN_END, seal::SEAL,
-    settle::SETTLE, spend, standing::STANDING, transfer, transit, virtual_key, void::VOID, wallet, webhook,
+    attempts::TAKE_ATTEMPT, authorize::AUTHORIZE, deposit, escrow, invitation, lookup, policy, provider_key,
+    reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL, reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY,
+    run_end::RUN_END, seal::SEAL, session, settle::SETTLE, spend, standing::STANDING, transfer, transit,
+    user, virtual_key, void::VOID, wallet, webhook,
 };
 
 /// Every script, one line for each file. A test compares it with the sources.

@@ -118,7 +118,16 @@ impl NewApiKey<'_> {
             data,
         };
         let most = API_KEYS_MAX.to_string();
-        let mut args = vec![self.key_id, &most, "name", self.name, "shown", shown, "permissions", &permissions];
+        let mut args = vec![
+            self.key_id,
+            &most,
+            "name",
+            self.name,
+            "shown",
+            shown,
+            "permissions",
+            &permissions,
+        ];
         args.extend(["allow_ips", &allow_ips, "expires_at", &expires]);
         let scope = Scope {
             account: self.account,

@@ -152,7 +152,8 @@ pub async fn accept(
         return Ok(Joined::EmailTaken);
     }
     session.announce(store, scope.account, &user.id).await?;
-    let data = json!({ "invitationId": invitation.body.id, "role": user.role.as_str(), "sessionId": session.id });
+    let data =
+        json!({ "invitationId": invitation.body.id, "role": user.role.as_str(), "sessionId": session.id });
     let account = scope.keys();
     let keys = [
         account.users(),
