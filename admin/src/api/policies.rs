@@ -1,11 +1,12 @@
 //! `/policies`: what agents may spend (decisions D20, D21, D60).
 
 mod doc;
+mod precondition;
 
 pub(crate) use doc::section;
 
-use utoipa::ToSchema;
 use crate::openapi::is;
+use utoipa::ToSchema;
 use super::listing::Listing;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, CURRENCIES, Call, Fields, Given, Reply, Text, missing, page, require_agent_id};
@@ -60,6 +61,9 @@ struct View<'a> {
     approval_threshold: Option<Nanos>,
     /// A wallet that falls below it is reported by `wallet.low_balance`.
     low_balance_threshold: Option<Nanos>,
+    /// Counts its changes; `If-Match` names it.
+    #[schema(minimum = 1, example = 3)]
+    revision: u64,
     #[schema(value_type = is::Time)]
     created_at: String,
     #[schema(value_type = is::Time)]
@@ -87,6 +91,7 @@ impl<'a> View<'a> {
             cap_enabled: policy.cap_enabled,
             approval_threshold: policy.approval_threshold,
             low_balance_threshold: policy.low_balance_threshold,
+            revision: policy.revision,
             created_at: iso_from_ms(policy.created_at_ms),
             updated_at: iso_from_ms(policy.updated_at_ms),
         }
@@ -96,7 +101,7 @@ impl<'a> View<'a> {
 /// `POST /policies`
 ///
 /// # Errors
-/// 400, 409, 503.
+/// 400, 409, 412 when it is not as `If-Match` or `If-None-Match` says, 503.
 pub async fn set(call: Call) -> Answer {
     let body = call.body()?;
     let changes = changes(&body)?;
@@ -110,7 +115,7 @@ pub async fn set(call: Call) -> Answer {
 /// `POST /policies/{agentId}`
 ///
 /// # Errors
-/// 400, 503.
+/// 400, 412 when it is not as `If-Match` or `If-None-Match` says, 503.
 pub async fn set_for_agent(call: Call) -> Answer {
     let agent = call.agent()?;
     let body = call.body()?;
@@ -176,11 +181,26 @@ async fn store(call: &Call, agent: Option<&str>, changes: &[FieldChange]) -> Ans
     defaults.extend(agent.map(|agent| ("agent", Some(agent.to_owned()))));
     let new_id = Kind::Policy.mint(now_ms())?;
     let scope = call.scope();
-    match policy::set(&call.app.store, &scope, agent, changes, &defaults, &new_id).await? {
-        PolicySet::Done(policy) => Reply::ok(&One {
-            success: true,
-            policy: View::of(&policy),
-        }),
+    let expected = precondition::expected(call.headers())?;
+    match policy::set(
+        &call.app.store,
+        &scope,
+        agent,
+        changes,
+        &defaults,
+        &new_id,
+        &expected,
+    )
+    .await?
+    {
+        PolicySet::Done(policy) => {
+            let reply = Reply::ok(&One {
+                success: true,
+                policy: View::of(&policy),
+            })?;
+            Ok(reply.header("etag", &format!("\"{}\"", policy.revision)))
+        }
+        PolicySet::Unexpected => Err(Code::PreconditionFailed.into()),
         PolicySet::TooMany => {
             let message = format!(
                 "An account can have {ACCOUNT_POLICIES_MAX} account-wide policies; delete one first."

@@ -3,7 +3,7 @@
 use utoipa::ToSchema;
 use crate::openapi::is;
 use super::super::listing::Listing;
-use super::of_path;
+use super::{gate, of_path};
 use crate::problem::Problem;
 use crate::routes::{Answer, Call, Reply, page};
 use serde::Serialize;
@@ -101,6 +101,7 @@ impl<'a> View<'a> {
 /// # Errors
 /// 400, 404, 503.
 pub async fn deliveries(call: Call) -> Answer {
+    gate::require(&call)?;
     let query = call.query(&["status", "limit", "offset"])?;
     let page = page(&query)?;
     let wanted = match query.get("status").map(String::as_str) {
