@@ -33,8 +33,10 @@ const PLAN_ATTEMPTS: usize = 4;
 
 /// What the document says of every operation, in the order in which it lists the resources.
 pub(crate) fn sections() -> Vec<crate::openapi::Section> {
-    vec![
+    let mut sections = vec![
+        overview::section(),
         agents::section(),
+        usage::section(),
         policies::section(),
         provider_keys::section(),
         virtual_keys::section(),
@@ -50,5 +52,9 @@ pub(crate) fn sections() -> Vec<crate::openapi::Section> {
         runs::section(),
         audit::section(),
         webhooks::section(),
-    ]
+        account::section(),
+        api_keys::section(),
+    ];
+    sections.extend(people::sections());
+    sections
 }

@@ -12,7 +12,7 @@ pub(crate) use headers::nullable;
 pub(crate) use shared::openapi::types as is;
 
 use crate::api::sections;
-use crate::routes::{Base, ROUTES, Route};
+use crate::routes::{Base, ROUTES, Route, USER_ROUTES};
 use shared::openapi::{Components, Json, VERSION, object};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -33,7 +33,7 @@ fn name(route: &Route) -> String {
 
 /// Every row of the route tables.
 pub fn routes() -> impl Iterator<Item = &'static Route> {
-    ROUTES.iter()
+    ROUTES.iter().chain(USER_ROUTES)
 }
 
 /// The document.

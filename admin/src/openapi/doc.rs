@@ -58,6 +58,8 @@ pub(super) struct Given {
     pub(super) shape: Shape,
     /// Headers that it has beside those of all answers.
     pub(super) headers: Vec<Field>,
+    /// Fields that a page can have beside those of all pages.
+    pub(super) fields: Vec<Field>,
 }
 
 /// What an answer is.
@@ -178,7 +180,7 @@ impl Doc {
     }
 
     fn shape(mut self, status: u16, says: &'static str, shape: Shape) -> Self {
-        self.gives.push(Given { status, says, shape, headers: Vec::new() });
+        self.gives.push(Given { status, says, shape, headers: Vec::new(), fields: Vec::new() });
         self
     }
 
@@ -186,6 +188,14 @@ impl Doc {
     pub(crate) fn with(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
         if let Some(given) = self.gives.last_mut() {
             given.headers.push(Field::must(name, schema, says));
+        }
+        self
+    }
+
+    /// A field that the page that was named last can have as well.
+    pub(crate) fn can_have(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
+        if let Some(given) = self.gives.last_mut() {
+            given.fields.push(Field::given(name, schema, says));
         }
         self
     }

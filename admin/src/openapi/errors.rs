@@ -54,12 +54,12 @@ fn follows(route: &Route, doc: &Doc, code: Code) -> bool {
         "INVALID_API_KEY" | "INSUFFICIENT_API_KEY_PERMISSIONS" => !is_public,
         "API_KEY_RATE_LIMITED" => operation::is_counted(route),
         "SESSION_REQUIRED" | "INSUFFICIENT_ROLE" => by_session,
-        "CSRF_FAILED" => by_session && changes,
+        "CSRF_FAILED" => changes && (by_session || is_public),
         "LIVE_MODE_REQUIRED" => operation::is_live_only(route),
         "IP_BLOCKED" | "SERVICE_UNAVAILABLE" | "INTERNAL" => true,
         "VALIDATION" => !is_public || doc.takes.is_some() || !doc.query.is_empty(),
         "PAYLOAD_TOO_LARGE" | "REQUEST_TIMEOUT" => operation::has_body(route),
-        "UNSUPPORTED_MEDIA_TYPE" => doc.takes.is_some(),
+        "UNSUPPORTED_MEDIA_TYPE" => doc.takes.is_some() || (is_public && changes),
         _ => false,
     }
 }
@@ -83,6 +83,7 @@ fn fields_of(code: Code) -> Vec<Field> {
             let limit = Field::given("limit", limit, "How many keys the plan allows.");
             [agents, plan(), limit].into_iter().chain(up()).collect()
         }
+        "PLAN_FEATURE" => [plan()].into_iter().chain(up()).collect(),
         _ => Vec::new(),
     }
 }

@@ -8,7 +8,7 @@ use shared::openapi::{Json, object};
 use shared::store::once::KEY_MAX;
 
 /// Characters that no text may have, for a class of a regular expression.
-const CONTROL: &str = r"\u0000-\u001f\u007f-\u009f";
+const CONTROL: &str = r"\u0000-\u001f\u007f-\u009f\u2028\u2029";
 /// An amount as text.
 const DECIMAL: &str = r"^[0-9]{1,7}(\.[0-9]{1,9})?$";
 /// The largest amount, in USD.
@@ -82,6 +82,11 @@ pub(crate) fn pattern(pattern: &str) -> Json {
 /// `true` or `false`.
 pub(crate) fn flag() -> Json {
     kind("boolean")
+}
+
+/// An e-mail address.
+pub(crate) fn email() -> Json {
+    kind("string").with("format", "email").with("maxLength", 254_u64)
 }
 
 /// One of these words.

@@ -1,11 +1,12 @@
 //! One operation of the document, of its row in the route table and its documentation.
 
-use super::doc::{Body, Doc, Section, Shape};
+use super::doc::{Body, Doc, Given, Section, Shape};
 use super::field::Field;
 use super::{errors, headers, words};
 use crate::routes::{Access, Modes, Rate, Route};
 use axum::http::Method;
 use shared::openapi::components::reference;
+use shared::openapi::example::NOT_IN_EXAMPLES;
 use shared::openapi::{Components, Json, example, object};
 
 /// The paths under which it is documented. Those under `/api/v1` are served under `/v1` as well, which the document says once.
@@ -99,7 +100,7 @@ fn responses(components: &mut Components, route: &Route, doc: &Doc) -> Json {
     let mut responses: Vec<(u16, Json)> = Vec::new();
     let errors = errors::of(route, doc);
     for given in &doc.gives {
-        let content = content(components, given.shape, errors.iter().find(|error| error.status == given.status));
+        let content = content(components, given, errors.iter().find(|error| error.status == given.status));
         let file = matches!(given.shape, Shape::Document(_) | Shape::File(..));
         let mut headers = headers::of_all(route.rate);
         if file {
@@ -133,12 +134,12 @@ fn responses(components: &mut Components, route: &Route, doc: &Doc) -> Json {
 }
 
 /// What an answer holds; where the same status has errors of [`Code`] as well, one of both.
-fn content(components: &mut Components, shape: Shape, error: Option<&errors::Errors>) -> Json {
-    let schema = match shape {
+fn content(components: &mut Components, given: &Given, error: Option<&errors::Errors>) -> Json {
+    let schema = match given.shape {
         Shape::Json(schema) | Shape::Document(schema) => schema(components),
         Shape::Page(plural, schema) => {
             let record = schema(components);
-            page(components, plural, &record)
+            page(components, plural, &record, &given.fields)
         }
         Shape::File(kind, example) | Shape::Lines(kind, example) => {
             let schema = object([("type", "string".into())]);
@@ -155,7 +156,7 @@ fn content(components: &mut Components, shape: Shape, error: Option<&errors::Err
 }
 
 /// The form of all lists (decision D5).
-fn page(components: &mut Components, plural: &str, record: &Json) -> Json {
+fn page(components: &mut Components, plural: &str, record: &Json, more: &[Field]) -> Json {
     let name = record.get("$ref").and_then(Json::text).and_then(|place| place.rsplit('/').next());
     let name = format!("{}Page", name.unwrap_or_default());
     let whole = |says: &str, example: u64| {
@@ -171,10 +172,14 @@ fn page(components: &mut Components, plural: &str, record: &Json) -> Json {
         ("offset", whole("Records that were left out at the beginning.", 0)),
     ];
     let names: Vec<&str> = properties.iter().map(|(name, _)| *name).collect();
+    let mut properties = object(properties);
+    for field in more {
+        properties.set(field.name, field.described().with(NOT_IN_EXAMPLES, true));
+    }
     let schema = object([
         ("type", "object".into()),
         ("required", names.into()),
-        ("properties", object(properties)),
+        ("properties", properties),
         ("additionalProperties", false.into()),
     ]);
     components.named(&name, schema);

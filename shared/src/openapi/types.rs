@@ -20,7 +20,7 @@ use crate::store::wallet::WalletStatus;
 use crate::store::{delivery, webhook};
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -75,6 +75,12 @@ types! {
     AccountId = id(&[Kind::Account]);
     /// The id of a user of the dashboard.
     UserId = id(&[Kind::User]);
+    /// The id of a session.
+    SessionId = id(&[Kind::Session]);
+    /// The id of an invitation.
+    InvitationId = id(&[Kind::Invitation]);
+    /// What a page sends with every change, so that no other site can make a browser ask for one.
+    CsrfToken = text().pattern(Some("^[0-9a-f]{64}$")).examples([EXAMPLE_HEX]);
     /// The id of a management API key.
     ApiKeyId = id(&[Kind::ApiKey]);
     /// The id of a wallet. Its number names it as well.
@@ -151,6 +157,10 @@ types! {
     AgentState = words(["active", "frozen"]);
     /// Whether a key works.
     KeyState = words(["active", "revoked"]);
+    /// Whether an API key works.
+    ApiKeyState = words(["active", "expired", "revoked"]);
+    /// Why something waits for somebody.
+    AttentionKind = words(["frozen_agent", "approval_waiting", "failing_webhook", "kept_hold", "low_balance"]);
     /// Where a wallet stands: frozen while its agent is, closed when its agent was deleted.
     WalletState = words([WalletStatus::Active, WalletStatus::Frozen, WalletStatus::Closed].map(WalletStatus::as_str));
     /// Whether a deposit counts already.
@@ -166,7 +176,7 @@ types! {
     /// An event as it is delivered: one that webhooks subscribe to, or the test.
     DeliveredEvent = words(EventName::ALL.iter().chain(&[EventName::WebhookTest]).map(|event| event.as_str()));
     /// An object of any fields.
-    Free = ObjectBuilder::new().schema_type(Type::Object).additional_properties(Some(true)).examples([json!({ "deliver": "report.pdf" })]);
+    Free = ObjectBuilder::new().schema_type(Type::Object).additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(true))).examples([json!({ "deliver": "report.pdf" })]);
     /// The currency: one unit of account at par.
     Currency = words(["USD", "USDC"]);
 }

@@ -1,7 +1,7 @@
 //! What the document says of agents.
 
 use super::{DESCRIPTION_MAX, NAME_MAX, One, TYPE_DEFAULT, TYPE_MAX, View};
-use crate::openapi::field::{agent_id, limit, line, lines};
+use crate::openapi::field::{agent_id, flag, is, limit, line, lines, string};
 use crate::openapi::{Body, Doc, Section};
 use crate::problem::Code;
 use crate::routes::Done;
@@ -26,7 +26,11 @@ fn create() -> Doc {
 }
 
 fn list() -> Doc {
-    Doc::of("GET /agents", "listAgents", "List agents").lists::<View<'_>>("agents", "A page of agents, the newest first.")
+    Doc::of("GET /agents", "listAgents", "List agents, or search for some")
+        .query("q", string().with("maxLength", NAME_MAX).eg("bot"), "Those whose id or name has this in it, in upper or lower case.")
+        .query("status", is("AgentState"), "Those in this state.")
+        .lists::<View<'_>>("agents", "A page of agents, the newest first.")
+        .can_have("partial", flag(), "Only when it was searched: whether there are agents that were not looked at.")
 }
 
 fn get() -> Doc {

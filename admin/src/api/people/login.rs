@@ -1,5 +1,7 @@
 //! `POST /login`, `POST /logout`, `GET /me`.
 
+use utoipa::ToSchema;
+use crate::openapi::is;
 use super::ATTEMPTS;
 use super::person::{
     AccountView, Fresh, Me, UserView, find, given_code, given_password, login_attempts, scope, signed_in,
@@ -193,21 +195,29 @@ pub async fn logout(call: Call) -> Answer {
     Ok(Reply::done()?.header("set-cookie", &session::no_cookie(&call.app)))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct MeView<'a> {
+#[schema(as = Me)]
+pub(super) struct MeView<'a> {
     success: bool,
     user: UserView<'a>,
     account: AccountView<'a>,
     session: SessionTimes<'a>,
+    /// Goes into `X-CSRF-Token` of every call that changes something.
+    #[schema(value_type = is::CsrfToken)]
     csrf_token: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = SessionTimes)]
 struct SessionTimes<'a> {
+    #[schema(value_type = is::SessionId)]
     id: &'a str,
+    #[schema(value_type = is::Time)]
     created_at: String,
+    /// When it ends at the latest.
+    #[schema(value_type = is::Time)]
     expires_at: String,
 }
 

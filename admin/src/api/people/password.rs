@@ -10,12 +10,26 @@ use super::totp::{Factor, second_factor};
 use crate::caller::session;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, OpenCall, Reply, missing};
+use crate::openapi::is;
+use serde::Serialize;
 use serde_json::json;
+use utoipa::ToSchema;
 use shared::crypto::token::Token;
 use shared::store::sanity;
 use shared::store::script::session::{Open, Opened};
 use shared::store::script::user::find_reset;
 use shared::store::user::User;
+
+/// The password was changed; the session goes on under a new cookie.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PasswordChanged)]
+pub(super) struct Changed {
+    success: bool,
+    /// The new one, for `X-CSRF-Token`.
+    #[schema(value_type = is::CsrfToken)]
+    csrf_token: String,
+}
 
 /// `POST /password`
 ///
@@ -46,7 +60,10 @@ pub async fn change(call: Call) -> Answer {
             data: json!({ "by": "user" }),
         };
         if let Opened::Done(_) = open.run(&app.store, &scope, &fresh.session(app)).await? {
-            let answer = Reply::ok(&json!({ "success": true, "csrfToken": fresh.token.csrf() }))?;
+            let answer = Reply::ok(&Changed {
+                success: true,
+                csrf_token: fresh.token.csrf(),
+            })?;
             return Ok(answer.header("set-cookie", &session::cookie(app, &fresh.token)));
         }
         stored = me.stored(&call).await?;

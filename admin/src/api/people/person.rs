@@ -1,6 +1,8 @@
 //! What the parts of the user API have in common: a user as answers show it, the signed-in user as the store has it, attempts,
 //! and the answer that carries a new session.
 
+use utoipa::ToSchema;
+use crate::openapi::is;
 use crate::caller::{View, Who, session};
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, Reply, missing};
@@ -25,14 +27,21 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// A user, as answers show it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = User)]
 pub(super) struct UserView<'a> {
+    #[schema(value_type = is::UserId)]
     id: &'a str,
+    #[schema(example = "ada@example.com")]
     email: &'a str,
+    #[schema(value_type = is::RoleName)]
     role: Role,
+    /// Whether signing in needs a second factor.
     totp_enabled: bool,
+    #[schema(value_type = is::Time)]
     created_at: String,
+    #[schema(value_type = Option<is::Time>)]
     last_login_at: Option<String>,
 }
 
@@ -54,10 +63,14 @@ impl<'a> UserView<'a> {
 }
 
 /// An account, as its users see it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AccountOfUser)]
 pub(super) struct AccountView<'a> {
+    #[schema(value_type = is::AccountId)]
     pub(super) id: &'a str,
+    #[schema(example = "Acme")]
     pub(super) name: &'a str,
+    #[schema(example = "builder")]
     pub(super) plan: &'a str,
 }
 
@@ -71,12 +84,15 @@ impl<'a> AccountView<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct SignedIn<'a> {
+#[schema(as = SignedIn)]
+pub(super) struct SignedIn<'a> {
     success: bool,
     user: UserView<'a>,
     account: AccountView<'a>,
+    /// Goes into `X-CSRF-Token` of every call that changes something.
+    #[schema(value_type = is::CsrfToken)]
     csrf_token: String,
 }
 
@@ -303,4 +319,4 @@ pub(super) fn given_code(body: &Fields<'_>, name: &str) -> Result<Option<String>
 }
 
 /// Longest text that is looked at as a code.
-const CODE_MAX: usize = 64;
+pub(super) const CODE_MAX: usize = 64;

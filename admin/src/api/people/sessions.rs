@@ -1,5 +1,7 @@
 //! `/sessions`: where the caller is signed in.
 
+use utoipa::ToSchema;
+use crate::openapi::is;
 use super::person::{Me, scope};
 use crate::api::listing::{Listing, slice};
 use crate::caller::session;
@@ -11,15 +13,26 @@ use shared::domain::id::Kind;
 use shared::store::script::session::{End, end};
 use shared::store::session::Session;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct View<'a> {
+#[schema(as = Session)]
+pub(super) struct View<'a> {
+    #[schema(value_type = is::SessionId)]
     id: &'a str,
+    #[schema(value_type = is::Time)]
     created_at: String,
+    #[schema(value_type = is::Time)]
     last_seen_at: String,
+    /// When it ends at the latest.
+    #[schema(value_type = is::Time)]
     expires_at: String,
+    /// From where it was opened.
+    #[schema(example = "203.0.113.7")]
     ip: Option<&'a str>,
+    /// What the browser called itself.
+    #[schema(example = "Mozilla/5.0")]
     user_agent: &'a str,
+    /// Whether it is the one of this call.
     current: bool,
 }
 

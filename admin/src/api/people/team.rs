@@ -1,5 +1,6 @@
 //! `/team`: the users of the account. An account that has an owner keeps one, also when two demote each other at once.
 
+use utoipa::ToSchema;
 use super::ATTEMPTS;
 use super::person::{UserView, scope};
 use crate::api::listing::{Listing, slice};
@@ -52,8 +53,9 @@ async fn member(call: &Call, id: &str) -> Result<Stored, Problem> {
     found.ok_or_else(|| Code::NotFound.into())
 }
 
-#[derive(Serialize)]
-struct Changed<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = UserAnswer)]
+pub(super) struct Changed<'a> {
     success: bool,
     user: UserView<'a>,
 }

@@ -1,7 +1,7 @@
 //! What the document says of policies.
 
 use super::{LIMITS, NAME_MAX, One, View};
-use crate::openapi::field::{agent_id, currency, flag, is, limit, line};
+use crate::openapi::field::{agent_id, currency, flag, is, limit, line, pattern};
 use crate::openapi::{Body, Doc, Section};
 use crate::problem::Code;
 use crate::routes::Done;
@@ -29,13 +29,22 @@ fn limits(body: Body) -> Body {
     LIMITS.iter().fold(body, |body, (name, _)| body.may(name, limit(), says(name)))
 }
 
+/// What an editor expects of the policy, so that nobody undoes what another did meanwhile.
+fn expecting(doc: Doc) -> Doc {
+    let tag = pattern(r#"^(\*|"[0-9]{1,19}")$"#).eg("\"3\"");
+    doc.header("If-Match", tag, "The `revision` that you saw, in quotes; 412 when the policy has another. `*`: any, as long as there is one.")
+        .header("If-None-Match", pattern(r"^\*$").eg("*"), "`*`: only if there is no policy yet. Not together with `If-Match`.")
+        .refuses(&[Code::PreconditionFailed])
+}
+
 fn set() -> Doc {
     let body = Body::of("PolicyFields").must("name", line(NAME_MAX).eg("Research budget"), "What people call it.");
-    Doc::of("POST /policies", "setPolicy", "Make or change a policy")
+    let doc = Doc::of("POST /policies", "setPolicy", "Make or change a policy")
         .says("With an `agentId` that has a policy, that policy is changed: fields given change, others stay, null clears.")
         .takes(limits(body))
         .gives::<One<'_>>(200, "The policy as it now is.")
-        .refuses(&[Code::Conflict])
+        .refuses(&[Code::Conflict]);
+    expecting(doc)
 }
 
 fn list() -> Doc {
@@ -46,12 +55,13 @@ fn list() -> Doc {
 
 fn set_for_agent() -> Doc {
     let body = Body::of("AgentPolicyFields").given("name", line(NAME_MAX).eg("Research budget"), "`default` where none was given.");
-    Doc::of("POST /policies/{id}", "setAgentPolicy", "Make or change the policy of an agent")
+    let doc = Doc::of("POST /policies/{id}", "setAgentPolicy", "Make or change the policy of an agent")
         .says("The parameter is the agent's id. Fields given change, others stay, null clears.")
         .param("id", agent_id(), "The agent.")
         .takes(limits(body))
         .gives::<One<'_>>(200, "The policy as it now is.")
-        .refuses(&[Code::Conflict])
+        .refuses(&[Code::Conflict]);
+    expecting(doc)
 }
 
 fn delete() -> Doc {

@@ -2,6 +2,7 @@
 
 use super::deliveries::View as Delivery;
 use super::request::{DESCRIPTION_MAX, NAMES_MAX};
+use super::redeliver::Again;
 use super::{One, Tried, View};
 use crate::openapi::field::{is, lines, list as list_of, pattern, string, words};
 use crate::openapi::{Body, Doc, Section};
@@ -13,8 +14,12 @@ use shared::store::webhook::Status;
 
 pub(crate) fn section() -> Section {
     let about = "Who is told of what happens: signed POSTs to your own address. Each mode has its own webhooks.";
-    let docs = vec![create(), list(), get(), update(), delete(), test(), deliveries()];
-    Section::of("Webhooks", about, docs).param("id", is("WebhookId"), "The webhook.")
+    let docs = [create(), list(), get(), update(), delete(), test(), deliveries(), again()];
+    // A plan without webhooks in the dashboard keeps sessions from all of them.
+    let docs = docs.map(|doc| doc.refuses(&[Code::PlanFeature]));
+    Section::of("Webhooks", about, docs.into())
+        .param("id", is("WebhookId"), "The webhook.")
+        .param("deliveryId", is("DeliveryId"), "The delivery.")
 }
 
 fn url() -> Json {
@@ -88,4 +93,11 @@ fn deliveries() -> Doc {
         .query("status", is("DeliveryState"), "Those of this status.")
         .lists::<Delivery<'_>>("deliveries", "A page of deliveries with every attempt, the newest first.")
         .refuses(&[Code::NotFound])
+}
+
+fn again() -> Doc {
+    Doc::of("POST /webhooks/{id}/deliveries/{deliveryId}/redeliver", "redeliver", "Deliver something again")
+        .says("For a receiver that was away: the delivery gets new attempts, with the same id.")
+        .gives::<Again<'_>>(200, "It waits for an attempt.")
+        .refuses(&[Code::NotFound, Code::Conflict])
 }
