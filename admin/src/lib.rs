@@ -8,6 +8,7 @@
 //! * [`mod@export`] writes the trail down, [`checkpoint`][] signs its end, [`verify`][] proves what was written down
 //! * [`openapi`]: the OpenAPI document, of the route table and what stands beside the handlers
 //! * [`dashboard`][]: the pages for people, compiled in
+//! * [`reference`][]: the same as pages for people
 //! * [`sandbox`][]: an upstream that needs no provider account
 //! * [`webhook`][]: what leaves for the receivers of webhooks
 
@@ -26,6 +27,7 @@ pub mod limits;
 pub mod ops;
 pub mod password;
 pub mod problem;
+pub mod reference;
 pub mod routes;
 pub mod sandbox;
 pub mod serve;

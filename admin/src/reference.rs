@@ -8,7 +8,7 @@ mod page;
 mod schema;
 
 use self::page::Document;
-use crate::dashboard::{Asset, send, stylesheet};
+use crate::dashboard::{Asset, address, send};
 use crate::openapi::{EDGE, MANAGEMENT, management};
 use axum::Router;
 use axum::http::HeaderMap;
@@ -46,7 +46,7 @@ static EDGE_PAGE: LazyLock<Asset> = LazyLock::new(|| {
 });
 
 fn rendered(document: &Document, here: &str) -> Asset {
-    Asset::of("index.html", Bytes::from(page::page(document, here, &stylesheet(STYLE))))
+    Asset::of("index.html", Bytes::from(page::page(document, here, &address(STYLE))))
 }
 
 /// The routes. Anyone may read them.

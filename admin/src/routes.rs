@@ -21,6 +21,7 @@ pub use table::{ROUTES, USER_ROUTES};
 pub use wallet_name::WalletName;
 
 use crate::dashboard;
+use crate::reference;
 use crate::problem::{Code, Problem};
 use crate::serve::App;
 use axum::Router;
@@ -52,6 +53,7 @@ pub fn router(app: Arc<App>) -> Router {
     }
     router
         .merge(dashboard::router(&app))
+        .merge(reference::router())
         .method_not_allowed_fallback(async || Problem::from(Code::MethodNotAllowed).into_response())
         .fallback(async || Problem::from(Code::NotFound).into_response())
         .layer(from_fn_with_state(app, dispatch::around))
