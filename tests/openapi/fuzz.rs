@@ -31,7 +31,7 @@ fn run(document: &str, url: &str, headers: &[String], config: &str, options: &[&
     command.arg("--config-file").arg(&settings).arg("run").arg(document);
     command.args(["--url", url, "--checks", "all", "--phases", "examples,coverage,fuzzing"]);
     command.args(["--max-examples", EXAMPLES, "--seed", "1", "--generation-deterministic", "--no-color"]);
-    command.args(["--generation-database", "none", "--request-timeout", "30", "--continue-on-failure", "--no-shrink"]);
+    command.args(["--request-timeout", "30", "--continue-on-failure", "--no-shrink"]);
     command.args(["--suppress-health-check", "all", "--warnings", "off"]).args(options);
     for header in headers {
         command.args(["--header", header]);

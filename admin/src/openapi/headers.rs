@@ -33,7 +33,7 @@ pub(super) fn parameters() -> Json {
     };
     let once = "The same key and the same request: the first answer again, and nothing happens twice. The same key and \
                 another request: 422. Kept for at least 30 days.";
-    let mode = "The mode of a call with a session. With an API key the key decides, and this header counts for nothing.";
+    let mode = "The mode of a call with a session. With an API key the mode of the key counts. A word that is no mode is refused.";
     let id = "Your own id of the request, 1 to 128 characters of A-Z a-z 0-9 . _ : -. It is sent back and stands in the log.";
     object([
         ("IdempotencyKey", of("Idempotency-Key", once, field::idempotency_key())),

@@ -61,24 +61,28 @@ pub(super) fn with_retry_after(headers: Json) -> Json {
     headers.with(RETRY_AFTER, reference(RETRY_AFTER))
 }
 
-fn parameter(name: &str, says: &str, example: &str) -> Json {
-    let pattern = format!("^[A-Za-z0-9._:-]{{1,{RUN_ID_MAX}}}$");
+fn parameter(name: &str, says: &str, schema: Json) -> Json {
     object([
         ("name", name.into()),
         ("in", "header".into()),
         ("required", false.into()),
         ("description", says.into()),
-        ("schema", text().with("pattern", pattern).eg(example)),
+        ("schema", schema),
     ])
 }
 
 /// The caller's own id of the request.
 pub(super) fn request_id() -> Json {
-    parameter("X-Request-Id", "Your own id of the request; it is sent back where the provider sends none.", "my-request-1")
+    let says = format!(
+        "Your own id of the request; it is sent back where the provider sends none. One that has not 1 to {RUN_ID_MAX} characters of \
+         A-Z a-z 0-9 . _ : - is replaced by a new one."
+    );
+    parameter("X-Request-Id", &says, text().eg("my-request-1"))
 }
 
 /// What a call is read from beside its body.
 pub(super) fn chat() -> Vec<Json> {
     let run = "Calls of an agent with the same run id share the per-run limit, also after the agent restarts. Without it each call is a run of its own.";
-    vec![parameter("X-Service-Run-Id", run, "nightly-42"), request_id()]
+    let schema = text().with("pattern", format!("^[A-Za-z0-9._:-]{{1,{RUN_ID_MAX}}}$"));
+    vec![parameter("X-Service-Run-Id", run, schema.eg("nightly-42")), request_id()]
 }
