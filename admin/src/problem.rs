@@ -61,6 +61,15 @@ codes! {
     /// The account has as many webhooks as it can have (decision D59).
     WebhookLimit = "WEBHOOK_LIMIT", FORBIDDEN,
         "The account can have no more webhooks.";
+    /// The plan does not have this in the dashboard (decision D42).
+    PlanFeature = "PLAN_FEATURE", FORBIDDEN,
+        "Your plan does not have this in the dashboard.";
+    /// Only the operator changes plans here.
+    PlanByOperator = "PLAN_BY_OPERATOR", FORBIDDEN,
+        "Plans of this installation are changed by its operator.";
+    /// The record is not as `If-Match` or `If-None-Match` says.
+    PreconditionFailed = "PRECONDITION_FAILED", PRECONDITION_FAILED,
+        "Somebody else changed this meanwhile; look again.";
     /// The operator froze the agent; only the operator can lift that (decision D22).
     OperatorFreeze = "OPERATOR_FREEZE", FORBIDDEN,
         "This agent was frozen by the operator of this installation, who alone can unfreeze it.";

@@ -21,3 +21,4 @@ pub mod price;
 pub mod rate;
 pub mod role;
 pub mod spend_cap;
+pub mod statistics;

@@ -2,6 +2,7 @@
 
 use crate::routes::WalletName;
 use crate::sandbox::DELAY_MAX;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ipnet::IpNet;
 use shared::domain::amount;
 use shared::domain::blocked::canonical;
@@ -72,13 +73,15 @@ pub(super) fn email(text: &str) -> Result<String, String> {
 }
 
 /// `live` or `test`.
-pub(super) fn mode(text: &str) -> Result<Mode, String> {
-    Mode::parse(text).ok_or_else(|| "a mode is `live` or `test`".to_owned())
+pub(super) fn mode() -> impl TypedValueParser<Value = Mode> {
+    PossibleValuesParser::new(Mode::ALL.map(Mode::as_str))
+        .try_map(|text| Mode::parse(&text).ok_or("a mode is `live` or `test`"))
 }
 
-/// `read,write`.
-pub(super) fn permission(text: &str) -> Result<Permission, String> {
-    Permission::parse(text).ok_or_else(|| "a permission is `read`, `write` or `approve`".to_owned())
+/// One permission of a list such as `read,write`.
+pub(super) fn permission() -> impl TypedValueParser<Value = Permission> {
+    PossibleValuesParser::new(Permission::ALL.map(Permission::as_str))
+        .try_map(|text| Permission::parse(&text).ok_or("a permission is `read`, `write` or `approve`"))
 }
 
 /// A range of addresses, or one address, in its canonical form.

@@ -26,6 +26,8 @@ pub struct App {
     pub sealer: Sealer,
     /// The plans, replaced as a whole on SIGHUP.
     pub plans: ArcSwap<Plans>,
+    /// Whether owners change their account's plan themselves.
+    pub self_service_plans: bool,
     /// The prices, read again on SIGHUP.
     pub prices: Prices,
     /// The provider that proxied calls go to.
@@ -71,6 +73,7 @@ impl App {
             store,
             sealer: settings.sealer()?,
             plans: ArcSwap::from_pointee(settings.plans()?),
+            self_service_plans: settings.plans.self_service,
             prices: Prices::new(settings)?,
             provider: settings.upstream.provider.clone(),
             public_url: settings.public_url(),

@@ -210,6 +210,12 @@ impl AccountKeys {
         format!("{}/{mode}/agents", self.base)
     }
 
+    /// The agents that are frozen, those that were deleted since included (sorted set by when).
+    #[must_use]
+    pub fn frozen_agents(&self, mode: Mode) -> String {
+        format!("{}/{mode}/frozen-agents", self.base)
+    }
+
     /// Agents that have stored a provider key (set), for the rotation of the master key.
     #[must_use]
     pub fn sealed_agents(&self) -> String {
@@ -326,6 +332,9 @@ mod tests {
             keys.audit_archived(Mode::Live),
             keys.audit_index(Mode::Live, Some("bot"), None),
             keys.audit_decisions(Mode::Live, "01KAH3V"),
+            keys.audit_day(Mode::Live, 20_777),
+            keys.audit_kept(Mode::Live),
+            keys.frozen_agents(Mode::Live),
             keys.webhooks(Mode::Live),
             keys.webhook(Mode::Live, "wh_1"),
             keys.deliveries(Mode::Live, "wh_1"),

@@ -28,6 +28,7 @@ pub mod seal;
 pub mod settle;
 pub mod spend;
 pub mod standing;
+mod tally;
 pub mod transfer;
 pub mod transit;
 pub mod virtual_key;

@@ -95,6 +95,9 @@ pub enum ModeKey<'a> {
         kind: Option<&'a str>,
     },
     AuditDecisions(&'a str),
+    AuditDay(u64),
+    AuditKept,
+    FrozenAgents,
     Webhooks,
     Webhook(&'a str),
     Deliveries(&'a str),
@@ -220,6 +223,7 @@ fn mode_key(rest: &str) -> Option<ModeKey<'_>> {
     let Some((first, rest)) = rest.split_once('/') else {
         return match rest {
             "agents" => Some(ModeKey::Agents),
+            "frozen-agents" => Some(ModeKey::FrozenAgents),
             "policies" => Some(ModeKey::Policies),
             "account-policies" => Some(ModeKey::AccountPolicies),
             "audit" => Some(ModeKey::Audit),
@@ -264,6 +268,7 @@ fn audit(rest: &str) -> Option<ModeKey<'_>> {
             "base" => Some(ModeKey::AuditBase),
             "segments" => Some(ModeKey::AuditSegments),
             "archived" => Some(ModeKey::AuditArchived),
+            "kept" => Some(ModeKey::AuditKept),
             _ => None,
         };
     };
@@ -275,6 +280,7 @@ fn audit(rest: &str) -> Option<ModeKey<'_>> {
             let fits = agent.is_none_or(is_agent_id) && (agent.is_some() || kind.is_some());
             fits.then_some(ModeKey::AuditIndex { agent, kind })
         }
+        "day" => number(rest).map(ModeKey::AuditDay),
         "decisions" => {
             let fits = rest.len() == DECISION_KEY_CHARS && rest.bytes().all(|b| b.is_ascii_alphanumeric());
             fits.then_some(ModeKey::AuditDecisions(rest))

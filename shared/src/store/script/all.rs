@@ -60,6 +60,7 @@ pub fn all() -> Vec<&'static Script> {
         &*webhook::DELETE,
         &*webhook::TEST,
         &*webhook::RESEAL,
+        &*webhook::redeliver::REDELIVER,
         &*webhook::dispatch::DISPATCH,
         &*webhook::deliver::TAKE,
         &*webhook::deliver::FINISH,
