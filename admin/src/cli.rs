@@ -10,6 +10,7 @@ mod escrow;
 mod failure;
 mod help;
 mod holds;
+mod ip;
 mod ledger;
 mod master_keys;
 mod password;
@@ -77,6 +78,9 @@ enum Operate {
     /// Issue, list and revoke API keys of the management API
     #[command(subcommand)]
     ApiKey(api_key::ApiKey),
+    /// Block addresses: no server answers them, whatever they ask
+    #[command(subcommand)]
+    Ip(ip::Ip),
     /// Freeze and unfreeze agents; an operator's freeze can be lifted by the operator only
     #[command(subcommand)]
     Agent(agent::Agent),
@@ -161,6 +165,7 @@ async fn operate(command: Operate, settings: shared::settings::Settings) -> Resu
         Operate::Account(command) => command.run(&context).await,
         Operate::User(command) => command.run(&context).await,
         Operate::ApiKey(command) => command.run(&context).await,
+        Operate::Ip(command) => command.run(&context).await,
         Operate::Agent(command) => command.run(&context).await,
         Operate::Deposit(command) => command.run(&context).await,
         Operate::Keys(command) => command.run(&context).await,

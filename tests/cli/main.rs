@@ -8,6 +8,7 @@ mod deposits;
 mod escrows;
 mod every;
 mod holds;
+mod ip;
 mod ledger;
 mod master_keys;
 mod output;

@@ -147,6 +147,7 @@ async fn list(context: &Context, account: &str) -> Result<Report, Failure> {
                 key.status(now).to_owned(),
                 Permission::list_text(&key.permissions),
                 iso_from_ms(key.created_at_ms),
+                key.last_used_ms.map_or_else(|| "never".to_owned(), iso_from_ms),
                 format!("{}…", key.shown),
             ]
         })
@@ -154,7 +155,15 @@ async fn list(context: &Context, account: &str) -> Result<Report, Failure> {
     let documents: Vec<Value> = keys.iter().map(|key| document(key, now)).collect();
     Ok(Report::new(
         table(
-            &["KEY", "MODE", "STATUS", "PERMISSIONS", "CREATED", "STARTS WITH"],
+            &[
+                "KEY",
+                "MODE",
+                "STATUS",
+                "PERMISSIONS",
+                "CREATED",
+                "LAST USED",
+                "STARTS WITH",
+            ],
             &rows,
         ),
         json!({ "apiKeys": documents, "total": keys.len() }),
@@ -196,5 +205,6 @@ fn document(key: &Record, now: u64) -> Value {
         "keyId": key.id, "mode": key.mode.as_str(), "status": key.status(now), "permissions": permissions,
         "allowIps": allow_ips, "prefix": key.shown, "createdAt": iso_from_ms(key.created_at_ms),
         "expiresAt": key.expires_at_ms.map(iso_from_ms), "revokedAt": key.revoked_at_ms.map(iso_from_ms),
+        "lastUsedAt": key.last_used_ms.map(iso_from_ms),
     })
 }
