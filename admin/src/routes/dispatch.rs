@@ -43,7 +43,11 @@ impl Seen {
     /// Of an answer that is no operation of the table.
     #[must_use]
     pub const fn outside_the_table(route: &'static str) -> Self {
-        Self { route, caller: None }
+        Self {
+            route,
+            caller: None,
+            standing: None,
+        }
     }
 }
 
