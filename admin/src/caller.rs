@@ -3,11 +3,9 @@
 //! A key's status, permissions, mode, addresses and expiry are read from the store on every request, so that a
 //! revocation binds the next one. A text that cannot be a key is refused without asking the store.
 
-mod address;
 mod credential;
 mod versions;
 
-pub use address::client_address;
 pub use versions::{Versions, View};
 
 use crate::problem::{Code, Problem};
@@ -50,6 +48,8 @@ pub enum Who {
     Key {
         /// What it may do.
         permissions: Vec<Permission>,
+        /// When it was last used, to the minute, as noted before this request.
+        last_used_ms: Option<u64>,
     },
     /// A session of the dashboard.
     Session {
@@ -102,6 +102,7 @@ impl Caller {
             check_secret: record.check_secret,
             who: Who::Key {
                 permissions: key.permissions,
+                last_used_ms: key.last_used_ms,
             },
         })
     }
@@ -113,7 +114,7 @@ impl Caller {
     pub fn require(&self, access: Access) -> Result<(), Problem> {
         match (access, &self.who) {
             (Access::Public, _) => Ok(()),
-            (Access::Key(permission, _), Who::Key { permissions }) => {
+            (Access::Key(permission, _), Who::Key { permissions, .. }) => {
                 if permissions.contains(&permission) {
                     return Ok(());
                 }

@@ -49,15 +49,27 @@ codes! {
     /// The user's role is too low for this (decision D9).
     InsufficientRole = "INSUFFICIENT_ROLE", FORBIDDEN,
         "Your role does not allow this.";
-    /// The client's address may not use this key.
+    /// The client's address is blocked, or may not use this key (decision D11).
     IpBlocked = "IP_BLOCKED", FORBIDDEN,
         "This API key may not be used from your address.";
+    /// The plan allows no more requests in this window (decisions D10, D53).
+    ApiKeyRateLimited = "API_KEY_RATE_LIMITED", TOO_MANY_REQUESTS,
+        "This API key has used up the requests that its plan allows in this window.";
     /// The plan allows no more custom agents.
     TierLimit = "TIER_LIMIT", FORBIDDEN,
         "The plan allows no more agents.";
     /// The account has as many webhooks as it can have (decision D59).
     WebhookLimit = "WEBHOOK_LIMIT", FORBIDDEN,
         "The account can have no more webhooks.";
+    /// The plan does not have this in the dashboard (decision D42).
+    PlanFeature = "PLAN_FEATURE", FORBIDDEN,
+        "Your plan does not have this in the dashboard.";
+    /// Only the operator changes plans here.
+    PlanByOperator = "PLAN_BY_OPERATOR", FORBIDDEN,
+        "Plans of this installation are changed by its operator.";
+    /// The record is not as `If-Match` or `If-None-Match` says.
+    PreconditionFailed = "PRECONDITION_FAILED", PRECONDITION_FAILED,
+        "Somebody else changed this meanwhile; look again.";
     /// The operator froze the agent; only the operator can lift that (decision D22).
     OperatorFreeze = "OPERATOR_FREEZE", FORBIDDEN,
         "This agent was frozen by the operator of this installation, who alone can unfreeze it.";
@@ -261,6 +273,7 @@ mod tests {
             ("INVALID_API_KEY", 401),
             ("INSUFFICIENT_API_KEY_PERMISSIONS", 403),
             ("IP_BLOCKED", 403),
+            ("API_KEY_RATE_LIMITED", 429),
             ("TIER_LIMIT", 403),
             ("INVALID_PROVIDER_KEY", 400),
             ("LIVE_MODE_REQUIRED", 400),

@@ -1,11 +1,10 @@
 //! Passwords: read from standard input, kept only as an argon2id hash.
 
-use super::Failure;
+use super::{Failure, stdin};
 use argon2::Argon2;
 use argon2::password_hash::{PasswordHasher, SaltString};
 use secrecy::{ExposeSecret, SecretString};
 use shared::entropy::random_bytes;
-use std::io::Read;
 
 /// Shortest password, in characters.
 const SHORTEST: usize = 8;
@@ -14,16 +13,10 @@ const LONGEST: usize = 1024;
 
 /// Reads a password: the first line of standard input.
 pub(super) fn read_stdin() -> Result<SecretString, Failure> {
-    let mut text = String::new();
-    let limit = u64::try_from(LONGEST + 2).unwrap_or(u64::MAX);
-    std::io::stdin()
-        .lock()
-        .take(limit)
-        .read_to_string(&mut text)
-        .map_err(|_| Failure::usage("the password on standard input is no UTF-8 text"))?;
-    let line = text.lines().next().unwrap_or_default();
+    let password = stdin::line("the password", LONGEST)?;
+    let line = password.expose_secret();
     match (line.chars().count() >= SHORTEST, line.len() <= LONGEST) {
-        (true, true) => Ok(line.into()),
+        (true, true) => Ok(password),
         (false, _) => Err(Failure::usage("the password must have at least 8 characters")),
         (_, false) => Err(Failure::usage("the password must have at most 1024 bytes")),
     }

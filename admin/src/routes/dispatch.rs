@@ -1,20 +1,25 @@
-//! The life of one management request: request id, caller, permission, mode, body, handler, log line.
+//! The life of one management request: request id, blocked addresses, caller, rate, permission, mode, body, handler, log
+//! line.
 
 use super::call::OpenCall;
 use super::reply::{Answer, Reply};
 use super::request_id;
 use super::route::{Access, Handler, Modes, Route};
-use crate::caller::{Caller, client_address};
+use crate::caller::Caller;
+use crate::limits;
 use crate::problem::{Code, Problem};
 use crate::serve::{App, Peer};
 use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, State};
-use axum::http::{HeaderMap, Method, Request, Response};
+use axum::http::{Extensions, HeaderMap, Method, Request, Response};
 use axum::middleware::Next;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
+use shared::client_address::client_address;
 use shared::domain::mode::Mode;
+use shared::store::blocked::Verdict;
+use shared::store::script::api_key::count::Standing;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,6 +36,7 @@ const NO_ROUTE: &str = "none";
 pub struct Seen {
     route: &'static str,
     caller: Option<(String, Mode)>,
+    standing: Option<Standing>,
 }
 
 impl Seen {
@@ -50,7 +56,10 @@ pub(super) async fn around(
     let started = Instant::now();
     let id = request_id::of(request.headers());
     let method = request.method().clone();
-    let mut response = next.run(request).await;
+    let mut response = match turned_away(&app, request.extensions(), request.headers()).await {
+        Some(problem) => problem.into_response(),
+        None => next.run(request).await,
+    };
     response
         .headers_mut()
         .insert(request_id::X_REQUEST_ID, id.clone());
@@ -70,6 +79,27 @@ pub(super) async fn around(
         "request"
     );
     response
+}
+
+/// What those are told who are not answered: whoever comes from a blocked address, and everybody until it is known which
+/// those are.
+async fn turned_away(app: &App, extensions: &Extensions, headers: &HeaderMap) -> Option<Problem> {
+    let client = || client_of(app, extensions, headers);
+    match app.blocked.judge_now(&app.store, client).await {
+        Verdict::Free => None,
+        Verdict::Blocked => {
+            app.metrics.blocked.inc();
+            let message = "The operator of this installation has blocked your address.";
+            Some(Problem::new(Code::IpBlocked, message))
+        }
+        Verdict::Unread => Some(Code::ServiceUnavailable.into()),
+    }
+}
+
+/// From where a request comes, as far as that is known.
+fn client_of(app: &App, extensions: &Extensions, headers: &HeaderMap) -> Option<IpAddr> {
+    let peer = extensions.get::<Peer>()?.0.ip();
+    client_address(peer, headers, &app.trusted_proxies)
 }
 
 /// The method as a label; a caller can invent any number of others.
@@ -96,9 +126,13 @@ pub(super) async fn run(
     let mut seen = Seen {
         route: route.path,
         caller: None,
+        standing: None,
     };
     let outcome = answer(app, route, params, request, &mut seen).await;
     let mut response = outcome.map_or_else(Problem::into_response, Reply::into_response);
+    if let Some(standing) = &seen.standing {
+        limits::tell(standing, response.headers_mut());
+    }
     response.extensions_mut().insert(seen);
     response
 }
@@ -112,8 +146,7 @@ async fn answer(
     seen: &mut Seen,
 ) -> Answer {
     let (head, body) = request.into_parts();
-    let peer = head.extensions.get::<Peer>().map(|peer| peer.0.ip());
-    let client = peer.and_then(|peer| client_address(peer, &head.headers, &app.trusted_proxies));
+    let client = client_of(&app, &head.extensions, &head.headers);
     let caller = match route.access {
         Access::Public => None,
         Access::Key(..) | Access::Session(_) => Some(admit(&app, route, &head.headers, client, seen).await?),
@@ -150,6 +183,7 @@ async fn admit(
 ) -> Result<Caller, Problem> {
     let caller = Caller::identify(app, headers, client).await?;
     seen.caller = Some((caller.account.clone(), caller.mode));
+    limits::count(app, route.rate, &caller, &mut seen.standing).await?;
     caller.require(route.access)?;
     if route.modes == Modes::LiveOnly {
         caller.require_live()?;

@@ -14,6 +14,7 @@ use shared::crypto::seal::Sealer;
 use shared::domain::plan::Plans;
 use shared::settings::{AuditSettings, Settings, WebhookSettings};
 use shared::store::Store;
+use shared::store::blocked::BlockedCopy;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub struct App {
     pub sealer: Sealer,
     /// The plans, replaced as a whole on SIGHUP.
     pub plans: ArcSwap<Plans>,
+    /// Whether owners change their account's plan themselves.
+    pub self_service_plans: bool,
     /// The prices, read again on SIGHUP.
     pub prices: Prices,
     /// The provider that proxied calls go to.
@@ -49,6 +52,8 @@ pub struct App {
     pub archive: Arc<Archive>,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// The addresses that are not answered, as last read.
+    pub blocked: BlockedCopy,
     /// Whether the store may be trusted, as last checked.
     pub health: Health,
     /// What was last seen of each account.
@@ -68,6 +73,7 @@ impl App {
             store,
             sealer: settings.sealer()?,
             plans: ArcSwap::from_pointee(settings.plans()?),
+            self_service_plans: settings.plans.self_service,
             prices: Prices::new(settings)?,
             provider: settings.upstream.provider.clone(),
             public_url: settings.public_url(),
@@ -80,6 +86,7 @@ impl App {
             wake: Wake::default(),
             archive: Arc::new(Archive::of(&settings.audit)?),
             trusted_proxies: settings.network.trusted_proxies.clone(),
+            blocked: BlockedCopy::default(),
             health: Health::default(),
             versions: Versions::default(),
             metrics: Metrics::new().map_err(|error| ServeError::SetUp(error.to_string()))?,

@@ -2,9 +2,10 @@
 
 use super::{
     Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, archive, archive_intents::ARCHIVE_INTENTS,
-    authorize::AUTHORIZE, deposit, escrow, policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES,
-    reseal::RESEAL, reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY, run_end::RUN_END, seal::SEAL,
-    settle::SETTLE, spend, standing::STANDING, transfer, transit, virtual_key, void::VOID, wallet, webhook,
+    authorize::AUTHORIZE, blocked::BLOCKED, deposit, escrow, policy, provider_key, reap::REAP,
+    replace_prices::REPLACE_PRICES, reseal::RESEAL, reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY,
+    run_end::RUN_END, seal::SEAL, settle::SETTLE, spend, standing::STANDING, transfer, transit, virtual_key,
+    void::VOID, wallet, webhook,
 };
 
 /// Every script, one line for each file. A test compares it with the sources.
@@ -21,6 +22,8 @@ pub fn all() -> Vec<&'static Script> {
         &*account::ADD_USER,
         &*api_key::CREATE,
         &*api_key::REVOKE,
+        &*api_key::count::COUNT,
+        &*BLOCKED,
         &*AGENT_FREEZE,
         &*agent::CREATE,
         &*agent::UPDATE,
@@ -57,6 +60,7 @@ pub fn all() -> Vec<&'static Script> {
         &*webhook::DELETE,
         &*webhook::TEST,
         &*webhook::RESEAL,
+        &*webhook::redeliver::REDELIVER,
         &*webhook::dispatch::DISPATCH,
         &*webhook::deliver::TAKE,
         &*webhook::deliver::FINISH,
