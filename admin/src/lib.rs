@@ -22,6 +22,7 @@ pub mod intents;
 pub mod ledger;
 pub mod limits;
 pub mod ops;
+pub mod password;
 pub mod problem;
 pub mod routes;
 pub mod sandbox;

@@ -7,6 +7,7 @@ pub mod chain;
 pub mod check;
 pub mod checkpoint;
 pub mod denial;
+pub mod email;
 pub mod entry;
 pub mod event;
 pub mod id;

@@ -1,7 +1,7 @@
 //! `tollgate-admin ip`: the addresses that both servers turn away (decision D11).
 
 use super::context::Context;
-use super::report::table;
+use super::table::table;
 use super::{Failure, Report, value};
 use clap::{Args, Subcommand};
 use ipnet::IpNet;

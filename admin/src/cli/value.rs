@@ -4,12 +4,12 @@ use crate::routes::WalletName;
 use crate::sandbox::DELAY_MAX;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ipnet::IpNet;
-use shared::domain::amount;
 use shared::domain::blocked::canonical;
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::domain::names;
 use shared::domain::permission::Permission;
+use shared::domain::{self, amount};
 use shared::store::deposit::{REFERENCE_MAX, is_reference};
 use std::net::IpAddr;
 
@@ -19,8 +19,6 @@ const ID_MAX: usize = 64;
 const NAME_MAX: usize = 200;
 /// Longest reason.
 const REASON_MAX: usize = 200;
-/// Longest e-mail address (RFC 5321).
-const EMAIL_MAX: usize = 254;
 
 /// An id that Tollgate made, such as `acct_…`; it cannot hold what separates the parts of a store key.
 pub(super) fn id(text: &str) -> Result<String, String> {
@@ -61,15 +59,7 @@ pub(super) fn reason(text: &str) -> Result<String, String> {
 
 /// An e-mail address, in the lower case in which it is kept.
 pub(super) fn email(text: &str) -> Result<String, String> {
-    let text = text.trim().to_lowercase();
-    let parts = text.split_once('@').filter(|(local, domain)| {
-        !local.is_empty() && domain.contains('.') && !domain.contains('@') && !domain.starts_with('.')
-    });
-    let odd = |c: char| c.is_whitespace() || c.is_control();
-    match parts {
-        Some(_) if text.len() <= EMAIL_MAX && !text.chars().any(odd) => Ok(text),
-        _ => Err("it must be an e-mail address".to_owned()),
-    }
+    domain::email::parse(text).ok_or_else(|| "it must be an e-mail address".to_owned())
 }
 
 /// `live` or `test`.

@@ -1,17 +1,20 @@
 //! The life of one management request: request id, blocked addresses, caller, rate, permission, mode, body, handler, log
 //! line.
 
-use super::call::OpenCall;
+use super::call::{OpenCall, is_json};
 use super::reply::{Answer, Reply};
 use super::request_id;
 use super::route::{Access, Handler, Modes, Route};
 use crate::caller::Caller;
+use crate::caller::session::require_our_page;
 use crate::limits;
 use crate::problem::{Code, Problem};
 use crate::serve::{App, Peer};
 use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, Method, Request, Response};
 use axum::middleware::Next;
 use bytes::{Bytes, BytesMut};
@@ -40,10 +43,14 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Of an answer that is no operation of the table.
+    /// Of an answer of this route, by nobody who is known yet.
     #[must_use]
-    pub const fn outside_the_table(route: &'static str) -> Self {
-        Self { route, caller: None }
+    pub const fn of(route: &'static str) -> Self {
+        Self {
+            route,
+            caller: None,
+            standing: None,
+        }
     }
 }
 
@@ -123,11 +130,7 @@ pub(super) async fn run(
     params: Result<RawPathParams, RawPathParamsRejection>,
     request: Request<Body>,
 ) -> Response<Body> {
-    let mut seen = Seen {
-        route: route.path,
-        caller: None,
-        standing: None,
-    };
+    let mut seen = Seen::of(route.path);
     let outcome = answer(app, route, params, request, &mut seen).await;
     let mut response = outcome.map_or_else(Problem::into_response, Reply::into_response);
     if let Some(standing) = &seen.standing {
@@ -148,8 +151,11 @@ async fn answer(
     let (head, body) = request.into_parts();
     let client = client_of(&app, &head.extensions, &head.headers);
     let caller = match route.access {
-        Access::Public => None,
-        Access::Key(..) | Access::Session(_) => Some(admit(&app, route, &head.headers, client, seen).await?),
+        Access::Public => {
+            require_own_post(&app, &head.method, &head.headers)?;
+            None
+        }
+        Access::Key(..) | Access::Session(_) => Some(admit(&app, route, &head, client, seen).await?),
     };
     let params = params.map_err(|_| Problem::validation("The path is not valid UTF-8."))?;
     let body = match head.method {
@@ -177,11 +183,11 @@ async fn answer(
 async fn admit(
     app: &App,
     route: &'static Route,
-    headers: &HeaderMap,
+    head: &Parts,
     client: Option<IpAddr>,
     seen: &mut Seen,
 ) -> Result<Caller, Problem> {
-    let caller = Caller::identify(app, headers, client).await?;
+    let caller = Caller::identify(app, route.access, &head.method, &head.headers, client).await?;
     seen.caller = Some((caller.account.clone(), caller.mode));
     limits::count(app, route.rate, &caller, &mut seen.standing).await?;
     caller.require(route.access)?;
@@ -189,6 +195,19 @@ async fn admit(
         caller.require_live()?;
     }
     Ok(caller)
+}
+
+/// Refuses a change by nobody in particular that another site makes a browser ask for, such as signing in as somebody else: no
+/// form can send JSON, and no page can without saying where it comes from.
+fn require_own_post(app: &App, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+    if matches!(*method, Method::GET | Method::HEAD) {
+        return Ok(());
+    }
+    require_our_page(app, headers)?;
+    let kind = headers.get(CONTENT_TYPE);
+    kind.is_some_and(is_json)
+        .then_some(())
+        .ok_or_else(|| Code::UnsupportedMediaType.into())
 }
 
 /// Reads a body within [`BODY_MAX`] and [`BODY_TIMEOUT`].

@@ -5,6 +5,7 @@ use crate::archive::Archive;
 use crate::caller::Versions;
 use crate::injection::Injections;
 use crate::ops::Metrics;
+use crate::password::Passwords;
 use crate::webhook::send::Sender;
 use crate::webhook::wake::Wake;
 use crate::workers::Health;
@@ -36,6 +37,12 @@ pub struct App {
     pub public_url: String,
     /// The address of the edge, as the dashboard tells it.
     pub edge_url: String,
+    /// How long a session of the dashboard may pause.
+    pub session_idle: Duration,
+    /// How long it lives at most.
+    pub session_life: Duration,
+    /// Hashes and verifies passwords.
+    pub passwords: Passwords,
     /// How long the record of a transfer or deposit made under an idempotency key is kept (decision D26).
     pub idempotency_life: Duration,
     /// What the free text of a spend must not say, unless it is not looked at (decision D45).
@@ -78,6 +85,9 @@ impl App {
             provider: settings.upstream.provider.clone(),
             public_url: settings.public_url(),
             edge_url: settings.edge_url(),
+            session_idle: settings.session_idle(),
+            session_life: settings.session_life(),
+            passwords: Passwords::new().map_err(|error| ServeError::SetUp(error.to_string()))?,
             idempotency_life: settings.idempotency_life(),
             injections: Injections::of(&settings.injection)?,
             audit: settings.audit.clone(),

@@ -10,6 +10,8 @@ const DEFAULTS: &str = include_str!("../../../config/tollgate.toml");
 const ENV_PREFIX: &str = "TOLLGATE_";
 /// How long idempotency keys can be kept (decision D26).
 const RETENTION_DAYS: std::ops::RangeInclusive<u64> = 30..=36_500;
+/// How long a session may live, whatever happens.
+const ABSOLUTE_HOURS: std::ops::RangeInclusive<u64> = 1..=720;
 
 /// Loads the configuration from `file` (or the default file, if it exists) and the process's environment.
 ///
@@ -196,6 +198,7 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
             "`idempotency.retention_days` must be from {least} to {most}"
         )));
     }
+    check_sessions(settings)?;
     if settings.audit.archive_intents_after_days < settings.idempotency.retention_days {
         return Err(BadSettings(
             "`audit.archive_intents_after_days` must be at least `idempotency.retention_days`".to_owned(),
@@ -211,6 +214,23 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
     if !base.starts_with("https://") && !base.starts_with("http://") {
         return Err(BadSettings(
             "`upstream.base_url` must start with https:// or http://".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// The longest pause must be one, and fit into the life.
+fn check_sessions(settings: &Settings) -> Result<(), BadSettings> {
+    let sessions = &settings.sessions;
+    if !ABSOLUTE_HOURS.contains(&sessions.absolute_hours) {
+        let (least, most) = (ABSOLUTE_HOURS.start(), ABSOLUTE_HOURS.end());
+        return Err(BadSettings(format!(
+            "`sessions.absolute_hours` must be from {least} to {most}"
+        )));
+    }
+    if !(1..=sessions.absolute_hours * 60).contains(&sessions.idle_minutes) {
+        return Err(BadSettings(
+            "`sessions.idle_minutes` must be from 1 to `sessions.absolute_hours`".to_owned(),
         ));
     }
     Ok(())

@@ -15,6 +15,8 @@ pub const API_KEYS_MAX: usize = 1000;
 pub struct ApiKey {
     /// `key_…`
     pub id: String,
+    /// What people call it; may be empty.
+    pub name: String,
     /// The mode it works in.
     pub mode: Mode,
     /// What it may do.
@@ -47,6 +49,7 @@ impl ApiKey {
         let ips = get("allow_ips")?.split(',').filter(|text| !text.is_empty());
         Some(Self {
             id: get("id")?.to_owned(),
+            name: get("name").unwrap_or_default().to_owned(),
             mode: Mode::parse(get("mode")?)?,
             permissions: Permission::parse_list(get("permissions")?)?,
             allow_ips: ips.map(|text| text.parse().ok()).collect::<Option<_>>()?,

@@ -7,10 +7,12 @@
 mod audit;
 mod money;
 pub mod parse;
+mod people;
 mod webhooks;
 
 pub use audit::DECISION_KEY_CHARS;
 pub use money::{IntentIndex, closed_holder};
+pub use people::{Tries, attempts, invitation_lookup, reset_lookup, session_lookup};
 pub use webhooks::DeliverySet;
 
 use crate::domain::mode::Mode;
@@ -46,7 +48,8 @@ pub fn api_key_lookup(sha256_hex: &str) -> String {
     format!("tollgate/ak/{sha256_hex}")
 }
 
-/// Which account a user's e-mail (in lower case) belongs to: a login names nothing else.
+/// Which account and user an e-mail (in lower case) belongs to: a login names nothing else. It outlives its user only when a
+/// removal was cut off, and holds only when the account has a user of that e-mail.
 #[must_use]
 pub fn user_lookup(email: &str) -> String {
     format!("tollgate/user/{}", hex::encode(Sha256::digest(email.as_bytes())))
@@ -324,6 +327,10 @@ mod tests {
             keys.management_rate(Rate::PerDay, "key_1"),
             keys.api_keys(),
             keys.users(),
+            keys.sessions("usr_1"),
+            keys.last_logins(),
+            keys.invitations(),
+            keys.reset("usr_1"),
             keys.sealed_agents(),
             keys.audit(Mode::Live),
             keys.audit_hashes(Mode::Live),

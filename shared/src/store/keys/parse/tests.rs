@@ -18,6 +18,11 @@ fn every_global_name_is_read_back() {
         (keys::virtual_key_lookup(&hash), GlobalKey::VirtualKeyLookup),
         (keys::api_key_lookup(&hash), GlobalKey::ApiKeyLookup),
         (keys::user_lookup("a@example.com"), GlobalKey::UserLookup),
+        (keys::session_lookup(&hash), GlobalKey::SessionLookup),
+        (keys::invitation_lookup(&hash), GlobalKey::InvitationLookup),
+        (keys::reset_lookup(&hash), GlobalKey::ResetLookup),
+        (keys::attempts(keys::Tries::Login, "a"), GlobalKey::Attempts),
+        (keys::attempts(keys::Tries::Address, "::1"), GlobalKey::Attempts),
         (keys::wallet_lookup("17"), GlobalKey::WalletLookup),
         (keys::wallet_lookup("wal_1"), GlobalKey::WalletLookup),
         (keys::escrow_lookup(3), GlobalKey::EscrowLookup),
@@ -72,6 +77,10 @@ fn every_name_of_an_account_is_read_back() {
             AccountKey::ManagementRate(Rate::PerMinute, "key_1"),
         ),
         (keys.users(), AccountKey::Users),
+        (keys.sessions("usr_1"), AccountKey::Sessions("usr_1")),
+        (keys.last_logins(), AccountKey::LastLogins),
+        (keys.invitations(), AccountKey::Invitations),
+        (keys.reset("usr_1"), AccountKey::Reset("usr_1")),
     ] {
         assert_eq!(Key::parse(&name), Some(Key::Account(ACCT, key)), "{name}");
     }
