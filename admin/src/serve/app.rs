@@ -5,6 +5,7 @@ use crate::archive::Archive;
 use crate::caller::Versions;
 use crate::injection::Injections;
 use crate::ops::Metrics;
+use crate::verify::Turns;
 use crate::webhook::send::Sender;
 use crate::webhook::wake::Wake;
 use crate::workers::Health;
@@ -47,6 +48,8 @@ pub struct App {
     pub wake: Wake,
     /// What left the store.
     pub archive: Arc<Archive>,
+    /// Who verifies a trail just now.
+    pub verifying: Arc<Turns>,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether the store may be trusted, as last checked.
@@ -79,6 +82,7 @@ impl App {
             sender: Sender::new(&settings.webhooks).map_err(|error| ServeError::SetUp(error.to_string()))?,
             wake: Wake::default(),
             archive: Arc::new(Archive::of(&settings.audit)?),
+            verifying: Arc::new(Turns::default()),
             trusted_proxies: settings.network.trusted_proxies.clone(),
             health: Health::default(),
             versions: Versions::default(),
