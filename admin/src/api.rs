@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod agents;
+pub mod api_keys;
 pub mod audit;
 mod checks;
 pub mod decisions;
@@ -12,6 +13,7 @@ pub mod intents;
 mod listing;
 mod once;
 pub mod overview;
+pub mod people;
 pub mod policies;
 pub mod provider_keys;
 pub mod runs;

@@ -17,9 +17,10 @@ pub use dispatch::{BODY_MAX, Seen};
 pub use reply::{Answer, Reply};
 pub use route::{Access, Base, Modes, PREFIXES, Rate, Route};
 pub use run_id::require_run_id;
-pub use table::ROUTES;
+pub use table::{ROUTES, USER_ROUTES};
 pub use wallet_name::WalletName;
 
+use crate::dashboard;
 use crate::problem::{Code, Problem};
 use crate::serve::App;
 use axum::Router;
@@ -34,7 +35,7 @@ use std::sync::Arc;
 /// The service of the management listener.
 pub fn router(app: Arc<App>) -> Router {
     let mut paths: BTreeMap<String, MethodRouter> = BTreeMap::new();
-    for route in ROUTES {
+    for route in ROUTES.iter().chain(USER_ROUTES) {
         for prefix in route.prefixes() {
             let app = Arc::clone(&app);
             let handler = move |params: Result<RawPathParams, RawPathParamsRejection>,
@@ -50,6 +51,7 @@ pub fn router(app: Arc<App>) -> Router {
         router = router.route(&path, methods);
     }
     router
+        .merge(dashboard::router(&app))
         .method_not_allowed_fallback(async || Problem::from(Code::MethodNotAllowed).into_response())
         .fallback(async || Problem::from(Code::NotFound).into_response())
         .layer(from_fn_with_state(app, dispatch::around))

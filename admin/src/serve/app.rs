@@ -5,6 +5,7 @@ use crate::archive::Archive;
 use crate::caller::Versions;
 use crate::injection::Injections;
 use crate::ops::Metrics;
+use crate::password::Passwords;
 use crate::verify::Turns;
 use crate::webhook::send::Sender;
 use crate::webhook::wake::Wake;
@@ -15,6 +16,7 @@ use shared::crypto::seal::Sealer;
 use shared::domain::plan::Plans;
 use shared::settings::{AuditSettings, Settings, WebhookSettings};
 use shared::store::Store;
+use shared::store::blocked::BlockedCopy;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +36,14 @@ pub struct App {
     pub provider: String,
     /// The address of this server in links.
     pub public_url: String,
+    /// The address of the edge, as the dashboard tells it.
+    pub edge_url: String,
+    /// How long a session of the dashboard may pause.
+    pub session_idle: Duration,
+    /// How long it lives at most.
+    pub session_life: Duration,
+    /// Hashes and verifies passwords.
+    pub passwords: Passwords,
     /// How long the record of a transfer or deposit made under an idempotency key is kept (decision D26).
     pub idempotency_life: Duration,
     /// What the free text of a spend must not say, unless it is not looked at (decision D45).
@@ -52,6 +62,8 @@ pub struct App {
     pub verifying: Arc<Turns>,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// The addresses that are not answered, as last read.
+    pub blocked: BlockedCopy,
     /// Whether the store may be trusted, as last checked.
     pub health: Health,
     /// What was last seen of each account.
@@ -75,6 +87,10 @@ impl App {
             prices: Prices::new(settings)?,
             provider: settings.upstream.provider.clone(),
             public_url: settings.public_url(),
+            edge_url: settings.edge_url(),
+            session_idle: settings.session_idle(),
+            session_life: settings.session_life(),
+            passwords: Passwords::new().map_err(|error| ServeError::SetUp(error.to_string()))?,
             idempotency_life: settings.idempotency_life(),
             injections: Injections::of(&settings.injection)?,
             audit: settings.audit.clone(),
@@ -84,6 +100,7 @@ impl App {
             archive: Arc::new(Archive::of(&settings.audit)?),
             verifying: Arc::new(Turns::default()),
             trusted_proxies: settings.network.trusted_proxies.clone(),
+            blocked: BlockedCopy::default(),
             health: Health::default(),
             versions: Versions::default(),
             metrics: Metrics::new().map_err(|error| ServeError::SetUp(error.to_string()))?,

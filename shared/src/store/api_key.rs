@@ -15,6 +15,8 @@ pub const API_KEYS_MAX: usize = 1000;
 pub struct ApiKey {
     /// `key_…`
     pub id: String,
+    /// What people call it; may be empty.
+    pub name: String,
     /// The mode it works in.
     pub mode: Mode,
     /// What it may do.
@@ -29,6 +31,8 @@ pub struct ApiKey {
     pub expires_at_ms: Option<u64>,
     /// When it was revoked, if it was.
     pub revoked_at_ms: Option<u64>,
+    /// When it was last used, to the minute.
+    pub last_used_ms: Option<u64>,
 }
 
 impl ApiKey {
@@ -45,6 +49,7 @@ impl ApiKey {
         let ips = get("allow_ips")?.split(',').filter(|text| !text.is_empty());
         Some(Self {
             id: get("id")?.to_owned(),
+            name: get("name").unwrap_or_default().to_owned(),
             mode: Mode::parse(get("mode")?)?,
             permissions: Permission::parse_list(get("permissions")?)?,
             allow_ips: ips.map(|text| text.parse().ok()).collect::<Option<_>>()?,
@@ -52,6 +57,7 @@ impl ApiKey {
             created_at_ms: ms("created_at").ok()??,
             expires_at_ms: ms("expires_at").ok()?,
             revoked_at_ms: ms("revoked_at").ok()?,
+            last_used_ms: ms("last_used").ok()?,
         })
     }
 

@@ -2,9 +2,10 @@
 
 use super::{
     Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, archive, archive_intents::ARCHIVE_INTENTS,
-    authorize::AUTHORIZE, deposit, escrow, policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES,
-    reseal::RESEAL, reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY, run_end::RUN_END, seal::SEAL,
-    settle::SETTLE, spend, standing::STANDING, transfer, transit, virtual_key, void::VOID, wallet, webhook,
+    attempts::TAKE_ATTEMPT, authorize::AUTHORIZE, blocked::BLOCKED, deposit, escrow, invitation, lookup,
+    policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL,
+    reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY, run_end::RUN_END, seal::SEAL, session, settle::SETTLE,
+    spend, standing::STANDING, transfer, transit, user, virtual_key, void::VOID, wallet, webhook,
 };
 
 /// Every script, one line for each file. A test compares it with the sources.
@@ -19,8 +20,22 @@ pub fn all() -> Vec<&'static Script> {
         &*account::SET_PLAN,
         &*account::ACCEPT,
         &*account::ADD_USER,
+        &*user::CHANGE_USER,
+        &*user::NOTE,
+        &*user::ISSUE_RESET,
+        &*session::USE,
+        &*session::OPEN,
+        &*session::END,
+        &*invitation::CREATE,
+        &*invitation::REVOKE,
+        &*invitation::ACCEPT,
+        &*lookup::CLAIM,
+        &*lookup::RELEASE,
+        &*TAKE_ATTEMPT,
         &*api_key::CREATE,
         &*api_key::REVOKE,
+        &*api_key::count::COUNT,
+        &*BLOCKED,
         &*AGENT_FREEZE,
         &*agent::CREATE,
         &*agent::UPDATE,
