@@ -76,7 +76,7 @@ function bodyText(body) {
     numbers.push(value.text);
     return `${mark}${numbers.length - 1}`;
   });
-  return numbers.reduce((done, number, index) => done.replace(`"${mark}${index}"`, number), text);
+  return numbers.reduce((done, number, index) => done.replace(`"${mark}${index}"`, () => number), text);
 }
 
 /** A decimal that goes into a body with every digit, as JSON number. Make it from `typedAmount`. */
@@ -102,9 +102,17 @@ async function failure(response) {
   return new ApiError(response.status, code, message, body, response.headers);
 }
 
+const sources = new WeakMap();
+
+/** The text that an answer was read from, for what must be shown as it was written. */
+export const sourceOf = (answer) => sources.get(answer) ?? '';
+
 async function request(method, path, options) {
   const response = await fetchRaw(method, path, options);
-  return parseExact(await response.text());
+  const text = await response.text();
+  const answer = parseExact(text);
+  sources.set(answer, text);
+  return answer;
 }
 
 /** @param {string} path @param {object} [query] @param {{signal?: AbortSignal}} [options] */
