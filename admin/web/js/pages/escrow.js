@@ -35,8 +35,8 @@ export default function Escrow({ params }) {
     <${PageHead} title=${title} back=${BACK} badge=${html`<${Badge} of=${escrow.status} />`} />
     <${Flow} escrow=${escrow} payer=${payer} payee=${payee} />
     <${Actions} escrow=${escrow} payer=${payer} payee=${payee} onDone=${load.reload} />
-    ${escrow.dispute_reason && html`<${Section} title="Reason of the dispute"><p class="prewrap" dir="auto">${escrow.dispute_reason}</p><//>`}
-    <div class="grid grid-even">
+    ${escrow.dispute_reason && html`<${Section} title="Reason of the dispute"><p><bdi class="prewrap">${escrow.dispute_reason}</bdi></p><//>`}
+    <div class="grid">
       <${Section} title="About"><${Facts} rows=${[
     ['Amount', html`<${Money} of=${escrow.amount} /> <span class="muted">${escrow.currency}</span>`],
     ['Created', html`<${Time} at=${escrow.createdAt} full />`],

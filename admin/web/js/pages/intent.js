@@ -16,6 +16,7 @@ import { say } from '../ui/live.js';
 import { Badge, Facts, Id, Money, Name, PageHead, Section } from '../ui/show.js';
 import { Failed, Loaded, Skeleton } from '../ui/state.js';
 import { Calls, ownCalls } from './escrow/calls.js';
+import { Asked } from './intent/asked.js';
 import { Decide } from './intent/decide.js';
 import { State } from './intents.js';
 
@@ -40,8 +41,8 @@ function Body({ intent, reload }) {
     <//>
     ${intent.blocked_reason && html`<p class="alert alert-error lead-text" dir="auto">${intent.blocked_reason}</p>`}
     ${waits && html`<${Waiting} decide=${setDeciding} />`}
-    <div class="grid grid-even">
-      <${Section} title="About"><${Facts} rows=${facts(intent)} /><//>
+    <div class="grid">
+      <${Section} title="About"><${Asked} intent=${intent} rows=${facts(intent)} /><//>
       <${Section} title="What came of it"><${Downstream} intent=${intent} /><//>
     </div>
     <${Timeline} intent=${intent} />
@@ -96,7 +97,7 @@ function Timeline({ intent }) {
   return html`<${Section} title="Timeline" lead="Each entry holds the hash of the one before it, so none can be changed, added or taken away unseen. The export proves it.">
     <ol class="timeline">${intent.timeline.map((entry, index) => html`<li key=${index} class=${tone(entry.event_type)}>
       <p class="timeline-head"><strong>${entry.action}</strong> <${Time} at=${entry.at} full /></p>
-      ${entry.reasoning && html`<p class="prewrap" dir="auto">${entry.reasoning}</p>`}
+      ${entry.reasoning && html`<p><bdi class="prewrap">${entry.reasoning}</bdi></p>`}
       <p class="hint"><${Money} of=${BigInt(entry.amountNanos)} /></p>
       <p class="hint timeline-hash">Hash <${Hash} of=${entry.entry_hash} what=${`the hash of entry ${index + 1}`} /></p>
     </li>`)}</ol>

@@ -53,7 +53,7 @@ function Body({ webhook, set, reload }) {
     ${webhook.status === 'disabled' && html`<p class="alert alert-warn">Disabled: nothing is sent, and it is told of nothing that happens meanwhile.</p>`}
     <${Section} title="About"><${Facts} rows=${[
     ['URL', html`<bdi dir="ltr">${webhook.url}</bdi>`],
-    ['Description', webhook.description ? html`<span class="prewrap" dir="auto">${webhook.description}</span>` : html`<span class="muted">–</span>`],
+    ['Description', webhook.description ? html`<bdi class="prewrap">${webhook.description}</bdi>` : html`<span class="muted">–</span>`],
     ['Events', html`<ul class="event-list">${webhook.events.map((event) => html`<li key=${event}><code>${event}</code></li>`)}</ul>`],
     ['Created', html`<${Time} at=${webhook.createdAt} full />`],
     ['Secret', html`<span>set <${Time} at=${webhook.secretUpdatedAt} full /></span>`],
