@@ -17,7 +17,7 @@ pub use dispatch::{BODY_MAX, Seen};
 pub use reply::{Answer, Reply};
 pub use route::{Access, Base, Modes, PREFIXES, Rate, Route};
 pub use run_id::require_run_id;
-pub use table::ROUTES;
+pub use table::{ROUTES, USER_ROUTES};
 pub use wallet_name::WalletName;
 
 use crate::dashboard;
@@ -35,7 +35,7 @@ use std::sync::Arc;
 /// The service of the management listener.
 pub fn router(app: Arc<App>) -> Router {
     let mut paths: BTreeMap<String, MethodRouter> = BTreeMap::new();
-    for route in ROUTES {
+    for route in ROUTES.iter().chain(USER_ROUTES) {
         for prefix in route.prefixes() {
             let app = Arc::clone(&app);
             let handler = move |params: Result<RawPathParams, RawPathParamsRejection>,

@@ -97,5 +97,7 @@ pub(super) fn new_user(email: String, role: Role, password: &SecretString) -> Re
         role,
         password: password::hash(password)?,
         created_at_ms,
+        totp: None,
+        totp_pending: None,
     })
 }

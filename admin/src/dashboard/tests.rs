@@ -139,7 +139,9 @@ fn resolve(from: &str, name: &str) -> String {
 fn a_first_visit_weighs_little() {
     let pages = FILES.iter().map(|(path, _)| *path);
     for page in pages.filter(|path| path.starts_with("js/pages/")) {
-        let linked = PAGE.split('"').filter_map(|text| text.strip_prefix("/assets/@VERSION@/"));
+        let linked = PAGE
+            .split('"')
+            .filter_map(|text| text.strip_prefix("/assets/@VERSION@/"));
         let mut left: Vec<String> = linked.map(str::to_owned).collect();
         left.push(page.to_owned());
         let mut loaded = BTreeSet::new();
@@ -150,7 +152,10 @@ fn a_first_visit_weighs_little() {
         }
         let weight: usize = loaded.iter().map(|path| content(path).len()).sum();
         let weight = weight + PAGE.len();
-        assert!(weight < FIRST_PAGE_MAX, "{page} weighs {weight} bytes with all it loads");
+        assert!(
+            weight < FIRST_PAGE_MAX,
+            "{page} weighs {weight} bytes with all it loads"
+        );
     }
 }
 

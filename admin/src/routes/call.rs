@@ -279,7 +279,7 @@ pub fn require_agent_id(what: &str, id: &str) -> Result<(), Problem> {
 }
 
 /// `application/json` or another type whose syntax is JSON, with any parameters.
-fn is_json(kind: &HeaderValue) -> bool {
+pub(super) fn is_json(kind: &HeaderValue) -> bool {
     let kind = kind.to_str().unwrap_or_default();
     let kind = kind
         .split(';')

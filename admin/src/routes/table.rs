@@ -3,8 +3,8 @@
 
 use super::route::{Access, Base, Handler, Modes, Rate, Route};
 use crate::api::{
-    agents, audit, decisions, deposits, dry_run, escrow, intents, policies, provider_keys, runs, spend,
-    transactions, transfers, virtual_keys, wallets, webhooks,
+    account, agents, api_keys, audit, decisions, deposits, dry_run, escrow, intents, overview, people,
+    policies, provider_keys, runs, spend, transactions, transfers, usage, virtual_keys, wallets, webhooks,
 };
 use axum::http::Method;
 use shared::domain::permission::Permission;
@@ -63,6 +63,10 @@ routes! {
     POST   "/agents/{id}/virtual-keys",           key(Write, Admin),     LiveOnly, PerMinute,    virtual_keys::create;
     GET    "/agents/{id}/virtual-keys",           key(Read, Viewer),     LiveOnly, PerMinute,    virtual_keys::list;
     DELETE "/agents/{id}/virtual-keys/{keyId}",   key(Write, Admin),     LiveOnly, PerMinute,    virtual_keys::revoke;
+    GET    "/agents/{id}/usage",                  key(Read, Viewer),     Both,     PerMinute,    usage::get;
+    GET    "/overview",                           key(Read, Viewer),     Both,     PerMinute,    overview::get;
+    GET    "/account",                            key(Read, Viewer),     Both,     PerMinute,    account::get;
+    POST   "/account/plan",                       session(Owner),        Both,     Uncounted,    account::choose_plan;
     POST   "/policies",                           key(Write, Admin),     Both,     PerMinute,    policies::set;
     GET    "/policies",                           key(Read, Viewer),     Both,     PerMinute,    policies::list;
     POST   "/policies/{id}",                      key(Write, Admin),     Both,     PerDay,       policies::set_for_agent;
@@ -107,6 +111,36 @@ routes! {
     DELETE "/webhooks/{id}",                      key(Write, Admin),     Both,     PerMinute,    webhooks::delete;
     POST   "/webhooks/{id}/test",                 key(Write, Admin),     Both,     PerMinute,    webhooks::test;
     GET    "/webhooks/{id}/deliveries",           key(Read, Viewer),     Both,     PerMinute,    webhooks::deliveries;
+    POST   "/webhooks/{id}/deliveries/{deliveryId}/redeliver", key(Write, Admin), Both, PerMinute, webhooks::again;
+
+    POST   "/api-keys",                           session(Admin),        Both,     Uncounted,    api_keys::create;
+    GET    "/api-keys",                           session(Admin),        Both,     Uncounted,    api_keys::list;
+    DELETE "/api-keys/{id}",                      session(Admin),        Both,     Uncounted,    api_keys::revoke;
+}
+
+routes! {
+    /// Every operation of the user API.
+    USER_ROUTES, User;
+
+    POST   "/login",                              public,                Both,     Uncounted,    people::login::login;
+    POST   "/logout",                             session(Viewer),       Both,     Uncounted,    people::login::logout;
+    GET    "/me",                                 session(Viewer),       Both,     Uncounted,    people::login::me;
+    POST   "/password",                           session(Viewer),       Both,     Uncounted,    people::password::change;
+    POST   "/password/reset",                     public,                Both,     Uncounted,    people::password::reset;
+    GET    "/sessions",                           session(Viewer),       Both,     Uncounted,    people::sessions::list;
+    DELETE "/sessions/{id}",                      session(Viewer),       Both,     Uncounted,    people::sessions::revoke;
+    POST   "/sessions/revoke-others",             session(Viewer),       Both,     Uncounted,    people::sessions::revoke_others;
+    POST   "/totp",                               session(Viewer),       Both,     Uncounted,    people::totp::begin;
+    POST   "/totp/confirm",                       session(Viewer),       Both,     Uncounted,    people::totp::confirm;
+    POST   "/totp/disable",                       session(Viewer),       Both,     Uncounted,    people::totp::disable;
+    GET    "/team",                               session(Viewer),       Both,     Uncounted,    people::team::list;
+    PATCH  "/team/{id}",                          session(Owner),        Both,     Uncounted,    people::team::change;
+    DELETE "/team/{id}",                          session(Owner),        Both,     Uncounted,    people::team::remove;
+    POST   "/invitations",                        session(Owner),        Both,     Uncounted,    people::invitations::create;
+    GET    "/invitations",                        session(Owner),        Both,     Uncounted,    people::invitations::list;
+    DELETE "/invitations/{id}",                   session(Owner),        Both,     Uncounted,    people::invitations::revoke;
+    POST   "/invitations/look",                   public,                Both,     Uncounted,    people::invitations::look;
+    POST   "/invitations/accept",                 public,                Both,     Uncounted,    people::invitations::accept;
 }
 
 #[cfg(test)]
@@ -153,13 +187,39 @@ mod tests {
     #[test]
     fn no_operation_is_listed_twice() {
         let mut seen = HashSet::new();
-        for route in ROUTES {
-            assert!(
-                seen.insert((&route.method, route.path)),
-                "{} {}",
-                route.method,
-                route.path
-            );
+        for route in ROUTES.iter().chain(USER_ROUTES) {
+            for prefix in route.prefixes() {
+                let path = format!("{prefix}{}", route.path);
+                assert!(
+                    seen.insert((&route.method, path)),
+                    "{} {}",
+                    route.method,
+                    route.path
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_a_key_can_call_is_counted() {
+        for route in ROUTES.iter().chain(USER_ROUTES) {
+            let counted = route.rate != Rate::Uncounted;
+            let by_key = matches!(route.access, Access::Key(..));
+            assert_eq!(counted, by_key, "{} {}", route.method, route.path);
+        }
+    }
+
+    #[test]
+    fn looking_changes_nothing_and_needs_no_more_than_a_viewer() {
+        let team = ["/invitations", "/api-keys"];
+        for route in ROUTES.iter().chain(USER_ROUTES) {
+            let least = match route.access {
+                Access::Key(_, role) | Access::Session(role) => role,
+                Access::Public => continue,
+            };
+            if route.method == Method::GET && !team.contains(&route.path) {
+                assert_eq!(least, Role::Viewer, "{}", route.path);
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
  * Calls of the management API with the session's cookie, its CSRF token and the tab's mode. Failures are `ApiError`.
  */
 import { parseExact } from './exact.js';
-import { session, signedOut } from './session.js';
+import { session, signedIn, signedOut } from './session.js';
 
 /** A path that starts with /api/ is taken as it is; any other stands under the management API. */
 const BASE = '/api/v1';
@@ -108,11 +108,32 @@ const sources = new WeakMap();
 export const sourceOf = (answer) => sources.get(answer) ?? '';
 
 async function request(method, path, options) {
-  const response = await fetchRaw(method, path, options);
+  let response;
+  try {
+    response = await fetchRaw(method, path, options);
+  } catch (error) {
+    if (!(await mayRepeat(error))) throw error;
+    response = await fetchRaw(method, path, options);
+  }
   const text = await response.text();
   const answer = parseExact(text);
   sources.set(answer, text);
   return answer;
+}
+
+/**
+ * What an error says about the session. Signing in again in another tab changes the CSRF token of this one: as the same user
+ * the refused request, which changed nothing, is sent again. A role that was changed meanwhile changes what is offered.
+ */
+async function mayRepeat({ status, code }) {
+  if (status !== 403 || !['CSRF_FAILED', 'INSUFFICIENT_ROLE'].includes(code) || session.get().status !== 'in') return false;
+  const before = session.get().user.id;
+  try {
+    signedIn(await get('/api/user/me'));
+  } catch {
+    return false;
+  }
+  return code === 'CSRF_FAILED' && session.get().user?.id === before;
 }
 
 /** @param {string} path @param {object} [query] @param {{signal?: AbortSignal}} [options] */

@@ -53,7 +53,7 @@ function Frame() {
     toggle.current.focus();
   };
   return html`
-    ${mode === 'test' && html`<div class="mode-banner" role="note"><strong>Test mode.</strong> Records and money here are for trying things out; nothing of it is real.</div>`}
+    ${mode === 'test' && html`<section class="mode-banner" aria-label="Test mode"><strong>Test mode.</strong> Records and money here are for trying things out; nothing of it is real.</section>`}
     <header class="side" onKeyDown=${close}>
       <div class="side-top">
         <a class="brand" href="#/" aria-label="Tollgate, overview"><span class="brand-mark" aria-hidden="true"></span><span>Tollgate</span></a>

@@ -54,7 +54,9 @@ export function usdShort(value, digits = 4) {
  * @param {string} typed e.g. "1,000.50" or "$0.0001"
  */
 export function typedAmount(typed) {
-  const plain = typed.trim().replace(/^\$/, '').replace(/,(?=\d{3})/g, '');
+  const given = typed.trim().replace(/^\$/, '');
+  // A comma is taken only where it separates thousands: in other countries it is the decimal point.
+  const plain = /^\d{1,3}(,\d{3})+(\.\d+)?$/.test(given) ? given.replaceAll(',', '') : given;
   return /^\d{1,12}(\.\d{1,9})?$/.test(plain) ? plain : null;
 }
 

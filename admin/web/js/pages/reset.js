@@ -5,7 +5,7 @@ import { html } from '../html.js';
 import { post } from '../api.js';
 import { go } from '../router.js';
 import { session, signedIn } from '../session.js';
-import { FieldError, Form, TextField } from '../ui/form.js';
+import { FieldError, Form, TextField, UserName } from '../ui/form.js';
 import { OpenPage } from '../ui/open.js';
 
 /** The page. */
@@ -20,6 +20,7 @@ export default function Reset({ params }) {
   return html`<${OpenPage} title="Choose a new password" lead="The link works once. All other sessions of yours are signed out."
     foot=${html`<p><a href="#/login">Go to sign in</a></p>`}>
     <${Form} label="Choose a new password" action="Save and sign in" onSubmit=${submit}>
+      <${UserName} />
       <${TextField} name="newPassword" label="New password" type="password" autocomplete="new-password" required autofocus hint="At least 12 characters." />
       <${TextField} name="again" label="New password again" type="password" autocomplete="new-password" required />
     <//>

@@ -93,7 +93,7 @@ function labels(many, width) {
 function AsTable({ days, series, label }) {
   return html`<details class="chart-table">
     <summary>Show as a table</summary>
-    <div class="table-scroll" role="region" aria-label=${`${label}, as a table`} tabindex="0"><table class="table">
+    <div class="table-scroll" role="group" aria-label=${`${label}, as a table`} tabindex="0"><table class="table">
       <caption class="sr-only">${label}</caption>
       <thead><tr><th scope="col">Day</th>${series.map((name, index) => html`<th key=${index} scope="col" class="num"><bdi class="name" title=${name}>${name}</bdi></th>`)}
         <th scope="col" class="num">Total</th><th scope="col" class="num">Calls</th><th scope="col" class="num">Denied</th></tr></thead>

@@ -8,6 +8,8 @@ import { typedAmount } from '../money.js';
 import { Button } from './button.js';
 
 const Context = createContext({ id: 'form', errors: {} });
+/** Refusals that a larger plan would lift. */
+const PLAN_CODES = ['PLAN_VIRTUAL_KEY_LIMIT', 'TIER_LIMIT', 'PLAN_FEATURE'];
 let made = 0;
 
 /** A complaint about one field, made on this side. */
@@ -39,7 +41,7 @@ export function Form({ onSubmit, action, kind = 'primary', onCancel, names = {},
     event.preventDefault();
     if (state.busy) return;
     setState((old) => ({ ...old, busy: true, general: null }));
-    let outcome = { errors: {}, general: null, busy: false };
+    let outcome = { errors: {}, general: null, upgrade: false, busy: false };
     try {
       await onSubmit(read(element.current));
     } catch (error) {
@@ -50,7 +52,8 @@ export function Form({ onSubmit, action, kind = 'primary', onCancel, names = {},
   return html`<${Context.Provider} value=${{ id, errors: state.errors }}>
     <form ref=${element} class=${inline ? 'form form-inline' : 'form'} aria-label=${label} onSubmit=${submit} noValidate>
       ${children}
-      ${state.general && html`<p class="alert alert-error" role="alert" dir="auto">${state.general}</p>`}
+      ${state.general && html`<div class="alert alert-error" role="alert"><p dir="auto">${state.general}</p>
+        ${state.upgrade && html`<p><a href="#/plan">See the plans</a></p>`}</div>`}
       <div class="actions">
         ${onCancel && html`<${Button} onClick=${onCancel}>Cancel<//>`}
         <${Button} type="submit" kind=${kind} busy=${state.busy}>${action}<//>
@@ -59,11 +62,14 @@ export function Form({ onSubmit, action, kind = 'primary', onCancel, names = {},
   <//>`;
 }
 
-/** What a failure says, and where: beside the field that it names, if this form has it. */
+/** What a failure says, and where: beside the field that it names, if this form has it, and then by the field's label. */
 function complaint(error, names, form) {
   const field = error.field ? (names[error.field] ?? error.field) : null;
-  const known = field && form?.elements.namedItem(field);
-  return known ? { errors: { [field]: error.message } } : { general: error.message };
+  const found = field && form?.elements.namedItem(field);
+  if (!found) return { general: error.message, upgrade: PLAN_CODES.includes(error.code) };
+  const { label } = (found.dataset ? found : found[0]).dataset;
+  const rest = error.message.startsWith(error.field) ? error.message.slice(error.field.length) : null;
+  return { errors: { [field]: rest === null || !label ? error.message : `${label}${rest}` } };
 }
 
 /** The values of a form by name: text, true or false of a lone checkbox, a list of a group, `Exact` or null of an amount. */
@@ -114,6 +120,11 @@ export function Labelled({ name, label, hint, required, optional, autofocus, of 
 export function TextField({ type = 'text', value, name, label, hint, required, optional, autofocus, ...rest }) {
   const of = (bind) => html`<input class="input" dir=${type === 'text' ? 'auto' : null} type=${type} defaultValue=${value ?? ''} ...${bind} ...${rest} />`;
   return html`<${Labelled} ...${{ name, label, hint, required, optional, autofocus, of }} />`;
+}
+
+/** For password managers: whose password a form is about, where it does not ask for it. */
+export function UserName({ value = '' }) {
+  return html`<input hidden type="text" autocomplete="username" value=${value} readonly aria-hidden="true" tabindex="-1" />`;
 }
 
 /** Several lines of text. */

@@ -17,6 +17,6 @@ export function Hash({ of, what }) {
 export function Source({ label, text, what, copy = text }) {
   return html`<figure class="source">
     <figcaption><span>${label}</span><${CopyButton} text=${copy} what=${what} /></figcaption>
-    <pre dir="ltr" tabindex="0" role="region" aria-label=${label}>${text}</pre>
+    <pre dir="ltr" tabindex="0" role="group" aria-label=${label}>${text}</pre>
   </figure>`;
 }

@@ -15,7 +15,7 @@ export function Skeleton({ rows = 3, label = 'Loading' }) {
 export function Failed({ error, retry }) {
   const gone = error.status === 404;
   return html`<div class="notice" role="alert">
-    <h3>${gone ? 'Not found' : 'This could not be loaded'}</h3>
+    <p class="empty-title">${gone ? 'Not found' : 'This could not be loaded'}</p>
     <p dir="auto">${error.message}</p>
     ${error.requestId && error.status >= 500 && html`<p class="muted">Request id: <code>${error.requestId}</code></p>`}
     ${retry && !gone && html`<${Button} onClick=${retry}>Try again<//>`}

@@ -24,7 +24,7 @@ const kind = (column) => [column.num && 'num', column.wide && 'wide-only'].filte
  *   with `detail` each row can be opened, `label` names its button
  */
 export function Table({ caption, columns, rows, keyOf, busy = false, detail }) {
-  return html`<div class="table-scroll" role="region" aria-label=${caption} tabindex="0">
+  return html`<div class="table-scroll" role="group" aria-label=${caption} tabindex="0">
     <table class="table" aria-busy=${busy ? 'true' : null}>
       <caption class="sr-only">${caption}</caption>
       <thead><tr>

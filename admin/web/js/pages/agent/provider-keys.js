@@ -41,7 +41,7 @@ function Store({ agent, onClose, onDone }) {
   return html`<${Dialog} title="Store provider key" onClose=${onClose}>
     <${Form} label="Store provider key" action="Store key" onSubmit=${submit} onCancel=${onClose}>
       <${TextField} name="provider" label="Provider" value=${place.provider} required hint="Calls use the key that is stored under the name of the edge’s provider." />
-      <${TextField} name="apiKey" label="Provider’s API key" type="password" autocomplete="off" required autofocus hint="Begins with sk-. A key that is stored already under this name is replaced." />
+      <${TextField} name="apiKey" label="Provider’s API key" class="input masked" autocomplete="off" spellcheck=${false} required autofocus hint="Begins with sk-. A key that is stored already under this name is replaced." />
     <//>
   <//>`;
 }

@@ -89,7 +89,7 @@ function Attempts({ delivery }) {
     <p class="hint">Delivery <${Id} of=${delivery.id} /> of <a href=${href('/audit', { entry: delivery.auditSeq })}>audit entry ${delivery.auditSeq}</a>, ${count(attempts.length, 'attempt')}</p>
     ${attempts.length === 0 ? html`<p class="muted">${delivery.error ? html`<span dir="auto">${delivery.error}</span>` : 'No attempt was made yet.'}</p>`
     : html`<${Table} caption=${`Attempts at ${delivery.event}`} columns=${ATTEMPTS} rows=${attempts} keyOf=${(attempt) => attempt.at} />`}
-    ${last?.responseExcerpt && html`<div><p class="hint">Beginning of the last answer</p><pre class="excerpt" tabindex="0" role="region" aria-label="Beginning of the last answer">${last.responseExcerpt}</pre></div>`}
+    ${last?.responseExcerpt && html`<div><p class="hint">Beginning of the last answer</p><pre class="excerpt" tabindex="0" role="group" aria-label="Beginning of the last answer">${last.responseExcerpt}</pre></div>`}
     ${status === 'pending' && html`<p class="hint">${nextAttemptAt ? html`Tried again <${Time} at=${nextAttemptAt} />.` : 'Tried again when the next event happens.'}</p>`}
   </div>`;
 }
