@@ -78,7 +78,7 @@ function bodyText(body) {
     numbers.push(value.text);
     return `${mark}${numbers.length - 1}`;
   });
-  return numbers.reduce((done, number, index) => done.replace(`"${mark}${index}"`, number), text);
+  return numbers.reduce((done, number, index) => done.replace(`"${mark}${index}"`, () => number), text);
 }
 
 /** A decimal that goes into a body with every digit, as JSON number. Make it from `typedAmount`. */
@@ -104,6 +104,11 @@ async function failure(response) {
   return new ApiError(response.status, code, message, body, response.headers);
 }
 
+const sources = new WeakMap();
+
+/** The text that an answer was read from, for what must be shown as it was written. */
+export const sourceOf = (answer) => sources.get(answer) ?? '';
+
 async function request(method, path, options) {
   let response;
   try {
@@ -112,7 +117,10 @@ async function request(method, path, options) {
     if (!(await mayRepeat(error))) throw error;
     response = await fetchRaw(method, path, options);
   }
-  return parseExact(await response.text());
+  const text = await response.text();
+  const answer = parseExact(text);
+  sources.set(answer, text);
+  return answer;
 }
 
 /**
