@@ -6,6 +6,7 @@
 //! * [`ledger`][]: the check of everything that must hold
 //! * [`trail`][] and [`intents`][]: the audit trail and the intents as readers see them; [`archive`][]: what left the store
 //! * [`mod@export`] writes the trail down, [`checkpoint`][] signs its end, [`verify`][] proves what was written down
+//! * [`dashboard`][]: the pages for people, compiled in
 //! * [`sandbox`][]: an upstream that needs no provider account
 //! * [`webhook`][]: what leaves for the receivers of webhooks
 
@@ -14,6 +15,7 @@ pub mod archive;
 pub mod caller;
 pub mod checkpoint;
 pub mod cli;
+pub mod dashboard;
 pub mod export;
 pub mod injection;
 pub mod intents;

@@ -20,6 +20,7 @@ pub use run_id::require_run_id;
 pub use table::{ROUTES, USER_ROUTES};
 pub use wallet_name::WalletName;
 
+use crate::dashboard;
 use crate::problem::{Code, Problem};
 use crate::serve::App;
 use axum::Router;
@@ -50,6 +51,7 @@ pub fn router(app: Arc<App>) -> Router {
         router = router.route(&path, methods);
     }
     router
+        .merge(dashboard::router(&app))
         .method_not_allowed_fallback(async || Problem::from(Code::MethodNotAllowed).into_response())
         .fallback(async || Problem::from(Code::NotFound).into_response())
         .layer(from_fn_with_state(app, dispatch::around))

@@ -60,6 +60,7 @@ pub struct StoreSettings {
 pub struct ProxySettings {
     pub listen: SocketAddr,
     pub ops_listen: SocketAddr,
+    pub public_url: String,
     pub tls_cert: PathBuf,
     pub tls_key: PathBuf,
     pub threads: usize,
@@ -210,6 +211,20 @@ impl Settings {
     pub fn public_url(&self) -> String {
         match self.admin.public_url.trim_end_matches('/') {
             "" => format!("http://{}", self.admin.listen),
+            url => url.to_owned(),
+        }
+    }
+
+    /// The address of the edge for people to copy, without `/v1`.
+    #[must_use]
+    pub fn edge_url(&self) -> String {
+        let scheme = if self.proxy.tls_cert.as_os_str().is_empty() {
+            "http"
+        } else {
+            "https"
+        };
+        match self.proxy.public_url.trim_end_matches('/') {
+            "" => format!("{scheme}://{}", self.proxy.listen),
             url => url.to_owned(),
         }
     }

@@ -36,6 +36,14 @@ pub struct Seen {
     caller: Option<(String, Mode)>,
 }
 
+impl Seen {
+    /// Of an answer that is no operation of the table.
+    #[must_use]
+    pub const fn outside_the_table(route: &'static str) -> Self {
+        Self { route, caller: None }
+    }
+}
+
 /// Gives every request its id, its log line and its place in the metrics.
 pub(super) async fn around(
     State(app): State<Arc<App>>,

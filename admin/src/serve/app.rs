@@ -38,6 +38,8 @@ pub struct App {
     pub session_life: Duration,
     /// Hashes and verifies passwords.
     pub passwords: Passwords,
+    /// The address of the edge, as the dashboard tells it.
+    pub edge_url: String,
     /// How long the record of a transfer or deposit made under an idempotency key is kept (decision D26).
     pub idempotency_life: Duration,
     /// What the free text of a spend must not say, unless it is not looked at (decision D45).
@@ -79,6 +81,7 @@ impl App {
             session_idle: settings.session_idle(),
             session_life: settings.session_life(),
             passwords: Passwords::new().map_err(|error| ServeError::SetUp(error.to_string()))?,
+            edge_url: settings.edge_url(),
             idempotency_life: settings.idempotency_life(),
             injections: Injections::of(&settings.injection)?,
             audit: settings.audit.clone(),

@@ -19,6 +19,7 @@ fn the_defaults_are_those_of_the_operating_contract() {
     assert_eq!(settings.upstream.timeout_ms, 100_000);
     assert_eq!(settings.webhooks.retry_delays_ms, [2000, 4000]);
     assert_eq!(settings.public_url(), "http://127.0.0.1:8081");
+    assert_eq!(settings.edge_url(), "http://127.0.0.1:8080");
     assert_eq!(settings.idempotency_life().as_secs(), 30 * 86_400);
     assert_eq!(settings.session_idle().as_secs(), 3600);
     assert_eq!(settings.session_life().as_secs(), 12 * 3600);
