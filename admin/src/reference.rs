@@ -21,6 +21,8 @@ use std::sync::LazyLock;
 const LABEL: &str = "reference";
 /// The style of the pages, among the dashboard's files.
 const STYLE: &str = "css/reference.css";
+/// Their icon, likewise.
+const ICON: &str = "favicon.svg";
 
 static MANAGEMENT_JSON: LazyLock<Asset> = LazyLock::new(|| Asset::of("openapi.json", Bytes::from_static(MANAGEMENT.as_bytes())));
 static EDGE_JSON: LazyLock<Asset> = LazyLock::new(|| Asset::of("openapi.json", Bytes::from_static(EDGE.as_bytes())));
@@ -46,7 +48,7 @@ static EDGE_PAGE: LazyLock<Asset> = LazyLock::new(|| {
 });
 
 fn rendered(document: &Document, here: &str) -> Asset {
-    Asset::of("index.html", Bytes::from(page::page(document, here, &address(STYLE))))
+    Asset::of("index.html", Bytes::from(page::page(document, here, [&address(ICON), &address(STYLE)])))
 }
 
 /// The routes. Anyone may read them.

@@ -80,6 +80,8 @@ async fn the_management_api_with_a_session() {
     // Signing out would end the session that all others need.
     let options = ["--include-path-regex", "^/api/(user|v1/(api-keys|account|wallet/deposits))", "--exclude-path", "/api/user/logout"];
     run("management.json", &world.admin.url(), &headers, REFUSALS, &options);
+    let still = world.owner.get("/api/user/me").await;
+    assert_eq!(still.status, 200, "the session lasted until the end: {}", still.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]

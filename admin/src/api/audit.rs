@@ -2,11 +2,13 @@
 //! decisions D25, D50).
 
 mod doc;
+mod verify;
 
 pub(crate) use doc::section;
+pub use verify::verify;
 
-use utoipa::ToSchema;
 use crate::openapi::is;
+use utoipa::ToSchema;
 use super::listing::Listing;
 use crate::checkpoint::{self, Stays};
 use crate::export::{CONTENT_TYPE, Export, ExportError};

@@ -64,15 +64,16 @@ impl Document {
 }
 
 /// The page of a document at `here`.
-pub(super) fn page(document: &Document, here: &str, stylesheet: &str) -> String {
+pub(super) fn page(document: &Document, here: &str, [icon, stylesheet]: [&str; 2]) -> String {
     let info = |name: &str| document.json.get("info").and_then(|info| info.get(name)?.text()).unwrap_or_default();
     let title = escape(info("title"));
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">\
-         <title>{title}</title><link rel=\"stylesheet\" href=\"{}\"></head><body>\
+         <title>{title}</title><link rel=\"icon\" href=\"{}\" type=\"image/svg+xml\"><link rel=\"stylesheet\" href=\"{}\"></head><body>\
          <a class=\"skip\" href=\"#content\">Skip to the content</a>{}<div class=\"frame\">{}\
          <main id=\"content\"><h1>{title}</h1><p class=\"lead\">{}</p>{}{}{}{}{}</main></div></body></html>\n",
+        escape(icon),
         escape(stylesheet),
         head(here),
         contents(document),

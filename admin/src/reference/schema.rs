@@ -60,30 +60,29 @@ pub(super) fn compact(value: &Json) -> String {
 
 /// What bounds a value, in words.
 fn bounds(schema: &Json) -> String {
-    let words = [
-        ("format", "format"),
-        ("minimum", "from"),
-        ("exclusiveMinimum", "above"),
-        ("maximum", "to"),
-        ("minLength", "at least"),
-        ("maxLength", "at most"),
-        ("maxItems", "at most"),
-        ("default", "default"),
-    ];
-    let mut bounds = String::new();
-    for (name, word) in words {
-        // The sizes of the machine's numbers are no bounds of ours.
-        let Some(bound) = schema.get(name).map(compact).filter(|bound| !bound.starts_with("int") && bound != "double") else {
-            continue;
-        };
-        let unit = match name {
-            "minLength" | "maxLength" => " characters",
-            "maxItems" => " items",
-            _ => "",
-        };
-        bounds.push_str(&format!(" <span class=\"bound\">{word} {}{unit}</span>", escape(&bound)));
+    let get = |name: &str| schema.get(name).map(compact);
+    let mut bounds = Vec::new();
+    // The sizes of the machine's numbers are no bounds of ours.
+    bounds.extend(get("format").filter(|format| !format.starts_with("int") && format != "double"));
+    bounds.extend(range(get("minimum"), get("maximum"), ""));
+    bounds.extend(get("exclusiveMinimum").map(|low| format!("above {low}")));
+    bounds.extend(range(get("minLength"), get("maxLength"), " characters"));
+    bounds.extend(range(get("minItems"), get("maxItems"), " items"));
+    bounds.extend(get("default").map(|default| format!("default {default}")));
+    match bounds.is_empty() {
+        true => String::new(),
+        false => format!(" <span class=\"bound\">{}</span>", escape(&bounds.join(", "))),
     }
-    bounds
+}
+
+/// From a lowest to a highest value.
+fn range(low: Option<String>, high: Option<String>, unit: &str) -> Option<String> {
+    match (low, high) {
+        (Some(low), Some(high)) => Some(format!("{low} to {high}{unit}")),
+        (Some(low), None) => Some(format!("at least {low}{unit}")),
+        (None, Some(high)) => Some(format!("at most {high}{unit}")),
+        (None, None) => None,
+    }
 }
 
 /// The name of a schema that stands elsewhere.

@@ -13,7 +13,7 @@ fn pages() -> [(Document, String); 2] {
         has_codes: false,
     };
     [management, edge].map(|document| {
-        let page = page::page(&document, "/reference", "/s.css");
+        let page = page::page(&document, "/reference", ["/i.svg", "/s.css"]);
         (document, page)
     })
 }
@@ -65,7 +65,7 @@ fn what_a_document_says_is_never_markup() {
     // In place of every description and summary.
     let mut json = Json::parse(&text).unwrap();
     spoil(&mut json, evil);
-    let page = page::page(&Document { json, ..document }, "/reference", "/s.css");
+    let page = page::page(&Document { json, ..document }, "/reference", ["/i.svg", "/s.css"]);
     assert!(page.contains("&lt;script&gt;alert(1)"));
     assert!(!page.contains("<script") && !page.contains("\" onclick=\""));
 }

@@ -9,6 +9,8 @@ use utoipa::ToSchema;
 
 const LINE: &str = "{\"actor\":\"key_…\",\"agentId\":\"research-bot\",\"at\":\"2026-11-21T08:15:30.123Z\",\"data\":{},\"id\":\"aud_…\",\"previousHash\":\"genesis\",\"seq\":1,\"type\":\"agent.frozen\",\"hash\":\"9f86…\"}\n";
 
+const VERDICT: &str = "{\"checked\":50,\"total\":118}\n{\"done\":true,\"ok\":true,\"entries\":118,\"firstBroken\":null,\"endProven\":true,\"message\":\"The chain is whole.\"}\n";
+
 /// An entry, exactly as it was hashed, and its hash.
 #[derive(ToSchema)]
 #[schema(as = AuditEntry, rename_all = "camelCase")]
@@ -40,7 +42,7 @@ struct Entry {
 
 pub(crate) fn section() -> Section {
     let about = "The hash-chained trail of everything that happened.";
-    Section::of("Audit", about, vec![list(), export(), checkpoint()])
+    Section::of("Audit", about, vec![list(), export(), checkpoint(), verify()])
 }
 
 fn list() -> Doc {
@@ -66,5 +68,12 @@ fn checkpoint() -> Doc {
         .says("A signed note that later proves that no entry before it was changed or removed.")
         .query("size", count(0), "Sign the trail as it was with so many entries.")
         .gives::<Signed>(200, "The checkpoint.")
+        .refuses(&[Code::Conflict])
+}
+
+fn verify() -> Doc {
+    Doc::of("GET /audit/verify", "verifyAudit", "Verify the audit trail")
+        .says("Computes every hash again while you watch: lines of JSON tell how far it is, and the last one, with `done: true`, what was found. One at a time for an account.")
+        .lines(CONTENT_TYPE, "`checked` of `total`, then the verdict; or a line with `error` and `code` when the trail could not be read to its end.", VERDICT)
         .refuses(&[Code::Conflict])
 }
