@@ -59,21 +59,35 @@ fn build() -> (Json, Vec<String>) {
         }
     }
     let responses = errors::share(&mut operations);
-    let tags = sections.iter().map(|section| object([("name", section.tag.into()), ("description", section.about.into())]));
+    let tags = sections.iter().map(|section| {
+        object([
+            ("name", section.tag.into()),
+            ("description", section.about.into()),
+        ])
+    });
     let clashes = components.clashes().to_vec();
     let document = object([
         ("openapi", VERSION.into()),
         ("info", words::info()),
-        ("servers", Json::List(vec![object([("url", "/".into()), ("description", words::SERVER.into())])])),
+        (
+            "servers",
+            Json::List(vec![object([
+                ("url", "/".into()),
+                ("description", words::SERVER.into()),
+            ])]),
+        ),
         ("tags", Json::List(tags.collect())),
         ("paths", paths(operations)),
-        ("components", object([
-            ("schemas", components.into_json()),
-            ("responses", responses),
-            ("parameters", headers::parameters()),
-            ("headers", headers::components()),
-            ("securitySchemes", words::security_schemes()),
-        ])),
+        (
+            "components",
+            object([
+                ("schemas", components.into_json()),
+                ("responses", responses),
+                ("parameters", headers::parameters()),
+                ("headers", headers::components()),
+                ("securitySchemes", words::security_schemes()),
+            ]),
+        ),
     ]);
     (document, clashes)
 }
@@ -86,7 +100,10 @@ fn paths(operations: Vec<(&Route, Json)>) -> Json {
             let mut operation = operation.clone();
             if at > 0 {
                 // Each operation has an id of its own, also where one handler stands under two paths.
-                let id = operation.get("operationId").and_then(Json::text).unwrap_or_default();
+                let id = operation
+                    .get("operationId")
+                    .and_then(Json::text)
+                    .unwrap_or_default();
                 let id = format!("{id}OfUser");
                 operation.set("operationId", id);
             }

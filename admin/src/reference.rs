@@ -24,8 +24,10 @@ const STYLE: &str = "css/reference.css";
 /// Their icon, likewise.
 const ICON: &str = "favicon.svg";
 
-static MANAGEMENT_JSON: LazyLock<Asset> = LazyLock::new(|| Asset::of("openapi.json", Bytes::from_static(MANAGEMENT.as_bytes())));
-static EDGE_JSON: LazyLock<Asset> = LazyLock::new(|| Asset::of("openapi.json", Bytes::from_static(EDGE.as_bytes())));
+static MANAGEMENT_JSON: LazyLock<Asset> =
+    LazyLock::new(|| Asset::of("openapi.json", Bytes::from_static(MANAGEMENT.as_bytes())));
+static EDGE_JSON: LazyLock<Asset> =
+    LazyLock::new(|| Asset::of("openapi.json", Bytes::from_static(EDGE.as_bytes())));
 static MANAGEMENT_PAGE: LazyLock<Asset> = LazyLock::new(|| {
     let document = Document {
         json: management(),
@@ -48,16 +50,31 @@ static EDGE_PAGE: LazyLock<Asset> = LazyLock::new(|| {
 });
 
 fn rendered(document: &Document, here: &str) -> Asset {
-    Asset::of("index.html", Bytes::from(page::page(document, here, [&address(ICON), &address(STYLE)])))
+    Asset::of(
+        "index.html",
+        Bytes::from(page::page(document, here, [&address(ICON), &address(STYLE)])),
+    )
 }
 
 /// The routes. Anyone may read them.
 pub fn router() -> Router {
     Router::new()
-        .route("/openapi.json", get(|headers: HeaderMap| async move { send(&MANAGEMENT_JSON, &headers, LABEL) }))
-        .route("/openapi-proxy.json", get(|headers: HeaderMap| async move { send(&EDGE_JSON, &headers, LABEL) }))
-        .route("/reference", get(|headers: HeaderMap| async move { send(&MANAGEMENT_PAGE, &headers, LABEL) }))
-        .route("/reference/proxy", get(|headers: HeaderMap| async move { send(&EDGE_PAGE, &headers, LABEL) }))
+        .route(
+            "/openapi.json",
+            get(|headers: HeaderMap| async move { send(&MANAGEMENT_JSON, &headers, LABEL) }),
+        )
+        .route(
+            "/openapi-proxy.json",
+            get(|headers: HeaderMap| async move { send(&EDGE_JSON, &headers, LABEL) }),
+        )
+        .route(
+            "/reference",
+            get(|headers: HeaderMap| async move { send(&MANAGEMENT_PAGE, &headers, LABEL) }),
+        )
+        .route(
+            "/reference/proxy",
+            get(|headers: HeaderMap| async move { send(&EDGE_PAGE, &headers, LABEL) }),
+        )
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@ mod table;
 mod wallet_name;
 
 pub use body::{CURRENCIES, Fields, Given, OBJECT_MAX as FIELD_OBJECT_MAX, Text, missing};
-pub use call::{Call, IDEMPOTENCY_FIELDS, OFFSET_MAX, OpenCall, PAGE_DEFAULT, PAGE_MAX, page, require_agent_id, time};
+pub use call::{
+    Call, IDEMPOTENCY_FIELDS, OFFSET_MAX, OpenCall, PAGE_DEFAULT, PAGE_MAX, page, require_agent_id, time,
+};
 pub(crate) use dispatch::method_label;
 pub use dispatch::{BODY_MAX, Seen};
 pub use reply::{Answer, Done, Reply};
@@ -21,8 +23,8 @@ pub use table::{ROUTES, USER_ROUTES};
 pub use wallet_name::WalletName;
 
 use crate::dashboard;
-use crate::reference;
 use crate::problem::{Code, Problem};
+use crate::reference;
 use crate::serve::App;
 use axum::Router;
 use axum::extract::RawPathParams;

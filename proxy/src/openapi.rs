@@ -26,24 +26,48 @@ pub fn document() -> Json {
     let paths = ENDPOINTS.map(|path| (path, item(&mut components, path)));
     object([
         ("openapi", VERSION.into()),
-        ("info", object([
-            ("title", "Tollgate edge".into()),
-            ("version", env!("CARGO_PKG_VERSION").into()),
-            ("summary", "A metered, capped, fail-closed proxy for chat completions.".into()),
-            ("description", ABOUT.into()),
-            ("license", object([("name", "Apache-2.0".into()), ("identifier", "Apache-2.0".into())])),
-        ])),
-        ("servers", Json::List(vec![object([("url", "/".into()), ("description", "This edge.".into())])])),
-        ("tags", Json::List(vec![
-            object([("name", "Chat".into()), ("description", "Metered calls.".into())]),
-            object([("name", "Service".into()), ("description", "What the edge can do.".into())]),
-        ])),
+        (
+            "info",
+            object([
+                ("title", "Tollgate edge".into()),
+                ("version", env!("CARGO_PKG_VERSION").into()),
+                (
+                    "summary",
+                    "A metered, capped, fail-closed proxy for chat completions.".into(),
+                ),
+                ("description", ABOUT.into()),
+                (
+                    "license",
+                    object([("name", "Apache-2.0".into()), ("identifier", "Apache-2.0".into())]),
+                ),
+            ]),
+        ),
+        (
+            "servers",
+            Json::List(vec![object([
+                ("url", "/".into()),
+                ("description", "This edge.".into()),
+            ])]),
+        ),
+        (
+            "tags",
+            Json::List(vec![
+                object([("name", "Chat".into()), ("description", "Metered calls.".into())]),
+                object([
+                    ("name", "Service".into()),
+                    ("description", "What the edge can do.".into()),
+                ]),
+            ]),
+        ),
         ("paths", object(paths)),
-        ("components", object([
-            ("schemas", components.into_json()),
-            ("headers", headers::components()),
-            ("securitySchemes", security_schemes()),
-        ])),
+        (
+            "components",
+            object([
+                ("schemas", components.into_json()),
+                ("headers", headers::components()),
+                ("securitySchemes", security_schemes()),
+            ]),
+        ),
     ])
 }
 
@@ -68,7 +92,13 @@ fn chat(components: &mut Components) -> Json {
         ("summary", "Make a metered call".into()),
         ("description", says.into()),
         ("parameters", Json::List(headers::chat())),
-        ("requestBody", object([("required", true.into()), ("content", object([("application/json", media)]))])),
+        (
+            "requestBody",
+            object([
+                ("required", true.into()),
+                ("content", object([("application/json", media)])),
+            ]),
+        ),
         ("responses", responses::all(components, Of::Chat)),
         ("security", keys()),
     ])
@@ -79,7 +109,10 @@ fn models(components: &mut Components) -> Json {
         ("tags", vec!["Service"].into()),
         ("operationId", "listModels".into()),
         ("summary", "List the models that have a price".into()),
-        ("description", "In OpenAI's shape. Counts against the key's rate.".into()),
+        (
+            "description",
+            "In OpenAI's shape. Counts against the key's rate.".into(),
+        ),
         ("parameters", Json::List(vec![headers::request_id()])),
         ("responses", responses::all(components, Of::Models)),
         ("security", keys()),
@@ -104,15 +137,26 @@ fn keys() -> Json {
 }
 
 fn security_schemes() -> Json {
-    let says = "A virtual key, `vk_live_` and 64 hexadecimal digits. Sent in both headers, it must be the same.";
+    let says =
+        "A virtual key, `vk_live_` and 64 hexadecimal digits. Sent in both headers, it must be the same.";
     object([
-        ("bearer", object([("type", "http".into()), ("scheme", "bearer".into()), ("description", says.into())])),
-        ("apiKey", object([
-            ("type", "apiKey".into()),
-            ("in", "header".into()),
-            ("name", "x-api-key".into()),
-            ("description", says.into()),
-        ])),
+        (
+            "bearer",
+            object([
+                ("type", "http".into()),
+                ("scheme", "bearer".into()),
+                ("description", says.into()),
+            ]),
+        ),
+        (
+            "apiKey",
+            object([
+                ("type", "apiKey".into()),
+                ("in", "header".into()),
+                ("name", "x-api-key".into()),
+                ("description", says.into()),
+            ]),
+        ),
     ])
 }
 
@@ -131,7 +175,11 @@ mod tests {
         }
         let document = document();
         for path in ENDPOINTS {
-            assert_eq!(document.get("paths").unwrap().get(path).unwrap().fields().len(), 1, "{path}");
+            assert_eq!(
+                document.get("paths").unwrap().get(path).unwrap().fields().len(),
+                1,
+                "{path}"
+            );
         }
     }
 }

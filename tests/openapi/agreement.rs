@@ -37,7 +37,11 @@ async fn bodies_have_the_fields_that_are_documented() {
         let said = known(&reply, "is not a field here; known:");
         let said = said.unwrap_or_else(|| panic!("{operation}: {} {}", reply.status, reply.text()));
         let properties = schema["properties"].as_object().expect("properties");
-        assert_eq!(said, documented(properties.keys().map(String::as_str)), "{operation}");
+        assert_eq!(
+            said,
+            documented(properties.keys().map(String::as_str)),
+            "{operation}"
+        );
         compared += 1;
     }
     assert!(compared > 25, "{compared} bodies were compared");
@@ -47,7 +51,11 @@ async fn bodies_have_the_fields_that_are_documented() {
 async fn queries_have_the_parameters_that_are_documented() {
     let world = World::start().await;
     let mut compared = 0;
-    for operation in world.operations().into_iter().filter(|operation| operation.method == "GET") {
+    for operation in world
+        .operations()
+        .into_iter()
+        .filter(|operation| operation.method == "GET")
+    {
         let parameters = operation.json["parameters"].as_array().expect("parameters");
         let in_query = parameters.iter().filter(|parameter| parameter["in"] == "query");
         let expected = documented(in_query.filter_map(|parameter| parameter["name"].as_str()));
@@ -58,7 +66,13 @@ async fn queries_have_the_parameters_that_are_documented() {
             Err(_) => None,
         };
         if said.is_some() || !expected.is_empty() {
-            assert_eq!(said.as_ref(), Some(&expected), "{operation}: {} {}", reply.status, reply.text());
+            assert_eq!(
+                said.as_ref(),
+                Some(&expected),
+                "{operation}: {} {}",
+                reply.status,
+                reply.text()
+            );
             compared += 1;
         }
     }

@@ -21,7 +21,10 @@ fn compare(name: &str, generated: &str) {
         std::fs::write(&file, generated).unwrap();
     }
     let kept = std::fs::read_to_string(&file).unwrap_or_default();
-    let differs = kept.lines().zip(generated.lines()).position(|(kept, generated)| kept != generated);
+    let differs = kept
+        .lines()
+        .zip(generated.lines())
+        .position(|(kept, generated)| kept != generated);
     assert!(
         kept == generated,
         "docs/openapi/{name} is not what the code says, from line {} on. If the code is right, write it anew:\n    \
@@ -50,8 +53,13 @@ fn both_documents_follow_openapi_3_1() {
     let validator = python_package(env!("CARGO_TARGET_TMPDIR"), "openapi-spec-validator", VALIDATOR);
     for (name, document) in documents() {
         assert_eq!(document["openapi"], "3.1.0");
-        let output = Command::new(validator.join("bin/openapi-spec-validator")).args(["--schema", "3.1"]).arg(file(name)).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let output = Command::new(validator.join("bin/openapi-spec-validator"))
+            .args(["--schema", "3.1"])
+            .arg(file(name))
+            .output()
+            .unwrap();
+        let said =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{name}: {said}");
     }
 }
@@ -66,13 +74,24 @@ fn contents<'a>(path: &str, value: &'a Value, found: &mut Vec<(String, &'a Value
             let properties = fields.get("properties").and_then(Value::as_object);
             for schema in properties.into_iter().flat_map(|properties| properties.values()) {
                 let examples = schema["examples"].as_array();
-                found.extend(examples.into_iter().flatten().map(|example| (format!("{path}/examples"), schema, example)));
+                found.extend(
+                    examples
+                        .into_iter()
+                        .flatten()
+                        .map(|example| (format!("{path}/examples"), schema, example)),
+                );
             }
-            for (name, value) in fields.iter().filter(|(name, _)| *name != "example" && *name != "examples") {
+            for (name, value) in fields
+                .iter()
+                .filter(|(name, _)| *name != "example" && *name != "examples")
+            {
                 contents(&format!("{path}/{name}"), value, found);
             }
         }
-        Value::Array(items) => items.iter().enumerate().for_each(|(at, item)| contents(&format!("{path}/{at}"), item, found)),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .for_each(|(at, item)| contents(&format!("{path}/{at}"), item, found)),
         _ => {}
     }
 }
@@ -85,8 +104,14 @@ fn every_example_is_one_of_its_schema() {
         assert!(found.len() > 20, "{name} has {} examples", found.len());
         for (path, schema, example) in found {
             let schema = json!({ "allOf": [schema], "components": document["components"] });
-            let validator = jsonschema::draft202012::options().should_validate_formats(true).build(&schema).unwrap();
-            let wrong: Vec<String> = validator.iter_errors(example).map(|error| error.to_string()).collect();
+            let validator = jsonschema::draft202012::options()
+                .should_validate_formats(true)
+                .build(&schema)
+                .unwrap();
+            let wrong: Vec<String> = validator
+                .iter_errors(example)
+                .map(|error| error.to_string())
+                .collect();
             assert!(wrong.is_empty(), "{name} {path}: {example}: {wrong:?}");
         }
     }

@@ -42,7 +42,15 @@ impl World {
         let user = account.user(Role::Owner).await;
         let owner = admin.sign_in(&user.email, TEST_PASSWORD).await;
         let document = json!(::admin::openapi::management());
-        Self { admin, redis, seed, store, account, owner, document }
+        Self {
+            admin,
+            redis,
+            seed,
+            store,
+            account,
+            owner,
+            document,
+        }
     }
 
     /// Every operation.
@@ -73,14 +81,21 @@ impl World {
     }
 
     async fn webhook(&self) -> String {
-        let body = json!({ "url": "http://127.0.0.1:9/", "events": ["agent.frozen"], "secret": "0123456789abcdef" });
+        let body =
+            json!({ "url": "http://127.0.0.1:9/", "events": ["agent.frozen"], "secret": "0123456789abcdef" });
         let made = self.owner.post("/api/v1/webhooks", body).await;
-        made.json()["webhook"]["id"].as_str().unwrap_or_else(|| panic!("{}", made.text())).to_owned()
+        made.json()["webhook"]["id"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{}", made.text()))
+            .to_owned()
     }
 
     async fn wallet(&self) -> String {
         let all = self.owner.get("/api/v1/wallet").await.json();
-        all["user_wallet"]["wallet"].as_str().expect("a wallet").to_owned()
+        all["user_wallet"]["wallet"]
+            .as_str()
+            .expect("a wallet")
+            .to_owned()
     }
 }
 

@@ -4,9 +4,8 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::upgrade;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply, missing};
 use serde::Serialize;
@@ -20,6 +19,7 @@ use shared::store::account_counters::AccountCounters;
 use shared::store::api_key::ApiKey;
 use shared::store::script::account::{PlanSet, set_plan};
 use shared::store::server_clock;
+use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

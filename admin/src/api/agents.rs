@@ -4,10 +4,9 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::PLAN_ATTEMPTS;
 use super::listing::Listing;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, Reply, Text, missing, page};
 use serde::Serialize;
@@ -21,6 +20,7 @@ use shared::store::script::agent::{self, Created, Deleted, NewAgent, PlanLimit, 
 use shared::store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
 use shared::store::script::change::FieldChange;
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 /// Longest name.
 pub(super) const NAME_MAX: usize = 200;

@@ -4,9 +4,8 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::listing::{Listing, slice};
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, Reply, Text, page};
 use ipnet::IpNet;
@@ -21,6 +20,7 @@ use shared::store::api_key::{API_KEYS_MAX, ApiKey};
 use shared::store::script::api_key::{self, Created, NewApiKey, Revoked};
 use shared::store::script::change::Scope;
 use std::net::IpAddr;
+use utoipa::ToSchema;
 
 /// Longest name.
 const NAME_MAX: usize = 200;

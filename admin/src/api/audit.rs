@@ -7,11 +7,10 @@ mod verify;
 pub(crate) use doc::section;
 pub use verify::verify;
 
-use crate::openapi::is;
-use utoipa::ToSchema;
 use super::listing::Listing;
 use crate::checkpoint::{self, Stays};
 use crate::export::{CONTENT_TYPE, Export, ExportError};
+use crate::openapi::is;
 use crate::problem::{Code, Problem, chain};
 use crate::routes::{Answer, Call, Reply, page, require_agent_id, time};
 use crate::trail::Trail;
@@ -25,6 +24,7 @@ use shared::store::chain::Filter;
 use shared::store::checkpoint_key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// Longest name of a type of entry.
 const TYPE_MAX: usize = 64;

@@ -1,12 +1,12 @@
 //! Checks as answers show them: `{check, limit, spent, held, passes}` (decision D56), with the exact nanos beside amounts
 //! and the moment at which the count starts anew.
 
-use utoipa::ToSchema;
 use crate::openapi::is;
 use serde::Serialize;
 use shared::clock::iso_from_ms;
 use shared::domain::check::{Check, Unit};
 use shared::domain::money::Nanos;
+use utoipa::ToSchema;
 
 /// A number in the unit of its check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

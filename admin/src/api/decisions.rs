@@ -7,7 +7,6 @@ pub(crate) use doc::section;
 
 mod explain;
 
-use utoipa::ToSchema;
 use self::explain::Explained;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply};
@@ -19,6 +18,7 @@ use shared::domain::mode::Mode;
 use shared::store::StoreError;
 use shared::store::chain::Head;
 use shared::store::open_holds;
+use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = DecisionAnswer)]

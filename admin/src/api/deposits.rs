@@ -6,11 +6,10 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::once::{earlier, identify, record_life};
 use super::wallet_name::{canonical, find};
 use crate::caller::Who;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, IDEMPOTENCY_FIELDS, Reply, WalletName, missing};
 use serde::{Deserialize, Serialize};
@@ -26,6 +25,7 @@ use shared::store::intent::IntentRecord;
 use shared::store::once::Once;
 use shared::store::script::deposit::{Confirmation, Confirmed, Made, NewDeposit};
 use std::time::Duration;
+use utoipa::ToSchema;
 
 /// Attempts at a deposit whose wallet changes between the look and the script.
 const ATTEMPTS: usize = 4;

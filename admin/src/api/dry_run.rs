@@ -8,9 +8,8 @@ pub(crate) use doc::section;
 mod call;
 mod spend;
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::checks::CheckView;
+use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::{Answer, Call, Fields, Reply, missing, require_agent_id};
 use serde::Serialize;
@@ -18,6 +17,7 @@ use shared::clock::iso_from_ms;
 use shared::domain::check::{self, Asked, Check, CheckName, Reset};
 use shared::domain::money::Nanos;
 use shared::store::script::standing::{KeySeen, Look, Seen};
+use utoipa::ToSchema;
 
 /// The counters of the store end here, as in the scripts.
 const CEILING_NANOS: u64 = 9_000_000_000_000_000_000;

@@ -7,7 +7,6 @@ pub(crate) use doc::section;
 mod answer;
 mod view;
 
-use utoipa::ToSchema;
 use super::listing::Listing;
 use super::once;
 use super::wallet_name::{Found, canonical, find};
@@ -21,6 +20,7 @@ use shared::store::escrow::{Escrow, Party};
 use shared::store::once::Once;
 use shared::store::script::escrow::{Asked, Called, NewEscrow, Verdict, decide, fund as put_in};
 use shared::store::wallet::WalletStatus;
+use utoipa::ToSchema;
 
 /// Longest reason of a dispute.
 const REASON_MAX: usize = 500;

@@ -8,13 +8,12 @@ pub(crate) use doc::section;
 mod csv;
 mod document;
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use self::document::{Document, Links};
 use super::PLAN_ATTEMPTS;
 use super::listing::Listing;
 use super::spend::{PlanNamed, Stored, Told, denied, no_agent, settled, too_much};
 use crate::intents::Intents;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply, Text, page, require_agent_id};
 use serde::Serialize;
@@ -26,6 +25,7 @@ use shared::store::keys::{IntentIndex, USER};
 use shared::store::script::spend::deny::deny as deny_spend;
 use shared::store::script::spend::{Ask, Spend, Spent};
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 /// Longest reason of a decision.
 const REASON_MAX: usize = 500;

@@ -10,9 +10,8 @@ pub(crate) use doc::section;
 mod attention;
 mod history;
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::seen;
+use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::{Answer, Call, Reply};
 use attention::Item;
@@ -27,6 +26,7 @@ use shared::store::server_clock;
 use shared::store::statistics::Day;
 use shared::store::survey::{AgentSeen, Survey};
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 /// Days when the caller does not say.
 const DAYS_DEFAULT: u64 = 30;

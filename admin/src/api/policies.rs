@@ -5,9 +5,8 @@ mod precondition;
 
 pub(crate) use doc::section;
 
-use crate::openapi::is;
-use utoipa::ToSchema;
 use super::listing::Listing;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, CURRENCIES, Call, Fields, Given, Reply, Text, missing, page, require_agent_id};
 use serde::Serialize;
@@ -17,6 +16,7 @@ use shared::domain::money::Nanos;
 use shared::store::policy::PolicyRecord;
 use shared::store::script::change::FieldChange;
 use shared::store::script::policy::{self, ACCOUNT_POLICIES_MAX, Deleted, PolicySet};
+use utoipa::ToSchema;
 
 /// Longest name.
 const NAME_MAX: usize = 200;

@@ -4,10 +4,9 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::agents;
 use super::listing::Listing;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Given, Reply, missing, page};
 use secrecy::{ExposeSecret, SecretString};
@@ -17,6 +16,7 @@ use shared::crypto::seal::SealedFor;
 use shared::domain::id::Kind;
 use shared::store::agent::ProviderKeyRecord;
 use shared::store::script::provider_key::{NewProviderKey, PROVIDERS_MAX, Stored};
+use utoipa::ToSchema;
 
 /// Longest provider name.
 const PROVIDER_MAX: usize = 32;

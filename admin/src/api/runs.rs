@@ -6,11 +6,10 @@ pub(crate) use doc::section;
 
 mod select;
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use self::select::Selected;
 use super::agents;
 use super::listing::Listing;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply, missing, page, require_run_id};
 use serde::Serialize;
@@ -19,6 +18,7 @@ use shared::domain::money::Nanos;
 use shared::store::paused_runs::Waiting;
 use shared::store::run::Run;
 use shared::store::script::run_end::{End, Ended, end as end_run};
+use utoipa::ToSchema;
 
 /// Intents that wait for approval which are named, at most.
 const WAITING_SHOWN: usize = 20;

@@ -4,10 +4,9 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::listing::Listing;
 use super::wallets::require_own;
+use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::{Answer, Call, Reply, WalletName, page, require_agent_id, time};
 use serde::Serialize;
@@ -18,6 +17,7 @@ use shared::store::transaction::list::{Filter, list as list_transactions};
 use shared::store::transaction::{Transaction, TransactionType};
 use shared::store::wallet::{Wallet, WalletPlace, WalletStatus};
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

@@ -4,10 +4,9 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::once::{earlier, identify, record_life};
 use super::wallet_name::{Found, canonical, find};
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, IDEMPOTENCY_FIELDS, Reply, Text, WalletName};
 use serde::{Deserialize, Serialize};
@@ -21,6 +20,7 @@ use shared::store::once::Once;
 use shared::store::script::transfer::{NewTransfer, Transferred};
 use shared::store::wallet::BALANCE_MAX;
 use std::time::Duration;
+use utoipa::ToSchema;
 
 /// Longest memo.
 const MEMO_MAX: usize = 500;

@@ -4,9 +4,8 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::agents;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply};
 use serde::Serialize;
@@ -16,6 +15,7 @@ use shared::domain::money::Nanos;
 use shared::store::agent::AgentRecord;
 use shared::store::policy::PolicyRecord;
 use shared::store::script::standing::{Look, Seen};
+use utoipa::ToSchema;
 
 /// What is shown as the policy where several account-wide ones hold together, as in the intents that they allowed.
 const STRICTEST: &str = "account-policies";

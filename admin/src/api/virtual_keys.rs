@@ -4,12 +4,11 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::PLAN_ATTEMPTS;
 use super::agents;
 use super::listing::Listing;
 use super::upgrade;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Given, Reply, Text, page};
 use secrecy::{ExposeSecret, SecretString};
@@ -22,6 +21,7 @@ use shared::store::sanity;
 use shared::store::script::agent::PlanLimit;
 use shared::store::script::virtual_key::{self, Created, NewVirtualKey, Revoked};
 use shared::store::virtual_key::{VirtualKeyRecord, active_agents};
+use utoipa::ToSchema;
 
 /// Longest name.
 const NAME_MAX: usize = 200;

@@ -4,10 +4,9 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::agents::{NAME_MAX, make, no_wallet};
 use super::wallet_name::{Found, look_up};
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{
     Answer, CURRENCIES, Call, Given, Reply, Text, WalletName, missing, page, require_agent_id,
@@ -19,6 +18,7 @@ use shared::store::keys::USER;
 use shared::store::script::wallet::user_wallet;
 use shared::store::wallet::Wallet;
 use shared::store::wallet::totals::Totals;
+use utoipa::ToSchema;
 
 /// Wallets on a page of `GET /wallet` when the caller does not say.
 const PAGE_DEFAULT: &str = "200";

@@ -12,9 +12,8 @@ mod request;
 pub use deliveries::deliveries;
 pub use redeliver::again;
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::listing::Listing;
+use crate::openapi::is;
 use crate::problem::{Code, Problem, chain};
 use crate::routes::{Answer, Call, Reply, missing, page};
 use crate::trail::Trail;
@@ -31,6 +30,7 @@ use shared::store::delivery::delivery_id;
 use shared::store::script::webhook::{self, Created, Tested, Update};
 use shared::store::webhook::{Status, WEBHOOKS_MAX, WebhookRecord, events_text};
 use std::time::Duration;
+use utoipa::ToSchema;
 
 /// The record as it is returned. The secret never is.
 #[derive(Serialize, ToSchema)]

@@ -79,7 +79,12 @@ pub(super) enum Shape {
 
 impl Section {
     pub(crate) fn of(tag: &'static str, about: &'static str, docs: Vec<Doc>) -> Self {
-        Self { tag, about, params: Vec::new(), docs }
+        Self {
+            tag,
+            about,
+            params: Vec::new(),
+            docs,
+        }
     }
 
     /// A parameter of its paths.
@@ -149,7 +154,10 @@ impl Doc {
         self.refuses.push(Code::IdempotencyKeyReused);
         if let Some(body) = &mut self.takes {
             let says = "An idempotency key, where no `Idempotency-Key` header can be sent.";
-            body.fields.extend(IDEMPOTENCY_FIELDS.map(|name| Field::may(name, field::idempotency_key(), says).not_in_examples()));
+            body.fields.extend(
+                IDEMPOTENCY_FIELDS
+                    .map(|name| Field::may(name, field::idempotency_key(), says).not_in_examples()),
+            );
         }
         self
     }
@@ -161,7 +169,8 @@ impl Doc {
 
     /// It answers with a page of `T`.
     pub(crate) fn lists<T: ToSchema>(self, plural: &'static str, says: &'static str) -> Self {
-        self.shape(200, says, Shape::Page(plural, Components::of::<T>)).paged()
+        self.shape(200, says, Shape::Page(plural, Components::of::<T>))
+            .paged()
     }
 
     /// It answers with a file.
@@ -180,7 +189,13 @@ impl Doc {
     }
 
     fn shape(mut self, status: u16, says: &'static str, shape: Shape) -> Self {
-        self.gives.push(Given { status, says, shape, headers: Vec::new(), fields: Vec::new() });
+        self.gives.push(Given {
+            status,
+            says,
+            shape,
+            headers: Vec::new(),
+            fields: Vec::new(),
+        });
         self
     }
 
@@ -215,7 +230,12 @@ impl Doc {
 
 impl Body {
     pub(crate) fn of(name: &'static str) -> Self {
-        Self { name, fields: Vec::new(), is_some: false, is_open: false }
+        Self {
+            name,
+            fields: Vec::new(),
+            is_some: false,
+            is_open: false,
+        }
     }
 
     /// A field that has to be there.
@@ -238,7 +258,8 @@ impl Body {
 
     /// A field that can be left out, as it is in the example.
     pub(crate) fn hidden(mut self, name: &'static str, schema: Json, says: &'static str) -> Self {
-        self.fields.push(Field::given(name, schema.with(NOT_IN_EXAMPLES, true), says));
+        self.fields
+            .push(Field::given(name, schema.with(NOT_IN_EXAMPLES, true), says));
         self
     }
 

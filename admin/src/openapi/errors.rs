@@ -20,7 +20,10 @@ pub(super) struct Errors {
 /// All errors of an operation, by status.
 pub(super) fn of(route: &Route, doc: &Doc) -> Vec<Errors> {
     let given = |code: &Code| doc.refuses.contains(code);
-    let all = Code::ALL.iter().copied().filter(|code| follows(route, doc, *code) || given(code));
+    let all = Code::ALL
+        .iter()
+        .copied()
+        .filter(|code| follows(route, doc, *code) || given(code));
     let mut errors: Vec<Errors> = Vec::new();
     for code in all {
         let status = code.status().as_u16();
@@ -34,7 +37,11 @@ pub(super) fn of(route: &Route, doc: &Doc) -> Vec<Errors> {
                 adds.retain(|field| !errors.adds.iter().any(|known| known.name == field.name));
                 errors.adds.extend(adds);
             }
-            None => errors.push(Errors { status, codes: vec![code], adds }),
+            None => errors.push(Errors {
+                status,
+                codes: vec![code],
+                adds,
+            }),
         }
     }
     errors.sort_by_key(|errors| errors.status);
@@ -108,7 +115,10 @@ impl Errors {
 
     /// The answer.
     pub(super) fn response(&self, route: &Route) -> Json {
-        let says = self.codes.iter().map(|code| format!("- `{}`: {}", code.as_str(), public(code.meaning())));
+        let says = self
+            .codes
+            .iter()
+            .map(|code| format!("- `{}`: {}", code.as_str(), public(code.meaning())));
         let says: Vec<String> = says.collect();
         let mut headers = headers::of_all(route.rate);
         match self.status {
@@ -131,7 +141,11 @@ impl Errors {
 pub(super) fn share(operations: &mut [(&Route, Json)]) -> Json {
     let errors = |operation: &Json| -> Vec<(String, Json)> {
         let responses = operation.get("responses").map(Json::fields).unwrap_or_default();
-        responses.iter().filter(|(status, _)| status.as_str() >= "400").cloned().collect()
+        responses
+            .iter()
+            .filter(|(status, _)| status.as_str() >= "400")
+            .cloned()
+            .collect()
     };
     let mut counted: Vec<(String, Json, usize)> = Vec::new();
     for (status, response) in operations.iter().flat_map(|(_, operation)| errors(operation)) {
@@ -143,7 +157,10 @@ pub(super) fn share(operations: &mut [(&Route, Json)]) -> Json {
     counted.retain(|(_, _, count)| *count > 1);
     let mut shared: Vec<(String, Json)> = Vec::new();
     for (status, response, _) in counted {
-        let earlier = shared.iter().filter(|(name, _)| name.starts_with(&format!("Error{status}"))).count();
+        let earlier = shared
+            .iter()
+            .filter(|(name, _)| name.starts_with(&format!("Error{status}")))
+            .count();
         shared.push((format!("Error{status}_{}", earlier + 1), response));
     }
     for (_, operation) in operations {

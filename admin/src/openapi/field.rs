@@ -25,11 +25,21 @@ pub(crate) struct Field {
 
 impl Field {
     pub(super) fn must(name: &'static str, schema: Json, says: &'static str) -> Self {
-        Self { name, schema, says, is_required: true }
+        Self {
+            name,
+            schema,
+            says,
+            is_required: true,
+        }
     }
 
     pub(super) fn given(name: &'static str, schema: Json, says: &'static str) -> Self {
-        Self { name, schema, says, is_required: false }
+        Self {
+            name,
+            schema,
+            says,
+            is_required: false,
+        }
     }
 
     pub(super) fn may(name: &'static str, schema: Json, says: &'static str) -> Self {
@@ -116,7 +126,9 @@ pub(crate) fn is(name: &str) -> Json {
 
 /// An amount that is to move.
 pub(crate) fn amount() -> Json {
-    usd(kind("number").with("exclusiveMinimum", 0_u64).with("maximum", USD_MAX))
+    usd(kind("number")
+        .with("exclusiveMinimum", 0_u64)
+        .with("maximum", USD_MAX))
 }
 
 /// A limit in USD.
@@ -153,7 +165,9 @@ pub(crate) fn number() -> Json {
 
 /// An object of any fields.
 pub(crate) fn free() -> Json {
-    kind("object").with("additionalProperties", true).with("x-longest-bytes", FIELD_OBJECT_MAX)
+    kind("object")
+        .with("additionalProperties", true)
+        .with("x-longest-bytes", FIELD_OBJECT_MAX)
 }
 
 /// The id of an agent in a path or query.
@@ -168,7 +182,9 @@ pub(crate) fn run_id() -> Json {
 
 /// A moment.
 pub(crate) fn time() -> Json {
-    kind("string").with("format", "date-time").eg("2026-11-01T00:00:00Z")
+    kind("string")
+        .with("format", "date-time")
+        .eg("2026-11-01T00:00:00Z")
 }
 
 /// An idempotency key.

@@ -36,9 +36,22 @@ pub(super) fn parameters() -> Json {
     let mode = "The mode of a call with a session. With an API key the mode of the key counts. A word that is no mode is refused.";
     let id = "Your own id of the request, 1 to 128 characters of A-Z a-z 0-9 . _ : -. It is sent back and stands in the log.";
     object([
-        ("IdempotencyKey", of("Idempotency-Key", once, field::idempotency_key())),
-        ("Mode", of("X-Tollgate-Mode", mode, field::words(["live", "test"]).with("default", "live"))),
-        ("RequestId", of("X-Request-Id", id, field::string().eg("my-request-1"))),
+        (
+            "IdempotencyKey",
+            of("Idempotency-Key", once, field::idempotency_key()),
+        ),
+        (
+            "Mode",
+            of(
+                "X-Tollgate-Mode",
+                mode,
+                field::words(["live", "test"]).with("default", "live"),
+            ),
+        ),
+        (
+            "RequestId",
+            of("X-Request-Id", id, field::string().eg("my-request-1")),
+        ),
     ])
 }
 
@@ -48,13 +61,43 @@ pub(super) fn components() -> Json {
     let number = || object([("type", "integer".into())]);
     let required = |header: Json| header.with("required", true);
     object([
-        ("RequestId", required(of("The id of the request: yours when it was well-formed, else a new one.", field::string()))),
-        ("RateLimit", of("Requests that the plan allows the API key in this window. Only where the request counted.", number())),
-        ("RateRemaining", of("Requests that are left in this window.", number())),
-        ("RateReset", of("When the window ends, in seconds since 1970.", number())),
-        ("RetryAfter", required(of("Seconds until another try is worth it.", number()))),
-        ("WwwAuthenticate", of("How to authenticate.", field::string().eg("Bearer"))),
-        ("ContentDisposition", required(of("The name under which the file is to be saved.", field::string()))),
+        (
+            "RequestId",
+            required(of(
+                "The id of the request: yours when it was well-formed, else a new one.",
+                field::string(),
+            )),
+        ),
+        (
+            "RateLimit",
+            of(
+                "Requests that the plan allows the API key in this window. Only where the request counted.",
+                number(),
+            ),
+        ),
+        (
+            "RateRemaining",
+            of("Requests that are left in this window.", number()),
+        ),
+        (
+            "RateReset",
+            of("When the window ends, in seconds since 1970.", number()),
+        ),
+        (
+            "RetryAfter",
+            required(of("Seconds until another try is worth it.", number())),
+        ),
+        (
+            "WwwAuthenticate",
+            of("How to authenticate.", field::string().eg("Bearer")),
+        ),
+        (
+            "ContentDisposition",
+            required(of(
+                "The name under which the file is to be saved.",
+                field::string(),
+            )),
+        ),
         ("SetCookie", of("The cookie of the session.", field::string())),
     ])
 }
@@ -72,5 +115,8 @@ pub(super) fn of_all(rate: Rate) -> Json {
 
 /// A header of one operation's answer.
 pub(super) fn of_field(field: &Field) -> Json {
-    object([("description", field.says.into()), ("schema", field.schema.clone())])
+    object([
+        ("description", field.says.into()),
+        ("schema", field.schema.clone()),
+    ])
 }

@@ -37,9 +37,16 @@ pub(super) fn of(components: &mut Components, route: &Route, section: &Section, 
 
 fn parameters(route: &Route, section: &Section, doc: &Doc) -> Json {
     let mut parameters = Vec::new();
-    let names = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let names = route
+        .path
+        .split('/')
+        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     for name in names {
-        let known = doc.params.iter().chain(&section.params).find(|field| field.name == name);
+        let known = doc
+            .params
+            .iter()
+            .chain(&section.params)
+            .find(|field| field.name == name);
         parameters.extend(known.map(|field| parameter("path", field)));
     }
     parameters.extend(doc.query.iter().map(|field| parameter("query", field)));
@@ -66,10 +73,16 @@ fn parameter(place: &str, field: &Field) -> Json {
 
 /// The schema of a body: it has no other fields than those, unless it is open.
 fn body(body: &Body) -> Json {
-    let properties = body.fields.iter().map(|field| (field.name.to_owned(), field.described()));
+    let properties = body
+        .fields
+        .iter()
+        .map(|field| (field.name.to_owned(), field.described()));
     let required = body.fields.iter().filter(|field| field.is_required);
     let required: Vec<&str> = required.map(|field| field.name).collect();
-    let mut schema = object([("type", "object".into()), ("properties", Json::Object(properties.collect()))]);
+    let mut schema = object([
+        ("type", "object".into()),
+        ("properties", Json::Object(properties.collect())),
+    ]);
     if !required.is_empty() {
         schema.set("required", required);
     }
@@ -100,7 +113,11 @@ fn responses(components: &mut Components, route: &Route, doc: &Doc) -> Json {
     let mut responses: Vec<(u16, Json)> = Vec::new();
     let errors = errors::of(route, doc);
     for given in &doc.gives {
-        let content = content(components, given, errors.iter().find(|error| error.status == given.status));
+        let content = content(
+            components,
+            given,
+            errors.iter().find(|error| error.status == given.status),
+        );
         let file = matches!(given.shape, Shape::Document(_) | Shape::File(..));
         let mut headers = headers::of_all(route.rate);
         if file {
@@ -120,7 +137,11 @@ fn responses(components: &mut Components, route: &Route, doc: &Doc) -> Json {
             }
             None => responses.push((
                 given.status,
-                object([("description", given.says.into()), ("headers", headers), ("content", content)]),
+                object([
+                    ("description", given.says.into()),
+                    ("headers", headers),
+                    ("content", content),
+                ]),
             )),
         }
     }
@@ -130,7 +151,12 @@ fn responses(components: &mut Components, route: &Route, doc: &Doc) -> Json {
         }
     }
     responses.sort_by_key(|(status, _)| *status);
-    Json::Object(responses.into_iter().map(|(status, response)| (status.to_string(), response)).collect())
+    Json::Object(
+        responses
+            .into_iter()
+            .map(|(status, response)| (status.to_string(), response))
+            .collect(),
+    )
 }
 
 /// What an answer holds; where the same status has errors of [`Code`] as well, one of both.
@@ -157,7 +183,10 @@ fn content(components: &mut Components, given: &Given, error: Option<&errors::Er
 
 /// The form of all lists (decision D5).
 fn page(components: &mut Components, plural: &str, record: &Json, more: &[Field]) -> Json {
-    let name = record.get("$ref").and_then(Json::text).and_then(|place| place.rsplit('/').next());
+    let name = record
+        .get("$ref")
+        .and_then(Json::text)
+        .and_then(|place| place.rsplit('/').next());
     let name = format!("{}Page", name.unwrap_or_default());
     let whole = |says: &str, example: u64| {
         let number = object([("type", "integer".into()), ("minimum", 0_u64.into())]);
@@ -165,7 +194,10 @@ fn page(components: &mut Components, plural: &str, record: &Json, more: &[Field]
     };
     let list = object([("type", "array".into()), ("items", record.clone())]);
     let properties = [
-        ("success", object([("type", "boolean".into()), ("const", true.into())])),
+        (
+            "success",
+            object([("type", "boolean".into()), ("const", true.into())]),
+        ),
         (plural, list),
         ("total", whole("How many there are in all.", 1)),
         ("limit", whole("Most records on a page.", 50)),

@@ -7,13 +7,22 @@ use std::collections::{BTreeSet, HashSet};
 fn every_row_of_the_table_is_documented_and_nothing_else() {
     let rows: BTreeSet<String> = routes().map(name).collect();
     let sections = sections();
-    let documented: Vec<&str> = sections.iter().flat_map(|section| section.docs.iter().map(|doc| doc.route)).collect();
+    let documented: Vec<&str> = sections
+        .iter()
+        .flat_map(|section| section.docs.iter().map(|doc| doc.route))
+        .collect();
     for row in &rows {
         let count = documented.iter().filter(|route| *route == row).count();
-        assert_eq!(count, 1, "{row} needs one `Doc`, in the doc.rs beside its handler");
+        assert_eq!(
+            count, 1,
+            "{row} needs one `Doc`, in the doc.rs beside its handler"
+        );
     }
     for route in documented {
-        assert!(rows.contains(route), "{route} is documented and stands in no route table");
+        assert!(
+            rows.contains(route),
+            "{route} is documented and stands in no route table"
+        );
     }
 }
 
@@ -31,14 +40,36 @@ fn operations_are_complete() {
     let document = management();
     let mut ids = HashSet::new();
     for (name, operation) in operations(&document) {
-        let id = operation.get("operationId").and_then(Json::text).unwrap().to_owned();
-        assert!(ids.insert(id.clone()), "{name}: {id} is the id of another operation");
-        assert!(operation.get("summary").and_then(Json::text).is_some_and(|text| !text.is_empty()), "{name}");
+        let id = operation
+            .get("operationId")
+            .and_then(Json::text)
+            .unwrap()
+            .to_owned();
+        assert!(
+            ids.insert(id.clone()),
+            "{name}: {id} is the id of another operation"
+        );
+        assert!(
+            operation
+                .get("summary")
+                .and_then(Json::text)
+                .is_some_and(|text| !text.is_empty()),
+            "{name}"
+        );
         let parameters = operation.get("parameters").unwrap().items();
-        let in_path = parameters.iter().filter(|parameter| parameter.get("in").and_then(Json::text) == Some("path"));
-        assert_eq!(in_path.count(), name.matches('{').count(), "{name}: each parameter of the path needs a `param`");
+        let in_path = parameters
+            .iter()
+            .filter(|parameter| parameter.get("in").and_then(Json::text) == Some("path"));
+        assert_eq!(
+            in_path.count(),
+            name.matches('{').count(),
+            "{name}: each parameter of the path needs a `param`"
+        );
         let responses = operation.get("responses").unwrap().fields();
-        assert!(responses.iter().any(|(status, _)| status.starts_with('2')), "{name} gives nothing");
+        assert!(
+            responses.iter().any(|(status, _)| status.starts_with('2')),
+            "{name} gives nothing"
+        );
         if let Some(body) = operation.get("requestBody") {
             exemplified(&format!("{name} takes"), body);
         }
@@ -63,7 +94,13 @@ fn exemplified(what: &str, holder: &Json) {
 fn all_components() -> Components {
     let document = management();
     let mut components = Components::default();
-    for (name, schema) in document.get("components").unwrap().get("schemas").unwrap().fields() {
+    for (name, schema) in document
+        .get("components")
+        .unwrap()
+        .get("schemas")
+        .unwrap()
+        .fields()
+    {
         components.named(name, schema.clone());
     }
     components

@@ -46,12 +46,32 @@ pub(super) fn security_schemes() -> Json {
             object([
                 ("type", "http".into()),
                 ("scheme", "bearer".into()),
-                ("description", "An API key, `svc_live_…`, `svc_test_…` or `sk_service_…`.".into()),
+                (
+                    "description",
+                    "An API key, `svc_live_…`, `svc_test_…` or `sk_service_…`.".into(),
+                ),
             ]),
         ),
-        ("apiKey", key("header", "x-api-key", "The same API key in a header of its own.")),
-        ("session", key("cookie", "tollgate_session", "The session of a person, set by `POST /api/user/login`.")),
-        ("csrf", key("header", "X-CSRF-Token", "The `csrfToken` of the session, on every call that changes something.")),
+        (
+            "apiKey",
+            key("header", "x-api-key", "The same API key in a header of its own."),
+        ),
+        (
+            "session",
+            key(
+                "cookie",
+                "tollgate_session",
+                "The session of a person, set by `POST /api/user/login`.",
+            ),
+        ),
+        (
+            "csrf",
+            key(
+                "header",
+                "X-CSRF-Token",
+                "The `csrfToken` of the session, on every call that changes something.",
+            ),
+        ),
     ])
 }
 
@@ -114,7 +134,10 @@ pub(super) fn about(route: &Route, says: &str) -> String {
         Modes::LiveOnly => " Live mode only.",
     };
     let counts = match operation::is_counted(route) {
-        true => format!(" **Rate:** the plan's `{}` for each live API key.", rate(route.rate)),
+        true => format!(
+            " **Rate:** the plan's `{}` for each live API key.",
+            rate(route.rate)
+        ),
         false => String::new(),
     };
     let paragraphs = [says.to_owned(), format!("{who}{mode}{counts}")];

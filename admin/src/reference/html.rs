@@ -41,7 +41,10 @@ pub(super) fn prose(text: &str) -> String {
         let items: Option<Vec<&str>> = block.lines().map(|line| line.strip_prefix("- ")).collect();
         match items {
             Some(items) => {
-                let items: Vec<String> = items.iter().map(|item| format!("<li>{}</li>", inline(item))).collect();
+                let items: Vec<String> = items
+                    .iter()
+                    .map(|item| format!("<li>{}</li>", inline(item)))
+                    .collect();
                 html.push_str(&format!("<ul>{}</ul>", items.concat()));
             }
             None => html.push_str(&format!("<p>{}</p>", inline(block))),
@@ -55,10 +58,20 @@ pub(super) fn table(label: &str, head: &[&str], rows: &[Vec<String>]) -> String 
     if rows.is_empty() {
         return String::new();
     }
-    let head: Vec<String> = head.iter().map(|cell| format!("<th scope=\"col\">{cell}</th>")).collect();
+    let head: Vec<String> = head
+        .iter()
+        .map(|cell| format!("<th scope=\"col\">{cell}</th>"))
+        .collect();
     let rows: Vec<String> = rows
         .iter()
-        .map(|row| format!("<tr>{}</tr>", row.iter().map(|cell| format!("<td>{cell}</td>")).collect::<String>()))
+        .map(|row| {
+            format!(
+                "<tr>{}</tr>",
+                row.iter()
+                    .map(|cell| format!("<td>{cell}</td>"))
+                    .collect::<String>()
+            )
+        })
         .collect();
     format!(
         "<div class=\"scroll\" role=\"region\" aria-label=\"{}\" tabindex=\"0\"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>",
@@ -79,7 +92,13 @@ pub(super) fn code(label: &str, text: &str) -> String {
 
 /// A name as it can stand in an address.
 pub(super) fn anchor(text: &str) -> String {
-    let plain = |character: char| if character.is_ascii_alphanumeric() { character.to_ascii_lowercase() } else { '-' };
+    let plain = |character: char| {
+        if character.is_ascii_alphanumeric() {
+            character.to_ascii_lowercase()
+        } else {
+            '-'
+        }
+    };
     text.chars().map(plain).collect()
 }
 
@@ -90,8 +109,17 @@ mod tests {
     #[test]
     fn nothing_gets_through_as_markup() {
         let bad = "<script>alert(\"x\")</script> & 'y'";
-        for html in [escape(bad), inline(bad), prose(bad), inline(&format!("`{bad}` **{bad}**")), code(bad, bad)] {
-            assert!(!html.contains("<script") && !html.contains("\"x\"") && !html.contains("'y'"), "{html}");
+        for html in [
+            escape(bad),
+            inline(bad),
+            prose(bad),
+            inline(&format!("`{bad}` **{bad}**")),
+            code(bad, bad),
+        ] {
+            assert!(
+                !html.contains("<script") && !html.contains("\"x\"") && !html.contains("'y'"),
+                "{html}"
+            );
         }
         assert!(!table(bad, &["A"], &[vec![escape(bad)]]).contains("<script"));
         assert_eq!(anchor("\"><x>"), "---x-");
@@ -99,7 +127,13 @@ mod tests {
 
     #[test]
     fn the_markup_of_descriptions() {
-        assert_eq!(inline("a `b<` **c** `**`"), "a <code>b&lt;</code> <strong>c</strong> <code>**</code>");
-        assert_eq!(prose("One.\n\n- a\n- b"), "<p>One.</p><ul><li>a</li><li>b</li></ul>");
+        assert_eq!(
+            inline("a `b<` **c** `**`"),
+            "a <code>b&lt;</code> <strong>c</strong> <code>**</code>"
+        );
+        assert_eq!(
+            prose("One.\n\n- a\n- b"),
+            "<p>One.</p><ul><li>a</li><li>b</li></ul>"
+        );
     }
 }

@@ -27,7 +27,10 @@ impl Operation<'_> {
     pub(super) fn title(&self) -> String {
         let method = self.method.to_ascii_uppercase();
         let path = escape(self.path).replace('/', "/<wbr>");
-        format!("<span class=\"method {}\">{method}</span> <span class=\"path\">{path}</span>", escape(self.method))
+        format!(
+            "<span class=\"method {}\">{method}</span> <span class=\"path\">{path}</span>",
+            escape(self.method)
+        )
     }
 
     /// The whole of it.
@@ -63,7 +66,10 @@ impl Operation<'_> {
                 ]
             })
             .collect();
-        titled("Parameters", &table("Parameters", &["Name", "In", "Type", "Meaning"], &rows))
+        titled(
+            "Parameters",
+            &table("Parameters", &["Name", "In", "Type", "Meaning"], &rows),
+        )
     }
 
     fn body(&self, document: &Document) -> String {
@@ -71,19 +77,27 @@ impl Operation<'_> {
             return String::new();
         };
         let schema = media.get("schema").map(|schema| document.resolve(schema));
-        let fields = schema.map(|schema| schema::fields("Body", schema)).unwrap_or_default();
+        let fields = schema
+            .map(|schema| schema::fields("Body", schema))
+            .unwrap_or_default();
         titled("Body", &fields)
     }
 
     fn responses(&self, document: &Document) -> String {
         let responses = self.json.get("responses").map(Json::fields).unwrap_or_default();
         let (good, bad): (Vec<_>, Vec<_>) = responses.iter().partition(|(status, _)| status.starts_with('2'));
-        let good: Vec<String> = good.iter().map(|(status, response)| self.answer(document, status, response)).collect();
+        let good: Vec<String> = good
+            .iter()
+            .map(|(status, response)| self.answer(document, status, response))
+            .collect();
         let rows: Vec<Vec<String>> = bad
             .iter()
             .map(|(status, response)| {
                 let response = document.resolve(response);
-                let says = response.get("description").and_then(Json::text).unwrap_or_default();
+                let says = response
+                    .get("description")
+                    .and_then(Json::text)
+                    .unwrap_or_default();
                 vec![format!("<code>{}</code>", escape(status)), prose(says)]
             })
             .collect();
@@ -97,7 +111,10 @@ impl Operation<'_> {
 
     fn answer(&self, document: &Document, status: &str, response: &Json) -> String {
         let response = document.resolve(response);
-        let says = response.get("description").and_then(Json::text).unwrap_or_default();
+        let says = response
+            .get("description")
+            .and_then(Json::text)
+            .unwrap_or_default();
         let contents = response.get("content").map(Json::fields).unwrap_or_default();
         let contents = contents.iter().map(|(kind_name, media)| {
             let schema = media.get("schema").map(kind).unwrap_or_default();
@@ -106,9 +123,17 @@ impl Operation<'_> {
                 other => other.pretty(),
             });
             let label = format!("{status} {kind_name}");
-            format!("<p>{schema}</p>{}", example.map(|example| code(&label, &example)).unwrap_or_default())
+            format!(
+                "<p>{schema}</p>{}",
+                example.map(|example| code(&label, &example)).unwrap_or_default()
+            )
         });
-        format!("<h4>Answer {}</h4>{}{}", escape(status), prose(says), contents.collect::<String>())
+        format!(
+            "<h4>Answer {}</h4>{}{}",
+            escape(status),
+            prose(says),
+            contents.collect::<String>()
+        )
     }
 }
 

@@ -26,7 +26,11 @@ const PAGES: [(&str, &str); 2] = [("/reference", "Management API"), ("/reference
 impl Document {
     /// What a reference names; anything else is itself.
     pub(super) fn resolve<'a>(&'a self, json: &'a Json) -> &'a Json {
-        let Some(place) = json.get("$ref").and_then(Json::text).and_then(|place| place.strip_prefix("#/")) else {
+        let Some(place) = json
+            .get("$ref")
+            .and_then(Json::text)
+            .and_then(|place| place.strip_prefix("#/"))
+        else {
             return json;
         };
         let found = place.split('/').try_fold(&self.json, |json, step| json.get(step));
@@ -37,7 +41,12 @@ impl Document {
         let paths = self.json.get("paths").map(Json::fields).unwrap_or_default();
         paths
             .iter()
-            .flat_map(|(path, methods)| methods.fields().iter().map(move |(method, json)| Operation { method, path, json }))
+            .flat_map(|(path, methods)| {
+                methods
+                    .fields()
+                    .iter()
+                    .map(move |(method, json)| Operation { method, path, json })
+            })
             .collect()
     }
 
@@ -58,14 +67,23 @@ impl Document {
     }
 
     fn schemas(&self) -> &[(String, Json)] {
-        let schemas = self.json.get("components").and_then(|components| components.get("schemas"));
+        let schemas = self
+            .json
+            .get("components")
+            .and_then(|components| components.get("schemas"));
         schemas.map(Json::fields).unwrap_or_default()
     }
 }
 
 /// The page of a document at `here`.
 pub(super) fn page(document: &Document, here: &str, [icon, stylesheet]: [&str; 2]) -> String {
-    let info = |name: &str| document.json.get("info").and_then(|info| info.get(name)?.text()).unwrap_or_default();
+    let info = |name: &str| {
+        document
+            .json
+            .get("info")
+            .and_then(|info| info.get(name)?.text())
+            .unwrap_or_default()
+    };
     let title = escape(info("title"));
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -88,10 +106,17 @@ pub(super) fn page(document: &Document, here: &str, [icon, stylesheet]: [&str; 2
 
 fn head(here: &str) -> String {
     let links = PAGES.map(|(address, name)| {
-        let current = if address == here { " aria-current=\"page\"" } else { "" };
+        let current = if address == here {
+            " aria-current=\"page\""
+        } else {
+            ""
+        };
         format!("<a href=\"{address}\"{current}>{name}</a>")
     });
-    format!("<header><a class=\"brand\" href=\"/\">Tollgate</a><nav aria-label=\"References\">{}</nav></header>", links.concat())
+    format!(
+        "<header><a class=\"brand\" href=\"/\">Tollgate</a><nav aria-label=\"References\">{}</nav></header>",
+        links.concat()
+    )
 }
 
 fn download(document: &Document) -> String {
@@ -106,7 +131,11 @@ fn contents(document: &Document) -> String {
         let items: Vec<String> = operations
             .iter()
             .map(|operation| {
-                format!("<li><a href=\"#{}\">{}</a></li>", operation.anchor(), escape(operation.text("summary")))
+                format!(
+                    "<li><a href=\"#{}\">{}</a></li>",
+                    operation.anchor(),
+                    escape(operation.text("summary"))
+                )
             })
             .collect();
         list.push_str(&format!(
@@ -116,7 +145,11 @@ fn contents(document: &Document) -> String {
             items.concat()
         ));
     }
-    let codes = if document.has_codes { "<li><a class=\"tag\" href=\"#errors\">Errors</a></li>" } else { "" };
+    let codes = if document.has_codes {
+        "<li><a class=\"tag\" href=\"#errors\">Errors</a></li>"
+    } else {
+        ""
+    };
     format!(
         "<nav class=\"contents\" aria-label=\"Contents\"><details open><summary>Contents</summary><ul>{list}{codes}\
          <li><a class=\"tag\" href=\"#schemas\">Schemas</a></li></ul></details></nav>"
@@ -125,9 +158,16 @@ fn contents(document: &Document) -> String {
 
 fn operations(document: &Document) -> String {
     let sections = document.sections().into_iter().map(|(tag, about, operations)| {
-        let operations: String = operations.iter().map(|operation| operation.section(document)).collect();
+        let operations: String = operations
+            .iter()
+            .map(|operation| operation.section(document))
+            .collect();
         let id = anchor(tag);
-        format!("<section id=\"tag-{id}\"><h2>{}</h2><p>{}</p>{operations}</section>", escape(tag), inline(about))
+        format!(
+            "<section id=\"tag-{id}\"><h2>{}</h2><p>{}</p>{operations}</section>",
+            escape(tag),
+            inline(about)
+        )
     });
     sections.collect()
 }
@@ -147,10 +187,17 @@ fn codes(document: &Document) -> String {
             ]
         })
         .collect();
-    format!("<section id=\"errors\"><h2>Errors</h2>{}</section>", table("Errors", &["Code", "Status", "When"], &rows))
+    format!(
+        "<section id=\"errors\"><h2>Errors</h2>{}</section>",
+        table("Errors", &["Code", "Status", "When"], &rows)
+    )
 }
 
 fn schemas(document: &Document) -> String {
-    let schemas: String = document.schemas().iter().map(|(name, schema)| schema::section(name, schema)).collect();
+    let schemas: String = document
+        .schemas()
+        .iter()
+        .map(|(name, schema)| schema::section(name, schema))
+        .collect();
     format!("<section id=\"schemas\"><h2>Schemas</h2>{schemas}</section>")
 }

@@ -20,7 +20,11 @@ fn told(schema: &Json, depth: usize) -> String {
     }
     for choice in ["oneOf", "anyOf"] {
         if let Some(choices) = schema.get(choice) {
-            let choices: Vec<String> = choices.items().iter().map(|choice| told(choice, depth - 1)).collect();
+            let choices: Vec<String> = choices
+                .items()
+                .iter()
+                .map(|choice| told(choice, depth - 1))
+                .collect();
             return choices.join(" or ");
         }
     }
@@ -87,7 +91,10 @@ fn range(low: Option<String>, high: Option<String>, unit: &str) -> Option<String
 
 /// The name of a schema that stands elsewhere.
 fn name(schema: &Json) -> Option<&str> {
-    schema.get("$ref").and_then(Json::text).and_then(|place| place.rsplit('/').next())
+    schema
+        .get("$ref")
+        .and_then(Json::text)
+        .and_then(|place| place.rsplit('/').next())
 }
 
 /// The fields of an object.
@@ -100,7 +107,10 @@ pub(super) fn fields(label: &str, schema: &Json) -> String {
         .iter()
         .map(|(name, property)| {
             let is_required = required.iter().any(|required| required.text() == Some(name));
-            let says = property.get("description").and_then(Json::text).unwrap_or_default();
+            let says = property
+                .get("description")
+                .and_then(Json::text)
+                .unwrap_or_default();
             vec![
                 format!("<code>{}</code>{}", escape(name), optional(is_required)),
                 kind(property),

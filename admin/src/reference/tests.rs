@@ -4,7 +4,13 @@ use super::*;
 use std::collections::HashSet;
 
 fn pages() -> [(Document, String); 2] {
-    let management = Document { json: management(), address: "/openapi.json", variable: "$A", key: "$K", has_codes: true };
+    let management = Document {
+        json: management(),
+        address: "/openapi.json",
+        variable: "$A",
+        key: "$K",
+        has_codes: true,
+    };
     let edge = Document {
         json: Json::parse(EDGE).unwrap(),
         address: "/openapi-proxy.json",
@@ -50,7 +56,15 @@ fn every_operation_and_schema_has_its_place_and_every_link_leads_to_one() {
 #[test]
 fn nothing_runs_and_nothing_comes_from_elsewhere() {
     for (_, page) in pages() {
-        for word in ["<script", "javascript:", " style=", " onclick", "<iframe", "<img", "<form"] {
+        for word in [
+            "<script",
+            "javascript:",
+            " style=",
+            " onclick",
+            "<iframe",
+            "<img",
+            "<form",
+        ] {
             assert!(!page.contains(word), "{word}");
         }
         assert!(values(&page, "src").is_empty());
@@ -75,7 +89,9 @@ fn spoil(json: &mut Json, evil: &str) {
         Json::Object(fields) => {
             for (name, value) in fields {
                 match value {
-                    Json::Text(text) if ["description", "summary", "pattern", "title"].contains(&name.as_str()) => {
+                    Json::Text(text)
+                        if ["description", "summary", "pattern", "title"].contains(&name.as_str()) =>
+                    {
                         text.push_str(evil);
                     }
                     value => spoil(value, evil),

@@ -8,15 +8,39 @@ use shared::openapi::{Json, object};
 
 /// Every header of ours that an answer can have.
 const ALL: [(HeaderName, &str); 9] = [
-    (names::DECISION, "`approved` or `denied`; absent where nothing was decided."),
+    (
+        names::DECISION,
+        "`approved` or `denied`; absent where nothing was decided.",
+    ),
     (names::REASON, "Why the call was denied."),
-    (names::ALLOW_ID, "The id of the approval; `GET /decisions/{id}` of the management API explains it."),
-    (names::RUN_ID, "The run: the caller's, or a generated one that begins with `req_`."),
-    (names::ESTIMATED_USD, "What the call was estimated at: an exact decimal number of USD."),
-    (names::ACTUAL_USD, "What it really cost, where the provider reported its usage."),
-    (names::OVERHEAD_MS, "Milliseconds spent in Tollgate, the provider excluded."),
-    (names::SHOULD_RETRY, "`false` where repeating the call would be charged again or cannot help."),
-    (names::REQUEST_ID, "The id of the request: the caller's or the provider's, else a new one."),
+    (
+        names::ALLOW_ID,
+        "The id of the approval; `GET /decisions/{id}` of the management API explains it.",
+    ),
+    (
+        names::RUN_ID,
+        "The run: the caller's, or a generated one that begins with `req_`.",
+    ),
+    (
+        names::ESTIMATED_USD,
+        "What the call was estimated at: an exact decimal number of USD.",
+    ),
+    (
+        names::ACTUAL_USD,
+        "What it really cost, where the provider reported its usage.",
+    ),
+    (
+        names::OVERHEAD_MS,
+        "Milliseconds spent in Tollgate, the provider excluded.",
+    ),
+    (
+        names::SHOULD_RETRY,
+        "`false` where repeating the call would be charged again or cannot help.",
+    ),
+    (
+        names::REQUEST_ID,
+        "The id of the request: the caller's or the provider's, else a new one.",
+    ),
 ];
 /// Seconds to wait.
 const RETRY_AFTER: &str = "Retry-After";
@@ -36,11 +60,21 @@ pub(super) fn components() -> Json {
         } else {
             Vec::new()
         };
-        let schema = if words.is_empty() { text() } else { text().with("enum", words) };
-        all.set(name.as_str(), object([("description", says.into()), ("schema", schema)]));
+        let schema = if words.is_empty() {
+            text()
+        } else {
+            text().with("enum", words)
+        };
+        all.set(
+            name.as_str(),
+            object([("description", says.into()), ("schema", schema)]),
+        );
     }
     let seconds = object([("type", "integer".into())]);
-    all.with(RETRY_AFTER, object([("description", "Seconds to wait.".into()), ("schema", seconds)]))
+    all.with(
+        RETRY_AFTER,
+        object([("description", "Seconds to wait.".into()), ("schema", seconds)]),
+    )
 }
 
 /// References to headers of ours.
@@ -84,5 +118,8 @@ pub(super) fn request_id() -> Json {
 pub(super) fn chat() -> Vec<Json> {
     let run = "Calls of an agent with the same run id share the per-run limit, also after the agent restarts. Without it each call is a run of its own.";
     let schema = text().with("pattern", format!("^[A-Za-z0-9._:-]{{1,{RUN_ID_MAX}}}$"));
-    vec![parameter("X-Service-Run-Id", run, schema.eg("nightly-42")), request_id()]
+    vec![
+        parameter("X-Service-Run-Id", run, schema.eg("nightly-42")),
+        request_id(),
+    ]
 }

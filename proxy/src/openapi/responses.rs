@@ -33,7 +33,9 @@ impl Of {
         match self {
             Self::Chat => true,
             // Its key, its rate and the store are all that it is asked about.
-            Self::Models => matches!(denial.stage(), Stage::BeforeCap) && !matches!(denial, Denial::NoProviderKey),
+            Self::Models => {
+                matches!(denial.stage(), Stage::BeforeCap) && !matches!(denial, Denial::NoProviderKey)
+            }
             Self::Health => false,
         }
     }
@@ -54,26 +56,41 @@ pub(super) fn all(components: &mut Components, of: Of) -> Json {
     let mut statuses: BTreeMap<u16, Status> = BTreeMap::new();
     for denial in Denial::ALL.iter().filter(|denial| of.is_denied(**denial)) {
         let status = statuses.entry(denial.status()).or_default();
-        status.says.push(format!("- `{}`: {}", denial.reason(), denial.message()));
+        status
+            .says
+            .push(format!("- `{}`: {}", denial.reason(), denial.message()));
         status.denied.push(denial.reason());
     }
     for kind in RefusalKind::ALL.iter().filter(|kind| of.is_refused(**kind)) {
         let status = statuses.entry(kind.status()).or_default();
-        status.says.push(format!("- `{}`: {}", kind.code(), public(kind.meaning())));
+        status
+            .says
+            .push(format!("- `{}`: {}", kind.code(), public(kind.meaning())));
         status.refused.push(kind.code());
     }
     let mut all = vec![("200".to_owned(), success(components, of))];
-    all.extend(statuses.into_iter().map(|(status, what)| (status.to_string(), error(components, of, status, &what))));
+    all.extend(
+        statuses
+            .into_iter()
+            .map(|(status, what)| (status.to_string(), error(components, of, status, &what))),
+    );
     match of {
         Of::Chat => {
             let says = "Any other status is the provider's own, passed through with its body, less fragments of keys.";
-            all.push(("default".to_owned(), response(components, says, approved_headers(), None)));
+            all.push((
+                "default".to_owned(),
+                response(components, says, approved_headers(), None),
+            ));
         }
         Of::Health => {
             let schema = components.of::<health::Body<'_>>();
             let headers = headers::some(&[names::REQUEST_ID, names::OVERHEAD_MS]);
-            let says = "`degraded`: the edge cannot reach its store or may not trust it, and every call is denied.";
-            all.push(("503".to_owned(), response(components, says, headers, Some(schema))));
+            let says =
+                "`degraded`: the edge cannot reach its store or may not trust it, and every call is denied.";
+            all.push((
+                "503".to_owned(),
+                response(components, says, headers, Some(schema)),
+            ));
         }
         Of::Models => {}
     }
@@ -98,7 +115,10 @@ fn success(components: &mut Components, of: Of) -> Json {
     let plain = headers::some(&[names::REQUEST_ID, names::OVERHEAD_MS]);
     match of {
         Of::Chat => {
-            let schema = components.named("Completion", schemas::completion().eg(schemas::completion_example()));
+            let schema = components.named(
+                "Completion",
+                schemas::completion().eg(schemas::completion_example()),
+            );
             let says = "Approved: the provider's answer, and what it cost in the headers.";
             response(components, says, approved_headers(), Some(schema))
         }
@@ -118,7 +138,13 @@ fn error(components: &mut Components, of: Of, status: u16, what: &Status) -> Jso
     let mut set = vec![names::REQUEST_ID, names::OVERHEAD_MS];
     if !what.denied.is_empty() {
         choices.push(components.of::<denied::Body<'_>>());
-        set.extend([names::DECISION, names::REASON, names::RUN_ID, names::ESTIMATED_USD, names::SHOULD_RETRY]);
+        set.extend([
+            names::DECISION,
+            names::REASON,
+            names::RUN_ID,
+            names::ESTIMATED_USD,
+            names::SHOULD_RETRY,
+        ]);
     }
     if !what.refused.is_empty() {
         choices.push(components.of::<refusal::Body<'_>>());
@@ -133,7 +159,11 @@ fn error(components: &mut Components, of: Of, status: u16, what: &Status) -> Jso
         Err(several) => object([("anyOf", Json::List(several))]),
     };
     let headers = headers::some(&set);
-    let headers = if status == 429 { headers::with_retry_after(headers) } else { headers };
+    let headers = if status == 429 {
+        headers::with_retry_after(headers)
+    } else {
+        headers
+    };
     response(components, &says, headers, Some(schema))
         .with("x-reasons", what.denied.clone())
         .with("x-codes", what.refused.clone())

@@ -23,12 +23,16 @@ fn words(words: impl Iterator<Item = &'static str>) -> ObjectBuilder {
             all.push(word);
         }
     });
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(all.into_iter().map(Value::from)))
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(all.into_iter().map(Value::from)))
 }
 
 impl PartialSchema for RefusalCode {
     fn schema() -> RefOr<Schema> {
-        let kinds = RefusalKind::ALL.iter().filter(|kind| !super::responses::OF_NO_ROUTE.contains(kind));
+        let kinds = RefusalKind::ALL
+            .iter()
+            .filter(|kind| !super::responses::OF_NO_ROUTE.contains(kind));
         words(kinds.map(|kind| kind.code())).into()
     }
 }
@@ -53,9 +57,7 @@ impl ToSchema for RefusalType {
 
 /// The fields that the edge reads; the provider knows many more, and all of them go along.
 pub(super) fn request() -> Json {
-    let count = |most: u64, says: &str| {
-        json!({ "type": ["integer", "null"], "minimum": 1, "maximum": most, "description": says })
-    };
+    let count = |most: u64, says: &str| json!({ "type": ["integer", "null"], "minimum": 1, "maximum": most, "description": says });
     Json::of(&json!({
         "type": "object",
         "required": ["model", "messages"],
@@ -93,9 +95,18 @@ pub(super) fn completion() -> Json {
 pub(super) fn provider_error() -> Json {
     object([
         ("type", "object".into()),
-        ("description", "The provider's own error; `X-Service-Decision` is `approved` then.".into()),
+        (
+            "description",
+            "The provider's own error; `X-Service-Decision` is `approved` then.".into(),
+        ),
         ("required", vec!["error"].into()),
-        ("properties", object([("error", object([("type", "object".into()), ("additionalProperties", true.into())]))])),
+        (
+            "properties",
+            object([(
+                "error",
+                object([("type", "object".into()), ("additionalProperties", true.into())]),
+            )]),
+        ),
         ("additionalProperties", true.into()),
     ])
 }

@@ -4,12 +4,12 @@ use super::{Reply, names};
 use crate::gate::PlanLimits;
 use http::header::RETRY_AFTER;
 use serde::Serialize;
-use shared::openapi::types as is;
-use utoipa::ToSchema;
 use shared::domain::denial::{Denial, RATE_RETRY_AFTER_S, Stage};
 use shared::domain::money::Nanos;
 use shared::domain::plan::Plan;
+use shared::openapi::types as is;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// A denial, with what its answer tells.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use super::Reply;
 use crate::gate::Gate;
 use serde::Serialize;
-use utoipa::ToSchema;
 use std::time::Instant;
+use utoipa::ToSchema;
 
 /// Whether the edge can decide.
 #[derive(Serialize, ToSchema)]

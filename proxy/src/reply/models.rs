@@ -2,8 +2,8 @@
 
 use super::Reply;
 use serde::Serialize;
-use utoipa::ToSchema;
 use shared::domain::price::PriceTable;
+use utoipa::ToSchema;
 
 /// The models that have a price.
 #[derive(Serialize, ToSchema)]

@@ -27,8 +27,10 @@ impl Components {
         let mut found = Vec::new();
         T::schemas(&mut found);
         found.push((T::name().into_owned(), <T as PartialSchema>::schema()));
-        let found: BTreeMap<String, Json> =
-            found.iter().map(|(name, schema)| (name.clone(), exact(Json::of(schema)))).collect();
+        let found: BTreeMap<String, Json> = found
+            .iter()
+            .map(|(name, schema)| (name.clone(), exact(Json::of(schema))))
+            .collect();
         let flattened: Vec<&str> = found.values().flat_map(flat::parts).collect();
         for (name, schema) in &found {
             if !flattened.contains(&name.as_str()) {
@@ -69,7 +71,12 @@ impl Components {
     /// All of them, by name.
     #[must_use]
     pub fn into_json(self) -> Json {
-        Json::Object(self.schemas.into_iter().map(|(name, schema)| (name, unmarked(schema))).collect())
+        Json::Object(
+            self.schemas
+                .into_iter()
+                .map(|(name, schema)| (name, unmarked(schema)))
+                .collect(),
+        )
     }
 }
 
@@ -78,7 +85,9 @@ fn unmarked(schema: Json) -> Json {
     match schema {
         Json::List(items) => Json::List(items.into_iter().map(unmarked).collect()),
         Json::Object(fields) => {
-            let kept = fields.into_iter().filter(|(name, _)| ![LEFT_OUT, NOT_IN_EXAMPLES].contains(&name.as_str()));
+            let kept = fields
+                .into_iter()
+                .filter(|(name, _)| ![LEFT_OUT, NOT_IN_EXAMPLES].contains(&name.as_str()));
             Json::Object(kept.map(|(name, value)| (name, unmarked(value))).collect())
         }
         other => other,
@@ -90,7 +99,11 @@ fn unmarked(schema: Json) -> Json {
 pub fn public(text: &str) -> String {
     let mut rest = text;
     let mut kept = String::with_capacity(text.len());
-    while let Some(at) = [" (decision", " (specification"].iter().filter_map(|mark| rest.find(mark)).min() {
+    while let Some(at) = [" (decision", " (specification"]
+        .iter()
+        .filter_map(|mark| rest.find(mark))
+        .min()
+    {
         kept.push_str(&rest[..at]);
         rest = rest[at..].split_once(')').map_or("", |(_, rest)| rest);
     }
@@ -111,7 +124,10 @@ pub fn or_null(mut schema: Json) -> Json {
             schema.set("type", vec![kind.as_str(), "null"]);
             schema
         }
-        _ => object([("anyOf", Json::List(vec![schema, object([("type", "null".into())])]))]),
+        _ => object([(
+            "anyOf",
+            Json::List(vec![schema, object([("type", "null".into())])]),
+        )]),
     }
 }
 
@@ -129,12 +145,14 @@ fn exact(schema: Json) -> Json {
     match schema {
         Json::List(items) => Json::List(items.into_iter().map(exact).collect()),
         Json::Object(fields) => {
-            let fields = fields.into_iter().map(|(name, value)| match (name.as_str(), value) {
-                ("example", value) => ("examples".to_owned(), Json::List(vec![value])),
-                ("description", Json::Text(text)) => (name, public(&text).into()),
-                ("examples" | "enum" | "default" | "const", value) => (name, value),
-                (_, value) => (name, exact(value)),
-            });
+            let fields = fields
+                .into_iter()
+                .map(|(name, value)| match (name.as_str(), value) {
+                    ("example", value) => ("examples".to_owned(), Json::List(vec![value])),
+                    ("description", Json::Text(text)) => (name, public(&text).into()),
+                    ("examples" | "enum" | "default" | "const", value) => (name, value),
+                    (_, value) => (name, exact(value)),
+                });
             described(closed(Json::Object(fields.collect())))
         }
         other => other,
@@ -168,7 +186,9 @@ fn closed(schema: Json) -> Json {
     let is_given = |name: &str| given.iter().any(|given| given.text() == Some(name));
     let required: Vec<&str> = properties
         .iter()
-        .filter(|(name, property)| is_given(name) || (is_nullable(property) && property.get(LEFT_OUT).is_none()))
+        .filter(|(name, property)| {
+            is_given(name) || (is_nullable(property) && property.get(LEFT_OUT).is_none())
+        })
         .map(|(name, _)| name.as_str())
         .collect();
     let required = Json::from(required);
@@ -203,11 +223,17 @@ mod tests {
         let reference = components.of::<A<'static>>();
         let schema = components.resolve(&reference);
         let json = serde_json::to_value(schema).unwrap();
-        assert_eq!(json["required"], serde_json::json!(["firstField", "orNull", "amount"]));
+        assert_eq!(
+            json["required"],
+            serde_json::json!(["firstField", "orNull", "amount"])
+        );
         assert_eq!(json["additionalProperties"], false);
         assert_eq!(json["properties"]["leftOut"]["examples"], serde_json::json!([5]));
         assert!(components.clashes().is_empty());
-        assert_eq!(public("One (decision D5). Two (specification §4.1, decision D6)."), "One. Two.");
+        assert_eq!(
+            public("One (decision D5). Two (specification §4.1, decision D6)."),
+            "One. Two."
+        );
         components.named("Leaf", object([("type", "string".into())]));
         assert_eq!(components.clashes(), ["Leaf"]);
     }

@@ -50,7 +50,12 @@ fn part(components: &Components, schema: &Json, path: &str, depth: usize) -> Res
         }
         Some("array") => match schema.get("items") {
             None => missing(),
-            Some(items) => Ok(Json::List(vec![part(components, items, &format!("{path}/0"), depth - 1)?])),
+            Some(items) => Ok(Json::List(vec![part(
+                components,
+                items,
+                &format!("{path}/0"),
+                depth - 1,
+            )?])),
         },
         Some("boolean") => Ok(true.into()),
         Some("null") => Ok(Json::Null),
@@ -70,6 +75,10 @@ fn stated(schema: &Json) -> Option<&Json> {
 /// The type, `null` aside.
 fn kind(schema: &Json) -> Option<&str> {
     let kind = schema.get("type")?;
-    let listed = kind.items().iter().filter_map(Json::text).find(|kind| *kind != "null");
+    let listed = kind
+        .items()
+        .iter()
+        .filter_map(Json::text)
+        .find(|kind| *kind != "null");
     kind.text().or(listed)
 }

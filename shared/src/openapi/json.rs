@@ -46,13 +46,19 @@ impl Json {
     /// The field of an object.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
-        self.fields().iter().find(|(field, _)| field == name).map(|(_, value)| value)
+        self.fields()
+            .iter()
+            .find(|(field, _)| field == name)
+            .map(|(_, value)| value)
     }
 
     /// The field of an object, to be changed.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
         match self {
-            Self::Object(fields) => fields.iter_mut().find(|(field, _)| field == name).map(|(_, value)| value),
+            Self::Object(fields) => fields
+                .iter_mut()
+                .find(|(field, _)| field == name)
+                .map(|(_, value)| value),
             _ => None,
         }
     }
@@ -107,7 +113,8 @@ impl Json {
 
     /// Takes a field out of an object, or makes an empty object.
     pub fn take_or_empty(&mut self, name: &str) -> Self {
-        self.get_mut(name).map_or(Self::Object(Vec::new()), std::mem::take)
+        self.get_mut(name)
+            .map_or(Self::Object(Vec::new()), std::mem::take)
     }
 
     /// The same object with one more field.
@@ -253,8 +260,14 @@ mod tests {
         assert_eq!(serde_json::to_string(&json).unwrap(), text);
         json.set("z", "first");
         json.set("m", vec!["last"]);
-        assert_eq!(serde_json::to_string(&json).unwrap(), r#"{"z":"first","a":{"y":true,"b":"é"},"m":["last"]}"#);
+        assert_eq!(
+            serde_json::to_string(&json).unwrap(),
+            r#"{"z":"first","a":{"y":true,"b":"é"},"m":["last"]}"#
+        );
         assert_eq!(json.take("a").unwrap().get("b").unwrap().text(), Some("é"));
-        assert_eq!(json.pretty(), "{\n  \"z\": \"first\",\n  \"m\": [\n    \"last\"\n  ]\n}\n");
+        assert_eq!(
+            json.pretty(),
+            "{\n  \"z\": \"first\",\n  \"m\": [\n    \"last\"\n  ]\n}\n"
+        );
     }
 }

@@ -193,7 +193,9 @@ fn id(kinds: &[Kind]) -> ObjectBuilder {
         [one] => one.to_owned(),
         _ => format!("({})", prefixes.join("|")),
     };
-    text().pattern(Some(format!("^{prefixes}[0-9A-Za-z]{{26}}$"))).examples([example])
+    text()
+        .pattern(Some(format!("^{prefixes}[0-9A-Za-z]{{26}}$")))
+        .examples([example])
 }
 
 /// One of these words.

@@ -43,7 +43,11 @@ pub(crate) fn check(method: &str, target: &str, reply: &Reply) {
         return;
     }
     let status = reply.status.to_string();
-    let wrong = document.wrong(&format!("{method} {template} {status}"), &operation["responses"][&status], reply);
+    let wrong = document.wrong(
+        &format!("{method} {template} {status}"),
+        &operation["responses"][&status],
+        reply,
+    );
     assert!(
         wrong.is_empty(),
         "{method} {template} answered {status}, which docs/openapi/management.json does not allow: {}\n{}",
@@ -59,7 +63,11 @@ impl Document {
         let whole: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
         let templates = whole["paths"].as_object().expect("paths");
         let paths = templates.keys().map(|template| Path::of(template)).collect();
-        Self { whole, paths, validators: Mutex::default() }
+        Self {
+            whole,
+            paths,
+            validators: Mutex::default(),
+        }
     }
 
     /// The path of the document that a request meets: of several, the one with the fewest parameters.
@@ -107,7 +115,11 @@ impl Document {
     /// What a reference names; anything else is itself.
     fn resolved<'a>(&'a self, value: &'a Value) -> &'a Value {
         let place = value["$ref"].as_str().and_then(|place| place.strip_prefix('#'));
-        place.map_or(value, |place| self.whole.pointer(place).expect("a reference that leads somewhere"))
+        place.map_or(value, |place| {
+            self.whole
+                .pointer(place)
+                .expect("a reference that leads somewhere")
+        })
     }
 
     fn validator(&self, key: &str, schema: &Value) -> Arc<Validator> {
@@ -116,7 +128,11 @@ impl Document {
             let schemas = &self.whole["components"]["schemas"];
             let schema = json!({ "allOf": [schema], "components": { "schemas": schemas } });
             let options = jsonschema::draft202012::options().should_validate_formats(true);
-            Arc::new(options.build(&schema).unwrap_or_else(|error| panic!("{key}: {error}")))
+            Arc::new(
+                options
+                    .build(&schema)
+                    .unwrap_or_else(|error| panic!("{key}: {error}")),
+            )
         });
         Arc::clone(made)
     }
@@ -125,7 +141,10 @@ impl Document {
 impl Path {
     fn of(template: &str) -> Self {
         let segment = |segment: &str| (!segment.starts_with('{')).then(|| segment.to_owned());
-        Self { template: template.to_owned(), segments: template.split('/').map(segment).collect() }
+        Self {
+            template: template.to_owned(),
+            segments: template.split('/').map(segment).collect(),
+        }
     }
 
     fn is_met_by(&self, segments: &[&str]) -> bool {
@@ -147,7 +166,11 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("content-type", "application/json".parse().unwrap());
         headers.insert("x-request-id", "req_1".parse().unwrap());
-        Reply { status, headers, body: Bytes::from(body.to_owned()) }
+        Reply {
+            status,
+            headers,
+            body: Bytes::from(body.to_owned()),
+        }
     }
 
     #[track_caller]
@@ -162,14 +185,33 @@ mod tests {
         check("GET", "/v1/agents?limit=50", &reply(200, good));
         check("GET", "/nowhere", &reply(200, "{}"));
         check("PUT", "/v1/agents", &reply(405, "{}"));
-        check("GET", "/v1/agents/a", &reply(404, r#"{"error":"No.","code":"NOT_FOUND"}"#));
+        check(
+            "GET",
+            "/v1/agents/a",
+            &reply(404, r#"{"error":"No.","code":"NOT_FOUND"}"#),
+        );
         let said = complaint("GET", "/v1/agents", reply(418, good));
-        assert!(said.contains("GET /api/v1/agents answered 418") && said.contains("not documented"), "{said}");
-        let said = complaint("GET", "/v1/agents", reply(200, r#"{"success":true,"agents":[],"total":0,"limit":50}"#));
+        assert!(
+            said.contains("GET /api/v1/agents answered 418") && said.contains("not documented"),
+            "{said}"
+        );
+        let said = complaint(
+            "GET",
+            "/v1/agents",
+            reply(200, r#"{"success":true,"agents":[],"total":0,"limit":50}"#),
+        );
         assert!(said.contains("offset"), "{said}");
-        let said = complaint("GET", "/v1/agents", reply(200, &good.replace("0}", "0,\"more\":1}")));
+        let said = complaint(
+            "GET",
+            "/v1/agents",
+            reply(200, &good.replace("0}", "0,\"more\":1}")),
+        );
         assert!(said.contains("more"), "{said}");
-        let said = complaint("GET", "/v1/agents/a", reply(404, r#"{"error":"No.","code":"FROZEN"}"#));
+        let said = complaint(
+            "GET",
+            "/v1/agents/a",
+            reply(404, r#"{"error":"No.","code":"FROZEN"}"#),
+        );
         assert!(said.contains("FROZEN"), "{said}");
         let mut bare = reply(200, good);
         bare.headers.remove("x-request-id");
@@ -178,8 +220,14 @@ mod tests {
 
     #[test]
     fn the_path_with_the_fewest_parameters_is_met() {
-        assert_eq!(MANAGEMENT.template("/v1/audit/export"), Some("/api/v1/audit/export"));
-        assert_eq!(MANAGEMENT.template("/api/v1/wallets/17"), Some("/api/v1/wallets/{id}"));
+        assert_eq!(
+            MANAGEMENT.template("/v1/audit/export"),
+            Some("/api/v1/audit/export")
+        );
+        assert_eq!(
+            MANAGEMENT.template("/api/v1/wallets/17"),
+            Some("/api/v1/wallets/{id}")
+        );
         assert_eq!(MANAGEMENT.template("/v1/agents/"), None);
     }
 }

@@ -6,13 +6,18 @@ use crate::openapi::{Body, Doc, Section};
 use crate::problem::Code;
 
 pub(crate) fn section() -> Section {
-    let about = "The plan of the account, what it allows, and what of it is used. A limit that is null is unlimited.";
+    let about =
+        "The plan of the account, what it allows, and what of it is used. A limit that is null is unlimited.";
     Section::of("Account", about, vec![get(), choose_plan()])
 }
 
 fn get() -> Doc {
-    Doc::of("GET /account", "getAccount", "Show the account, its plan and what of it is used")
-        .gives::<AccountView<'_>>(200, "The account.")
+    Doc::of(
+        "GET /account",
+        "getAccount",
+        "Show the account, its plan and what of it is used",
+    )
+    .gives::<AccountView<'_>>(200, "The account.")
 }
 
 fn choose_plan() -> Doc {

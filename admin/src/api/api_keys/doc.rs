@@ -19,11 +19,27 @@ fn create() -> Doc {
     let time = string().with("format", "date-time").eg("2099-01-31T00:00:00Z");
     let body = Body::of("NewApiKey")
         .may("name", line(NAME_MAX).eg("CI"), "What people call it.")
-        .may("mode", words(["live", "test"]).with("default", "live"), "The mode of the records that it works on.")
-        .may("permissions", permissions.eg(Json::from(vec!["read", "write"])), "What it may do; `read` and `write` by default.")
-        .may("allowIps", addresses, "Addresses and CIDR ranges that it can be used from; any by default.")
+        .may(
+            "mode",
+            words(["live", "test"]).with("default", "live"),
+            "The mode of the records that it works on.",
+        )
+        .may(
+            "permissions",
+            permissions.eg(Json::from(vec!["read", "write"])),
+            "What it may do; `read` and `write` by default.",
+        )
+        .may(
+            "allowIps",
+            addresses,
+            "Addresses and CIDR ranges that it can be used from; any by default.",
+        )
         .may("expiresAt", time, "When it ends; never by default.")
-        .may("prefix", words(["svc", "sk_service"]).with("default", "svc"), "How its secret begins.");
+        .may(
+            "prefix",
+            words(["svc", "sk_service"]).with("default", "svc"),
+            "How its secret begins.",
+        );
     Doc::of("POST /api-keys", "createApiKey", "Make an API key")
         .takes(body)
         .gives::<Issued<'_>>(200, "The key with its secret.")

@@ -14,7 +14,10 @@ const VERDICT: &str = "{\"checked\":50,\"total\":118}\n{\"done\":true,\"ok\":tru
 /// An entry, exactly as it was hashed, and its hash.
 #[derive(ToSchema)]
 #[schema(as = AuditEntry, rename_all = "camelCase")]
-#[expect(dead_code, reason = "entries are passed on as the text that was hashed; this only describes it")]
+#[expect(
+    dead_code,
+    reason = "entries are passed on as the text that was hashed; this only describes it"
+)]
 struct Entry {
     #[schema(value_type = is::Actor)]
     actor: String,
@@ -48,10 +51,17 @@ pub(crate) fn section() -> Section {
 fn list() -> Doc {
     Doc::of("GET /audit", "listAudit", "List the audit trail")
         .query("agentId", agent_id(), "Entries of this agent.")
-        .query("type", pattern("^.*$").eg("agent.frozen"), "Entries of this type.")
+        .query(
+            "type",
+            pattern("^.*$").eg("agent.frozen"),
+            "Entries of this type.",
+        )
         .query("from", time(), "Entries from this moment on.")
         .query("to", time(), "Entries before this moment.")
-        .lists::<Entry>("logs", "A page of entries, the newest first. What happened before the request is in it.")
+        .lists::<Entry>(
+            "logs",
+            "A page of entries, the newest first. What happened before the request is in it.",
+        )
 }
 
 fn export() -> Doc {
@@ -64,11 +74,15 @@ fn export() -> Doc {
 }
 
 fn checkpoint() -> Doc {
-    Doc::of("GET /audit/checkpoint", "signCheckpoint", "Sign the end of the audit trail")
-        .says("A signed note that later proves that no entry before it was changed or removed.")
-        .query("size", count(0), "Sign the trail as it was with so many entries.")
-        .gives::<Signed>(200, "The checkpoint.")
-        .refuses(&[Code::Conflict])
+    Doc::of(
+        "GET /audit/checkpoint",
+        "signCheckpoint",
+        "Sign the end of the audit trail",
+    )
+    .says("A signed note that later proves that no entry before it was changed or removed.")
+    .query("size", count(0), "Sign the trail as it was with so many entries.")
+    .gives::<Signed>(200, "The checkpoint.")
+    .refuses(&[Code::Conflict])
 }
 
 fn verify() -> Doc {

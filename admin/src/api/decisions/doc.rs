@@ -10,5 +10,9 @@ pub(crate) fn section() -> Section {
     let get = Doc::of("GET /decisions/{id}", "getDecision", "Explain a decision")
         .gives::<One>(200, "The decision with every check that was made.")
         .refuses(&[Code::NotFound]);
-    Section::of("Decisions", about, vec![get]).param("id", is("DecisionId"), "The decision: `X-Service-Allow-Id`, or `id` of a denial.")
+    Section::of("Decisions", about, vec![get]).param(
+        "id",
+        is("DecisionId"),
+        "The decision: `X-Service-Allow-Id`, or `id` of a denial.",
+    )
 }

@@ -1,8 +1,7 @@
 //! A decision as it is told: the entry's own fields, and what a person wants to know of them.
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::Recorded;
+use crate::openapi::is;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use shared::clock::iso_from_ms;
@@ -11,6 +10,7 @@ use shared::domain::denial::{Denial, RATE_RETRY_AFTER_S};
 use shared::domain::entry::{Entry, How};
 use shared::domain::id::made_at_ms;
 use shared::domain::money::Nanos;
+use utoipa::ToSchema;
 
 /// The outcome of a call that is under way.
 const OPEN: &str = "open";

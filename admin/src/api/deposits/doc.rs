@@ -19,24 +19,47 @@ fn reference() -> Json {
 
 fn create() -> Doc {
     let body = Body::of("NewDeposit")
-        .must("wallet", wallet(), "A wallet of yours: its number, its id, an agent's id, or `user`.")
+        .must(
+            "wallet",
+            wallet(),
+            "A wallet of yours: its number, its id, an agent's id, or `user`.",
+        )
         .must("amount", amount(), "USD, above zero.")
         .must("reference", reference(), "The rail's own reference.")
         .may("currency", currency(), "One unit of account at par.")
-        .may("pending", flag().with("default", false), "Whether it counts as pending until it is confirmed.");
+        .may(
+            "pending",
+            flag().with("default", false),
+            "Whether it counts as pending until it is confirmed.",
+        );
     Doc::of("POST /wallet/deposits", "createDeposit", "Take a deposit in")
         .takes(body)
         .once()
         .gives::<Done<'_>>(200, "The deposit; as it was the first time when it is repeated.")
-        .refuses(&[Code::OwnerRequired, Code::NotAParty, Code::NotFound, Code::WalletClosed, Code::BalanceLimit])
+        .refuses(&[
+            Code::OwnerRequired,
+            Code::NotAParty,
+            Code::NotFound,
+            Code::WalletClosed,
+            Code::BalanceLimit,
+        ])
         .adds("replayed", flag(), "True in the answer to a repeated request.")
 }
 
 fn confirm() -> Doc {
     let body = Body::of("DepositToConfirm").must("reference", reference(), "The reference of the deposit.");
-    Doc::of("POST /wallet/deposits/confirm", "confirmDeposit", "Confirm a pending deposit")
-        .takes(body)
-        .once()
-        .gives::<Done<'_>>(200, "The deposit, confirmed.")
-        .refuses(&[Code::OwnerRequired, Code::NotFound, Code::WalletClosed, Code::BalanceLimit])
+    Doc::of(
+        "POST /wallet/deposits/confirm",
+        "confirmDeposit",
+        "Confirm a pending deposit",
+    )
+    .takes(body)
+    .once()
+    .gives::<Done<'_>>(200, "The deposit, confirmed.")
+    .refuses(&[
+        Code::OwnerRequired,
+        Code::NotFound,
+        Code::WalletClosed,
+        Code::BalanceLimit,
+    ])
 }

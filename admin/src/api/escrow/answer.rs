@@ -1,8 +1,7 @@
 //! The answers to calls on escrows, the first time and again (decisions D26, D27, D59).
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::view::{self, New};
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply};
 use serde::Serialize;
@@ -12,6 +11,7 @@ use shared::domain::money::Nanos;
 use shared::store::escrow::{Escrow, EscrowStatus};
 use shared::store::intent::IntentRecord;
 use shared::store::script::escrow::{Blocked, Made, NewEscrow, Verdict};
+use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = EscrowCreated)]

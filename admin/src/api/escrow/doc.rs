@@ -12,8 +12,12 @@ use shared::openapi::Json;
 pub(crate) fn section() -> Section {
     let about = "Money held between two wallets: pending, funded, then released to the payee or disputed. Release and dispute exclude \
                  each other. Each call leaves a payout intent, also when it is refused.";
-    Section::of("Escrow", about, vec![create(), fund(), release(), dispute(), list(), get()])
-        .param("id", count(1).eg(Json::of(&42)), "The escrow's number.")
+    Section::of(
+        "Escrow",
+        about,
+        vec![create(), fund(), release(), dispute(), list(), get()],
+    )
+    .param("id", count(1).eg(Json::of(&42)), "The escrow's number.")
 }
 
 /// What a refused call tells beside the error: its intent says the same.
@@ -34,10 +38,18 @@ fn of_number(body: Body) -> Body {
 fn create() -> Doc {
     let body = Body::of("NewEscrow")
         .must("fromWalletId", wallet(), "The payer's wallet, one of yours.")
-        .must("toWalletId", wallet(), "The payee's wallet; another account's by number or id.")
+        .must(
+            "toWalletId",
+            wallet(),
+            "The payee's wallet; another account's by number or id.",
+        )
         .must("amount", amount(), "USD, above zero.")
         .may("currency", currency(), "One unit of account at par.")
-        .may("conditions", free().eg(Json::of(&json!({ "deliver": "report.pdf" }))), "Free-form and not enforced; at most 16 KiB.");
+        .may(
+            "conditions",
+            free().eg(Json::of(&json!({ "deliver": "report.pdf" }))),
+            "Free-form and not enforced; at most 16 KiB.",
+        );
     let doc = Doc::of("POST /escrow/create", "createEscrow", "Make an escrow")
         .says("No money moves yet.")
         .takes(body)
@@ -48,18 +60,22 @@ fn create() -> Doc {
 }
 
 fn fund() -> Doc {
-    let doc = Doc::of("POST /escrow/fund", "fundEscrow", "Put the payer's money into an escrow")
-        .takes(of_number(Body::of("EscrowToFund")))
-        .once()
-        .gives::<Funded<'_>>(200, "The money left the payer's wallet.")
-        .refuses(&[
-            Code::EscrowWrongState,
-            Code::InsufficientBalance,
-            Code::NotAParty,
-            Code::Frozen,
-            Code::NotFound,
-            Code::WalletClosed,
-        ]);
+    let doc = Doc::of(
+        "POST /escrow/fund",
+        "fundEscrow",
+        "Put the payer's money into an escrow",
+    )
+    .takes(of_number(Body::of("EscrowToFund")))
+    .once()
+    .gives::<Funded<'_>>(200, "The money left the payer's wallet.")
+    .refuses(&[
+        Code::EscrowWrongState,
+        Code::InsufficientBalance,
+        Code::NotAParty,
+        Code::Frozen,
+        Code::NotFound,
+        Code::WalletClosed,
+    ]);
     refused(doc)
 }
 
@@ -73,32 +89,54 @@ fn resolving(doc: Doc) -> Doc {
         Code::WalletClosed,
         Code::BalanceLimit,
     ]);
-    refused(doc).adds("success", flag(), "True where this very call was done before and is repeated.")
+    refused(doc).adds(
+        "success",
+        flag(),
+        "True where this very call was done before and is repeated.",
+    )
 }
 
 fn release() -> Doc {
-    let doc = Doc::of("POST /escrow/release", "releaseEscrow", "Release an escrow to its payee")
-        .says("Either party can. A repeated release answers 409 with `replayed: true` and what it answered first.")
-        .takes(of_number(Body::of("EscrowToRelease")))
-        .once()
-        .gives::<Resolved<'_>>(200, "The money is the payee's.");
+    let doc = Doc::of(
+        "POST /escrow/release",
+        "releaseEscrow",
+        "Release an escrow to its payee",
+    )
+    .says(
+        "Either party can. A repeated release answers 409 with `replayed: true` and what it answered first.",
+    )
+    .takes(of_number(Body::of("EscrowToRelease")))
+    .once()
+    .gives::<Resolved<'_>>(200, "The money is the payee's.");
     resolving(doc)
 }
 
 fn dispute() -> Doc {
-    let body = of_number(Body::of("EscrowToDispute")).may("reason", lines(REASON_MAX).eg("Nothing was delivered."), "Kept as `dispute_reason`.");
+    let body = of_number(Body::of("EscrowToDispute")).may(
+        "reason",
+        lines(REASON_MAX).eg("Nothing was delivered."),
+        "Kept as `dispute_reason`.",
+    );
     let doc = Doc::of("POST /escrow/dispute", "disputeEscrow", "Dispute an escrow")
         .says("Either party can; no money moves, and the operator resolves it. A repeated dispute answers 409 with `replayed: true`.")
         .takes(body)
         .once()
         .gives::<Resolved<'_>>(200, "It is disputed.");
     let reason = crate::openapi::nullable(string());
-    resolving(doc).adds("dispute_reason", reason, "The reason of the dispute that is repeated.")
+    resolving(doc).adds(
+        "dispute_reason",
+        reason,
+        "The reason of the dispute that is repeated.",
+    )
 }
 
 fn list() -> Doc {
-    Doc::of("GET /escrow", "listEscrows", "List the escrows that the account is a party to")
-        .lists::<Record<'_>>("escrows", "A page of escrows, the newest first.")
+    Doc::of(
+        "GET /escrow",
+        "listEscrows",
+        "List the escrows that the account is a party to",
+    )
+    .lists::<Record<'_>>("escrows", "A page of escrows, the newest first.")
 }
 
 fn get() -> Doc {

@@ -1,6 +1,5 @@
 //! Escrows as they are returned (specification "Escrow").
 
-use utoipa::ToSchema;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use serde::Serialize;
@@ -8,6 +7,7 @@ use serde_json::value::RawValue;
 use shared::clock::iso_from_ms;
 use shared::domain::money::Nanos;
 use shared::store::escrow::{Escrow, EscrowStatus};
+use utoipa::ToSchema;
 
 /// The record.
 #[derive(Serialize, ToSchema)]

@@ -7,19 +7,28 @@ use crate::openapi::field::{agent_id, is, lines, words};
 use crate::openapi::{Body, Doc, Section};
 use crate::problem::Code;
 
-const CSV_EXAMPLE: &str = "intent_id,kind,state,amount,currency,allowed_by,blocked_reason,rail_reference,created_at,updated_at\r\n";
+const CSV_EXAMPLE: &str =
+    "intent_id,kind,state,amount,currency,allowed_by,blocked_reason,rail_reference,created_at,updated_at\r\n";
 
 pub(crate) fn section() -> Section {
     let about = "The records of spends and of calls on escrows: what was asked for, what became of it, and a hash-chained timeline that \
                  proves it.";
-    Section::of("Intents", about, vec![list(), get(), export(), approve(), deny()]).param("id", is("IntentId"), "The intent.")
+    Section::of("Intents", about, vec![list(), get(), export(), approve(), deny()]).param(
+        "id",
+        is("IntentId"),
+        "The intent.",
+    )
 }
 
 fn list() -> Doc {
     let [agent, kind, state] = FILTERS;
     Doc::of("GET /intents", "listIntents", "List intents")
         .says("Give one filter at a time.")
-        .query(agent, agent_id(), "Those of this agent; `user` for those of the user wallet.")
+        .query(
+            agent,
+            agent_id(),
+            "Those of this agent; `user` for those of the user wallet.",
+        )
         .query(kind, is("IntentKind"), "Those of this kind.")
         .query(state, is("IntentState"), "Those in this state.")
         .lists::<Document<'_>>("intents", "A page of intents in brief, the newest first.")
@@ -41,15 +50,23 @@ fn export() -> Doc {
 }
 
 fn decision(name: &'static str) -> Body {
-    Body::of(name).may("reason", lines(REASON_MAX).eg("Checked with the team."), "Kept in the audit trail.")
+    Body::of(name).may(
+        "reason",
+        lines(REASON_MAX).eg("Checked with the team."),
+        "Kept in the audit trail.",
+    )
 }
 
 fn approve() -> Doc {
-    let doc = Doc::of("POST /intents/{id}/approve", "approveIntent", "Approve a spend that waits")
-        .says("All checks run again, and can refuse it still.")
-        .takes(decision("Approval"))
-        .gives::<Settled<'_>>(200, "The money moved.")
-        .refuses(&[Code::IntentNotPending]);
+    let doc = Doc::of(
+        "POST /intents/{id}/approve",
+        "approveIntent",
+        "Approve a spend that waits",
+    )
+    .says("All checks run again, and can refuse it still.")
+    .takes(decision("Approval"))
+    .gives::<Settled<'_>>(200, "The money moved.")
+    .refuses(&[Code::IntentNotPending]);
     decided(doc)
 }
 

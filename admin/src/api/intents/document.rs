@@ -1,9 +1,8 @@
 //! The intent document of the specification: what an export proves, and the same in brief for lists.
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::require_intact;
 use crate::intents::Intents;
+use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::Call;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -13,6 +12,7 @@ use shared::domain::intent::{Entry, Kind, State};
 use shared::domain::money::Nanos;
 use shared::store::intent::IntentRecord;
 use shared::store::intent_links::{EscrowLink, SIBLINGS_MAX};
+use utoipa::ToSchema;
 
 /// Siblings that are read at the same time.
 const AT_ONCE: usize = 16;

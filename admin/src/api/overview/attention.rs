@@ -1,6 +1,5 @@
 //! What of an account waits for somebody: frozen agents, spends to approve, webhooks that fail, kept holds, low balances.
 
-use utoipa::ToSchema;
 use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::Call;
@@ -17,6 +16,7 @@ use shared::store::page::Page;
 use shared::store::survey::{AgentSeen, Survey};
 use shared::store::wallet::Wallet;
 use shared::store::webhook::{Status, WebhookRecord};
+use utoipa::ToSchema;
 
 /// Most things shown.
 const SHOWN_MAX: usize = 50;

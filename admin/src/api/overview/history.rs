@@ -1,13 +1,13 @@
 //! The statistics of some days, as they are shown: who spent most, day by day, and why calls and spends were refused.
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::date;
+use crate::openapi::is;
 use serde::Serialize;
 use shared::domain::money::Nanos;
 use shared::store::statistics::Day;
 use shared::store::survey::Survey;
 use std::collections::{BTreeMap, HashMap};
+use utoipa::ToSchema;
 
 /// Agents shown by themselves.
 const TOP: usize = 7;

@@ -1,13 +1,12 @@
 //! `/invitations`: links by which people join the account. One counts only while an owner stands behind it.
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::login::end_earlier;
 use super::password::{given_token, no_link};
 use super::person::{Fresh, new_password, scope, signed_in, source, source_attempts, take};
 use super::team::given_role;
 use crate::api::listing::{Listing, slice};
 use crate::caller::View as Version;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, OpenCall, Reply, missing, page};
 use crate::serve::App;
@@ -23,6 +22,7 @@ use shared::store::keys::AccountKeys;
 use shared::store::sanity;
 use shared::store::script::invitation::{self as script, Invited, Joined};
 use shared::store::user::User;
+use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

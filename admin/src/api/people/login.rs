@@ -1,7 +1,5 @@
 //! `POST /login`, `POST /logout`, `GET /me`.
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::ATTEMPTS;
 use super::person::{
     AccountView, Fresh, Me, UserView, find, given_code, given_password, login_attempts, scope, signed_in,
@@ -9,6 +7,7 @@ use super::person::{
 };
 use super::totp::{Factor, second_factor};
 use crate::caller::session::{self, Sent};
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Given, OpenCall, Reply, missing};
 use crate::serve::App;
@@ -25,6 +24,7 @@ use shared::store::script::session::{End, Open, Opened, end};
 use shared::store::script::user::note;
 use shared::store::session::{Session, SessionPlace};
 use shared::store::user::{Stored, User, last_logins};
+use utoipa::ToSchema;
 
 /// Stand for the account and the user of an e-mail that nobody has: everything is done as if there were one.
 const NO_ACCOUNT: &str = "acct_none";

@@ -8,17 +8,17 @@ use super::person::{
 };
 use super::totp::{Factor, second_factor};
 use crate::caller::session;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, OpenCall, Reply, missing};
-use crate::openapi::is;
 use serde::Serialize;
 use serde_json::json;
-use utoipa::ToSchema;
 use shared::crypto::token::Token;
 use shared::store::sanity;
 use shared::store::script::session::{Open, Opened};
 use shared::store::script::user::find_reset;
 use shared::store::user::User;
+use utoipa::ToSchema;
 
 /// The password was changed; the session goes on under a new cookie.
 #[derive(Serialize, ToSchema)]

@@ -1,9 +1,8 @@
 //! What the parts of the user API have in common: a user as answers show it, the signed-in user as the store has it, attempts,
 //! and the answer that carries a new session.
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use crate::caller::{View, Who, session};
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, Reply, missing};
 use crate::serve::App;
@@ -25,6 +24,7 @@ use shared::store::session::{Session, user_agent};
 use shared::store::user::{Stored, User};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
+use utoipa::ToSchema;
 
 /// A user, as answers show it.
 #[derive(Serialize, ToSchema)]

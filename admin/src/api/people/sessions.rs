@@ -1,10 +1,9 @@
 //! `/sessions`: where the caller is signed in.
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::person::{Me, scope};
 use crate::api::listing::{Listing, slice};
 use crate::caller::session;
+use crate::openapi::is;
 use crate::problem::Code;
 use crate::routes::{Answer, Call, Reply, page};
 use serde::Serialize;
@@ -12,6 +11,7 @@ use shared::clock::{iso_from_ms, now_ms};
 use shared::domain::id::Kind;
 use shared::store::script::session::{End, end};
 use shared::store::session::Session;
+use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

@@ -1,6 +1,5 @@
 //! `/team`: the users of the account. An account that has an owner keeps one, also when two demote each other at once.
 
-use utoipa::ToSchema;
 use super::ATTEMPTS;
 use super::person::{UserView, scope};
 use crate::api::listing::{Listing, slice};
@@ -13,6 +12,7 @@ use shared::domain::role::Role;
 use shared::store::email::EmailOwner;
 use shared::store::script::user::{ChangeUser, Ending, UserChanged};
 use shared::store::user::{Stored, User, last_logins};
+use utoipa::ToSchema;
 
 /// `GET /team`
 ///

@@ -1,6 +1,5 @@
 //! `/totp`: the optional second factor (RFC 6238), and its part in signing in. A code is used once, and so is a recovery code.
 
-use utoipa::ToSchema;
 use super::ATTEMPTS;
 use super::person::{Me, given_code, given_password, scope};
 use crate::problem::{Code, Problem};
@@ -18,6 +17,7 @@ use shared::store::script::user::{ChangeUser, Ending, UserChanged};
 use shared::store::user::{Stored, Totp, User};
 use subtle::ConstantTimeEq;
 use url::form_urlencoded::byte_serialize;
+use utoipa::ToSchema;
 
 /// Whom apps name beside the user.
 const ISSUER: &str = "Tollgate";

@@ -15,9 +15,17 @@ pub(crate) fn section() -> Section {
 /// The fields that both ways of setting a policy take.
 fn limits(body: Body) -> Body {
     let body = body
-        .may("agentId", agent_id(), "The agent whose policy it is; left out for the whole account.")
+        .may(
+            "agentId",
+            agent_id(),
+            "The agent whose policy it is; left out for the whole account.",
+        )
         .may("currency", currency(), "One unit of account at par.")
-        .may("capEnabled", flag().with("default", true), "Whether Cap lets the agent spend at all.");
+        .may(
+            "capEnabled",
+            flag().with("default", true),
+            "Whether Cap lets the agent spend at all.",
+        );
     let says = |name: &str| match name {
         "maxSpendPerDay" => "Of calls and spends in a UTC day.",
         "maxSpendPerTransaction" => "Of one `POST /spend`.",
@@ -26,7 +34,9 @@ fn limits(body: Body) -> Body {
         "approvalThreshold" => "A spend above it waits for approval.",
         _ => "A wallet that falls below it is reported by `wallet.low_balance`.",
     };
-    LIMITS.iter().fold(body, |body, (name, _)| body.may(name, limit(), says(name)))
+    LIMITS
+        .iter()
+        .fold(body, |body, (name, _)| body.may(name, limit(), says(name)))
 }
 
 /// What an editor expects of the policy, so that nobody undoes what another did meanwhile.
@@ -38,7 +48,11 @@ fn expecting(doc: Doc) -> Doc {
 }
 
 fn set() -> Doc {
-    let body = Body::of("PolicyFields").must("name", line(NAME_MAX).eg("Research budget"), "What people call it.");
+    let body = Body::of("PolicyFields").must(
+        "name",
+        line(NAME_MAX).eg("Research budget"),
+        "What people call it.",
+    );
     let doc = Doc::of("POST /policies", "setPolicy", "Make or change a policy")
         .says("With an `agentId` that has a policy, that policy is changed: fields given change, others stay, null clears.")
         .takes(limits(body))
@@ -54,13 +68,21 @@ fn list() -> Doc {
 }
 
 fn set_for_agent() -> Doc {
-    let body = Body::of("AgentPolicyFields").given("name", line(NAME_MAX).eg("Research budget"), "`default` where none was given.");
-    let doc = Doc::of("POST /policies/{id}", "setAgentPolicy", "Make or change the policy of an agent")
-        .says("The parameter is the agent's id. Fields given change, others stay, null clears.")
-        .param("id", agent_id(), "The agent.")
-        .takes(limits(body))
-        .gives::<One<'_>>(200, "The policy as it now is.")
-        .refuses(&[Code::Conflict]);
+    let body = Body::of("AgentPolicyFields").given(
+        "name",
+        line(NAME_MAX).eg("Research budget"),
+        "`default` where none was given.",
+    );
+    let doc = Doc::of(
+        "POST /policies/{id}",
+        "setAgentPolicy",
+        "Make or change the policy of an agent",
+    )
+    .says("The parameter is the agent's id. Fields given change, others stay, null clears.")
+    .param("id", agent_id(), "The agent.")
+    .takes(limits(body))
+    .gives::<One<'_>>(200, "The policy as it now is.")
+    .refuses(&[Code::Conflict]);
     expecting(doc)
 }
 

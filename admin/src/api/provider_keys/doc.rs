@@ -13,9 +13,15 @@ pub(crate) fn section() -> Section {
 
 fn store() -> Doc {
     let provider = pattern(&format!("^[A-Za-z0-9._-]{{1,{PROVIDER_MAX}}}$")).eg("openai");
-    let key = pattern("^sk-[!-~]{4,}$").with("maxLength", KEY_MAX).eg("sk-example-only-a1B2");
+    let key = pattern("^sk-[!-~]{4,}$")
+        .with("maxLength", KEY_MAX)
+        .eg("sk-example-only-a1B2");
     let body = Body::of("NewProviderKey")
-        .must("provider", provider, "The provider; upper and lower case are the same.")
+        .must(
+            "provider",
+            provider,
+            "The provider; upper and lower case are the same.",
+        )
         .must("apiKey", key, "The provider's own key. Never shown again.");
     Doc::of("POST /agents/{id}/provider-keys", "storeProviderKey", "Store the key of a provider")
         .says("Replaces the agent's key for that provider; the next proxied call uses it. The provider is not asked whether it is valid.")
@@ -25,7 +31,11 @@ fn store() -> Doc {
 }
 
 fn list() -> Doc {
-    Doc::of("GET /agents/{id}/provider-keys", "listProviderKeys", "List the provider keys of an agent")
-        .lists::<View<'_>>("providerKeys", "A page of what is shown of the keys.")
-        .refuses(&[Code::NotFound])
+    Doc::of(
+        "GET /agents/{id}/provider-keys",
+        "listProviderKeys",
+        "List the provider keys of an agent",
+    )
+    .lists::<View<'_>>("providerKeys", "A page of what is shown of the keys.")
+    .refuses(&[Code::NotFound])
 }

@@ -6,7 +6,8 @@ use crate::openapi::{Body, Doc, Section};
 use crate::problem::Code;
 
 pub(crate) fn section() -> Section {
-    let about = "What each named run spent and waits for. A run begins with the first call or spend that names it.";
+    let about =
+        "What each named run spent and waits for. A run begins with the first call or spend that names it.";
     Section::of("Runs", about, vec![list(), get(), end()])
         .param("id", agent_id(), "The agent.")
         .param("runId", run_id(), "The run.")
@@ -14,7 +15,11 @@ pub(crate) fn section() -> Section {
 
 fn list() -> Doc {
     Doc::of("GET /agents/{id}/runs", "listRuns", "List the runs of an agent")
-        .query("status", words(["running", "completed", "failed", "paused"]), "Those of this status; `paused` ones wait for approval.")
+        .query(
+            "status",
+            words(["running", "completed", "failed", "paused"]),
+            "Those of this status; `paused` ones wait for approval.",
+        )
         .lists::<View<'_>>("runs", "A page of runs, last seen first.")
         .refuses(&[Code::NotFound])
 }

@@ -1,9 +1,8 @@
 //! The answers to a spend, first and repeated: a repeated one is built from the record alone and differs from the first in
 //! nothing but `replayed` (decisions D23, D26, D59).
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::request::{PlanNamed, Stored};
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Reply};
 use axum::http::StatusCode;
@@ -11,6 +10,7 @@ use serde::Serialize;
 use shared::domain::intent::{Reason, State};
 use shared::domain::money::Nanos;
 use shared::store::intent::IntentRecord;
+use utoipa::ToSchema;
 
 /// What an answer tells of a spend that was not refused.
 #[derive(Debug, Clone, Copy)]

@@ -7,8 +7,11 @@ use crate::problem::Code;
 
 pub(crate) fn section() -> Section {
     let about = "Each movement of a wallet, with the balance after it.";
-    Section::of("Transactions", about, vec![list(), list_of_wallet()])
-        .param("id", wallet_of_path(), "The wallet's number or its id.")
+    Section::of("Transactions", about, vec![list(), list_of_wallet()]).param(
+        "id",
+        wallet_of_path(),
+        "The wallet's number or its id.",
+    )
 }
 
 fn filtered(doc: Doc) -> Doc {
@@ -19,13 +22,21 @@ fn filtered(doc: Doc) -> Doc {
 }
 
 fn list() -> Doc {
-    let doc = Doc::of("GET /transactions", "listTransactions", "List the transactions of the account")
-        .query("agentId", agent_id(), "Those of this agent's wallet.")
-        .query("walletId", wallet_of_path(), "Those of this wallet.");
+    let doc = Doc::of(
+        "GET /transactions",
+        "listTransactions",
+        "List the transactions of the account",
+    )
+    .query("agentId", agent_id(), "Those of this agent's wallet.")
+    .query("walletId", wallet_of_path(), "Those of this wallet.");
     filtered(doc)
 }
 
 fn list_of_wallet() -> Doc {
-    let doc = Doc::of("GET /wallets/{id}/transactions", "listWalletTransactions", "List the transactions of a wallet");
+    let doc = Doc::of(
+        "GET /wallets/{id}/transactions",
+        "listWalletTransactions",
+        "List the transactions of a wallet",
+    );
     filtered(doc).refuses(&[Code::NotFound])
 }

@@ -7,7 +7,8 @@ use crate::problem::Code;
 use crate::routes::Done;
 
 pub(crate) fn section() -> Section {
-    let about = "The keys that agents call the proxy with. They work nowhere else, and only their SHA-256 is stored.";
+    let about =
+        "The keys that agents call the proxy with. They work nowhere else, and only their SHA-256 is stored.";
     Section::of("Virtual keys", about, vec![create(), list(), revoke()])
         .param("id", agent_id(), "The agent.")
         .param("keyId", is("VirtualKeyId"), "The virtual key.")
@@ -23,14 +24,25 @@ fn create() -> Doc {
 }
 
 fn list() -> Doc {
-    Doc::of("GET /agents/{id}/virtual-keys", "listVirtualKeys", "List the virtual keys of an agent")
-        .lists::<View<'_>>("virtualKeys", "A page of keys, the newest first; revoked ones too, never secrets.")
-        .refuses(&[Code::NotFound])
+    Doc::of(
+        "GET /agents/{id}/virtual-keys",
+        "listVirtualKeys",
+        "List the virtual keys of an agent",
+    )
+    .lists::<View<'_>>(
+        "virtualKeys",
+        "A page of keys, the newest first; revoked ones too, never secrets.",
+    )
+    .refuses(&[Code::NotFound])
 }
 
 fn revoke() -> Doc {
-    Doc::of("DELETE /agents/{id}/virtual-keys/{keyId}", "revokeVirtualKey", "Revoke a virtual key")
-        .says("The next call with it gets 401.")
-        .gives::<Done>(200, "It is revoked.")
-        .refuses(&[Code::NotFound])
+    Doc::of(
+        "DELETE /agents/{id}/virtual-keys/{keyId}",
+        "revokeVirtualKey",
+        "Revoke a virtual key",
+    )
+    .says("The next call with it gets 401.")
+    .gives::<Done>(200, "It is revoked.")
+    .refuses(&[Code::NotFound])
 }

@@ -1,14 +1,14 @@
 //! `/webhooks/{id}/deliveries`: every attempt of every delivery that is kept.
 
-use utoipa::ToSchema;
-use crate::openapi::is;
 use super::super::listing::Listing;
 use super::{gate, of_path};
+use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::{Answer, Call, Reply, page};
 use serde::Serialize;
 use shared::clock::iso_from_ms;
 use shared::store::delivery::{Attempt, Delivery, Listed, State, Wanted, delivery_id};
+use utoipa::ToSchema;
 
 /// What a delivery is failed with that was never attempted.
 const REFUSED: &str = "too many deliveries are waiting";

@@ -1,8 +1,8 @@
 //! What the document says of webhooks.
 
 use super::deliveries::View as Delivery;
-use super::request::{DESCRIPTION_MAX, NAMES_MAX};
 use super::redeliver::Again;
+use super::request::{DESCRIPTION_MAX, NAMES_MAX};
 use super::{One, Tried, View};
 use crate::openapi::field::{is, lines, list as list_of, pattern, string, words};
 use crate::openapi::{Body, Doc, Section};
@@ -13,8 +13,18 @@ use shared::openapi::Json;
 use shared::store::webhook::Status;
 
 pub(crate) fn section() -> Section {
-    let about = "Who is told of what happens: signed POSTs to your own address. Each mode has its own webhooks.";
-    let docs = [create(), list(), get(), update(), delete(), test(), deliveries(), again()];
+    let about =
+        "Who is told of what happens: signed POSTs to your own address. Each mode has its own webhooks.";
+    let docs = [
+        create(),
+        list(),
+        get(),
+        update(),
+        delete(),
+        test(),
+        deliveries(),
+        again(),
+    ];
     // A plan without webhooks in the dashboard keeps sessions from all of them.
     let docs = docs.map(|doc| doc.refuses(&[Code::PlanFeature]));
     Section::of("Webhooks", about, docs.into())
@@ -27,11 +37,16 @@ fn url() -> Json {
 }
 
 fn events() -> Json {
-    list_of(is("WebhookEvent"), NAMES_MAX).with("minItems", 1_u64).eg(Json::from(vec!["agent.frozen", "policy.violation"]))
+    list_of(is("WebhookEvent"), NAMES_MAX)
+        .with("minItems", 1_u64)
+        .eg(Json::from(vec!["agent.frozen", "policy.violation"]))
 }
 
 fn secret() -> Json {
-    string().with("minLength", *SECRET_CHARS.start()).with("maxLength", *SECRET_CHARS.end()).eg("a-secret-of-your-own")
+    string()
+        .with("minLength", *SECRET_CHARS.start())
+        .with("maxLength", *SECRET_CHARS.end())
+        .eg("a-secret-of-your-own")
 }
 
 fn description() -> Json {
@@ -40,9 +55,17 @@ fn description() -> Json {
 
 fn create() -> Doc {
     let body = Body::of("NewWebhook")
-        .must("url", url(), "http or https, without credentials, to a public address.")
+        .must(
+            "url",
+            url(),
+            "http or https, without credentials, to a public address.",
+        )
         .must("events", events(), "What it is told.")
-        .must("secret", secret(), "What deliveries are signed with. Never shown again.")
+        .must(
+            "secret",
+            secret(),
+            "What deliveries are signed with. Never shown again.",
+        )
         .may("description", description(), "What it is for.");
     Doc::of("POST /webhooks", "createWebhook", "Register a webhook")
         .takes(body)
@@ -51,7 +74,8 @@ fn create() -> Doc {
 }
 
 fn list() -> Doc {
-    Doc::of("GET /webhooks", "listWebhooks", "List webhooks").lists::<View<'_>>("webhooks", "A page of webhooks.")
+    Doc::of("GET /webhooks", "listWebhooks", "List webhooks")
+        .lists::<View<'_>>("webhooks", "A page of webhooks.")
 }
 
 fn get() -> Doc {
@@ -65,7 +89,11 @@ fn update() -> Doc {
     let body = Body::of("WebhookChanges")
         .given("url", url(), "A new address.")
         .given("events", events(), "All that it is told from now on.")
-        .given("secret", secret(), "A new secret; the old one signs as well for a while.")
+        .given(
+            "secret",
+            secret(),
+            "A new secret; the old one signs as well for a while.",
+        )
         .may("description", description(), "Null clears it.")
         .given("status", status, "`disabled` ones are sent nothing.")
         .some();
@@ -83,21 +111,36 @@ fn delete() -> Doc {
 }
 
 fn test() -> Doc {
-    Doc::of("POST /webhooks/{id}/test", "testWebhook", "Send a test event to a webhook")
-        .gives::<Tried>(200, "The delivery that was made.")
-        .refuses(&[Code::NotFound, Code::Conflict])
+    Doc::of(
+        "POST /webhooks/{id}/test",
+        "testWebhook",
+        "Send a test event to a webhook",
+    )
+    .gives::<Tried>(200, "The delivery that was made.")
+    .refuses(&[Code::NotFound, Code::Conflict])
 }
 
 fn deliveries() -> Doc {
-    Doc::of("GET /webhooks/{id}/deliveries", "listDeliveries", "List the deliveries of a webhook")
-        .query("status", is("DeliveryState"), "Those of this status.")
-        .lists::<Delivery<'_>>("deliveries", "A page of deliveries with every attempt, the newest first.")
-        .refuses(&[Code::NotFound])
+    Doc::of(
+        "GET /webhooks/{id}/deliveries",
+        "listDeliveries",
+        "List the deliveries of a webhook",
+    )
+    .query("status", is("DeliveryState"), "Those of this status.")
+    .lists::<Delivery<'_>>(
+        "deliveries",
+        "A page of deliveries with every attempt, the newest first.",
+    )
+    .refuses(&[Code::NotFound])
 }
 
 fn again() -> Doc {
-    Doc::of("POST /webhooks/{id}/deliveries/{deliveryId}/redeliver", "redeliver", "Deliver something again")
-        .says("For a receiver that was away: the delivery gets new attempts, with the same id.")
-        .gives::<Again<'_>>(200, "It waits for an attempt.")
-        .refuses(&[Code::NotFound, Code::Conflict])
+    Doc::of(
+        "POST /webhooks/{id}/deliveries/{deliveryId}/redeliver",
+        "redeliver",
+        "Deliver something again",
+    )
+    .says("For a receiver that was away: the delivery gets new attempts, with the same id.")
+    .gives::<Again<'_>>(200, "It waits for an attempt.")
+    .refuses(&[Code::NotFound, Code::Conflict])
 }

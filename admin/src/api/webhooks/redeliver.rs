@@ -1,15 +1,15 @@
 //! `POST /webhooks/{id}/deliveries/{deliveryId}/redeliver`: a receiver that was away gets what it missed.
 
 use super::gate;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply};
-use crate::openapi::is;
 use serde::Serialize;
-use utoipa::ToSchema;
 use shared::domain::id::Kind;
 use shared::store::delivery::State;
 use shared::store::script::webhook::Endpoint;
 use shared::store::script::webhook::redeliver::{Redelivered, redeliver};
+use utoipa::ToSchema;
 
 /// A delivery that is tried again.
 #[derive(Serialize, ToSchema)]

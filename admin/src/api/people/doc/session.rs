@@ -16,7 +16,9 @@ use shared::openapi::Json;
 const GUESSED: [Code; 2] = [Code::InvalidCredentials, Code::LoginLocked];
 
 fn password() -> Json {
-    string().with("maxLength", LONGEST).eg("correct horse battery staple")
+    string()
+        .with("maxLength", LONGEST)
+        .eg("correct horse battery staple")
 }
 
 /// A password that is to be.
@@ -35,12 +37,24 @@ fn code() -> Json {
 
 /// The answer that opens a session.
 pub(super) fn opens(doc: Doc, says: &'static str) -> Doc {
-    doc.gives::<SignedIn<'_>>(200, says)
-        .with("Set-Cookie", string().eg("tollgate_session=…; Path=/; HttpOnly; SameSite=Strict"), "The cookie of the session.")
+    doc.gives::<SignedIn<'_>>(200, says).with(
+        "Set-Cookie",
+        string().eg("tollgate_session=…; Path=/; HttpOnly; SameSite=Strict"),
+        "The cookie of the session.",
+    )
 }
 
 pub(super) fn docs() -> Vec<Doc> {
-    vec![login(), logout(), me(), change(), reset(), list(), revoke(), revoke_others()]
+    vec![
+        login(),
+        logout(),
+        me(),
+        change(),
+        reset(),
+        list(),
+        revoke(),
+        revoke_others(),
+    ]
 }
 
 pub(super) fn totp() -> Vec<Doc> {
@@ -49,9 +63,17 @@ pub(super) fn totp() -> Vec<Doc> {
 
 fn login() -> Doc {
     let body = Body::of("Login")
-        .must("email", email().eg("ada@example.com"), "The e-mail; upper and lower case are the same.")
+        .must(
+            "email",
+            email().eg("ada@example.com"),
+            "The e-mail; upper and lower case are the same.",
+        )
         .must("password", password(), "The password.")
-        .may("totp", code(), "A code of the second factor, or a recovery code, where the user has one.");
+        .may(
+            "totp",
+            code(),
+            "A code of the second factor, or a recovery code, where the user has one.",
+        );
     let doc = Doc::of("POST /user/login", "login", "Sign in")
         .says("Ten wrong passwords in 15 minutes lock the login for 15 minutes.")
         .takes(body)
@@ -65,7 +87,8 @@ fn logout() -> Doc {
 }
 
 fn me() -> Doc {
-    Doc::of("GET /user/me", "getMe", "Show who is signed in").gives::<MeView<'_>>(200, "The user, the account and the session.")
+    Doc::of("GET /user/me", "getMe", "Show who is signed in")
+        .gives::<MeView<'_>>(200, "The user, the account and the session.")
 }
 
 fn change() -> Doc {
@@ -76,7 +99,11 @@ fn change() -> Doc {
         .says("Ends all other sessions; this one goes on under a new cookie.")
         .takes(body)
         .gives::<Changed>(200, "It is changed.")
-        .with("Set-Cookie", string().eg("tollgate_session=…; Path=/; HttpOnly; SameSite=Strict"), "The new cookie.")
+        .with(
+            "Set-Cookie",
+            string().eg("tollgate_session=…; Path=/; HttpOnly; SameSite=Strict"),
+            "The new cookie.",
+        )
         .refuses(&GUESSED)
 }
 
@@ -84,30 +111,50 @@ fn reset() -> Doc {
     let body = Body::of("PasswordReset")
         .must("token", token(), "The token of the link that the operator made.")
         .must("newPassword", new_password(), "The new password.")
-        .may("totp", code(), "A code of the second factor, where the user has one.");
-    let doc = Doc::of("POST /user/password/reset", "resetPassword", "Set a new password with a link")
-        .says("A link works once, for an hour. All other sessions end.")
-        .takes(body)
-        .refuses(&GUESSED)
-        .refuses(&[Code::TotpRequired, Code::NotFound]);
+        .may(
+            "totp",
+            code(),
+            "A code of the second factor, where the user has one.",
+        );
+    let doc = Doc::of(
+        "POST /user/password/reset",
+        "resetPassword",
+        "Set a new password with a link",
+    )
+    .says("A link works once, for an hour. All other sessions end.")
+    .takes(body)
+    .refuses(&GUESSED)
+    .refuses(&[Code::TotpRequired, Code::NotFound]);
     opens(doc, "Signed in with the new password.")
 }
 
 fn list() -> Doc {
-    Doc::of("GET /user/sessions", "listSessions", "List where you are signed in")
-        .lists::<View<'_>>("sessions", "A page of your sessions, the newest first.")
+    Doc::of(
+        "GET /user/sessions",
+        "listSessions",
+        "List where you are signed in",
+    )
+    .lists::<View<'_>>("sessions", "A page of your sessions, the newest first.")
 }
 
 fn revoke() -> Doc {
-    Doc::of("DELETE /user/sessions/{id}", "revokeSession", "End one of your sessions")
-        .gives::<Done>(200, "It has ended.")
-        .refuses(&[Code::NotFound])
+    Doc::of(
+        "DELETE /user/sessions/{id}",
+        "revokeSession",
+        "End one of your sessions",
+    )
+    .gives::<Done>(200, "It has ended.")
+    .refuses(&[Code::NotFound])
 }
 
 fn revoke_others() -> Doc {
-    Doc::of("POST /user/sessions/revoke-others", "revokeOtherSessions", "End all your other sessions")
-        .takes(Body::of("NothingToSay"))
-        .gives::<Done>(200, "They have ended.")
+    Doc::of(
+        "POST /user/sessions/revoke-others",
+        "revokeOtherSessions",
+        "End all your other sessions",
+    )
+    .takes(Body::of("NothingToSay"))
+    .gives::<Done>(200, "They have ended.")
 }
 
 fn begin() -> Doc {
@@ -120,18 +167,26 @@ fn begin() -> Doc {
 
 fn confirm() -> Doc {
     let body = Body::of("TotpCode").must("code", code(), "A code of the app.");
-    Doc::of("POST /user/totp/confirm", "confirmTotp", "Confirm a second factor")
-        .says("Ends all other sessions.")
-        .takes(body)
-        .gives::<Confirmed<'_>>(200, "It counts from now on.")
-        .refuses(&[Code::InvalidCredentials, Code::Conflict])
+    Doc::of(
+        "POST /user/totp/confirm",
+        "confirmTotp",
+        "Confirm a second factor",
+    )
+    .says("Ends all other sessions.")
+    .takes(body)
+    .gives::<Confirmed<'_>>(200, "It counts from now on.")
+    .refuses(&[Code::InvalidCredentials, Code::Conflict])
 }
 
 fn disable() -> Doc {
     let body = Body::of("PasswordProof").must("password", password(), "The password.");
-    Doc::of("POST /user/totp/disable", "disableTotp", "Disable the second factor")
-        .says("Ends all other sessions.")
-        .takes(body)
-        .gives::<Done>(200, "There is none any more.")
-        .refuses(&GUESSED)
+    Doc::of(
+        "POST /user/totp/disable",
+        "disableTotp",
+        "Disable the second factor",
+    )
+    .says("Ends all other sessions.")
+    .takes(body)
+    .gives::<Done>(200, "There is none any more.")
+    .refuses(&GUESSED)
 }

@@ -11,7 +11,16 @@ use crate::problem::Code;
 use crate::routes::Done;
 
 pub(super) fn docs() -> Vec<Doc> {
-    vec![list(), change(), remove(), invite(), invitations(), revoke(), look(), accept()]
+    vec![
+        list(),
+        change(),
+        remove(),
+        invite(),
+        invitations(),
+        revoke(),
+        look(),
+        accept(),
+    ]
 }
 
 fn list() -> Doc {
@@ -35,9 +44,11 @@ fn remove() -> Doc {
 }
 
 fn invite() -> Doc {
-    let body = Body::of("NewInvitation")
-        .must("email", somebody(), "Whom.")
-        .must("role", is("RoleName"), "What they may do.");
+    let body = Body::of("NewInvitation").must("email", somebody(), "Whom.").must(
+        "role",
+        is("RoleName"),
+        "What they may do.",
+    );
     Doc::of("POST /user/invitations", "invite", "Invite somebody")
         .says("The link is in this answer and nowhere else; send it yourself. It works once, for seven days, while whoever made it is an owner.")
         .takes(body)
@@ -46,31 +57,47 @@ fn invite() -> Doc {
 }
 
 fn invitations() -> Doc {
-    Doc::of("GET /user/invitations", "listInvitations", "List open invitations")
-        .lists::<View<'_>>("invitations", "A page of invitations, never their links.")
+    Doc::of(
+        "GET /user/invitations",
+        "listInvitations",
+        "List open invitations",
+    )
+    .lists::<View<'_>>("invitations", "A page of invitations, never their links.")
 }
 
 fn revoke() -> Doc {
-    Doc::of("DELETE /user/invitations/{id}", "revokeInvitation", "Revoke an invitation")
-        .param("id", is("InvitationId"), "The invitation.")
-        .gives::<Done>(200, "Its link leads nowhere any more.")
-        .refuses(&[Code::NotFound])
+    Doc::of(
+        "DELETE /user/invitations/{id}",
+        "revokeInvitation",
+        "Revoke an invitation",
+    )
+    .param("id", is("InvitationId"), "The invitation.")
+    .gives::<Done>(200, "Its link leads nowhere any more.")
+    .refuses(&[Code::NotFound])
 }
 
 fn look() -> Doc {
     let body = Body::of("InvitationToken").must("token", token(), "The token of the link.");
-    Doc::of("POST /user/invitations/look", "lookAtInvitation", "Look at an invitation")
-        .takes(body)
-        .gives::<Looked<'_>>(200, "Who invites whom as what.")
-        .refuses(&[Code::NotFound, Code::LoginLocked])
+    Doc::of(
+        "POST /user/invitations/look",
+        "lookAtInvitation",
+        "Look at an invitation",
+    )
+    .takes(body)
+    .gives::<Looked<'_>>(200, "Who invites whom as what.")
+    .refuses(&[Code::NotFound, Code::LoginLocked])
 }
 
 fn accept() -> Doc {
     let body = Body::of("InvitationAnswer")
         .must("token", token(), "The token of the link.")
         .must("password", new_password(), "The password of the new user.");
-    let doc = Doc::of("POST /user/invitations/accept", "acceptInvitation", "Accept an invitation")
-        .takes(body)
-        .refuses(&[Code::NotFound, Code::Conflict, Code::LoginLocked]);
+    let doc = Doc::of(
+        "POST /user/invitations/accept",
+        "acceptInvitation",
+        "Accept an invitation",
+    )
+    .takes(body)
+    .refuses(&[Code::NotFound, Code::Conflict, Code::LoginLocked]);
     opens(doc, "Joined, and signed in.")
 }
