@@ -46,8 +46,9 @@ export default function Webhooks() {
 
 const COLUMNS = [
   { label: 'Receiver', head: true, cell: (webhook) => html`<span class="agent-name"><a href=${href('/webhooks', webhook.id)}><${Name} of=${webhook.url} /></a>
+    ${webhook.status !== 'active' && html`<span class="phone-only"><${Badge} of=${webhook.status} /></span>`}
     ${webhook.description && html`<span class="cell-sub"><${Name} of=${webhook.description} /></span>`}</span>` },
-  { label: 'Status', cell: (webhook) => html`<${Badge} of=${webhook.status} />` },
+  { label: 'Status', wide: true, cell: (webhook) => html`<${Badge} of=${webhook.status} />` },
   { label: 'Events', wide: true, cell: (webhook) => html`<span title=${webhook.events.join(', ')}>${count(webhook.events.length, 'event')}</span>` },
   { label: 'Last delivery', cell: (webhook) => html`<${Last} webhook=${webhook} />` },
 ];
