@@ -2,7 +2,7 @@
  * The state of the chain: its size and head, verifying all of it while one watches, and the files to keep elsewhere.
  */
 import { html, useEffect, useRef, useState } from '../../html.js';
-import { fetchRaw, get } from '../../api.js';
+import { ApiError, fetchRaw, get } from '../../api.js';
 import { save } from '../../download.js';
 import { useLoad } from '../../load.js';
 import { href } from '../../router.js';
@@ -72,10 +72,14 @@ function Verify({ onDone }) {
 
 async function verify(signal, onProgress) {
   const response = await fetchRaw('GET', '/audit/verify', { signal });
-  for await (const line of jsonLines(response)) {
-    if (line.done) return line;
-    if (line.error) throw new Error(line.error);
-    onProgress(line);
+  try {
+    for await (const line of jsonLines(response)) {
+      if (line.done) return line;
+      if (line.error) throw new ApiError(503, line.code, line.error);
+      onProgress(line);
+    }
+  } catch (error) {
+    if (signal.aborted || error instanceof ApiError) throw error;
   }
   throw new Error('The connection ended before the result was there. Nothing is known about the chain; verify again.');
 }
