@@ -14,5 +14,9 @@
 //! * [`cli`]: the operator's commands
 #![cfg(test)]
 
+mod forgery;
+mod lockout;
 mod login;
+mod sessions;
+mod team;
 mod world;

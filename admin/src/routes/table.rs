@@ -90,6 +90,7 @@ routes! {
 
     GET    "/audit",                              key(Read, Viewer),     Both,     PerDay,       audit::list;
     GET    "/audit/export",                       key(Read, Viewer),     Both,     PerMinute,    audit::export;
+    GET    "/audit/verify",                       key(Read, Viewer),     Both,     PerMinute,    audit::verify;
     GET    "/audit/checkpoint",                   key(Read, Viewer),     Both,     PerMinute,    audit::checkpoint;
 
     POST   "/spend",                              key(Write, Admin),     Both,     PerDay,       spend::spend;

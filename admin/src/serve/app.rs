@@ -6,6 +6,7 @@ use crate::caller::Versions;
 use crate::injection::Injections;
 use crate::ops::Metrics;
 use crate::password::Passwords;
+use crate::verify::Turns;
 use crate::webhook::send::Sender;
 use crate::webhook::wake::Wake;
 use crate::workers::Health;
@@ -57,6 +58,8 @@ pub struct App {
     pub wake: Wake,
     /// What left the store.
     pub archive: Arc<Archive>,
+    /// Who verifies a trail just now.
+    pub verifying: Arc<Turns>,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
     /// The addresses that are not answered, as last read.
@@ -95,6 +98,7 @@ impl App {
             sender: Sender::new(&settings.webhooks).map_err(|error| ServeError::SetUp(error.to_string()))?,
             wake: Wake::default(),
             archive: Arc::new(Archive::of(&settings.audit)?),
+            verifying: Arc::new(Turns::default()),
             trusted_proxies: settings.network.trusted_proxies.clone(),
             blocked: BlockedCopy::default(),
             health: Health::default(),

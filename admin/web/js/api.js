@@ -6,6 +6,8 @@ import { session, signedIn, signedOut } from './session.js';
 
 /** A path that starts with /api/ is taken as it is; any other stands under the management API. */
 const BASE = '/api/v1';
+/** What the server says to a session that has ended; the second where an API key would do as well and the cookie is gone. */
+const SIGNED_OUT = ['SESSION_REQUIRED', 'API_KEY_REQUIRED'];
 
 /** An answer that is no success; `code` and `message` are the server's. */
 export class ApiError extends Error {
@@ -95,7 +97,7 @@ async function failure(response) {
     // Not ours: a proxy in between answered. The status says what there is to say.
   }
   const code = body.code ?? 'HTTP';
-  if (response.status === 401 && code === 'SESSION_REQUIRED' && session.get().status === 'in') {
+  if (response.status === 401 && SIGNED_OUT.includes(code) && session.get().status === 'in') {
     signedOut(location.hash);
   }
   const message = body.error ?? `The server answered ${response.status}.`;

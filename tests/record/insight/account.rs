@@ -35,7 +35,7 @@ async fn the_account_tells_its_limits_and_what_of_them_is_used() {
         .map(|name| usage[name].as_u64().unwrap());
         assert_eq!(counts, [1, 1, 1, 0, 0, 2], "test mode counts against no plan");
         let tracked = client.agent.counters().await.day_nanos;
-        assert_eq!(crate::overview::nanos(&usage["trackedUsdThisMonth"]), tracked);
+        assert_eq!(super::overview::nanos(&usage["trackedUsdThisMonth"]), tracked);
         assert_eq!(
             seen["limits"],
             json!({ "activeVirtualKeys": 10, "proxyRequestsPerMinute": 120, "capAgentsPerMonth": 10,
