@@ -14,7 +14,7 @@ import { Empty, Loaded } from '../ui/state.js';
 import { Table } from '../ui/table.js';
 import { count } from '../words.js';
 import { CreateWebhook } from './webhook/edit.js';
-import { Gate, isGated } from './webhook/gate.js';
+import { Gate, isGated, whereAllowed } from './webhook/gate.js';
 import { Issued } from './webhook/secret.js';
 
 /** No account has more in one mode. */
@@ -24,7 +24,7 @@ const MOST = 20;
 export default function Webhooks() {
   const [creating, setCreating] = useState(false);
   const [issued, setIssued] = useState(null);
-  const load = useLoad((signal) => get('/webhooks', { limit: MOST }, { signal }), []);
+  const load = useLoad((signal) => whereAllowed(() => get('/webhooks', { limit: MOST }, { signal }), signal), []);
   const gated = isGated(load.error);
   const create = may('admin') && load.data && html`<${Button} kind="primary" onClick=${() => setCreating(true)}>Create webhook<//>`;
   const made = (webhook, secret) => {
