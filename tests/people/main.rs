@@ -15,4 +15,5 @@
 #![cfg(test)]
 
 mod login;
+mod plan;
 mod world;
