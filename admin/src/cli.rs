@@ -72,7 +72,7 @@ enum Operate {
     /// Create accounts, list them, change their plans
     #[command(subcommand)]
     Account(account::Account),
-    /// Create dashboard users
+    /// Create dashboard users, change their roles, help those who cannot sign in
     #[command(subcommand)]
     User(user::User),
     /// Issue, list and revoke API keys of the management API

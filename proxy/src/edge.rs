@@ -94,10 +94,11 @@ async fn dispatch(gate: &Arc<Gate>, session: &mut ServerSession) -> Done {
         outside: Duration::ZERO,
     };
     let route = route::of(&head.method, head.uri.path());
-    if route != Ok(Route::Health) && !origin::is_free(gate, session) {
-        if let Err(stop) = origin::judge(gate, session).await {
-            return own(stop.answer(gate));
-        }
+    if route != Ok(Route::Health)
+        && !origin::is_free(gate, session)
+        && let Err(stop) = origin::judge(gate, session).await
+    {
+        return own(stop.answer(gate));
     }
     match route {
         Ok(Route::Chat) => call::chat(gate, session).await,

@@ -158,7 +158,6 @@ async fn paths_and_methods_that_do_not_exist() {
     let world = World::start().await;
     let (_, caller) = world.account("free").await;
     for path in [
-        "/",
         "/v1",
         "/v1/",
         "/agents",

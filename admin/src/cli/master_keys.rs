@@ -1,9 +1,12 @@
-//! `tollgate-admin keys rotate`: seals every provider key, every webhook's secret and the key of checkpoints under the newest
-//! master key.
+//! `tollgate-admin keys rotate`: seals every provider key, every webhook's secret, every second factor and the key of
+//! checkpoints under the newest master key.
+
+mod factors;
 
 use super::context::Context;
 use super::{Failure, Report, audit};
 use clap::Subcommand;
+use factors::rotate_factors;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use shared::crypto::seal::{SealOwner, SealedFor, Sealer, WebhookSecretOf};
@@ -48,6 +51,7 @@ impl Keys {
             for mode in Mode::ALL {
                 rotate_webhooks(context, &sealer, &account, mode, &mut tally).await?;
             }
+            rotate_factors(context, &sealer, &account, &mut tally).await?;
         }
         let Tally {
             reencrypted,

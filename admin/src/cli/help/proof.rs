@@ -21,6 +21,32 @@ pub(super) const PAGES: &[Page] = &[
         refused: "there is no such account, or it has no such agent in that mode",
     },
     Page {
+        path: "ip block",
+        about: "Turns an address or a range away before anything else is looked at: the edge, the management API and the \
+                dashboard answer it with 403 IP_BLOCKED, whatever key it has. Addresses are those that callers have after \
+                network.trusted_proxies. Everybody (0.0.0.0/0 or ::/0) is refused without --force.",
+        changes: "the list of the installation, which it prints; both servers follow within seconds.",
+        examples: &[
+            "tollgate-admin ip block 203.0.113.7 --reason 'guesses keys'",
+            "tollgate-admin ip block 2001:db8::/32 --json",
+        ],
+        refused: "as many ranges are blocked as can be",
+    },
+    Page {
+        path: "ip unblock",
+        about: "Takes a range off the list, named as it was blocked. It says when a wider range that holds it is still there.",
+        changes: "the list of the installation, which it prints; both servers follow within seconds.",
+        examples: &["tollgate-admin ip unblock 203.0.113.7"],
+        refused: "the store is no ledger, or does not answer",
+    },
+    Page {
+        path: "ip list",
+        about: "Lists the blocked ranges with the time and the reason of each.",
+        changes: "nothing.",
+        examples: &["tollgate-admin ip list --json"],
+        refused: "the store is no ledger, or does not answer",
+    },
+    Page {
         path: "audit verify",
         about: "Checks every entry and link of an audit trail, and that its end was not cut off: in the store and archive, or \
                 in an export with --file. An export is compared with the store, or, where that cannot be asked, with a signed \
