@@ -9,6 +9,7 @@
 //! * [`team`]: roles, removal, the last owner; [`invitations`]: links and what becomes of them
 //! * [`passwords`]: changes and resets
 //! * [`api_keys`]: keys managed by people
+//! * [`plan`]: the plan, and what it has in the dashboard
 //! * [`emails`]: the look-ups of addresses, and removals that are cut off
 //! * [`faults`]: a store that is down, fell back, or is full
 //! * [`cli`]: the operator's commands
@@ -17,6 +18,7 @@
 mod forgery;
 mod lockout;
 mod login;
+mod plan;
 mod sessions;
 mod team;
 mod world;
