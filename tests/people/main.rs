@@ -14,9 +14,16 @@
 //! * [`cli`]: the operator's commands
 #![cfg(test)]
 
+mod api_keys;
+mod cli;
+mod emails;
+mod factors;
+mod faults;
 mod forgery;
+mod invitations;
 mod lockout;
 mod login;
+mod passwords;
 mod sessions;
 mod team;
 mod world;
