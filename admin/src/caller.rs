@@ -3,12 +3,10 @@
 //! A key's status, permissions, mode, addresses and expiry are read from the store on every request, so that a
 //! revocation binds the next one. A text that cannot be a key is refused without asking the store.
 
-mod address;
 mod credential;
 pub mod session;
 mod versions;
 
-pub use address::client_address;
 pub use versions::{Versions, View};
 
 use crate::problem::{Code, Problem};
@@ -53,6 +51,8 @@ pub enum Who {
     Key {
         /// What it may do.
         permissions: Vec<Permission>,
+        /// When it was last used, to the minute, as noted before this request.
+        last_used_ms: Option<u64>,
     },
     /// A session of the dashboard.
     Session {
@@ -145,6 +145,7 @@ impl Caller {
             check_secret: record.check_secret,
             who: Who::Key {
                 permissions: key.permissions,
+                last_used_ms: key.last_used_ms,
             },
         })
     }
@@ -156,7 +157,7 @@ impl Caller {
     pub fn require(&self, access: Access) -> Result<(), Problem> {
         match (access, &self.who) {
             (Access::Public, _) => Ok(()),
-            (Access::Key(permission, _), Who::Key { permissions }) => {
+            (Access::Key(permission, _), Who::Key { permissions, .. }) => {
                 if permissions.contains(&permission) {
                     return Ok(());
                 }

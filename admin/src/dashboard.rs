@@ -190,9 +190,7 @@ fn guard(response: &mut Response<Body>) {
             .headers_mut()
             .insert(name, HeaderValue::from_static(value));
     }
-    response
-        .extensions_mut()
-        .insert(Seen::outside_the_table("dashboard"));
+    response.extensions_mut().insert(Seen::of("dashboard"));
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Nouns and rules, without I/O: what an amount, a key, a plan, a denial and a decision are.
 
 pub mod amount;
+pub mod blocked;
 pub mod cap;
 pub mod chain;
 pub mod check;
@@ -18,5 +19,7 @@ pub mod period;
 pub mod permission;
 pub mod plan;
 pub mod price;
+pub mod rate;
 pub mod role;
 pub mod spend_cap;
+pub mod statistics;

@@ -39,7 +39,7 @@ pub struct Settings {
     pub idempotency: IdempotencySettings,
     pub secrets: SecretSettings,
     pub network: NetworkSettings,
-    pub plans: FileSettings,
+    pub plans: PlanSettings,
     pub prices: FileSettings,
 }
 
@@ -173,7 +173,16 @@ pub struct NetworkSettings {
     pub trusted_proxies: Vec<IpNet>,
 }
 
-/// `[plans]` and `[prices]`
+/// `[plans]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct PlanSettings {
+    pub file: PathBuf,
+    pub self_service: bool,
+}
+
+/// `[prices]`
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]

@@ -4,15 +4,23 @@
 //! * [`matrix`]: every row of the route tables, by everybody: keys, sessions, forged calls
 //! * [`sweep`]: from another account and mode, paths that do not exist, headers and addresses
 //! * [`agents`], [`policies`], [`provider_keys`], [`virtual_keys`]: each resource, bodies and errors to the letter
+//! * [`limits`], [`blocked`], [`order`]: how many requests a key may make, from where, and which refusal comes first
+//! * [`scripts`]: each small change of the scripts behind these is noticed
 //! * [`race`]: many callers at once
 //! * [`server`]: the process: store faults, signals, limits, logs, metrics, the reaper
 #![cfg(test)]
 
 mod agents;
+mod blocked;
+mod limits;
+#[path = "../ledger/lua.rs"]
+mod lua;
 mod matrix;
+mod order;
 mod policies;
 mod provider_keys;
 mod race;
+mod scripts;
 mod server;
 mod sweep;
 mod virtual_keys;

@@ -1,7 +1,7 @@
 //! `tollgate-admin account`: the tenants and their plans.
 
 use super::context::Context;
-use super::report::table;
+use super::table::{plain, table};
 use super::user::new_user;
 use super::{Failure, Report, password, value};
 use clap::Subcommand;
@@ -135,7 +135,10 @@ async fn show(context: &Context, id: &str) -> Result<Report, Failure> {
     let created = iso_from_ms(account.created_at_ms);
     let mut text = format!(
         "{id}  {}\nplan        {}\ncreated     {created}\ngeneration  {}\nversion     {}",
-        account.name, account.plan, account.generation, account.version
+        plain(&account.name),
+        account.plan,
+        account.generation,
+        account.version
     );
     for user in &users {
         text = format!(

@@ -1,7 +1,7 @@
 //! `tollgate-admin api-key`: keys of the management API (decision D8).
 
 use super::context::Context;
-use super::report::table;
+use super::table::table;
 use super::{Failure, Report, value};
 use clap::{Args, Subcommand, ValueEnum};
 use ipnet::IpNet;
@@ -47,13 +47,13 @@ pub(super) struct Create {
     #[arg(long, value_name = "ID", value_parser = value::id)]
     account: String,
     /// live or test; records of the two modes never mix
-    #[arg(long, value_parser = value::mode)]
+    #[arg(long, value_parser = value::mode())]
     mode: Mode,
     /// What to call it
     #[arg(long, value_parser = value::name)]
     name: Option<String>,
     /// What it may do: read, write, approve
-    #[arg(long, value_delimiter = ',', default_value = "read,write", value_parser = value::permission)]
+    #[arg(long, value_delimiter = ',', default_value = "read,write", value_parser = value::permission())]
     permissions: Vec<Permission>,
     /// Where it may be used from, an address or a range; repeat for more; everywhere when not given
     #[arg(long, value_name = "CIDR", value_parser = value::network)]
@@ -133,7 +133,8 @@ impl Create {
                 "keyId": key_id, "key": key, "name": self.name, "accountId": self.account, "mode": self.mode.as_str(),
                 "permissions": permissions, "allowIps": allow_ips, "expiresAt": self.expires.map(iso_from_ms),
             }),
-        ))
+        )
+        .secret())
     }
 }
 
@@ -150,6 +151,7 @@ async fn list(context: &Context, account: &str) -> Result<Report, Failure> {
                 key.status(now).to_owned(),
                 Permission::list_text(&key.permissions),
                 iso_from_ms(key.created_at_ms),
+                key.last_used_ms.map_or_else(|| "never".to_owned(), iso_from_ms),
                 format!("{}…", key.shown),
                 key.name.clone(),
             ]
@@ -164,6 +166,7 @@ async fn list(context: &Context, account: &str) -> Result<Report, Failure> {
                 "STATUS",
                 "PERMISSIONS",
                 "CREATED",
+                "LAST USED",
                 "STARTS WITH",
                 "NAME",
             ],

@@ -27,8 +27,7 @@ const ATTEMPTS: usize = 3;
 /// `keys …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Keys {
-    /// Seal every provider key, webhook secret, second factor and the key of checkpoints under the newest master key. Put the new key first in secrets.master_key_file (or
-    /// secrets.master_key) of every process, restart them, rotate, then remove the old key
+    /// Seal every stored secret again, under the newest master key
     Rotate,
 }
 

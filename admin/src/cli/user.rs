@@ -4,7 +4,7 @@ mod change;
 mod help;
 
 use super::context::Context;
-use super::report::table;
+use super::table::table;
 use super::{Failure, Report, password, value};
 use clap::{Subcommand, ValueEnum};
 use secrecy::SecretString;

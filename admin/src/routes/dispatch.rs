@@ -1,11 +1,13 @@
-//! The life of one management request: request id, caller, permission, mode, body, handler, log line.
+//! The life of one management request: request id, blocked addresses, caller, rate, permission, mode, body, handler, log
+//! line.
 
 use super::call::{OpenCall, is_json};
 use super::reply::{Answer, Reply};
 use super::request_id;
 use super::route::{Access, Handler, Modes, Route};
+use crate::caller::Caller;
 use crate::caller::session::require_our_page;
-use crate::caller::{Caller, client_address};
+use crate::limits;
 use crate::problem::{Code, Problem};
 use crate::serve::{App, Peer};
 use axum::body::Body;
@@ -13,11 +15,14 @@ use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, Request, Response};
+use axum::http::{Extensions, HeaderMap, Method, Request, Response};
 use axum::middleware::Next;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
+use shared::client_address::client_address;
 use shared::domain::mode::Mode;
+use shared::store::blocked::Verdict;
+use shared::store::script::api_key::count::Standing;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,13 +39,18 @@ const NO_ROUTE: &str = "none";
 pub struct Seen {
     route: &'static str,
     caller: Option<(String, Mode)>,
+    standing: Option<Standing>,
 }
 
 impl Seen {
-    /// Of an answer that is no operation of the table.
+    /// Of an answer of this route, by nobody who is known yet.
     #[must_use]
-    pub const fn outside_the_table(route: &'static str) -> Self {
-        Self { route, caller: None }
+    pub const fn of(route: &'static str) -> Self {
+        Self {
+            route,
+            caller: None,
+            standing: None,
+        }
     }
 }
 
@@ -53,7 +63,10 @@ pub(super) async fn around(
     let started = Instant::now();
     let id = request_id::of(request.headers());
     let method = request.method().clone();
-    let mut response = next.run(request).await;
+    let mut response = match turned_away(&app, request.extensions(), request.headers()).await {
+        Some(problem) => problem.into_response(),
+        None => next.run(request).await,
+    };
     response
         .headers_mut()
         .insert(request_id::X_REQUEST_ID, id.clone());
@@ -73,6 +86,27 @@ pub(super) async fn around(
         "request"
     );
     response
+}
+
+/// What those are told who are not answered: whoever comes from a blocked address, and everybody until it is known which
+/// those are.
+async fn turned_away(app: &App, extensions: &Extensions, headers: &HeaderMap) -> Option<Problem> {
+    let client = || client_of(app, extensions, headers);
+    match app.blocked.judge_now(&app.store, client).await {
+        Verdict::Free => None,
+        Verdict::Blocked => {
+            app.metrics.blocked.inc();
+            let message = "The operator of this installation has blocked your address.";
+            Some(Problem::new(Code::IpBlocked, message))
+        }
+        Verdict::Unread => Some(Code::ServiceUnavailable.into()),
+    }
+}
+
+/// From where a request comes, as far as that is known.
+fn client_of(app: &App, extensions: &Extensions, headers: &HeaderMap) -> Option<IpAddr> {
+    let peer = extensions.get::<Peer>()?.0.ip();
+    client_address(peer, headers, &app.trusted_proxies)
 }
 
 /// The method as a label; a caller can invent any number of others.
@@ -96,12 +130,12 @@ pub(super) async fn run(
     params: Result<RawPathParams, RawPathParamsRejection>,
     request: Request<Body>,
 ) -> Response<Body> {
-    let mut seen = Seen {
-        route: route.path,
-        caller: None,
-    };
+    let mut seen = Seen::of(route.path);
     let outcome = answer(app, route, params, request, &mut seen).await;
     let mut response = outcome.map_or_else(Problem::into_response, Reply::into_response);
+    if let Some(standing) = &seen.standing {
+        limits::tell(standing, response.headers_mut());
+    }
     response.extensions_mut().insert(seen);
     response
 }
@@ -115,8 +149,7 @@ async fn answer(
     seen: &mut Seen,
 ) -> Answer {
     let (head, body) = request.into_parts();
-    let peer = head.extensions.get::<Peer>().map(|peer| peer.0.ip());
-    let client = peer.and_then(|peer| client_address(peer, &head.headers, &app.trusted_proxies));
+    let client = client_of(&app, &head.extensions, &head.headers);
     let caller = match route.access {
         Access::Public => {
             require_own_post(&app, &head.method, &head.headers)?;
@@ -156,6 +189,7 @@ async fn admit(
 ) -> Result<Caller, Problem> {
     let caller = Caller::identify(app, route.access, &head.method, &head.headers, client).await?;
     seen.caller = Some((caller.account.clone(), caller.mode));
+    limits::count(app, route.rate, &caller, &mut seen.standing).await?;
     caller.require(route.access)?;
     if route.modes == Modes::LiveOnly {
         caller.require_live()?;

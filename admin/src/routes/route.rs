@@ -4,6 +4,7 @@ use super::{Answer, Call, OpenCall};
 use axum::http::Method;
 use futures::future::BoxFuture;
 use shared::domain::permission::Permission;
+use shared::domain::rate;
 use shared::domain::role::Role;
 
 /// What the paths of [`ROUTES`] stand under: both base forms serve the same handlers (decision D12).
@@ -54,6 +55,19 @@ pub enum Rate {
     PerMinute,
     /// None: no API key can call it.
     Uncounted,
+}
+
+impl Rate {
+    /// The rate that is counted.
+    #[must_use]
+    pub const fn counted(self) -> Option<rate::Rate> {
+        match self {
+            Self::WalletMinute => Some(rate::Rate::WalletMinute),
+            Self::PerDay => Some(rate::Rate::PerDay),
+            Self::PerMinute => Some(rate::Rate::PerMinute),
+            Self::Uncounted => None,
+        }
+    }
 }
 
 /// One operation.

@@ -3,8 +3,8 @@
 
 use super::route::{Access, Base, Handler, Modes, Rate, Route};
 use crate::api::{
-    agents, api_keys, audit, decisions, deposits, dry_run, escrow, intents, people, policies, provider_keys,
-    runs, spend, transactions, transfers, virtual_keys, wallets, webhooks,
+    account, agents, api_keys, audit, decisions, deposits, dry_run, escrow, intents, overview, people,
+    policies, provider_keys, runs, spend, transactions, transfers, usage, virtual_keys, wallets, webhooks,
 };
 use axum::http::Method;
 use shared::domain::permission::Permission;
@@ -63,6 +63,10 @@ routes! {
     POST   "/agents/{id}/virtual-keys",           key(Write, Admin),     LiveOnly, PerMinute,    virtual_keys::create;
     GET    "/agents/{id}/virtual-keys",           key(Read, Viewer),     LiveOnly, PerMinute,    virtual_keys::list;
     DELETE "/agents/{id}/virtual-keys/{keyId}",   key(Write, Admin),     LiveOnly, PerMinute,    virtual_keys::revoke;
+    GET    "/agents/{id}/usage",                  key(Read, Viewer),     Both,     PerMinute,    usage::get;
+    GET    "/overview",                           key(Read, Viewer),     Both,     PerMinute,    overview::get;
+    GET    "/account",                            key(Read, Viewer),     Both,     PerMinute,    account::get;
+    POST   "/account/plan",                       session(Owner),        Both,     Uncounted,    account::choose_plan;
     POST   "/policies",                           key(Write, Admin),     Both,     PerMinute,    policies::set;
     GET    "/policies",                           key(Read, Viewer),     Both,     PerMinute,    policies::list;
     POST   "/policies/{id}",                      key(Write, Admin),     Both,     PerDay,       policies::set_for_agent;
@@ -86,6 +90,7 @@ routes! {
 
     GET    "/audit",                              key(Read, Viewer),     Both,     PerDay,       audit::list;
     GET    "/audit/export",                       key(Read, Viewer),     Both,     PerMinute,    audit::export;
+    GET    "/audit/verify",                       key(Read, Viewer),     Both,     PerMinute,    audit::verify;
     GET    "/audit/checkpoint",                   key(Read, Viewer),     Both,     PerMinute,    audit::checkpoint;
 
     POST   "/spend",                              key(Write, Admin),     Both,     PerDay,       spend::spend;
@@ -107,6 +112,7 @@ routes! {
     DELETE "/webhooks/{id}",                      key(Write, Admin),     Both,     PerMinute,    webhooks::delete;
     POST   "/webhooks/{id}/test",                 key(Write, Admin),     Both,     PerMinute,    webhooks::test;
     GET    "/webhooks/{id}/deliveries",           key(Read, Viewer),     Both,     PerMinute,    webhooks::deliveries;
+    POST   "/webhooks/{id}/deliveries/{deliveryId}/redeliver", key(Write, Admin), Both, PerMinute, webhooks::again;
 
     POST   "/api-keys",                           session(Admin),        Both,     Uncounted,    api_keys::create;
     GET    "/api-keys",                           session(Admin),        Both,     Uncounted,    api_keys::list;

@@ -6,6 +6,8 @@ import { session, signedIn, signedOut } from './session.js';
 
 /** A path that starts with /api/ is taken as it is; any other stands under the management API. */
 const BASE = '/api/v1';
+/** What the server says to a session that has ended; the second where an API key would do as well and the cookie is gone. */
+const SIGNED_OUT = ['SESSION_REQUIRED', 'API_KEY_REQUIRED'];
 
 /** An answer that is no success; `code` and `message` are the server's. */
 export class ApiError extends Error {
@@ -76,7 +78,7 @@ function bodyText(body) {
     numbers.push(value.text);
     return `${mark}${numbers.length - 1}`;
   });
-  return numbers.reduce((done, number, index) => done.replace(`"${mark}${index}"`, number), text);
+  return numbers.reduce((done, number, index) => done.replace(`"${mark}${index}"`, () => number), text);
 }
 
 /** A decimal that goes into a body with every digit, as JSON number. Make it from `typedAmount`. */
@@ -95,12 +97,17 @@ async function failure(response) {
     // Not ours: a proxy in between answered. The status says what there is to say.
   }
   const code = body.code ?? 'HTTP';
-  if (response.status === 401 && code === 'SESSION_REQUIRED' && session.get().status === 'in') {
+  if (response.status === 401 && SIGNED_OUT.includes(code) && session.get().status === 'in') {
     signedOut(location.hash);
   }
   const message = body.error ?? `The server answered ${response.status}.`;
   return new ApiError(response.status, code, message, body, response.headers);
 }
+
+const sources = new WeakMap();
+
+/** The text that an answer was read from, for what must be shown as it was written. */
+export const sourceOf = (answer) => sources.get(answer) ?? '';
 
 async function request(method, path, options) {
   let response;
@@ -110,7 +117,10 @@ async function request(method, path, options) {
     if (!(await mayRepeat(error))) throw error;
     response = await fetchRaw(method, path, options);
   }
-  return parseExact(await response.text());
+  const text = await response.text();
+  const answer = parseExact(text);
+  sources.set(answer, text);
+  return answer;
 }
 
 /**

@@ -2,8 +2,8 @@
  * The API's words as people read them.
  */
 
-/** Why something was denied, and the checks that deny: one set of words. */
-const CHECKS = {
+/** Why something was denied. */
+const REASONS = {
   service_unavailable: 'Store not reachable',
   plan_key_limit: 'Plan: active keys',
   rate_limited: 'Too many requests',
@@ -20,6 +20,16 @@ const CHECKS = {
   spend_limit: 'Wallet’s daily limit',
   insufficient_balance: 'Wallet balance',
   approval_required: 'Needs approval',
+};
+
+/** The checks, where they have to be called otherwise than the denial by them. */
+const CHECKS = {
+  rate_limited: 'Requests of the key’s minute',
+  no_provider_key: 'Provider key stored',
+  injection_detected: 'Text without instructions',
+  frozen: 'Not frozen',
+  cap_disabled: 'Cap enabled',
+  approval_required: 'Approval threshold',
 };
 
 /** What became of a call. */
@@ -40,7 +50,8 @@ export const plainWord = (word) => {
   return text.charAt(0).toUpperCase() + text.slice(1);
 };
 
-export const checkWord = (word) => CHECKS[word] ?? plainWord(word);
+export const reasonWord = (word) => REASONS[word] ?? plainWord(word);
+export const checkWord = (word) => CHECKS[word] ?? reasonWord(word);
 export const outcomeWord = (word) => OUTCOMES[word] ?? plainWord(word);
 
 /** `1 call`, `2 calls`, `1,204 calls` */

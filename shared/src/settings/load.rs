@@ -18,16 +18,29 @@ const ABSOLUTE_HOURS: std::ops::RangeInclusive<u64> = 1..=720;
 /// # Errors
 /// [`BadSettings`]: one line that names the key or file.
 pub fn load(file: Option<&Path>) -> Result<Settings, BadSettings> {
-    let text = match file {
+    let given = match file {
         Some(path) => Some(read(path)?),
         None if Path::new(DEFAULT_FILE).exists() => Some(read(Path::new(DEFAULT_FILE))?),
         None => None,
     };
-    load_from(text.as_deref(), std::env::vars())
+    assemble(given, environment()?.into_iter())
 }
 
-fn read(path: &Path) -> Result<String, BadSettings> {
-    std::fs::read_to_string(path).map_err(|error| BadSettings(format!("{}: {error}", path.display())))
+fn read(path: &Path) -> Result<Table, BadSettings> {
+    let named = |error: &dyn std::fmt::Display| BadSettings(format!("{}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
+    parse(&text).map_err(|error| named(&error))
+}
+
+/// The variables that may be settings. Others can hold what they like, bytes that are no text too.
+fn environment() -> Result<Vec<(String, String)>, BadSettings> {
+    let ours = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    let ours = ours.filter(|(name, _)| name.starts_with(ENV_PREFIX));
+    ours.map(|(name, value)| match value.into_string() {
+        Ok(value) => Ok((name, value)),
+        Err(_) => Err(BadSettings(format!("{name} is no UTF-8 text"))),
+    })
+    .collect()
 }
 
 /// Like [`load`], from a text and a list of variables.
@@ -38,9 +51,15 @@ pub fn load_from(
     text: Option<&str>,
     env: impl Iterator<Item = (String, String)>,
 ) -> Result<Settings, BadSettings> {
+    assemble(text.map(parse).transpose()?, env)
+}
+
+fn assemble(
+    given: Option<Table>,
+    env: impl Iterator<Item = (String, String)>,
+) -> Result<Settings, BadSettings> {
     let mut settings = parse(DEFAULTS)?;
-    if let Some(text) = text {
-        let given = parse(text)?;
+    if let Some(given) = given {
         merge(&mut settings, given)?;
     }
     for (name, value) in env {

@@ -85,6 +85,33 @@ impl ApiKey {
         }
     }
 
+    /// How many keys of `account` work at `now_ms`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn count_active(store: &Store, account: &AccountKeys, now_ms: u64) -> Result<u64, StoreError> {
+        let mut range = redis::cmd("ZREVRANGE");
+        range.arg(account.api_keys()).arg(0).arg(API_KEYS_MAX - 1);
+        let ids: Vec<String> = store.command(&range).await?;
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        let mut look = redis::pipe();
+        for id in &ids {
+            look.cmd("HMGET")
+                .arg(account.api_key(id))
+                .arg("revoked_at")
+                .arg("expires_at");
+        }
+        let ends: Vec<(Option<String>, Option<String>)> = store.pipeline(&look).await?;
+        let set = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
+        let active = ends.iter().filter(|(revoked, expires)| {
+            let expired = expires.as_deref().and_then(|text| text.parse::<u64>().ok());
+            !set(revoked) && expired.is_none_or(|end| end > now_ms)
+        });
+        Ok(active.count() as u64)
+    }
+
     /// All keys of `account`, newest first.
     ///
     /// # Errors

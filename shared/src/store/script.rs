@@ -13,6 +13,7 @@ pub mod archive;
 pub mod archive_intents;
 pub mod attempts;
 pub mod authorize;
+pub mod blocked;
 pub mod change;
 pub mod deposit;
 pub mod escrow;
@@ -31,6 +32,7 @@ pub mod session;
 pub mod settle;
 pub mod spend;
 pub mod standing;
+mod tally;
 pub mod transfer;
 pub mod transit;
 pub mod user;
@@ -46,7 +48,7 @@ use redis::Cmd;
 pub enum WhenFull {
     /// Refused before it starts.
     Refuse,
-    /// Runs: it frees memory, or moves money that was already charged.
+    /// Runs: it frees memory, moves money that was already charged, or protects.
     Run,
     /// Runs: it only reads, and the server refuses every write in it.
     Look,

@@ -2,6 +2,8 @@
 
 /// Method and path, status, and code (none for a success).
 pub const ALL: &[(&str, u16, &str)] = &[
+    ("GET /account", 200, ""),
+    ("POST /account/plan", 400, "VALIDATION"),
     ("GET /agents", 200, ""),
     ("POST /agents", 400, "VALIDATION"),
     ("DELETE /agents/{id}", 404, "NOT_FOUND"),
@@ -14,6 +16,7 @@ pub const ALL: &[(&str, u16, &str)] = &[
     ("GET /agents/{id}/runs/{runId}", 404, "NOT_FOUND"),
     ("POST /agents/{id}/runs/{runId}", 400, "VALIDATION"),
     ("POST /agents/{id}/unfreeze", 404, "NOT_FOUND"),
+    ("GET /agents/{id}/usage", 404, "NOT_FOUND"),
     ("GET /agents/{id}/virtual-keys", 404, "NOT_FOUND"),
     ("POST /agents/{id}/virtual-keys", 201, ""),
     ("DELETE /agents/{id}/virtual-keys/{keyId}", 404, "NOT_FOUND"),
@@ -24,6 +27,7 @@ pub const ALL: &[(&str, u16, &str)] = &[
     ("GET /audit", 200, ""),
     ("GET /audit/checkpoint", 200, ""),
     ("GET /audit/export", 200, ""),
+    ("GET /audit/verify", 200, ""),
     ("POST /decisions/dry-run", 400, "VALIDATION"),
     ("GET /decisions/{id}", 404, "NOT_FOUND"),
     ("GET /escrow", 200, ""),
@@ -45,6 +49,7 @@ pub const ALL: &[(&str, u16, &str)] = &[
     ("POST /login", 400, "VALIDATION"),
     ("POST /logout", 200, ""),
     ("GET /me", 200, ""),
+    ("GET /overview", 200, ""),
     ("POST /password", 400, "VALIDATION"),
     ("POST /password/reset", 400, "VALIDATION"),
     ("GET /policies", 200, ""),
@@ -76,6 +81,11 @@ pub const ALL: &[(&str, u16, &str)] = &[
     ("GET /webhooks/{id}", 404, "NOT_FOUND"),
     ("PATCH /webhooks/{id}", 404, "NOT_FOUND"),
     ("GET /webhooks/{id}/deliveries", 404, "NOT_FOUND"),
+    (
+        "POST /webhooks/{id}/deliveries/{deliveryId}/redeliver",
+        404,
+        "NOT_FOUND",
+    ),
     ("POST /webhooks/{id}/test", 404, "NOT_FOUND"),
 ];
 

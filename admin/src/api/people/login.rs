@@ -1,10 +1,8 @@
 //! `POST /login`, `POST /logout`, `GET /me`.
 
 use super::ATTEMPTS;
-use super::person::{
-    AccountView, Fresh, Me, UserView, find, given_code, given_password, login_attempts, scope, signed_in,
-    source, source_attempts, take,
-};
+use super::guesses::{login_attempts, source, source_attempts, take};
+use super::person::{AccountView, Fresh, Me, UserView, find, given_code, given_password, scope, signed_in};
 use super::totp::{Factor, second_factor};
 use crate::caller::session::{self, Sent};
 use crate::problem::{Code, Problem};

@@ -30,7 +30,7 @@ export default function Agent({ params }) {
   return html`<div>
     <${PageHead} title=${agent.name ?? agent.id} back=${BACK} badge=${html`<${Badge} of=${agent.status} />`}
       actions=${may('manager') && html`<${Freeze} agent=${agent} onChange=${load.set} />`}>
-      <${Id} of=${agent.id} />
+      ${agent.name && html`<${Id} of=${agent.id} />`}
     <//>
     ${agent.status === 'frozen' && html`<p class="alert alert-error agent-alert">This agent is frozen: its calls are denied and nothing leaves its wallet.</p>`}
     <${Tabs} label="About the agent" tabs=${[

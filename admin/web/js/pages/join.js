@@ -36,7 +36,7 @@ export default function Join({ params }) {
   return html`<${OpenPage} title=${`Join ${accountName}`} lead=${`You are invited as ${role}. ${ROLES[role] ?? ''}`}>
     <${Form} label="Join" action="Join" onSubmit=${accept}>
       <${TextField} name="email" label="Email" type="email" value=${email} autocomplete="username" readonly />
-      <${TextField} name="password" label="Password" type="password" autocomplete="new-password" required autofocus hint="At least 12 characters." />
+      <${TextField} name="password" label="Password" type="password" autocomplete="new-password" required autofocus hint="At least 8 characters; a few words are better than a short puzzle." />
       <${TextField} name="again" label="Password again" type="password" autocomplete="new-password" required />
     <//>
   <//>`;

@@ -7,7 +7,7 @@ import { useLoad } from '../load.js';
 import { nanos, sum, usd } from '../money.js';
 import { href, setQuery } from '../router.js';
 import { Time } from '../time.js';
-import { checkWord, count } from '../words.js';
+import { count, reasonWord } from '../words.js';
 import { LinkButton } from '../ui/button.js';
 import { StackedDays } from '../ui/chart.js';
 import { Meter, Money, Name, PageHead, Section } from '../ui/show.js';
@@ -129,7 +129,7 @@ function Denials({ denials, span }) {
     ${denials.length === 0
     ? html`<${Empty} title="Nothing was denied." />`
     : html`<ul class="bars">${denials.map(({ reason, count: many }) => html`<li key=${reason}>
-        <span class="bars-text"><span title=${reason}>${checkWord(reason)}</span><span class="num">${many.toLocaleString('en-US')}</span></span>
+        <span class="bars-text"><span title=${reason}>${reasonWord(reason)}</span><span class="num">${many.toLocaleString('en-US')}</span></span>
         <span class="bars-track" aria-hidden="true"><span style=${{ width: `${(many / most) * 100}%` }}></span></span></li>`)}</ul>`}
     ${denials.length > 0 && html`<p class="card-foot"><${LinkButton} small to=${href('/audit', { type: 'decision.denied' })}>See the denied calls<//></p>`}
   <//>`;

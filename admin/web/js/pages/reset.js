@@ -21,7 +21,7 @@ export default function Reset({ params }) {
     foot=${html`<p><a href="#/login">Go to sign in</a></p>`}>
     <${Form} label="Choose a new password" action="Save and sign in" onSubmit=${submit}>
       <${UserName} />
-      <${TextField} name="newPassword" label="New password" type="password" autocomplete="new-password" required autofocus hint="At least 12 characters." />
+      <${TextField} name="newPassword" label="New password" type="password" autocomplete="new-password" required autofocus hint="At least 8 characters; a few words are better than a short puzzle." />
       <${TextField} name="again" label="New password again" type="password" autocomplete="new-password" required />
     <//>
   <//>`;

@@ -50,11 +50,12 @@ export function CopyButton({ text, what, small = true }) {
     try {
       await navigator.clipboard.writeText(text);
       setDone(true);
-      say(`Copied ${what}.`);
       setTimeout(() => setDone(false), 2000);
     } catch {
       say('The browser does not let this page copy. Select the text and copy it by hand.', 'error');
     }
   };
-  return html`<${Button} small=${small} onClick=${copy} aria-label=${`Copy ${what}`}>${done ? 'Copied' : 'Copy'}<//>`;
+  // Told here and not in the toasts, which nobody can reach while a dialog is open.
+  return html`<span class="copy"><${Button} small=${small} onClick=${copy} aria-label=${`Copy ${what}`}>${done ? 'Copied' : 'Copy'}<//>
+    <span class="sr-only" role="status">${done ? `Copied ${what}.` : ''}</span></span>`;
 }

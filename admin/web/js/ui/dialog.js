@@ -2,7 +2,7 @@
  * Dialogs: the native element, which keeps the focus inside and gives it back; and the question before anything that
  * destroys or stops something.
  */
-import { html, useEffect, useRef, useState } from '../html.js';
+import { html, useLayoutEffect, useRef, useState } from '../html.js';
 import { store, useStore } from '../store.js';
 import { Button } from './button.js';
 
@@ -14,13 +14,15 @@ let made = 0;
  */
 export function Dialog({ title, onClose, wide = false, locked = false, children }) {
   const element = useRef(null);
+  const leaving = useRef(false);
   const [id] = useState(() => `dialog-${(made += 1)}`);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = element.current;
     const before = document.activeElement;
     dialog.showModal();
     dialog.querySelector('[data-first]')?.focus();
     return () => {
+      leaving.current = true;
       dialog.close();
       if (before?.isConnected) before.focus();
     };
@@ -29,7 +31,11 @@ export function Dialog({ title, onClose, wide = false, locked = false, children 
     event.preventDefault();
     if (!locked) onClose();
   };
-  return html`<dialog ref=${element} class=${wide ? 'dialog dialog-wide' : 'dialog'} aria-labelledby=${id} onCancel=${cancel}>
+  // Browsers let a second Escape pass a refused `cancel`: a locked dialog takes the key away, and whatever else closes the
+  // element closes what shows it.
+  const keys = (event) => locked && event.key === 'Escape' && event.preventDefault();
+  const closed = () => !leaving.current && onClose();
+  return html`<dialog ref=${element} class=${wide ? 'dialog dialog-wide' : 'dialog'} aria-labelledby=${id} onCancel=${cancel} onKeyDown=${keys} onClose=${closed}>
     <header class="dialog-head">
       <h2 id=${id} dir="auto">${title}</h2>
       ${!locked && html`<button type="button" class="icon-button" aria-label="Close" onClick=${onClose}>×</button>`}

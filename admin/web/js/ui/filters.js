@@ -38,3 +38,12 @@ export function SelectFilter({ name, label, options }) {
     </select>
   </label>`;
 }
+
+/** A moment bound to a parameter of the address, in UTC like everything here. */
+export function TimeFilter({ name, label }) {
+  const { query } = usePlace();
+  const change = (event) => setQuery({ [name]: event.target.value ? `${event.target.value.slice(0, 16)}:00Z` : null });
+  return html`<label class="filter"><span class="filter-label">${label} <span class="muted">UTC</span></span>
+    <input class="input" type="datetime-local" value=${(query[name] ?? '').slice(0, 16)} onChange=${change} />
+  </label>`;
+}

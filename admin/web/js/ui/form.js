@@ -69,7 +69,13 @@ function complaint(error, names, form) {
   if (!found) return { general: error.message, upgrade: PLAN_CODES.includes(error.code) };
   const { label } = (found.dataset ? found : found[0]).dataset;
   const rest = error.message.startsWith(error.field) ? error.message.slice(error.field.length) : null;
-  return { errors: { [field]: rest === null || !label ? error.message : `${label}${rest}` } };
+  return { errors: { [field]: rest === null || !label ? error.message : sentence(label, rest) } };
+}
+
+/** `name must be …` by its label, `name: the name must be …` without it. */
+function sentence(label, rest) {
+  const own = /^:\s*(.)/u.exec(rest);
+  return own ? own[1].toUpperCase() + rest.slice(own[0].length) : `${label}${rest}`;
 }
 
 /** The values of a form by name: text, true or false of a lone checkbox, a list of a group, `Exact` or null of an amount. */

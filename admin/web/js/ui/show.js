@@ -77,7 +77,7 @@ export function PageHead({ title, back, badge, actions, children }) {
   return html`<header class="page-head">
     ${back && html`<a class="back" href=${back.to}>← ${back.label}</a>`}
     <div class="page-head-row">
-      <h1 tabindex="-1"><bdi title=${title}>${title}</bdi>${badge}</h1>
+      <div class="page-title"><h1 tabindex="-1"><bdi title=${title}>${title}</bdi></h1>${badge}</div>
       ${actions && html`<div class="page-actions">${actions}</div>`}
     </div>
     ${children && html`<div class="page-lead">${children}</div>`}

@@ -2,12 +2,13 @@
 
 use super::audit::EVERY;
 use super::{
-    ACCOUNTS, AccountKeys, Bucket, DECISION_KEY_CHARS, DeliverySet, ESCROW_NUMBER, IntentIndex, PRICES,
-    STORE, Tries, USER, WALLET_NUMBER,
+    ACCOUNTS, AccountKeys, BLOCKED, Bucket, DECISION_KEY_CHARS, DeliverySet, ESCROW_NUMBER, IntentIndex,
+    PRICES, STORE, Tries, USER, WALLET_NUMBER,
 };
 use crate::domain::intent::{Kind, State};
 use crate::domain::mode::Mode;
 use crate::domain::names::{is_agent_id, is_run_id};
+use crate::domain::rate::Rate;
 use crate::store::transaction::TransactionType;
 
 /// A key, taken apart.
@@ -30,6 +31,7 @@ pub enum GlobalKey {
     Store,
     Accounts,
     Prices,
+    Blocked,
     WalletNumber,
     EscrowNumber,
     VirtualKeyLookup,
@@ -68,6 +70,7 @@ pub enum AccountKey<'a> {
     Rate(&'a str),
     SealedAgents,
     ApiKey(&'a str),
+    ManagementRate(Rate, &'a str),
     ApiKeys,
     Users,
     Sessions(&'a str),
@@ -100,6 +103,9 @@ pub enum ModeKey<'a> {
         kind: Option<&'a str>,
     },
     AuditDecisions(&'a str),
+    AuditDay(u64),
+    AuditKept,
+    FrozenAgents,
     Webhooks,
     Webhook(&'a str),
     Deliveries(&'a str),
@@ -168,6 +174,7 @@ fn global(rest: &str, key: &str) -> Option<GlobalKey> {
         (STORE, GlobalKey::Store),
         (ACCOUNTS, GlobalKey::Accounts),
         (PRICES, GlobalKey::Prices),
+        (BLOCKED, GlobalKey::Blocked),
         (WALLET_NUMBER, GlobalKey::WalletNumber),
         (ESCROW_NUMBER, GlobalKey::EscrowNumber),
     ];
@@ -225,7 +232,10 @@ fn account_key(rest: &str) -> Option<AccountKey<'_>> {
         Some(("ak", id)) => simple(id).map(AccountKey::ApiKey),
         Some(("sessions", id)) => simple(id).map(AccountKey::Sessions),
         Some(("reset", id)) => simple(id).map(AccountKey::Reset),
-        Some(_) => None,
+        Some((rate, id)) => {
+            let rate = Rate::ALL.into_iter().find(|known| known.as_str() == rate)?;
+            simple(id).map(|id| AccountKey::ManagementRate(rate, id))
+        }
     }
 }
 
@@ -233,6 +243,7 @@ fn mode_key(rest: &str) -> Option<ModeKey<'_>> {
     let Some((first, rest)) = rest.split_once('/') else {
         return match rest {
             "agents" => Some(ModeKey::Agents),
+            "frozen-agents" => Some(ModeKey::FrozenAgents),
             "policies" => Some(ModeKey::Policies),
             "account-policies" => Some(ModeKey::AccountPolicies),
             "audit" => Some(ModeKey::Audit),
@@ -277,6 +288,7 @@ fn audit(rest: &str) -> Option<ModeKey<'_>> {
             "base" => Some(ModeKey::AuditBase),
             "segments" => Some(ModeKey::AuditSegments),
             "archived" => Some(ModeKey::AuditArchived),
+            "kept" => Some(ModeKey::AuditKept),
             _ => None,
         };
     };
@@ -288,6 +300,7 @@ fn audit(rest: &str) -> Option<ModeKey<'_>> {
             let fits = agent.is_none_or(is_agent_id) && (agent.is_some() || kind.is_some());
             fits.then_some(ModeKey::AuditIndex { agent, kind })
         }
+        "day" => number(rest).map(ModeKey::AuditDay),
         "decisions" => {
             let fits = rest.len() == DECISION_KEY_CHARS && rest.bytes().all(|b| b.is_ascii_alphanumeric());
             fits.then_some(ModeKey::AuditDecisions(rest))

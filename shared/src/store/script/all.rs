@@ -2,10 +2,10 @@
 
 use super::{
     Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, archive, archive_intents::ARCHIVE_INTENTS,
-    attempts::TAKE_ATTEMPT, authorize::AUTHORIZE, deposit, escrow, invitation, lookup, policy, provider_key,
-    reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL, reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY,
-    run_end::RUN_END, seal::SEAL, session, settle::SETTLE, spend, standing::STANDING, transfer, transit,
-    user, virtual_key, void::VOID, wallet, webhook,
+    attempts::TAKE_ATTEMPT, authorize::AUTHORIZE, blocked::BLOCKED, deposit, escrow, invitation, lookup,
+    policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL,
+    reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY, run_end::RUN_END, seal::SEAL, session, settle::SETTLE,
+    spend, standing::STANDING, transfer, transit, user, virtual_key, void::VOID, wallet, webhook,
 };
 
 /// Every script, one line for each file. A test compares it with the sources.
@@ -34,6 +34,8 @@ pub fn all() -> Vec<&'static Script> {
         &*TAKE_ATTEMPT,
         &*api_key::CREATE,
         &*api_key::REVOKE,
+        &*api_key::count::COUNT,
+        &*BLOCKED,
         &*AGENT_FREEZE,
         &*agent::CREATE,
         &*agent::UPDATE,
@@ -70,6 +72,7 @@ pub fn all() -> Vec<&'static Script> {
         &*webhook::DELETE,
         &*webhook::TEST,
         &*webhook::RESEAL,
+        &*webhook::redeliver::REDELIVER,
         &*webhook::dispatch::DISPATCH,
         &*webhook::deliver::TAKE,
         &*webhook::deliver::FINISH,

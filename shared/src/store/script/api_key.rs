@@ -1,5 +1,7 @@
 //! Twins of `api_key/*.lua`: issue and revoke API keys.
 
+pub mod count;
+
 use super::change::{CHANGE, Event, Scope, nonsense};
 use super::{Script, WhenFull};
 use crate::clock::iso_from_ms;

@@ -4,7 +4,7 @@
 import { html, useState } from '../../html.js';
 import { href } from '../../router.js';
 import { Time } from '../../time.js';
-import { checkWord, plainWord } from '../../words.js';
+import { plainWord, reasonWord } from '../../words.js';
 import { Button, LinkButton } from '../../ui/button.js';
 import { Badge, Id, Money, Name, Section } from '../../ui/show.js';
 import { ListTable } from '../../ui/table.js';
@@ -15,7 +15,7 @@ const COLUMNS = [
   { label: 'When', head: true, cell: (entry) => (isCall(entry)
     ? html`<a href=${href('/decisions', entry.id)}><${Time} at=${entry.at} /></a>` : html`<${Time} at=${entry.at} />`) },
   { label: 'What', cell: (entry) => (isCall(entry) ? html`<${Badge} of=${entry.data.outcome} />` : plainWord(entry.type)) },
-  { label: 'Why', cell: (entry) => (entry.data.reason ? checkWord(entry.data.reason) : '') },
+  { label: 'Why', cell: (entry) => (entry.data.reason ? reasonWord(entry.data.reason) : '') },
   { label: 'Model', wide: true, cell: (entry) => (entry.data.model ? html`<${Name} of=${entry.data.model} />` : '') },
   { label: 'Run', wide: true, cell: (entry) => (entry.data.runId ? html`<${Name} of=${entry.data.runId} />` : '') },
   { label: 'Charged', num: true, cell: (entry) => (isCall(entry) ? html`<${Money} of=${entry.data.chargedUsd} />` : '') },

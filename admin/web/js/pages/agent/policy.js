@@ -74,7 +74,7 @@ async function newest(agent) {
 }
 
 function Meanwhile({ theirs, mine, takeTheirs }) {
-  if (!theirs) return html`<p class="alert alert-warn" role="alert">Someone deleted this policy meanwhile. Saving makes it anew.</p>`;
+  if (!theirs) return html`<p class="alert alert-warn" role="alert">This policy was deleted after you opened it. Saving makes it anew.</p>`;
   const rows = [
     ['Name', theirs.name, mine.name],
     ['Cap enabled', theirs.capEnabled ? 'yes' : 'no', mine.capEnabled ? 'yes' : 'no'],
@@ -82,8 +82,8 @@ function Meanwhile({ theirs, mine, takeTheirs }) {
     ['Currency', theirs.currency, mine.currency],
   ].filter(([, one, other]) => one !== other);
   return html`<div class="alert alert-warn" role="alert">
-    <p><strong>Changed meanwhile.</strong> Someone else saved this policy <${Time} at=${theirs.updatedAt} />, after you opened it. Nothing of yours is saved yet.</p>
-    ${rows.length > 0 && html`<table class="theirs"><thead><tr><th scope="col">Field</th><th scope="col">Theirs, now in force</th><th scope="col">Yours</th></tr></thead>
+    <p><strong>Changed meanwhile.</strong> This policy was saved <${Time} at=${theirs.updatedAt} />, after you opened it. Nothing of yours is saved yet.</p>
+    ${rows.length > 0 && html`<table class="theirs"><thead><tr><th scope="col">Field</th><th scope="col">Now in force</th><th scope="col">Yours</th></tr></thead>
       <tbody>${rows.map(([label, one, other]) => html`<tr key=${label}><th scope="row">${label}</th><td><bdi>${one}</bdi></td><td><bdi>${other}</bdi></td></tr>`)}</tbody></table>`}
     <p><${Button} small onClick=${takeTheirs}>Take theirs<//></p>
   </div>`;
