@@ -19,7 +19,8 @@ async fn no_operation_reaches_another_account_or_mode() {
     let before = world.fields(&owner.keys.agent(Mode::Live, &own.agent)).await;
     let version = world.version(&owner).await;
 
-    let (other, stranger) = world.account("builder").await;
+    // On a plan that has webhooks in the dashboard.
+    let (other, stranger) = world.account("enterprise").await;
     let tester = world.caller(&owner, Mode::Test).await;
     let after_issue = world.version(&owner).await;
     assert_eq!(after_issue, version + 1);

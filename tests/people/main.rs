@@ -11,6 +11,7 @@
 //! * [`api_keys`]: keys managed by people
 //! * [`emails`]: the look-ups of addresses, and removals that are cut off
 //! * [`faults`]: a store that is down, fell back, or is full
+//! * [`scripts`]: each small change of the scripts that decide who is in is noticed
 //! * [`cli`]: the operator's commands
 #![cfg(test)]
 
@@ -23,7 +24,10 @@ mod forgery;
 mod invitations;
 mod lockout;
 mod login;
+#[path = "../ledger/lua.rs"]
+mod lua;
 mod passwords;
+mod scripts;
 mod sessions;
 mod team;
 mod world;

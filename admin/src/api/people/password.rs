@@ -101,7 +101,10 @@ pub async fn reset(call: OpenCall) -> Answer {
         let (user, factor) = match second_factor(app, &account.id, &stored.user, code.as_deref())? {
             Factor::None => (stored.user.clone(), "link"),
             Factor::Right(user, how) => (user, how),
-            Factor::Missing => return Err(Code::TotpRequired.into()),
+            Factor::Missing => {
+                source_attempts(&from).give_back(&app.store).await?;
+                return Err(Code::TotpRequired.into());
+            }
             Factor::Wrong => return Err(refused(&call, Some(&found), "code").await?),
         };
         let password = password.clone();
