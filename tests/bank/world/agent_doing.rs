@@ -113,5 +113,6 @@ async fn set_policy(store: &Store, at: At, agent: Option<&str>, limits: &Limits,
     {
         PolicySet::Done(_) => Ok("set".to_owned()),
         PolicySet::TooMany => Ok("too_many".to_owned()),
+        PolicySet::Unexpected => Ok("mismatch".to_owned()),
     }
 }
