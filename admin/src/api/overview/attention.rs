@@ -221,7 +221,7 @@ async fn low_balances(call: &Call, survey: &Survey, threshold: Option<Nanos>) ->
     {
         add(&wallet.id, None, wallet.balance, threshold);
     }
-    low.sort_by(|(a, _), (b, _)| a.cmp(b));
+    low.sort_by_key(|(balance, _)| *balance);
     Ok(Found::of(low.into_iter().map(|(_, item)| item).collect()))
 }
 

@@ -116,7 +116,7 @@ impl<'a> History<'a> {
                 count,
             })
             .collect();
-        denials.sort_by(|a, b| b.count.cmp(&a.count));
+        denials.sort_by_key(|denial| std::cmp::Reverse(denial.count));
         denials
     }
 }

@@ -1,8 +1,9 @@
 //! `/invitations`: links by which people join the account. One counts only while an owner stands behind it.
 
+use super::guesses::{source, source_attempts, take};
 use super::login::end_earlier;
 use super::password::{given_token, no_link};
-use super::person::{Fresh, new_password, scope, signed_in, source, source_attempts, take};
+use super::person::{Fresh, new_password, scope, signed_in};
 use super::team::given_role;
 use crate::api::listing::{Listing, slice};
 use crate::caller::View as Version;

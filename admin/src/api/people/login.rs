@@ -1,10 +1,8 @@
 //! `POST /login`, `POST /logout`, `GET /me`.
 
 use super::ATTEMPTS;
-use super::person::{
-    AccountView, Fresh, Me, UserView, find, given_code, given_password, login_attempts, scope, signed_in,
-    source, source_attempts, take,
-};
+use super::guesses::{login_attempts, source, source_attempts, take};
+use super::person::{AccountView, Fresh, Me, UserView, find, given_code, given_password, scope, signed_in};
 use super::totp::{Factor, second_factor};
 use crate::caller::session::{self, Sent};
 use crate::openapi::is;
@@ -96,7 +94,13 @@ async fn enter(
         let (user, factor) = match second_factor(app, &account.id, &stored.user, asked.code.as_deref())? {
             Factor::None => (stored.user.clone(), "password"),
             Factor::Right(user, how) => (user, how),
-            Factor::Missing => return Err(Code::TotpRequired.into()),
+            Factor::Missing => {
+                // The address guessed nothing; the attempt of the e-mail stays taken until somebody is in.
+                source_attempts(&source(call.client))
+                    .give_back(&app.store)
+                    .await?;
+                return Err(Code::TotpRequired.into());
+            }
             Factor::Wrong => {
                 let found = (account.clone(), stored);
                 return Err(refused(call, Some(&found), "code").await?);

@@ -1,11 +1,9 @@
 //! `POST /password` and `POST /password/reset`: a new password ends every other session.
 
 use super::ATTEMPTS;
+use super::guesses::{login_attempts, source, source_attempts, take};
 use super::login::{end_earlier, refused};
-use super::person::{
-    Fresh, Me, find, given_code, given_password, login_attempts, new_password, scope, signed_in, source,
-    source_attempts, take,
-};
+use super::person::{Fresh, Me, find, given_code, given_password, new_password, scope, signed_in};
 use super::totp::{Factor, second_factor};
 use crate::caller::session;
 use crate::openapi::is;
@@ -120,7 +118,10 @@ pub async fn reset(call: OpenCall) -> Answer {
         let (user, factor) = match second_factor(app, &account.id, &stored.user, code.as_deref())? {
             Factor::None => (stored.user.clone(), "link"),
             Factor::Right(user, how) => (user, how),
-            Factor::Missing => return Err(Code::TotpRequired.into()),
+            Factor::Missing => {
+                source_attempts(&from).give_back(&app.store).await?;
+                return Err(Code::TotpRequired.into());
+            }
             Factor::Wrong => return Err(refused(&call, Some(&found), "code").await?),
         };
         let password = password.clone();
