@@ -1,10 +1,13 @@
 //! `/agents`: agents with their wallet rows, freeze and unfreeze (decisions D6, D14, D15, D22, D67).
 
+mod doc;
 mod list;
 
+pub(crate) use doc::section;
 pub use list::list;
 
 use super::PLAN_ATTEMPTS;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, Reply, Text, missing};
 use serde::Serialize;
@@ -16,6 +19,7 @@ use shared::store::agent::{AgentRecord, WalletRow};
 use shared::store::script::agent::{self, Created, Deleted, NewAgent, PlanLimit, Updated};
 use shared::store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
 use shared::store::script::change::FieldChange;
+use utoipa::ToSchema;
 
 /// Longest name.
 pub(super) const NAME_MAX: usize = 200;
@@ -29,24 +33,41 @@ const TYPE_DEFAULT: &str = "custom";
 const MARKETPLACE: &str = "marketplace";
 
 /// The record as it is returned (decision D15). Without a wallet row everything that belongs to one is null.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Agent)]
 struct View<'a> {
+    #[schema(value_type = is::AgentId)]
     id: &'a str,
+    #[schema(example = "Research bot")]
     name: Option<&'a str>,
+    /// Free text, `custom` by default.
     #[serde(rename = "type")]
+    #[schema(example = "custom")]
     kind: Option<&'a str>,
+    #[schema(example = "Reads papers at night.")]
     description: Option<&'a str>,
+    /// Whether it is a marketplace subscription.
+    #[schema(value_type = Option<is::AgentSource>)]
     source: Option<&'static str>,
+    #[schema(value_type = is::AgentState)]
     status: &'static str,
+    /// What its wallet may spend through `POST /spend` in a UTC day.
     spend_limit: Option<Nanos>,
+    /// The number of its wallet.
+    #[schema(value_type = Option<is::WalletNumber>)]
     wallet_id: Option<u64>,
+    /// The id of its wallet.
+    #[schema(value_type = Option<is::WalletId>)]
     wallet: Option<&'a str>,
+    #[schema(value_type = Option<is::Time>)]
     created_at: Option<String>,
+    #[schema(value_type = Option<is::Time>)]
     updated_at: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentAnswer)]
 struct One<'a> {
     success: bool,
     agent: View<'a>,
