@@ -9,10 +9,10 @@ use shared::store::sanity::Insane;
 use std::borrow::Cow;
 
 macro_rules! codes {
-    ($($(#[$doc:meta])+ $name:ident = $code:literal, $status:ident, $message:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $name:ident = $code:literal, $status:ident, $message:literal;)+) => {
         /// What went wrong.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum Code { $($(#[$doc])+ $name,)+ }
+        pub enum Code { $($(#[doc = $doc])+ $name,)+ }
 
         impl Code {
             /// Every code.
@@ -25,6 +25,10 @@ macro_rules! codes {
             /// The HTTP status.
             #[must_use]
             pub const fn status(self) -> StatusCode { match self { $(Self::$name => StatusCode::$status,)+ } }
+
+            /// When it is answered, for the documentation.
+            #[must_use]
+            pub fn meaning(self) -> &'static str { match self { $(Self::$name => concat!($($doc),+).trim(),)+ } }
 
             /// The sentence where nothing more can be said.
             #[must_use]

@@ -9,6 +9,7 @@
 //! * [`team`]: roles, removal, the last owner; [`invitations`]: links and what becomes of them
 //! * [`passwords`]: changes and resets
 //! * [`api_keys`]: keys managed by people
+//! * [`plan`]: the plan, and what it has in the dashboard
 //! * [`emails`]: the look-ups of addresses, and removals that are cut off
 //! * [`faults`]: a store that is down, fell back, or is full
 //! * [`scripts`]: each small change of the scripts that decide who is in is noticed
@@ -27,6 +28,7 @@ mod login;
 #[path = "../ledger/lua.rs"]
 mod lua;
 mod passwords;
+mod plan;
 mod scripts;
 mod sessions;
 mod team;

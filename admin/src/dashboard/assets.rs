@@ -23,14 +23,18 @@ files! {
     "css/overview.css",
     "css/pages.css",
     "css/parts.css",
+    "css/reference.css",
     "favicon.svg",
     "js/api.js",
     "js/app.js",
+    "js/download.js",
     "js/exact.js",
     "js/html.js",
+    "js/json.js",
     "js/load.js",
     "js/main.js",
     "js/money.js",
+    "js/once.js",
     "js/page.js",
     "js/pages/agent.js",
     "js/pages/agent/account-policies.js",
@@ -43,13 +47,55 @@ files! {
     "js/pages/agent/provider-keys.js",
     "js/pages/agent/runs.js",
     "js/pages/agents.js",
+    "js/pages/api-keys.js",
+    "js/pages/api-keys/create.js",
+    "js/pages/audit.js",
+    "js/pages/audit/chain.js",
+    "js/pages/audit/entry.js",
+    "js/pages/audit/export.js",
+    "js/pages/audit/stream.js",
+    "js/pages/audit/types.js",
     "js/pages/decision.js",
+    "js/pages/escrow.js",
+    "js/pages/escrow/actions.js",
+    "js/pages/escrow/calls.js",
+    "js/pages/escrow/create.js",
+    "js/pages/escrow/timeline.js",
+    "js/pages/escrows.js",
+    "js/pages/intent.js",
+    "js/pages/intent/asked.js",
+    "js/pages/intent/decide.js",
+    "js/pages/intent/spend.js",
+    "js/pages/intents.js",
     "js/pages/join.js",
     "js/pages/login.js",
     "js/pages/overview.js",
     "js/pages/overview/caps.js",
     "js/pages/overview/first-steps.js",
+    "js/pages/plan.js",
+    "js/pages/plan/plans.js",
     "js/pages/reset.js",
+    "js/pages/settings.js",
+    "js/pages/settings/factor.js",
+    "js/pages/settings/password.js",
+    "js/pages/settings/sessions.js",
+    "js/pages/team.js",
+    "js/pages/team/invite.js",
+    "js/pages/team/role.js",
+    "js/pages/wallet.js",
+    "js/pages/wallet/deposit.js",
+    "js/pages/wallet/own.js",
+    "js/pages/wallet/transactions.js",
+    "js/pages/wallet/transfer.js",
+    "js/pages/wallets.js",
+    "js/pages/webhook.js",
+    "js/pages/webhook/deliveries.js",
+    "js/pages/webhook/edit.js",
+    "js/pages/webhook/events.js",
+    "js/pages/webhook/gate.js",
+    "js/pages/webhook/secret.js",
+    "js/pages/webhooks.js",
+    "js/roles.js",
     "js/router.js",
     "js/routes.js",
     "js/session.js",
@@ -60,6 +106,7 @@ files! {
     "js/ui/dialog.js",
     "js/ui/filters.js",
     "js/ui/form.js",
+    "js/ui/hash.js",
     "js/ui/live.js",
     "js/ui/open.js",
     "js/ui/secret.js",
@@ -84,7 +131,7 @@ static ASSETS: LazyLock<Assets> = LazyLock::new(Assets::new);
 
 /// A file as it is served.
 #[derive(Debug)]
-pub(super) struct Asset {
+pub(crate) struct Asset {
     /// Its content.
     pub(super) plain: Bytes,
     /// Its content compressed, where that is shorter.
@@ -132,7 +179,8 @@ impl Assets {
 }
 
 impl Asset {
-    fn of(path: &str, plain: Bytes) -> Self {
+    /// A file with this content, of the type that its name tells.
+    pub(crate) fn of(path: &str, plain: Bytes) -> Self {
         let etag = format!("W/\"{}\"", short(&Sha256::digest(&plain)));
         Self {
             gzip: compressed(&plain).filter(|gzip| gzip.len() < plain.len()),
@@ -159,6 +207,7 @@ fn kind(path: &str) -> &'static str {
         Some("html") => "text/html; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
+        Some("json") => "application/json",
         Some("svg") => "image/svg+xml",
         _ => "text/plain; charset=utf-8",
     }

@@ -5,6 +5,7 @@ use super::guesses::{login_attempts, source, source_attempts, take};
 use super::person::{AccountView, Fresh, Me, UserView, find, given_code, given_password, scope, signed_in};
 use super::totp::{Factor, second_factor};
 use crate::caller::session::{self, Sent};
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Given, OpenCall, Reply, missing};
 use crate::serve::App;
@@ -21,6 +22,7 @@ use shared::store::script::session::{End, Open, Opened, end};
 use shared::store::script::user::note;
 use shared::store::session::{Session, SessionPlace};
 use shared::store::user::{Stored, User, last_logins};
+use utoipa::ToSchema;
 
 /// Stand for the account and the user of an e-mail that nobody has: everything is done as if there were one.
 const NO_ACCOUNT: &str = "acct_none";
@@ -197,21 +199,29 @@ pub async fn logout(call: Call) -> Answer {
     Ok(Reply::done()?.header("set-cookie", &session::no_cookie(&call.app)))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct MeView<'a> {
+#[schema(as = Me)]
+pub(super) struct MeView<'a> {
     success: bool,
     user: UserView<'a>,
     account: AccountView<'a>,
     session: SessionTimes<'a>,
+    /// Goes into `X-CSRF-Token` of every call that changes something.
+    #[schema(value_type = is::CsrfToken)]
     csrf_token: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = SessionTimes)]
 struct SessionTimes<'a> {
+    #[schema(value_type = is::SessionId)]
     id: &'a str,
+    #[schema(value_type = is::Time)]
     created_at: String,
+    /// When it ends at the latest.
+    #[schema(value_type = is::Time)]
     expires_at: String,
 }
 

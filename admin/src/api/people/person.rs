@@ -3,6 +3,7 @@
 
 use super::guesses::{login_attempts, take};
 use crate::caller::{View, Who, session};
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, Reply, missing};
 use crate::serve::App;
@@ -23,16 +24,24 @@ use shared::store::session::{Session, user_agent};
 use shared::store::user::{Stored, User};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use utoipa::ToSchema;
 
 /// A user, as answers show it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = User)]
 pub(super) struct UserView<'a> {
+    #[schema(value_type = is::UserId)]
     id: &'a str,
+    #[schema(example = "ada@example.com")]
     email: &'a str,
+    #[schema(value_type = is::RoleName)]
     role: Role,
+    /// Whether signing in needs a second factor.
     totp_enabled: bool,
+    #[schema(value_type = is::Time)]
     created_at: String,
+    #[schema(value_type = Option<is::Time>)]
     last_login_at: Option<String>,
 }
 
@@ -54,10 +63,14 @@ impl<'a> UserView<'a> {
 }
 
 /// An account, as its users see it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AccountOfUser)]
 pub(super) struct AccountView<'a> {
+    #[schema(value_type = is::AccountId)]
     pub(super) id: &'a str,
+    #[schema(example = "Acme")]
     pub(super) name: &'a str,
+    #[schema(example = "builder")]
     pub(super) plan: &'a str,
 }
 
@@ -71,12 +84,15 @@ impl<'a> AccountView<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct SignedIn<'a> {
+#[schema(as = SignedIn)]
+pub(super) struct SignedIn<'a> {
     success: bool,
     user: UserView<'a>,
     account: AccountView<'a>,
+    /// Goes into `X-CSRF-Token` of every call that changes something.
+    #[schema(value_type = is::CsrfToken)]
     csrf_token: String,
 }
 
@@ -260,4 +276,4 @@ pub(super) fn given_code(body: &Fields<'_>, name: &str) -> Result<Option<String>
 }
 
 /// Longest text that is looked at as a code.
-const CODE_MAX: usize = 64;
+pub(super) const CODE_MAX: usize = 64;

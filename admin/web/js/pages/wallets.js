@@ -8,7 +8,7 @@ import { may } from '../session.js';
 import { Button, LinkButton } from '../ui/button.js';
 import { CodeLine } from '../ui/secret.js';
 import { Badge, Money, Name, PageHead, Section } from '../ui/show.js';
-import { Empty, Failed } from '../ui/state.js';
+import { Empty } from '../ui/state.js';
 import { ListTable } from '../ui/table.js';
 import { count } from '../words.js';
 import { ConfirmDeposit, Deposit } from './wallet/deposit.js';
@@ -35,7 +35,8 @@ export default function Wallets() {
   ];
   return html`<div class="stack">
     <${PageHead} title="Wallets" actions=${actions}>The account has one wallet of its own and one for each agent. Agents spend from theirs; fund them by transfer.<//>
-    ${wallets.error && html`<${Failed} error=${wallets.error} retry=${wallets.reload} />`}
+    ${wallets.error && all && html`<div class="alert alert-warn next-step"><p>The wallets could not be loaded for deposits and transfers: <span dir="auto">${wallets.error.message}</span></p>
+      <${Button} small onClick=${wallets.reload}>Try again<//></div>`}
     ${all && html`<${Tiles} all=${all} pending=${pending} />`}
     <${Section} title="Agent wallets" flush>
       <${ListTable} path="/wallet" plural="agent_wallets" refresh=${turn} caption="Agent wallets" columns=${columns(wallets)} onData=${setAll}
@@ -50,8 +51,8 @@ export default function Wallets() {
 function columns(wallets) {
   return [
     { label: 'Agent', head: true, cell: (wallet) => html`<span class="agent-name"><a href=${href('/wallets', wallet.walletId)}><${Name} of=${wallets.byNumber(wallet.walletId)?.label ?? wallet.agentId} /></a>
-      <span class="cell-sub">wallet ${wallet.walletId}</span></span>` },
-    { label: 'Status', cell: (wallet) => html`<${Badge} of=${wallet.status} />` },
+      <span class="cell-sub">wallet ${wallet.walletId}${wallet.status !== 'active' && html` <span class="phone-only"><${Badge} of=${wallet.status} /></span>`}</span></span>` },
+    { label: 'Status', wide: true, cell: (wallet) => html`<${Badge} of=${wallet.status} />` },
     { label: 'Daily limit', num: true, wide: true, cell: (wallet) => html`<${Money} of=${wallet.spendLimit} none="none" />` },
     { label: 'Pending', num: true, wide: true, cell: (wallet) => html`<${Money} of=${nanos(wallet.usdcPending) === 0n ? null : wallet.usdcPending} />` },
     { label: 'Balance', num: true, cell: (wallet) => html`<${Money} of=${wallet.usdc} />` },
