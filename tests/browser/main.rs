@@ -13,8 +13,25 @@ mod stage;
 
 use stage::Stage;
 
-/// The fixture itself: on pages with known faults it has to find each of them.
-#[test]
-fn the_fixture_finds_every_fault_that_a_page_can_have() {
-    Stage::start().play("fixture");
+/// One test for each journey, which is a file of the same name in `journeys/`.
+macro_rules! journeys {
+    ($($(#[$doc:meta])+ $name:ident;)+) => {
+        $($(#[$doc])+
+        #[test]
+        fn $name() {
+            Stage::start().play(stringify!($name));
+        })+
+
+        #[test]
+        fn every_journey_is_played() {
+            let mut names = vec![$(concat!(stringify!($name), ".mjs")),+];
+            names.sort_unstable();
+            assert_eq!(script::journeys(), names);
+        }
+    };
+}
+
+journeys! {
+    /// The fixture itself: on pages with known faults it has to find each of them.
+    fixture;
 }

@@ -54,6 +54,7 @@ impl Stage {
         let ended = whole && running.0.wait().expect("the script ends").success();
         let why = if whole { "failed" } else { "took too long" };
         assert!(ended, "The journey {name} {why}.\n{said}");
+        println!("The journey {name}:\n{said}");
     }
 
     /// What a script is told first.
@@ -121,4 +122,15 @@ fn question(line: &str) -> Option<Value> {
 /// One line to the script. One that has ended does not hear it, and its end says enough.
 fn tell(input: &mut ChildStdin, value: &Value) {
     let _ = writeln!(input, "{value}");
+}
+
+/// The files of all journeys, sorted.
+pub fn journeys() -> Vec<String> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/journeys");
+    let names = std::fs::read_dir(dir).expect("the journeys");
+    let mut names: Vec<String> = names
+        .map(|entry| entry.expect("a file").file_name().into_string().expect("a name"))
+        .collect();
+    names.sort_unstable();
+    names
 }

@@ -45,6 +45,8 @@ class Journey {
     context.setDefaultTimeout(WAIT_MS);
     const watch = new Watch(base);
     watch.attach(context);
+    // The dashboard asks who is there before anybody has signed in.
+    if (base === plan.base) watch.expect(401, '/api/user/me');
     const person = new Person(name, context, await context.newPage(), watch, this);
     this.persons.push(person);
     return person;
