@@ -34,4 +34,30 @@ macro_rules! journeys {
 journeys! {
     /// The fixture itself: on pages with known faults it has to find each of them.
     fixture;
+    /// Every page, looked at.
+    gallery;
+    /// The owner's first hour: agent, keys, spend, cap, denial, freeze.
+    first_steps;
+    /// Agreements between two accounts, and their proofs.
+    escrow;
+    /// A failing receiver, redelivery, and a plan without webhooks.
+    webhooks;
+    /// What each role may do, invitations, and changes of the team.
+    roles;
+    /// Names and texts that would do harm.
+    hostile;
+    /// The ids of another account.
+    strangers;
+    /// Cookies, sessions, addresses, the back button.
+    sessions;
+    /// Two people edit one policy.
+    tabs;
+    /// With the keyboard alone.
+    keyboard;
+    /// The audit trail: filters, verification, a changed entry.
+    audit;
+    /// Live and test mode.
+    modes;
+    /// What holds whoever uses it: small, quiet, and plain about a server that is away.
+    facts;
 }

@@ -28,17 +28,20 @@ impl Stage {
         let _ = cli.json(&["store", "init"]);
         let upstream = Upstream::start(|_| Answer::chat(9, 12));
         let edge = EdgeOptions::new(EDGE, redis.url(), upstream.base_url());
+        let edge = Edge::start(edge.env("TOLLGATE_STORE__TIMEOUT_MS", STORE_TIMEOUT_MS));
         let address = format!("127.0.0.1:{}", free_port());
         let base = format!("http://{address}");
         let options = AdminOptions::new(ADMIN, redis.url())
             .env("TOLLGATE_ADMIN__LISTEN", address)
             .env("TOLLGATE_ADMIN__PUBLIC_URL", &base)
+            .env("TOLLGATE_PROXY__PUBLIC_URL", edge.url())
             .env("TOLLGATE_STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)
             .env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true")
-            .env("TOLLGATE_WEBHOOKS__RETRY_DELAYS_MS", "100,200");
+            .env("TOLLGATE_WEBHOOKS__RETRY_DELAYS_MS", "100,200")
+            .env("TOLLGATE_WEBHOOKS__MAX_ATTEMPTS", "3");
         Self {
             admin: Mutex::new(Some(Admin::start(options.clone()))),
-            edge: Edge::start(edge.env("TOLLGATE_STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)),
+            edge,
             upstream,
             redis,
             options,

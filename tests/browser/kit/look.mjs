@@ -11,10 +11,14 @@ const AXE = readFileSync(need.resolve('axe-core/axe.min.js'), 'utf8');
 /** Longest wait for a page to come to rest. */
 const REST_MS = 20_000;
 
+/** What a page shows while it loads. */
+const LOADING = '[aria-busy="true"]:not(button), [role="status"][aria-label^="Loading"], .boot';
+
 /** Waits until nothing is loading and what was to be drawn is drawn. */
 export async function rest(page) {
-  await page.waitForFunction(() => document.querySelector('[aria-busy="true"]') === null, null, { timeout: REST_MS });
   const drawn = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  await page.evaluate(drawn);
+  await page.waitForFunction((loading) => document.querySelector(loading) === null, LOADING, { timeout: REST_MS });
   await page.evaluate(drawn);
 }
 
@@ -50,6 +54,16 @@ async function overflow(page) {
     const shown = wide.slice(0, 5).map((one) => one.outerHTML.slice(0, 160));
     return [`the page scrolls sideways, ${root.scrollWidth} > ${root.clientWidth} px: ${shown.join(' … ')}`];
   });
+}
+
+/** Looks at the page at phone width only, without a judgement of axe-core; what is wrong with it. */
+export async function glance(page, name) {
+  await page.setViewportSize(PHONE);
+  await rest(page);
+  const faults = await overflow(page);
+  await picture(page, `${name}.phone`);
+  await page.setViewportSize(DESK);
+  return faults.map((text) => `${name}, phone: ${text}`);
 }
 
 /** Looks at the page in every way; what is wrong with it. */

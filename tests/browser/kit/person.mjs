@@ -1,6 +1,7 @@
 // Somebody who uses the dashboard: what they can do on any page, said in terms of what they see and read.
 
 import assert from 'node:assert/strict';
+import { rest } from './look.mjs';
 import { plan } from './stage.mjs';
 
 /** Longest wait for something that another part of the system has to do first. */
@@ -34,6 +35,21 @@ export class Person {
     this.watch.expect(status, path);
   }
 
+  /** See `Watch.allow`. */
+  allow(status, path) {
+    this.watch.allow(status, path);
+  }
+
+  /** Waits until the page has loaded what it shows. */
+  rest() {
+    return rest(this.page);
+  }
+
+  /** Looks at the page at phone width only. */
+  glance(name) {
+    return this.journey.glance(this.page, name);
+  }
+
   /** Looks at the page in every way, with screenshots under `name`. */
   look(name) {
     return this.journey.look(this.page, name);
@@ -42,7 +58,7 @@ export class Person {
   /** Types an address: `/agents`, as it stands behind the `#`. */
   async open(path) {
     await this.page.goto(`${plan.base}/#${path}`);
-    await this.page.getByRole('heading', { level: 1 }).first().waitFor();
+    await rest(this.page);
   }
 
   /** Signs in on the page that asks for it. */
@@ -71,12 +87,12 @@ export class Person {
 
   /** Presses the button with this name. */
   press(name, where = this.page) {
-    return where.getByRole('button', { name, exact: typeof name === 'string' }).click();
+    return where.getByRole('button', { name, exact: typeof name === 'string' }).first().click();
   }
 
   /** Follows the link with this name. */
   follow(name, where = this.page) {
-    return where.getByRole('link', { name, exact: typeof name === 'string' }).click();
+    return where.getByRole('link', { name, exact: typeof name === 'string' }).first().click();
   }
 
   /** Opens the tab with this name. */
@@ -87,7 +103,9 @@ export class Person {
   /** Fills fields by their labels: a text, a choice, or yes and no. */
   async fill(fields, where = this.page) {
     for (const [label, value] of Object.entries(fields)) {
-      const field = where.getByLabel(labelled(label));
+      // A label around its control has the control's own text in it, which only the accessible name leaves out.
+      const around = where.getByRole('combobox', { name: label, exact: true });
+      const field = where.getByLabel(labelled(label)).or(around).first();
       if (typeof value === 'boolean') await field.setChecked(value);
       else if ((await field.evaluate((one) => one.tagName)) === 'SELECT') await field.selectOption({ label: value });
       else await field.fill(value);

@@ -3,7 +3,7 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { api, chat } from './calls.mjs';
-import { ask, operate } from './stage.mjs';
+import { ask, operate, redis } from './stage.mjs';
 
 /** Every event that a webhook can be sent. */
 const EVENTS = [
@@ -103,3 +103,15 @@ async function agreements(call, from, to, say) {
 
 /** The answer of the provider from now on. */
 export const provider = (status, message = '') => ask('provider', { status, message });
+
+/** Past days with spending by some agents and a few refusals, as the sealer keeps them: a chart needs more than today. */
+export async function history(account, agents, days) {
+  const [key] = await redis('KEYS', `*/${account.id}/live/audit`);
+  const today = Math.floor(Date.now() / 86_400_000);
+  for (let ago = 1; ago < days; ago += 1) {
+    const amounts = agents.map((_, index) => Math.round((3 + Math.sin(ago / 3 + index * 2)) * 400_000_000) * (index + 1));
+    const fields = agents.flatMap(({ id }, index) => [`a:${id}`, amounts[index]]);
+    const calls = 40 + ((ago * 7) % 23);
+    await redis('HSET', `${key}/day/${today - ago}`, 'calls', calls, 'spent', amounts.reduce((all, one) => all + one), ...fields, 'n:daily_limit', ago % 4, 'n:frozen', ago % 2);
+  }
+}

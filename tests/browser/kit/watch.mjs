@@ -23,7 +23,12 @@ export class Watch {
   /** From now on, an answer with `status` (or a network error such as `net::ERR_CONNECTION_REFUSED`) is no fault where
    * the path matches `path`, a text or a regular expression. It has to come at least once. */
   expect(status, path) {
-    this.expected.push({ status, path, seen: 0 });
+    this.expected.push({ status, path, seen: 0, must: true });
+  }
+
+  /** The same for what may come or not, as when nobody can say which of several requests is the first. */
+  allow(status, path) {
+    this.expected.push({ status, path, seen: 0, must: false });
   }
 
   isExpected(status, url) {
@@ -93,7 +98,7 @@ export class Watch {
 
   /** Every fault, with what was expected and never came. */
   verdict() {
-    const missing = this.expected.filter(({ seen }) => seen === 0);
+    const missing = this.expected.filter(({ must, seen }) => must && seen === 0);
     return [...this.faults, ...missing.map(({ status, path }) => `expected and never came: ${status} on ${path}`)];
   }
 }
