@@ -1,6 +1,8 @@
 //! The operations of the management API, one file for each resource: bodies in, records out.
 
+pub mod account;
 pub mod agents;
+pub mod api_keys;
 pub mod audit;
 mod checks;
 pub mod decisions;
@@ -10,12 +12,17 @@ pub mod escrow;
 pub mod intents;
 mod listing;
 mod once;
+pub mod overview;
+pub mod people;
 pub mod policies;
 pub mod provider_keys;
 pub mod runs;
+mod seen;
 pub mod spend;
 pub mod transactions;
 pub mod transfers;
+mod upgrade;
+pub mod usage;
 pub mod virtual_keys;
 pub(crate) mod wallet_name;
 pub mod wallets;

@@ -1,22 +1,25 @@
-//! Who is calling: from the headers of a request to an account, a mode and permissions.
+//! Who is calling: from the headers of a request to an account, a mode and what may be done in it.
 //!
 //! A key's status, permissions, mode, addresses and expiry are read from the store on every request, so that a
 //! revocation binds the next one. A text that cannot be a key is refused without asking the store.
 
-mod address;
 mod credential;
+pub mod session;
 mod versions;
 
-pub use address::client_address;
 pub use versions::{Versions, View};
 
 use crate::problem::{Code, Problem};
+use crate::routes::Access;
 use crate::serve::App;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Method};
+use session::Sent;
 use shared::clock;
+use shared::crypto::token::Token;
 use shared::crypto::virtual_key::CheckSecret;
 use shared::domain::mode::Mode;
 use shared::domain::permission::Permission;
+use shared::domain::role::Role;
 use shared::store::account::Account;
 use shared::store::api_key::ApiKey;
 use shared::store::keys::AccountKeys;
@@ -29,26 +32,93 @@ use std::net::IpAddr;
 pub struct Caller {
     /// The account.
     pub account: String,
-    /// The mode of the key.
+    /// The mode in which the call works: that of the key, or the one that the session's request names.
     pub mode: Mode,
-    /// The key's id, which the audit log names.
-    pub key_id: String,
+    /// Who the audit log names: the id of the key or of the user.
+    pub actor: String,
     /// The account's plan, as of this request.
     pub plan: String,
     /// What idempotency keys are turned into ids with.
     pub check_secret: CheckSecret,
-    permissions: Vec<Permission>,
+    /// With what the caller is known.
+    pub who: Who,
+}
+
+/// With what a caller is known, and what that allows.
+#[derive(Debug, Clone)]
+pub enum Who {
+    /// An API key.
+    Key {
+        /// What it may do.
+        permissions: Vec<Permission>,
+        /// When it was last used, to the minute, as noted before this request.
+        last_used_ms: Option<u64>,
+    },
+    /// A session of the dashboard.
+    Session {
+        /// The session.
+        id: String,
+        /// Under what the account knows its user.
+        email: String,
+        /// What its user may do.
+        role: Role,
+    },
 }
 
 impl Caller {
-    /// Finds out who is calling from `client`, an address that may not be known.
+    /// Finds out who is calling from `client`, an address that may not be known, and wants `access`. An API key counts; only
+    /// where none is sent, the cookie of a session is looked at.
     ///
     /// # Errors
-    /// 401 for a key that is missing or not valid, 403 `IP_BLOCKED`, 503 when the store cannot be asked or trusted.
-    pub async fn identify(app: &App, headers: &HeaderMap, client: Option<IpAddr>) -> Result<Self, Problem> {
-        let hash = credential::key_hash(headers)?;
+    /// 401 for a key or session that is missing or not valid, 403 `IP_BLOCKED` and `CSRF_FAILED`, 400 for a mode that is none,
+    /// 503 when the store cannot be asked or trusted.
+    pub async fn identify(
+        app: &App,
+        access: Access,
+        method: &Method,
+        headers: &HeaderMap,
+        client: Option<IpAddr>,
+    ) -> Result<Self, Problem> {
+        let missing = match credential::key_hash(headers) {
+            Ok(hash) => return Self::of_key(app, &hash, client).await,
+            Err(problem) if problem.code() == Code::ApiKeyRequired => problem,
+            Err(problem) => return Err(problem),
+        };
+        match (Sent::of(headers), access) {
+            (Sent::Token(token), _) => Self::of_session(app, method, headers, &token).await,
+            (Sent::Nonsense, _) => Err(session::ended(app)),
+            (Sent::Nothing, Access::Session(_)) => Err(Code::SessionRequired.into()),
+            (Sent::Nothing, _) => Err(missing),
+        }
+    }
+
+    /// Addresses that a key may be used from do not bind sessions.
+    async fn of_session(
+        app: &App,
+        method: &Method,
+        headers: &HeaderMap,
+        token: &Token,
+    ) -> Result<Self, Problem> {
+        let open = session::find(app, token).await?;
+        session::require_intent(app, method, headers, token)?;
+        let user = open.found.user.user;
+        Ok(Self {
+            account: open.account,
+            mode: session::mode(headers)?,
+            actor: user.id,
+            plan: open.found.plan,
+            check_secret: open.record.check_secret,
+            who: Who::Session {
+                id: open.found.session.id,
+                email: user.email,
+                role: user.role,
+            },
+        })
+    }
+
+    async fn of_key(app: &App, hash: &str, client: Option<IpAddr>) -> Result<Self, Problem> {
         app.health.require_trust()?;
-        let (sane, owner) = tokio::join!(sanity::record(&app.store), ApiKeyOwner::find(&app.store, &hash));
+        let (sane, owner) = tokio::join!(sanity::record(&app.store), ApiKeyOwner::find(&app.store, hash));
         let record = sane?;
         let owner = owner?.ok_or(Code::InvalidApiKey)?;
         // Taken before the read: an answer that is older than this was overtaken by a failover, not by another request.
@@ -60,14 +130,7 @@ impl Caller {
         )?;
         let key = key.ok_or(Code::InvalidApiKey)?;
         let account = account.ok_or_else(|| lost(&owner.account))?;
-        let view = View {
-            generation: account.generation,
-            version: account.version,
-        };
-        if view < floor {
-            return Err(lost(&owner.account));
-        }
-        app.versions.saw(&owner.account, view);
+        View::of(&account).require(app, floor, &owner.account)?;
         if key.status(clock::now_ms()) != "active" {
             return Err(Code::InvalidApiKey.into());
         }
@@ -77,23 +140,41 @@ impl Caller {
         Ok(Self {
             account: owner.account,
             mode: key.mode,
-            key_id: owner.key_id,
+            actor: owner.key_id,
             plan: account.plan,
             check_secret: record.check_secret,
-            permissions: key.permissions,
+            who: Who::Key {
+                permissions: key.permissions,
+                last_used_ms: key.last_used_ms,
+            },
         })
     }
 
-    /// Refuses a caller without `permission`.
+    /// Refuses a caller whom `access` does not allow.
     ///
     /// # Errors
-    /// 403 `INSUFFICIENT_API_KEY_PERMISSIONS`.
-    pub fn require(&self, permission: Permission) -> Result<(), Problem> {
-        if self.permissions.contains(&permission) {
-            Ok(())
-        } else {
-            let message = format!("This operation needs an API key with the permission `{permission}`.");
-            Err(Problem::new(Code::InsufficientPermissions, message))
+    /// 403 `INSUFFICIENT_API_KEY_PERMISSIONS` for a key, `INSUFFICIENT_ROLE` for a session.
+    pub fn require(&self, access: Access) -> Result<(), Problem> {
+        match (access, &self.who) {
+            (Access::Public, _) => Ok(()),
+            (Access::Key(permission, _), Who::Key { permissions, .. }) => {
+                if permissions.contains(&permission) {
+                    return Ok(());
+                }
+                let message = format!("This operation needs an API key with the permission `{permission}`.");
+                Err(Problem::new(Code::InsufficientPermissions, message))
+            }
+            (Access::Session(_), Who::Key { .. }) => {
+                let message = "No API key can do this: it needs a session of the dashboard.";
+                Err(Problem::new(Code::InsufficientPermissions, message))
+            }
+            (Access::Key(_, least) | Access::Session(least), Who::Session { role, .. }) => {
+                if *role >= least {
+                    return Ok(());
+                }
+                let message = format!("This needs the role {least}; yours is {role}.");
+                Err(Problem::new(Code::InsufficientRole, message))
+            }
         }
     }
 

@@ -8,38 +8,45 @@ mod context;
 mod deposit;
 mod escrow;
 mod failure;
+mod help;
 mod holds;
+mod ip;
 mod ledger;
 mod master_keys;
 mod password;
 mod prices;
 mod report;
 mod sandbox;
+mod shell;
+mod stdin;
 mod store;
+mod table;
 mod user;
 mod value;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use context::Context;
 use failure::Failure;
 use report::Report;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Where the options stand that every command has: after its own.
+const LAST: usize = 900;
 
 /// Administers Tollgate: runs the management API, and works on the store as its operator.
 ///
 /// Every operator command prints for people by default and one JSON document with --json. Secrets are printed once, when
-/// they are made, and kept nowhere in clear.
-///
-/// A new installation: `store init`, `account create`, `api-key create`; the rest goes through the management API.
+/// they are made, and kept nowhere in clear. No command asks anything back: what it changes stands in its help, and is
+/// audited.
 #[derive(Debug, Parser)]
 #[command(name = "tollgate-admin", version, max_term_width = 100)]
 struct Cli {
-    /// Configuration file; default config/tollgate.toml, every key also as TOLLGATE_<SECTION>__<KEY>
-    #[arg(long, global = true, value_name = "FILE")]
+    /// Configuration file [default: config/tollgate.toml]; every key also as TOLLGATE_<SECTION>__<KEY>
+    #[arg(long, global = true, value_name = "FILE", display_order = LAST)]
     config: Option<PathBuf>,
     /// Print exactly one JSON document on standard output
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = LAST)]
     json: bool,
     #[command(subcommand)]
     command: Command,
@@ -51,6 +58,10 @@ enum Command {
     Serve,
     /// Run a stand-in for the provider, on which every path can be tried without an account
     SandboxUpstream(sandbox::Args),
+    /// Print a script with which a shell completes this command line
+    Completions(shell::Completions),
+    /// Write manual pages
+    Man(shell::Man),
     #[command(flatten)]
     Operate(Operate),
 }
@@ -61,12 +72,15 @@ enum Operate {
     /// Create accounts, list them, change their plans
     #[command(subcommand)]
     Account(account::Account),
-    /// Create dashboard users
+    /// Create dashboard users, change their roles, help those who cannot sign in
     #[command(subcommand)]
     User(user::User),
     /// Issue, list and revoke API keys of the management API
     #[command(subcommand)]
     ApiKey(api_key::ApiKey),
+    /// Block addresses: no server answers them, whatever they ask
+    #[command(subcommand)]
+    Ip(ip::Ip),
     /// Freeze and unfreeze agents; an operator's freeze can be lifted by the operator only
     #[command(subcommand)]
     Agent(agent::Agent),
@@ -95,31 +109,45 @@ enum Operate {
     Audit(audit::Audit),
 }
 
+/// The whole command line: what is parsed, completed, and described.
+#[must_use]
+pub fn command() -> clap::Command {
+    help::taught(Cli::command())
+}
+
 /// Runs the command that the process was started with.
 #[must_use]
 pub fn run() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = command().try_get_matches();
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return report::usage(&error),
     };
     let _logs = shared::telemetry::start();
-    let outcome = shared::settings::load(cli.config.as_deref()).map_err(Failure::from);
-    match outcome.and_then(|settings| execute(cli.command, settings)) {
+    match execute(cli.command, cli.config.as_deref(), cli.json) {
         Ok(report) => report.print(cli.json),
         Err(failure) => failure.print(cli.json),
     }
 }
 
-fn execute(command: Command, settings: shared::settings::Settings) -> Result<Report, Failure> {
+fn execute(command: Command, config: Option<&Path>, json: bool) -> Result<Report, Failure> {
+    let settings = || shared::settings::load(config).map_err(Failure::from);
     match command {
+        Command::Completions(completions) => Ok(completions.run()),
+        Command::Man(man) => man.run(),
         Command::Serve => {
-            let served = context::server_runtime()?.block_on(crate::serve::serve(settings));
+            let served = context::server_runtime()?.block_on(crate::serve::serve(settings()?));
             served.map(|()| Report::silent()).map_err(Failure::from)
         }
-        Command::SandboxUpstream(args) => context::server_runtime()?
-            .block_on(args.run())
-            .map(|()| Report::silent()),
-        Command::Operate(command) => context::command_runtime()?.block_on(operate(command, settings)),
+        Command::SandboxUpstream(args) => {
+            settings()?;
+            let served = context::server_runtime()?.block_on(args.run());
+            served.map(|()| Report::silent())
+        }
+        Command::Operate(Operate::Audit(command)) if json && command.writes_to_stdout() => Err(
+            Failure::usage("--json needs --out: without it the export itself goes to standard output"),
+        ),
+        Command::Operate(command) => context::command_runtime()?.block_on(operate(command, settings()?)),
     }
 }
 
@@ -137,6 +165,7 @@ async fn operate(command: Operate, settings: shared::settings::Settings) -> Resu
         Operate::Account(command) => command.run(&context).await,
         Operate::User(command) => command.run(&context).await,
         Operate::ApiKey(command) => command.run(&context).await,
+        Operate::Ip(command) => command.run(&context).await,
         Operate::Agent(command) => command.run(&context).await,
         Operate::Deposit(command) => command.run(&context).await,
         Operate::Keys(command) => command.run(&context).await,
@@ -151,10 +180,9 @@ async fn operate(command: Operate, settings: shared::settings::Settings) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_sound() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! * [`cli`][]: the command line of `tollgate-admin`, the operator's commands included
 //! * [`serve`]: the management API as a process; [`routes`], [`caller`], [`api`] and [`problem`] are the life of one
-//!   request, [`workers`] what runs beside them, [`ops`] what is measured
+//!   request, [`limits`] how many of them a key may make, [`workers`] what runs beside them, [`ops`] what is measured
 //! * [`ledger`][]: the check of everything that must hold
 //! * [`trail`][] and [`intents`][]: the audit trail and the intents as readers see them; [`archive`][]: what left the store
 //! * [`mod@export`] writes the trail down, [`checkpoint`][] signs its end, [`verify`][] proves what was written down
+//! * [`dashboard`][]: the pages for people, compiled in
 //! * [`sandbox`][]: an upstream that needs no provider account
 //! * [`webhook`][]: what leaves for the receivers of webhooks
 
@@ -14,11 +15,14 @@ pub mod archive;
 pub mod caller;
 pub mod checkpoint;
 pub mod cli;
+pub mod dashboard;
 pub mod export;
 pub mod injection;
 pub mod intents;
 pub mod ledger;
+pub mod limits;
 pub mod ops;
+pub mod password;
 pub mod problem;
 pub mod routes;
 pub mod sandbox;

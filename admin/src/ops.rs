@@ -52,6 +52,8 @@ pub struct Metrics {
     pub entries_archived: IntCounter,
     /// Chains, or rounds over all, that could not be archived.
     pub archiving_failed: IntCounter,
+    /// Requests from blocked addresses.
+    pub blocked: IntCounter,
     /// 1 while the store answers and may be trusted.
     pub store_sane: IntGauge,
 }
@@ -125,6 +127,7 @@ impl Metrics {
                 "tollgate_admin_archiving_failed_total",
                 "Chains that could not be archived; tried again. Nothing left the store.",
             )?,
+            blocked: counter("tollgate_admin_blocked_total", "Requests from blocked addresses.")?,
             store_sane: IntGauge::new(
                 "tollgate_admin_store_sane",
                 "1 while the store answers and may be trusted.",
@@ -148,6 +151,7 @@ impl Metrics {
             &metrics.checkpoints_refused,
             &metrics.entries_archived,
             &metrics.archiving_failed,
+            &metrics.blocked,
         ] {
             metrics.registry.register(Box::new(counter.clone()))?;
         }
@@ -194,7 +198,11 @@ async fn metrics(State(app): State<Arc<App>>) -> Response {
 }
 
 async fn ready(State(app): State<Arc<App>>) -> Response {
-    match app.health.reason() {
+    let unread = || {
+        let reason = || "the blocked addresses were not read yet".to_owned();
+        (!app.blocked.is_read()).then(reason)
+    };
+    match app.health.reason().or_else(unread) {
         None => "ok\n".into_response(),
         Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")).into_response(),
     }

@@ -2,7 +2,7 @@
 //! decision D5). Bodies are `{ "error": "<sentence>", "code": "<CODE>" }`.
 
 use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value};
 use shared::store::StoreError;
 use shared::store::sanity::Insane;
@@ -43,15 +43,48 @@ codes! {
     /// The key may not do this.
     InsufficientPermissions = "INSUFFICIENT_API_KEY_PERMISSIONS", FORBIDDEN,
         "The API key lacks the permission that this operation needs.";
-    /// The client's address may not use this key.
+    /// No session, or one that has ended, where only a session will do.
+    SessionRequired = "SESSION_REQUIRED", UNAUTHORIZED,
+        "Sign in: this needs a session of the dashboard.";
+    /// The user's role is too low for this (decision D9).
+    InsufficientRole = "INSUFFICIENT_ROLE", FORBIDDEN,
+        "Your role does not allow this.";
+    /// The e-mail or the password is wrong, or the second factor.
+    InvalidCredentials = "INVALID_CREDENTIALS", UNAUTHORIZED,
+        "The e-mail, the password or the code is wrong.";
+    /// The password is right, and the user has a second factor.
+    TotpRequired = "TOTP_REQUIRED", UNAUTHORIZED,
+        "This user has a second factor: send its code as totp.";
+    /// Too many attempts (decision D9).
+    LoginLocked = "LOGIN_LOCKED", TOO_MANY_REQUESTS,
+        "Too many attempts. Wait for the time that Retry-After tells.";
+    /// A change by a session that does not prove that one of our pages asked for it.
+    CsrfFailed = "CSRF_FAILED", FORBIDDEN,
+        "This request does not prove that it comes from a page of ours.";
+    /// The account would have no owner left.
+    LastOwner = "LAST_OWNER", CONFLICT,
+        "The account needs an owner: make somebody else one first.";
+    /// The client's address is blocked, or may not use this key (decision D11).
     IpBlocked = "IP_BLOCKED", FORBIDDEN,
         "This API key may not be used from your address.";
+    /// The plan allows no more requests in this window (decisions D10, D53).
+    ApiKeyRateLimited = "API_KEY_RATE_LIMITED", TOO_MANY_REQUESTS,
+        "This API key has used up the requests that its plan allows in this window.";
     /// The plan allows no more custom agents.
     TierLimit = "TIER_LIMIT", FORBIDDEN,
         "The plan allows no more agents.";
     /// The account has as many webhooks as it can have (decision D59).
     WebhookLimit = "WEBHOOK_LIMIT", FORBIDDEN,
         "The account can have no more webhooks.";
+    /// The plan does not have this in the dashboard (decision D42).
+    PlanFeature = "PLAN_FEATURE", FORBIDDEN,
+        "Your plan does not have this in the dashboard.";
+    /// Only the operator changes plans here.
+    PlanByOperator = "PLAN_BY_OPERATOR", FORBIDDEN,
+        "Plans of this installation are changed by its operator.";
+    /// The record is not as `If-Match` or `If-None-Match` says.
+    PreconditionFailed = "PRECONDITION_FAILED", PRECONDITION_FAILED,
+        "Somebody else changed this meanwhile; look again.";
     /// The operator froze the agent; only the operator can lift that (decision D22).
     OperatorFreeze = "OPERATOR_FREEZE", FORBIDDEN,
         "This agent was frozen by the operator of this installation, who alone can unfreeze it.";
@@ -129,6 +162,7 @@ pub struct Problem {
     code: Code,
     message: Cow<'static, str>,
     more: Map<String, Value>,
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// A problem with the standard sentence.
@@ -138,6 +172,7 @@ impl From<Code> for Problem {
             code,
             message: Cow::Borrowed(code.message()),
             more: Map::new(),
+            headers: Vec::new(),
         }
     }
 }
@@ -149,6 +184,7 @@ impl Problem {
             code,
             message: message.into(),
             more: Map::new(),
+            headers: Vec::new(),
         }
     }
 
@@ -161,6 +197,14 @@ impl Problem {
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.more.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Adds a header; one whose value cannot stand in a header is left out.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: &str) -> Self {
+        let value = HeaderValue::from_str(value).ok();
+        self.headers.extend(value.map(|value| (name, value)));
         self
     }
 
@@ -188,9 +232,10 @@ impl Problem {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if self.code.status() == StatusCode::UNAUTHORIZED {
+        if matches!(self.code, Code::ApiKeyRequired | Code::InvalidApiKey) {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        headers.extend(self.headers);
         response
     }
 }
@@ -243,6 +288,14 @@ mod tests {
             ("INVALID_API_KEY", 401),
             ("INSUFFICIENT_API_KEY_PERMISSIONS", 403),
             ("IP_BLOCKED", 403),
+            ("API_KEY_RATE_LIMITED", 429),
+            ("SESSION_REQUIRED", 401),
+            ("INVALID_CREDENTIALS", 401),
+            ("TOTP_REQUIRED", 401),
+            ("LOGIN_LOCKED", 429),
+            ("INSUFFICIENT_ROLE", 403),
+            ("CSRF_FAILED", 403),
+            ("LAST_OWNER", 409),
             ("TIER_LIMIT", 403),
             ("INVALID_PROVIDER_KEY", 400),
             ("LIVE_MODE_REQUIRED", 400),

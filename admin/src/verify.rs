@@ -6,10 +6,12 @@ pub mod file;
 mod json;
 mod lists;
 mod online;
+mod turns;
 mod walk;
 
 pub use end::{Known, Source};
 pub use online::online;
+pub use turns::{Busy, Turn, Turns};
 pub use walk::Walk;
 
 use serde_json::{Value, json};

@@ -1,8 +1,9 @@
-//! What runs beside the requests: the watch on the store, the reaper of overdue holds, the carrier of what is in transit
+//! What runs beside the requests: the watch on the store and on the blocked addresses, the reaper of overdue holds, the carrier of what is in transit
 //! between accounts, the sealer of the audit trail, who puts signed checkpoints of it elsewhere, the archivers of what
 //! grew old, and the deliverer of webhooks.
 
 mod archiver;
+mod blocked;
 mod carrier;
 mod checkpointer;
 mod deliverer;
@@ -23,6 +24,7 @@ use tokio::task::JoinHandle;
 /// Starts all workers; they end when `stopping` turns true. Returned is the one that then has something to finish.
 pub fn start(app: &Arc<App>, stopping: &watch::Receiver<bool>) -> JoinHandle<()> {
     tokio::spawn(archiver::run(Arc::clone(app), stopping.clone()));
+    tokio::spawn(blocked::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(carrier::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(checkpointer::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(health::run(Arc::clone(app), stopping.clone()));

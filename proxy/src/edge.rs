@@ -1,6 +1,7 @@
 //! The edge speaks HTTP here: one request in, one answer out, for HTTP/1.1 and HTTP/2 alike.
 
 pub mod opening;
+pub mod origin;
 pub mod route;
 pub mod wire;
 
@@ -92,7 +93,14 @@ async fn dispatch(gate: &Arc<Gate>, session: &mut ServerSession) -> Done {
         reply,
         outside: Duration::ZERO,
     };
-    match route::of(&head.method, head.uri.path()) {
+    let route = route::of(&head.method, head.uri.path());
+    if route != Ok(Route::Health)
+        && !origin::is_free(gate, session)
+        && let Err(stop) = origin::judge(gate, session).await
+    {
+        return own(stop.answer(gate));
+    }
+    match route {
         Ok(Route::Chat) => call::chat(gate, session).await,
         Ok(Route::Health) => own(health::reply(gate).await),
         Ok(Route::Models) => match call::admit(gate, session).await {

@@ -13,6 +13,7 @@ use shared::domain::plan::{Plan, Plans};
 use shared::domain::price::PriceTable;
 use shared::settings::Settings;
 use shared::store::Store;
+use shared::store::blocked::BlockedCopy;
 use shared::store::lookup::VirtualKeyOwner;
 use shared::store::script::authorize::AccountView;
 use shared::store::script::settle::Settle;
@@ -95,6 +96,8 @@ pub struct Gate {
     unknown_plan: Arc<PlanLimits>,
     /// The way to the provider.
     pub upstream: Upstream,
+    /// The addresses that are not answered, as last read.
+    pub blocked: BlockedCopy,
     /// What is known of the store's health.
     pub watch: Watch,
     /// What the store could not take yet.
@@ -166,6 +169,7 @@ impl Gate {
             prices: ArcSwap::from_pointee(prices),
             unknown_plan: Arc::new(PlanLimits::unknown()),
             upstream,
+            blocked: BlockedCopy::default(),
             watch: Watch::default(),
             pending,
             metrics,
@@ -175,6 +179,11 @@ impl Gate {
             opened: Cache::new(OPENED_MAX),
             in_flight: AtomicUsize::new(0),
         }
+    }
+
+    /// Whether calls can be decided, as far as the last looks at the store go.
+    pub fn is_ready(&self) -> bool {
+        self.watch.is_ready() && self.blocked.is_read()
     }
 
     /// Counts one more request.

@@ -41,14 +41,14 @@ impl Ops {
         let gate = self.gate.get();
         match (path, gate) {
             ("/livez", _) => (200, TEXT, b"ok\n".to_vec()),
-            ("/readyz", Some(gate)) if gate.watch.is_ready() => (200, TEXT, b"ok\n".to_vec()),
+            ("/readyz", Some(gate)) if gate.is_ready() => (200, TEXT, b"ok\n".to_vec()),
             ("/readyz", _) => (
                 503,
                 TEXT,
                 b"calls cannot be decided: every call is denied\n".to_vec(),
             ),
             ("/metrics", Some(gate)) => {
-                let ready = gate.watch.is_ready();
+                let ready = gate.is_ready();
                 (
                     200,
                     METRICS,

@@ -35,17 +35,35 @@ const DRAIN_CONNECTIONS: Duration = Duration::from_secs(1);
 /// How long the drain waits for the retry queue, once no call is in flight; what is left is in the journal.
 const DRAIN_PENDING: Duration = Duration::from_secs(2);
 
-/// The edge: decides on every call, forwards the approved ones, settles them.
+/// Runs the edge: it decides on every call, forwards the approved ones, and settles them
+///
+/// Agents use proxy.listen as their OpenAI base address, with a virtual key. Metrics and readiness are on
+/// proxy.ops_listen. It stays in the foreground and logs to standard error: text on a terminal, JSON lines otherwise.
 #[derive(Debug, Parser)]
-#[command(name = "tollgate-proxy", version, about)]
+#[command(name = "tollgate-proxy", version, max_term_width = 100, after_long_help = AFTER_HELP)]
 struct Options {
-    /// The configuration file.
+    /// Configuration file [default: config/tollgate.toml]; every key also as TOLLGATE_<SECTION>__<KEY>
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Take over the listening sockets of the running process, which is then sent SIGQUIT.
+    /// Take over the listening sockets of the running process, which is then sent SIGQUIT
     #[arg(long)]
     upgrade: bool,
 }
+
+const AFTER_HELP: &str = "\
+Signals:
+  SIGTERM  calls in flight finish, then it ends
+  SIGHUP   plans and prices are read again
+  SIGQUIT  the sockets go to the process that was started with --upgrade
+
+Example:
+  TOLLGATE_STORE__URL=redis://127.0.0.1:6379 tollgate-proxy --config /etc/tollgate/tollgate.toml
+
+The store must be a ledger (`tollgate-admin store init`); until then every call is answered with 503.
+
+Exit codes:
+  0  stopped by a signal
+  2  wrong usage or configuration, said in one line; nothing was served";
 
 /// The whole process.
 #[must_use]

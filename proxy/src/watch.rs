@@ -1,5 +1,5 @@
-//! Watching what changes behind the edge: the store's sanity (decision D47), the prices and plans in force, the
-//! provider's address.
+//! Watching what changes behind the edge: the store's sanity (decision D47), the blocked addresses, the prices and plans
+//! in force, the provider's address.
 
 pub mod tables;
 
@@ -8,6 +8,7 @@ use crate::upstream::target::RESOLVE_EVERY;
 use arc_swap::ArcSwapOption;
 use shared::crypto::virtual_key::WellFormed;
 use shared::store::Store;
+use shared::store::blocked::REFRESH_EVERY;
 use shared::store::sanity::{self, Insane, StoreRecord};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -102,6 +103,14 @@ pub fn start(gate: &Arc<Gate>) {
         loop {
             ticks.tick().await;
             watched.watch.look(&watched).await;
+        }
+    });
+    let watched = Arc::clone(gate);
+    tokio::spawn(async move {
+        let mut ticks = interval(REFRESH_EVERY);
+        loop {
+            ticks.tick().await;
+            watched.blocked.follow(&watched.store).await;
         }
     });
     let watched = Arc::clone(gate);

@@ -3,6 +3,8 @@
 pub mod api_key;
 pub mod checkpoint_key;
 pub mod seal;
+pub mod token;
+pub mod totp;
 pub mod virtual_key;
 
 use sha2::{Digest, Sha256};

@@ -1,11 +1,13 @@
 //! Nouns and rules, without I/O: what an amount, a key, a plan, a denial and a decision are.
 
 pub mod amount;
+pub mod blocked;
 pub mod cap;
 pub mod chain;
 pub mod check;
 pub mod checkpoint;
 pub mod denial;
+pub mod email;
 pub mod entry;
 pub mod event;
 pub mod id;
@@ -17,4 +19,7 @@ pub mod period;
 pub mod permission;
 pub mod plan;
 pub mod price;
+pub mod rate;
+pub mod role;
 pub mod spend_cap;
+pub mod statistics;

@@ -2,12 +2,14 @@
 //!
 //! * [`domain`][]: nouns and rules without I/O (money, ids, prices, plans, Cap, denials)
 //! * [`store`][]: everything that says Redis (connection, key names, scripts)
+//! * [`client_address`][]: from where a request comes
 //! * [`chat_body`][]: the body of a chat-completions call, as the edge decides on it and the admin server predicts
 //! * [`crypto`][]: secrets (key hashes, sealed provider keys)
 //! * [`settings`][]: the configuration file and its environment overrides
 //! * [`telemetry`][]: logs
 
 pub mod chat_body;
+pub mod client_address;
 pub mod clock;
 pub mod crypto;
 pub mod domain;

@@ -32,13 +32,14 @@ pub struct Settings {
     pub proxy: ProxySettings,
     pub upstream: UpstreamSettings,
     pub admin: AdminSettings,
+    pub sessions: SessionSettings,
     pub webhooks: WebhookSettings,
     pub audit: AuditSettings,
     pub injection: InjectionSettings,
     pub idempotency: IdempotencySettings,
     pub secrets: SecretSettings,
     pub network: NetworkSettings,
-    pub plans: FileSettings,
+    pub plans: PlanSettings,
     pub prices: FileSettings,
 }
 
@@ -59,6 +60,7 @@ pub struct StoreSettings {
 pub struct ProxySettings {
     pub listen: SocketAddr,
     pub ops_listen: SocketAddr,
+    pub public_url: String,
     pub tls_cert: PathBuf,
     pub tls_key: PathBuf,
     pub threads: usize,
@@ -92,6 +94,15 @@ pub struct AdminSettings {
     pub listen: SocketAddr,
     pub ops_listen: SocketAddr,
     pub public_url: String,
+}
+
+/// `[sessions]`
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct SessionSettings {
+    pub idle_minutes: u64,
+    pub absolute_hours: u64,
 }
 
 /// `[webhooks]`
@@ -162,7 +173,16 @@ pub struct NetworkSettings {
     pub trusted_proxies: Vec<IpNet>,
 }
 
-/// `[plans]` and `[prices]`
+/// `[plans]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct PlanSettings {
+    pub file: PathBuf,
+    pub self_service: bool,
+}
+
+/// `[prices]`
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
@@ -183,11 +203,37 @@ impl Settings {
         Duration::from_secs(self.idempotency.retention_days * 24 * 3600)
     }
 
+    /// How long a session of the dashboard may pause.
+    #[must_use]
+    pub const fn session_idle(&self) -> Duration {
+        Duration::from_secs(self.sessions.idle_minutes * 60)
+    }
+
+    /// How long a session of the dashboard lives at most.
+    #[must_use]
+    pub const fn session_life(&self) -> Duration {
+        Duration::from_secs(self.sessions.absolute_hours * 3600)
+    }
+
     /// The address of the admin server in links.
     #[must_use]
     pub fn public_url(&self) -> String {
         match self.admin.public_url.trim_end_matches('/') {
             "" => format!("http://{}", self.admin.listen),
+            url => url.to_owned(),
+        }
+    }
+
+    /// The address of the edge for people to copy, without `/v1`.
+    #[must_use]
+    pub fn edge_url(&self) -> String {
+        let scheme = if self.proxy.tls_cert.as_os_str().is_empty() {
+            "http"
+        } else {
+            "https"
+        };
+        match self.proxy.public_url.trim_end_matches('/') {
+            "" => format!("{scheme}://{}", self.proxy.listen),
             url => url.to_owned(),
         }
     }

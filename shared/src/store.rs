@@ -1,19 +1,25 @@
 //! Everything that says Redis: connection, key names, scripts and their typed twins, health.
 
 pub mod account;
+pub mod account_counters;
 pub mod agent;
+pub mod agent_search;
 pub mod api_key;
 pub mod audit;
+pub mod blocked;
 pub mod chain;
 pub mod checkpoint_key;
 pub mod connection;
 pub mod decisions;
 pub mod delivery;
 pub mod deposit;
+pub mod email;
 pub mod error;
 pub mod escrow;
 pub mod intent;
 pub mod intent_links;
+pub mod invitation;
+pub mod kept_calls;
 pub mod keys;
 pub mod lookup;
 pub mod once;
@@ -29,6 +35,9 @@ pub mod script;
 pub mod sealed;
 mod search;
 pub mod server_clock;
+pub mod session;
+pub mod statistics;
+pub mod survey;
 pub mod transaction;
 pub mod transit;
 pub mod user;

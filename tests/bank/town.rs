@@ -99,6 +99,7 @@ async fn issue(store: &Store, account: &SeedAccount) -> String {
     let key = NewApiKey {
         account: &account.id,
         key_id: &Kind::ApiKey.mint(clock::now_ms()).unwrap(),
+        name: "",
         mode: Mode::Live,
         secret: &secret,
         permissions: &[Permission::Read, Permission::Write, Permission::Approve],

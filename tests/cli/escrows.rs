@@ -17,16 +17,16 @@ use shared::store::script::wallet::user_wallet;
 /// What every escrow here holds.
 const AMOUNT: u64 = 1_250_000_001;
 
-struct Stage {
-    redis: Redis,
-    store: Store,
-    cli: Cli,
+pub(crate) struct Stage {
+    pub(crate) redis: Redis,
+    pub(crate) store: Store,
+    pub(crate) cli: Cli,
     payer: SeedAccount,
     payee: SeedAccount,
 }
 
 impl Stage {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let redis = Redis::start();
         let cli = ready(&redis);
         let store = redis.store();
@@ -58,7 +58,7 @@ impl Stage {
     }
 
     /// An escrow between the two user wallets, brought as far as `steps` says: 1 made, 2 funded, 3 disputed.
-    async fn escrow(&self, steps: usize) -> u64 {
+    pub(crate) async fn escrow(&self, steps: usize) -> u64 {
         let (payer, payee) = (self.party(&self.payer).await, self.party(&self.payee).await);
         let new = NewEscrow {
             payer: &payer,

@@ -14,7 +14,7 @@ use std::time::Duration;
 const ESTIMATE: u64 = 2_000_000_000;
 
 /// Charges a call of 2 USD; its id.
-async fn hold(store: &Store, agent: &SeedAgent, life: Duration) -> String {
+pub(crate) async fn hold(store: &Store, agent: &SeedAgent, life: Duration) -> String {
     let name = HoldName {
         account: agent.account.id.clone(),
         agent: agent.id.clone(),
@@ -47,7 +47,7 @@ async fn hold(store: &Store, agent: &SeedAgent, life: Duration) -> String {
     name.allow_id
 }
 
-async fn agent(store: &Store) -> SeedAgent {
+pub(crate) async fn agent(store: &Store) -> SeedAgent {
     let agent = Seed::new(store).await.account("startup").await.agent("bot");
     agent
         .cap(CapPolicy {

@@ -6,11 +6,16 @@ mod agents;
 mod api_keys;
 mod deposits;
 mod escrows;
+mod every;
 mod holds;
+mod ip;
 mod ledger;
 mod master_keys;
 mod output;
+mod people;
 mod prices;
+mod reference;
+mod shells;
 mod store;
 
 use harness::{Cli, CliOutput, Redis};
@@ -56,4 +61,25 @@ fn written(redis: &Redis) -> String {
     texts
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .collect()
+}
+
+/// The words of every command that does something, sorted.
+fn commands() -> Vec<String> {
+    let mut found = Vec::new();
+    // Words of groups, still to be looked into.
+    let mut groups = vec![String::new()];
+    while let Some(group) = groups.pop() {
+        let root = admin::cli::command();
+        let words = group.split_whitespace();
+        let command = words.fold(&root, |at, word| at.find_subcommand(word).expect("a group"));
+        for sub in command.get_subcommands() {
+            let words = format!("{group} {}", sub.get_name());
+            if !sub.has_subcommands() || sub.is_args_conflicts_with_subcommands_set() {
+                found.push(words.trim_start().to_owned());
+            }
+            groups.push(words);
+        }
+    }
+    found.sort_unstable();
+    found
 }

@@ -1,6 +1,7 @@
 //! The edge from outside: real processes, a real Redis, a provider that answers as the test says.
 //!
 //! * [`stage`], [`shape`]: what the tests stand on, and the exact shapes of answers
+//! * [`blocked`]: who is not answered at all
 //! * [`denials`], [`refusals`], [`bodies`], [`order`]: what is answered when no call is forwarded, and which of several
 //!   reasons
 //! * [`approved`], [`framing`]: what is forwarded, and what comes back
@@ -12,6 +13,7 @@
 
 mod approved;
 mod binding;
+mod blocked;
 mod bodies;
 mod caps;
 mod costs;

@@ -51,6 +51,7 @@ pub fn unlimited() -> Plan {
         wallet_requests_per_minute: None,
         agent_requests_per_day: None,
         management_requests_per_minute: None,
+        webhooks_in_dashboard: true,
         upgrade_to: None,
         upgrade_url: None,
     }

@@ -75,6 +75,7 @@ impl World {
         let key = NewApiKey {
             account: &account.id,
             key_id: &id,
+            name: "",
             mode,
             secret: &secret,
             permissions,

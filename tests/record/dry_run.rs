@@ -175,7 +175,11 @@ async fn nothing_changes_whatever_is_asked() {
             assert!(client.dry_run(body.clone()).await.status < 500, "{body}");
         }
     }
-    assert_eq!(stage.quiet_dump().await, before, "not even the rate count");
+    assert_eq!(
+        stage.quiet_dump().await,
+        before,
+        "not even the virtual key's rate count"
+    );
     let body = success(&client.dry_run(client.call_body(None)).await, 200);
     assert_eq!(check(&body, "rate_limited")["spent"], json!(1));
     let resets = check(&body, "rate_limited")["resetsAt"].as_str().unwrap();

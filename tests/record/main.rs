@@ -10,6 +10,7 @@ mod audit;
 mod checkpoints;
 mod decisions;
 mod dry_run;
+mod insight;
 mod intents;
 mod office;
 mod runs;

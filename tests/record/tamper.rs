@@ -226,7 +226,7 @@ impl Kept {
         let mut settings = load_from(None, std::iter::empty()).unwrap().audit;
         settings.archive = dir.path().display().to_string();
         let archive = Archive::at(Place::of(&settings).unwrap());
-        let verdict = online(&store, &archive, &account.id, Mode::Live, Vec::new())
+        let verdict = online(&store, &archive, &account.id, Mode::Live, Vec::new(), |_, _| {})
             .await
             .unwrap();
         assert_eq!(
@@ -257,7 +257,14 @@ impl Kept {
     async fn first_broken(&self, lines: &[Vec<u8>], hashes: &[Vec<u8>], last: usize) -> Option<u64> {
         self.scribe.forge(lines, hashes, last).await;
         let known = vec![self.known.clone()];
-        let verdict = online(&self.store, &self.archive, &self.account.id, Mode::Live, known);
+        let verdict = online(
+            &self.store,
+            &self.archive,
+            &self.account.id,
+            Mode::Live,
+            known,
+            |_, _| {},
+        );
         let verdict = verdict.await.unwrap();
         verdict.broken.map(|broken| broken.seq.unwrap())
     }

@@ -3,6 +3,7 @@
 //! * [`world`]: a server with an account, and receivers that note what they get
 //! * [`register`]: the routes, bodies and errors to the letter
 //! * [`attempts`]: when a failing receiver is tried again, and what is listed of it
+//! * [`redeliver`]: a delivery that ended is asked for again
 //! * [`receivers`]: receivers that hang, drip, redirect, send too much or leave
 //! * [`events`]: each event by what really triggers it
 //! * [`storm`]: ten thousand events for a dead receiver, and everybody else
@@ -17,6 +18,7 @@ mod cluster;
 mod crashes;
 mod events;
 mod receivers;
+mod redeliver;
 mod register;
 mod secrets;
 mod storm;

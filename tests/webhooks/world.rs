@@ -112,6 +112,7 @@ pub async fn issue(store: &Store, account: &SeedAccount, mode: Mode) -> String {
     let key = NewApiKey {
         account: &account.id,
         key_id: &id,
+        name: "",
         mode,
         secret: &secret,
         permissions: &[Permission::Read, Permission::Write, Permission::Approve],

@@ -10,9 +10,11 @@ use shared::domain::id::Kind;
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::store::agent::{AgentRecord, WalletRow};
+use shared::store::agent_search::Wanted;
 use shared::store::script::agent::{self, Created, Deleted, NewAgent, PlanLimit, Updated};
 use shared::store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
 use shared::store::script::change::FieldChange;
+use std::collections::BTreeMap;
 
 /// Longest name.
 pub(super) const NAME_MAX: usize = 200;
@@ -143,15 +145,60 @@ fn tier_limit(plan: &str, limit: Option<u64>) -> Problem {
 /// # Errors
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
-    let page = page(&call.query(&["limit", "offset"])?)?;
-    let (agents, total) = AgentRecord::list(&call.app.store, &call.keys(), call.caller.mode, page).await?;
+    let query = call.query(&["q", "status", "limit", "offset"])?;
+    let page = page(&query)?;
+    let (store, keys, mode) = (&call.app.store, call.keys(), call.caller.mode);
+    let (agents, total, partial) = match search(&query)? {
+        None => {
+            let (agents, total) = AgentRecord::list(store, &keys, mode, page).await?;
+            (agents, total, None)
+        }
+        Some(wanted) => {
+            let (agents, total, all) = AgentRecord::search(store, &keys, mode, &wanted, page).await?;
+            (agents, total, Some(!all))
+        }
+    };
     let records: Vec<View<'_>> = agents.iter().map(View::of).collect();
-    Reply::ok(&Listing {
+    let listing = Listing {
         plural: "agents",
         records: &records,
         total,
         page,
-    })
+    };
+    match partial {
+        None => Reply::ok(&listing),
+        Some(partial) => Reply::ok(&Searched { listing, partial }),
+    }
+}
+
+/// A list that was searched for.
+#[derive(Serialize)]
+struct Searched<'a> {
+    #[serde(flatten)]
+    listing: Listing<'a, View<'a>>,
+    /// Whether there are agents that were not looked at.
+    partial: bool,
+}
+
+/// What is searched for, if anything is.
+fn search(query: &BTreeMap<String, String>) -> Result<Option<Wanted>, Problem> {
+    let text = query.get("q").filter(|text| !text.is_empty());
+    if text.is_some_and(|text| text.chars().count() > NAME_MAX) {
+        return Err(Problem::validation(format!(
+            "q must have at most {NAME_MAX} characters."
+        )));
+    }
+    let frozen = match query.get("status").map(String::as_str) {
+        None => None,
+        Some("active") => Some(false),
+        Some("frozen") => Some(true),
+        Some(_) => return Err(Problem::validation("status must be active or frozen.")),
+    };
+    let wanted = Wanted {
+        text: text.map(|text| text.to_lowercase()),
+        frozen,
+    };
+    Ok((wanted != Wanted::default()).then_some(wanted))
 }
 
 /// `GET /agents/{id}`

@@ -1,6 +1,10 @@
 //! `/audit`: the hash-chained trail of everything that happened, its export and its signed end (specification §4.3,
 //! decisions D25, D50).
 
+mod verify;
+
+pub use verify::verify;
+
 use super::listing::Listing;
 use crate::checkpoint::{self, Stays};
 use crate::export::{CONTENT_TYPE, Export, ExportError};

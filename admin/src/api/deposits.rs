@@ -4,6 +4,7 @@
 
 use super::once::{earlier, identify, record_life};
 use super::wallet_name::{canonical, find};
+use crate::caller::Who;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, IDEMPOTENCY_FIELDS, Reply, WalletName, missing};
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,7 @@ use shared::domain::id::Kind;
 use shared::domain::intent::{Reason, State};
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
+use shared::domain::role::Role;
 use shared::store::deposit::{Deposit, DepositState, REFERENCE_MAX, is_reference};
 use shared::store::intent::IntentRecord;
 use shared::store::once::Once;
@@ -123,9 +125,15 @@ pub async fn confirm(call: Call) -> Answer {
 
 /// Live money is brought in by an owner in the dashboard or by the operator, never by an API key (decision D17).
 fn require_owner(call: &Call) -> Result<(), Problem> {
-    match call.caller.mode {
-        Mode::Test => Ok(()),
-        Mode::Live => Err(Code::OwnerRequired.into()),
+    match (call.caller.mode, &call.caller.who) {
+        (Mode::Test, _)
+        | (
+            Mode::Live,
+            Who::Session {
+                role: Role::Owner, ..
+            },
+        ) => Ok(()),
+        (Mode::Live, _) => Err(Code::OwnerRequired.into()),
     }
 }
 

@@ -257,7 +257,7 @@ async fn require_waiting(call: &Call) -> Result<IntentRecord, Problem> {
 fn decision(call: &Call, granted: bool) -> Decision {
     Decision {
         granted,
-        by: call.caller.key_id.clone(),
+        by: call.caller.actor.clone(),
         at_ms: now_ms(),
     }
 }

@@ -26,3 +26,10 @@ impl<T: Serialize> Serialize for Listing<'_, T> {
         map.end()
     }
 }
+
+/// The part of all records that is on a page.
+pub(super) fn slice<T>(all: &[T], page: Page) -> &[T] {
+    let from = page.offset.min(all.len());
+    let to = from.saturating_add(page.limit).min(all.len());
+    &all[from..to]
+}

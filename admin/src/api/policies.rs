@@ -1,5 +1,7 @@
 //! `/policies`: what agents may spend (decisions D20, D21, D60).
 
+mod precondition;
+
 use super::listing::Listing;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, CURRENCIES, Call, Fields, Given, Reply, Text, missing, page, require_agent_id};
@@ -41,6 +43,7 @@ struct View<'a> {
     cap_enabled: bool,
     approval_threshold: Option<Nanos>,
     low_balance_threshold: Option<Nanos>,
+    revision: u64,
     created_at: String,
     updated_at: String,
 }
@@ -65,6 +68,7 @@ impl<'a> View<'a> {
             cap_enabled: policy.cap_enabled,
             approval_threshold: policy.approval_threshold,
             low_balance_threshold: policy.low_balance_threshold,
+            revision: policy.revision,
             created_at: iso_from_ms(policy.created_at_ms),
             updated_at: iso_from_ms(policy.updated_at_ms),
         }
@@ -74,7 +78,7 @@ impl<'a> View<'a> {
 /// `POST /policies`
 ///
 /// # Errors
-/// 400, 409, 503.
+/// 400, 409, 412 when it is not as `If-Match` or `If-None-Match` says, 503.
 pub async fn set(call: Call) -> Answer {
     let body = call.body()?;
     let changes = changes(&body)?;
@@ -88,7 +92,7 @@ pub async fn set(call: Call) -> Answer {
 /// `POST /policies/{agentId}`
 ///
 /// # Errors
-/// 400, 503.
+/// 400, 412 when it is not as `If-Match` or `If-None-Match` says, 503.
 pub async fn set_for_agent(call: Call) -> Answer {
     let agent = call.agent()?;
     let body = call.body()?;
@@ -154,11 +158,26 @@ async fn store(call: &Call, agent: Option<&str>, changes: &[FieldChange]) -> Ans
     defaults.extend(agent.map(|agent| ("agent", Some(agent.to_owned()))));
     let new_id = Kind::Policy.mint(now_ms())?;
     let scope = call.scope();
-    match policy::set(&call.app.store, &scope, agent, changes, &defaults, &new_id).await? {
-        PolicySet::Done(policy) => Reply::ok(&One {
-            success: true,
-            policy: View::of(&policy),
-        }),
+    let expected = precondition::expected(call.headers())?;
+    match policy::set(
+        &call.app.store,
+        &scope,
+        agent,
+        changes,
+        &defaults,
+        &new_id,
+        &expected,
+    )
+    .await?
+    {
+        PolicySet::Done(policy) => {
+            let reply = Reply::ok(&One {
+                success: true,
+                policy: View::of(&policy),
+            })?;
+            Ok(reply.header("etag", &format!("\"{}\"", policy.revision)))
+        }
+        PolicySet::Unexpected => Err(Code::PreconditionFailed.into()),
         PolicySet::TooMany => {
             let message = format!(
                 "An account can have {ACCOUNT_POLICIES_MAX} account-wide policies; delete one first."

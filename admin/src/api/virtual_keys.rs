@@ -3,6 +3,7 @@
 use super::PLAN_ATTEMPTS;
 use super::agents;
 use super::listing::Listing;
+use super::upgrade;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Given, Reply, Text, page};
 use secrecy::{ExposeSecret, SecretString};
@@ -128,14 +129,8 @@ async fn limit_reached(call: &Call, plan_name: &str, plan: &Plan) -> Problem {
     if let Some(upgrade) = &plan.upgrade_to {
         problem = problem.with("upgradeTo", upgrade.as_str());
     }
-    if let Some(url) = &plan.upgrade_url {
-        // A path is one of this server's.
-        let base = if url.starts_with('/') {
-            call.app.public_url.as_str()
-        } else {
-            ""
-        };
-        problem = problem.with("upgradeUrl", format!("{base}{url}"));
+    if let Some(url) = upgrade::url(&call.app, plan) {
+        problem = problem.with("upgradeUrl", url);
     }
     problem
 }

@@ -1,9 +1,12 @@
 //! `/webhooks`: who is told of what happens in the account (decision D42). Each mode has its own.
 
 mod deliveries;
+mod gate;
+mod redeliver;
 mod request;
 
 pub use deliveries::deliveries;
+pub use redeliver::again;
 
 use super::listing::Listing;
 use crate::problem::{Code, Problem, chain};
@@ -71,8 +74,9 @@ impl<'a> One<'a> {
 /// `POST /webhooks`
 ///
 /// # Errors
-/// 400, 403 `WEBHOOK_LIMIT`, 503.
+/// 400, 403 `WEBHOOK_LIMIT` or `PLAN_FEATURE`, 503.
 pub async fn create(call: Call) -> Answer {
+    gate::require(&call)?;
     let request = Request::of_new(&call.body()?)?;
     let (Some(url), Some(events), Some(secret)) = (&request.url, &request.events, &request.secret) else {
         return Err(missing("url, events or secret")); // `of_new` has asked for each
@@ -116,6 +120,7 @@ fn seal(call: &Call, id: &str, secret: &SecretString) -> Result<String, Problem>
 /// # Errors
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
+    gate::require(&call)?;
     let page = page(&call.query(&["limit", "offset"])?)?;
     let (webhooks, total) =
         WebhookRecord::list(&call.app.store, &call.keys(), call.caller.mode, page).await?;
@@ -133,6 +138,7 @@ pub async fn list(call: Call) -> Answer {
 /// # Errors
 /// 404, 503.
 pub async fn get(call: Call) -> Answer {
+    gate::require(&call)?;
     Reply::ok(&One::of(&of_path(&call).await?))
 }
 
@@ -152,6 +158,7 @@ fn none(id: &str) -> Problem {
 /// # Errors
 /// 400, 404, 503.
 pub async fn update(call: Call) -> Answer {
+    gate::require(&call)?;
     let WebhookRecord { id, .. } = &of_path(&call).await?;
     let request = Request::of_change(&call.body()?)?;
     if let Some(url) = &request.url {
@@ -178,6 +185,7 @@ pub async fn update(call: Call) -> Answer {
 /// # Errors
 /// 404, 503.
 pub async fn delete(call: Call) -> Answer {
+    gate::require(&call)?;
     let id = call.record_id("id", Kind::Webhook)?;
     match webhook::delete(&call.app.store, &call.scope(), id).await? {
         true => Reply::done(),
@@ -190,6 +198,7 @@ pub async fn delete(call: Call) -> Answer {
 /// # Errors
 /// 404, 409 while it is disabled, 503.
 pub async fn test(call: Call) -> Answer {
+    gate::require(&call)?;
     let id = call.record_id("id", Kind::Webhook)?;
     let (account, mode) = (&call.caller.account, call.caller.mode);
     match webhook::test(&call.app.store, &call.scope(), id).await? {

@@ -1,6 +1,10 @@
 //! What was last seen of each account. A store that shows less than that has lost writes (decision D47).
 
+use super::lost;
+use crate::problem::Problem;
+use crate::serve::App;
 use quick_cache::unsync::Cache;
+use shared::store::account::Account;
 use std::sync::{Mutex, PoisonError};
 
 /// Accounts remembered; the least used ones are forgotten first.
@@ -14,6 +18,29 @@ pub struct View {
     pub generation: u64,
     /// Raised by every change.
     pub version: u64,
+}
+
+impl View {
+    /// How far an account has come that was just read.
+    #[must_use]
+    pub const fn of(account: &Account) -> Self {
+        Self {
+            generation: account.generation,
+            version: account.version,
+        }
+    }
+
+    /// Remembers this view, unless it shows less than `floor`, which was seen before it was read.
+    ///
+    /// # Errors
+    /// 503 for an account that lost writes.
+    pub fn require(self, app: &App, floor: Self, account: &str) -> Result<(), Problem> {
+        if self < floor {
+            return Err(lost(account));
+        }
+        app.versions.saw(account, self);
+        Ok(())
+    }
 }
 
 /// The newest view of each account.

@@ -1,18 +1,19 @@
 //! `tollgate-admin account`: the tenants and their plans.
 
 use super::context::Context;
-use super::report::table;
+use super::table::{plain, table};
 use super::user::new_user;
 use super::{Failure, Report, password, value};
 use clap::Subcommand;
 use serde_json::{Value, json};
 use shared::clock::{iso_from_ms, now_ms};
 use shared::domain::id::Kind;
+use shared::domain::role::Role;
 use shared::store::account::Account as Record;
 use shared::store::audit::OPERATOR;
 use shared::store::keys::AccountKeys;
 use shared::store::script::account::{self, Created, PlanSet};
-use shared::store::user::{Role, User};
+use shared::store::user::User;
 
 /// `account …`
 #[derive(Debug, Subcommand)]
@@ -134,7 +135,10 @@ async fn show(context: &Context, id: &str) -> Result<Report, Failure> {
     let created = iso_from_ms(account.created_at_ms);
     let mut text = format!(
         "{id}  {}\nplan        {}\ncreated     {created}\ngeneration  {}\nversion     {}",
-        account.name, account.plan, account.generation, account.version
+        plain(&account.name),
+        account.plan,
+        account.generation,
+        account.version
     );
     for user in &users {
         text = format!(

@@ -28,7 +28,7 @@ pub(super) struct Target {
     #[arg(long, value_name = "ID", value_parser = value::agent_id)]
     agent: String,
     /// live or test
-    #[arg(long, default_value = "live", value_parser = value::mode)]
+    #[arg(long, default_value = "live", value_parser = value::mode())]
     mode: Mode,
 }
 

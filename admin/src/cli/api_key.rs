@@ -1,7 +1,7 @@
 //! `tollgate-admin api-key`: keys of the management API (decision D8).
 
 use super::context::Context;
-use super::report::table;
+use super::table::table;
 use super::{Failure, Report, value};
 use clap::{Args, Subcommand, ValueEnum};
 use ipnet::IpNet;
@@ -47,10 +47,13 @@ pub(super) struct Create {
     #[arg(long, value_name = "ID", value_parser = value::id)]
     account: String,
     /// live or test; records of the two modes never mix
-    #[arg(long, value_parser = value::mode)]
+    #[arg(long, value_parser = value::mode())]
     mode: Mode,
+    /// What to call it
+    #[arg(long, value_parser = value::name)]
+    name: Option<String>,
     /// What it may do: read, write, approve
-    #[arg(long, value_delimiter = ',', default_value = "read,write", value_parser = value::permission)]
+    #[arg(long, value_delimiter = ',', default_value = "read,write", value_parser = value::permission())]
     permissions: Vec<Permission>,
     /// Where it may be used from, an address or a range; repeat for more; everywhere when not given
     #[arg(long, value_name = "CIDR", value_parser = value::network)]
@@ -94,6 +97,7 @@ impl Create {
         let new = NewApiKey {
             account: &self.account,
             key_id: &key_id,
+            name: self.name.as_deref().unwrap_or_default(),
             mode: self.mode,
             secret: &secret,
             permissions: &self.permissions,
@@ -126,10 +130,11 @@ impl Create {
         Ok(Report::new(
             text,
             json!({
-                "keyId": key_id, "key": key, "accountId": self.account, "mode": self.mode.as_str(),
+                "keyId": key_id, "key": key, "name": self.name, "accountId": self.account, "mode": self.mode.as_str(),
                 "permissions": permissions, "allowIps": allow_ips, "expiresAt": self.expires.map(iso_from_ms),
             }),
-        ))
+        )
+        .secret())
     }
 }
 
@@ -146,14 +151,25 @@ async fn list(context: &Context, account: &str) -> Result<Report, Failure> {
                 key.status(now).to_owned(),
                 Permission::list_text(&key.permissions),
                 iso_from_ms(key.created_at_ms),
+                key.last_used_ms.map_or_else(|| "never".to_owned(), iso_from_ms),
                 format!("{}…", key.shown),
+                key.name.clone(),
             ]
         })
         .collect();
     let documents: Vec<Value> = keys.iter().map(|key| document(key, now)).collect();
     Ok(Report::new(
         table(
-            &["KEY", "MODE", "STATUS", "PERMISSIONS", "CREATED", "STARTS WITH"],
+            &[
+                "KEY",
+                "MODE",
+                "STATUS",
+                "PERMISSIONS",
+                "CREATED",
+                "LAST USED",
+                "STARTS WITH",
+                "NAME",
+            ],
             &rows,
         ),
         json!({ "apiKeys": documents, "total": keys.len() }),
@@ -192,8 +208,9 @@ fn document(key: &Record, now: u64) -> Value {
         .collect();
     let allow_ips: Vec<String> = key.allow_ips.iter().map(IpNet::to_string).collect();
     json!({
-        "keyId": key.id, "mode": key.mode.as_str(), "status": key.status(now), "permissions": permissions,
+        "keyId": key.id, "name": key.name, "mode": key.mode.as_str(), "status": key.status(now), "permissions": permissions,
         "allowIps": allow_ips, "prefix": key.shown, "createdAt": iso_from_ms(key.created_at_ms),
         "expiresAt": key.expires_at_ms.map(iso_from_ms), "revokedAt": key.revoked_at_ms.map(iso_from_ms),
+        "lastUsedAt": key.last_used_ms.map(iso_from_ms),
     })
 }

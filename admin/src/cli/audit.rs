@@ -18,8 +18,7 @@ use shared::store::checkpoint_key::{self, KeyError};
 /// `audit …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Audit {
-    /// Check every entry and link of an audit trail, in the store or in an export, and that its end was not cut off; exit
-    /// code 1 names the first entry that is not what was recorded
+    /// Check an audit trail in the store or in an export; exit code 1 names the first entry that is wrong
     Verify(Box<verify::Verify>),
     /// Write an audit trail as JSON Lines, one entry a line
     Export(export::Export),
@@ -34,7 +33,7 @@ pub(super) struct Whose {
     #[arg(long, value_name = "ID", value_parser = value::id)]
     account: String,
     /// live or test
-    #[arg(long, default_value = "live", value_parser = value::mode)]
+    #[arg(long, default_value = "live", value_parser = value::mode())]
     mode: Mode,
 }
 
@@ -45,6 +44,11 @@ impl Whose {
 }
 
 impl Audit {
+    /// Whether standard output is not for a report.
+    pub(super) const fn writes_to_stdout(&self) -> bool {
+        matches!(self, Self::Export(export) if export.writes_to_stdout())
+    }
+
     /// Opens the store where it is needed: an export is verified without one, too.
     pub(super) async fn run(self, settings: Settings) -> Result<Report, Failure> {
         match self {

@@ -43,7 +43,7 @@ struct Make {
     #[arg(long, value_name = "ID", value_parser = value::id)]
     account: String,
     /// live or test
-    #[arg(long, default_value = "live", value_parser = value::mode)]
+    #[arg(long, default_value = "live", value_parser = value::mode())]
     mode: Mode,
     /// The wallet: its number, its id `wal_…`, an agent's id, or `user`
     #[arg(long, value_name = "WALLET", value_parser = value::wallet)]
@@ -72,7 +72,7 @@ struct Which {
     #[arg(long, value_name = "ID", value_parser = value::id)]
     account: Option<String>,
     /// live or test, where both know the reference
-    #[arg(long, value_parser = value::mode)]
+    #[arg(long, value_parser = value::mode())]
     mode: Option<Mode>,
 }
 

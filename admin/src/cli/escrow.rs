@@ -1,7 +1,8 @@
 //! `tollgate-admin escrow`: look at an escrow, and end its dispute (decision D27).
 
 use super::context::Context;
-use super::{Failure, Report, report};
+use super::table::table;
+use super::{Failure, Report};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use shared::clock::iso_from_ms;
@@ -11,7 +12,7 @@ use shared::store::script::escrow::{Ended, Winner, end_dispute};
 /// `escrow …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Escrow {
-    /// Decide who gets the money of a disputed escrow; it cannot be taken back
+    /// Decide who gets the money of a disputed escrow
     Resolve(Resolve),
     /// Show an escrow
     Show(Target),
@@ -98,12 +99,12 @@ fn show(escrow: &Record) -> Report {
         ("created", iso_from_ms(escrow.created_at_ms)),
         ("updated", iso_from_ms(escrow.updated_at_ms)),
     ];
-    let rows = rows.map(|(name, value)| vec![name.to_owned(), on_one_line(&value)]);
+    let rows = rows.map(|(name, value)| vec![name.to_owned(), value]);
     // Kept as text; one that is no JSON is shown as it is.
     let conditions: Value =
         serde_json::from_str(&escrow.conditions).unwrap_or_else(|_| json!(escrow.conditions));
     Report::new(
-        report::table(&["FIELD", "VALUE"], &rows),
+        table(&["FIELD", "VALUE"], &rows),
         json!({ "escrowId": escrow.number, "mode": escrow.mode.as_str(), "status": escrow.status.as_str(),
             "amount": escrow.amount, "amountNanos": escrow.amount.get().to_string(), "currency": escrow.currency,
             "payer": party(&escrow.payer), "payee": party(&escrow.payee), "conditions": conditions,
@@ -117,17 +118,4 @@ fn line(party: &Party) -> String {
         "wallet {} of {} in account {}",
         party.wallet, party.owner, party.account
     )
-}
-
-/// What a caller wrote, so that it cannot move the cursor of whoever reads it.
-fn on_one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() {
-            line.extend(c.escape_default());
-        } else {
-            line.push(c);
-        }
-    }
-    line
 }

@@ -39,6 +39,15 @@ impl Failure {
         }
     }
 
+    /// Whoever read standard output left before its end, and needs no word about it.
+    pub(super) const fn reader_left() -> Self {
+        Self {
+            exit: REFUSED,
+            code: "OUTPUT",
+            message: String::new(),
+        }
+    }
+
     /// There is no such account.
     pub(super) fn no_account(id: &str) -> Self {
         Self::refused("NOT_FOUND", format!("there is no account {id}"))
@@ -52,12 +61,19 @@ impl Failure {
     /// Says so on standard error, and with `--json` also as a document on standard output.
     pub(super) fn print(&self, json: bool) -> ExitCode {
         if json {
-            let document = serde_json::json!({ "ok": false, "error": self.message, "code": self.code });
-            // The line on standard error and the exit code tell the same.
-            let _unwritable = report::write_stdout(&document.to_string());
+            self.print_document();
         }
-        report::write_stderr(&self.message);
+        if !self.message.is_empty() {
+            report::write_stderr(&self.message);
+        }
         ExitCode::from(self.exit)
+    }
+
+    /// The document on standard output.
+    pub(super) fn print_document(&self) {
+        let document = serde_json::json!({ "ok": false, "error": self.message, "code": self.code });
+        // The line on standard error and the exit code tell the same.
+        let _unwritable = report::write_stdout(&document.to_string());
     }
 }
 

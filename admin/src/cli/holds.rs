@@ -1,7 +1,7 @@
 //! `tollgate-admin holds`: charges of calls that were never settled, and their correction.
 
 use super::context::Context;
-use super::report::table;
+use super::table::table;
 use super::{Failure, Report, value};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ const LIST_MAX: u64 = 10_000;
 /// `holds …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Holds {
-    /// List open holds (calls in flight) and kept ones (nobody settled them; their estimate stays charged)
+    /// List open and kept holds
     List {
         /// Only this account's
         #[arg(long, value_name = "ID", value_parser = value::id)]

@@ -1,7 +1,7 @@
 //! `tollgate-admin ledger check`: does everything that must hold in the ledger hold?
 
 use super::context::Context;
-use super::report::table;
+use super::table::table;
 use super::{Failure, Report, value};
 use crate::archive::Archive;
 use crate::ledger::{self, Checked};
@@ -18,8 +18,7 @@ const TIMEOUT_MS: u64 = 30_000;
 /// `ledger …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Ledger {
-    /// Recompute balances, escrows, intents, counters, holds and the audit sequence from their records, beside a running
-    /// system, and name what does not hold; exit code 1 when anything does not
+    /// Recompute everything from its records and name what does not hold; exit code 1 when anything does not
     Check {
         /// Only this account's records
         #[arg(long, value_name = "ID", value_parser = value::id)]

@@ -1,9 +1,12 @@
-//! `tollgate-admin keys rotate`: seals every provider key, every webhook's secret and the key of checkpoints under the newest
-//! master key.
+//! `tollgate-admin keys rotate`: seals every provider key, every webhook's secret, every second factor and the key of
+//! checkpoints under the newest master key.
+
+mod factors;
 
 use super::context::Context;
 use super::{Failure, Report, audit};
 use clap::Subcommand;
+use factors::rotate_factors;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use shared::crypto::seal::{SealOwner, SealedFor, Sealer, WebhookSecretOf};
@@ -24,8 +27,7 @@ const ATTEMPTS: usize = 3;
 /// `keys …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Keys {
-    /// Seal every provider key, webhook secret and the key of checkpoints under the newest master key. Put the new key first in secrets.master_key_file (or
-    /// secrets.master_key) of every process, restart them, rotate, then remove the old key
+    /// Seal every stored secret again, under the newest master key
     Rotate,
 }
 
@@ -49,6 +51,7 @@ impl Keys {
             for mode in Mode::ALL {
                 rotate_webhooks(context, &sealer, &account, mode, &mut tally).await?;
             }
+            rotate_factors(context, &sealer, &account, &mut tally).await?;
         }
         let Tally {
             reencrypted,

@@ -1,55 +1,18 @@
-//! Passwords: read from standard input, kept only as an argon2id hash.
+//! Passwords on the command line: read from standard input, never from an argument.
 
-use super::Failure;
-use argon2::Argon2;
-use argon2::password_hash::{PasswordHasher, SaltString};
+use super::{Failure, stdin};
+use crate::password::{LONGEST, require};
 use secrecy::{ExposeSecret, SecretString};
-use shared::entropy::random_bytes;
-use std::io::Read;
 
-/// Shortest password, in characters.
-const SHORTEST: usize = 8;
-/// Longest password, in bytes; standard input is read no further.
-const LONGEST: usize = 1024;
-
-/// Reads a password: the first line of standard input.
+/// Reads a password: the first line of standard input, which is read no further than a password can be long.
 pub(super) fn read_stdin() -> Result<SecretString, Failure> {
-    let mut text = String::new();
-    let limit = u64::try_from(LONGEST + 2).unwrap_or(u64::MAX);
-    std::io::stdin()
-        .lock()
-        .take(limit)
-        .read_to_string(&mut text)
-        .map_err(|_| Failure::usage("the password on standard input is no UTF-8 text"))?;
-    let line = text.lines().next().unwrap_or_default();
-    match (line.chars().count() >= SHORTEST, line.len() <= LONGEST) {
-        (true, true) => Ok(line.into()),
-        (false, _) => Err(Failure::usage("the password must have at least 8 characters")),
-        (_, false) => Err(Failure::usage("the password must have at most 1024 bytes")),
-    }
+    let password = stdin::line("the password", LONGEST)?;
+    require(password.expose_secret()).map_err(Failure::usage)?;
+    Ok(password)
 }
 
-/// The argon2id hash of a password, with a salt of its own, in PHC form.
+/// The hash of a password.
 pub(super) fn hash(password: &SecretString) -> Result<String, Failure> {
-    let failed = |_| Failure::refused("HASH", "the password could not be hashed");
-    let salt = SaltString::encode_b64(&random_bytes::<16>()?).map_err(failed)?;
-    let hash = Argon2::default().hash_password(password.expose_secret().as_bytes(), &salt);
-    hash.map(|hash| hash.to_string()).map_err(failed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use argon2::password_hash::{PasswordHash, PasswordVerifier};
-
-    #[test]
-    fn hashes_verify_and_are_salted() {
-        let password: SecretString = "correct horse".into();
-        let (first, second) = (hash(&password).unwrap(), hash(&password).unwrap());
-        assert!(first.starts_with("$argon2id$v=19$m=19456,t=2,p=1$") && first != second);
-        let verify = |text: &str| {
-            Argon2::default().verify_password(text.as_bytes(), &PasswordHash::new(&first).unwrap())
-        };
-        assert!(verify("correct horse").is_ok() && verify("wrong horse").is_err());
-    }
+    let hash = crate::password::hash(password);
+    hash.map_err(|error| Failure::refused("HASH", error.to_string()))
 }

@@ -9,6 +9,8 @@ use shared::domain::price::{
     ModelEntry, OPENAI, PriceError, PriceOverlay, PriceTable, Skipped, import_litellm,
 };
 use shared::store::script::replace_prices::{self, Replaced};
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// Largest file that is imported, in bytes.
@@ -157,13 +159,16 @@ fn overlay(stored: Option<&str>) -> Result<PriceOverlay, Failure> {
 
 fn read(file: &Path) -> Result<String, Failure> {
     let bad = |error: std::io::Error| Failure::usage(format!("{}: {error}", file.display()));
-    if std::fs::metadata(file).map_err(bad)?.len() > FILE_MAX {
+    let mut text = String::new();
+    // One byte more than is allowed tells that it is too long, also where a length is not known before.
+    let read = File::open(file).and_then(|file| file.take(FILE_MAX + 1).read_to_string(&mut text));
+    if read.map_err(bad)? as u64 > FILE_MAX {
         return Err(Failure::usage(format!(
             "{}: longer than {FILE_MAX} bytes",
             file.display()
         )));
     }
-    std::fs::read_to_string(file).map_err(bad)
+    Ok(text)
 }
 
 fn unusable(file: &Path, error: &PriceError) -> Failure {

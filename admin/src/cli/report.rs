@@ -1,18 +1,21 @@
 //! The one place that writes to standard output: what a command has to say, for people or as one JSON document.
 
 use super::failure;
-use serde_json::Value;
+use clap::error::ErrorKind;
+use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// What a command has to say.
 #[derive(Debug)]
 pub(super) struct Report {
-    /// For people; without a final line break.
+    /// For people; without a final line break. A server says nothing.
     text: String,
-    /// For scripts; `None` for a server, which says nothing on standard output.
-    json: Option<Value>,
+    /// For scripts.
+    json: Value,
     exit: u8,
+    /// Whether it holds what is shown this once.
+    secret: bool,
 }
 
 impl Report {
@@ -20,18 +23,20 @@ impl Report {
     pub(super) fn new(text: impl Into<String>, json: Value) -> Self {
         Self {
             text: text.into(),
-            json: Some(json),
+            json,
             exit: 0,
+            secret: false,
         }
     }
 
-    /// A server that ended.
-    pub(super) const fn silent() -> Self {
-        Self {
-            text: String::new(),
-            json: None,
-            exit: 0,
-        }
+    /// Of a command that said everything already, or has nothing to say: a server that ended.
+    pub(super) fn silent() -> Self {
+        Self::new("", json!({ "ok": true }))
+    }
+
+    /// The same report, which holds a secret that is shown this once.
+    pub(super) fn secret(self) -> Self {
+        Self { secret: true, ..self }
     }
 
     /// The same report, of a command that could not do everything.
@@ -42,19 +47,19 @@ impl Report {
         }
     }
 
-    /// Prints it. A report that cannot be written is a failure: it may have held a secret that is shown once.
+    /// Prints it. A reader who has seen enough and left (`| head -1`) is no failure, unless a secret is lost with it.
     pub(super) fn print(&self, json: bool) -> ExitCode {
-        let written = match &self.json {
-            None => Ok(()),
-            Some(document) if json => write_stdout(&document.to_string()),
-            Some(_) => write_stdout(&self.text),
+        let written = match (json, self.text.is_empty()) {
+            (true, _) => write_stdout(&self.json.to_string()),
+            (false, true) => Ok(()),
+            (false, false) => write_stdout(&self.text),
         };
         match written {
-            Ok(()) => ExitCode::from(self.exit),
-            Err(error) => {
+            Err(error) if self.secret || error.kind() != io::ErrorKind::BrokenPipe => {
                 write_stderr(&format!("standard output cannot be written: {error}"));
                 ExitCode::from(failure::REFUSED)
             }
+            _ => ExitCode::from(self.exit),
         }
     }
 }
@@ -71,53 +76,38 @@ pub(super) fn write_stderr(text: &str) {
     let _unwritable = writeln!(io::stderr().lock(), "tollgate-admin: {text}");
 }
 
-/// What clap has to say: help and version on standard output, a mistake on standard error, and with `--json` as a
-/// document too. The options are not parsed at that point, so `--json` is looked for among the words.
+/// What clap has to say: help and version on standard output, a mistake on standard error, and with `--json` as a document
+/// too. The options are not parsed at that point, so `--json` is looked for among the words.
 pub(super) fn usage(error: &clap::Error) -> ExitCode {
-    let _unwritable = error.print();
-    if !error.use_stderr() {
-        return ExitCode::SUCCESS;
+    let words = std::env::args_os().take_while(|word| word != "--");
+    let json = words.skip(1).any(|word| word == "--json");
+    if error.use_stderr() {
+        let failure = failure::Failure::usage(sentence(error));
+        if json {
+            failure.print_document();
+        }
+        let _unwritable = error.print();
+        return ExitCode::from(failure::USAGE);
     }
-    if std::env::args().any(|word| word == "--json") {
-        let text = error.to_string();
-        let line = text.lines().next().unwrap_or_default();
-        let message = line.trim_start_matches("error: ");
-        let document = serde_json::json!({ "ok": false, "error": message, "code": "USAGE" });
-        let _unwritable = write_stdout(&document.to_string());
+    if json {
+        let what = match error.kind() {
+            ErrorKind::DisplayVersion => "version",
+            _ => "help",
+        };
+        let _unwritable = write_stdout(&json!({ what: error.to_string().trim_end() }).to_string());
+    } else {
+        let _unwritable = error.print();
     }
-    ExitCode::from(failure::USAGE)
+    ExitCode::SUCCESS
 }
 
-/// Rows in columns, each as wide as its widest cell.
-pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        let widest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
-        widest.max(head.get(column).map_or(0, |cell| cell.len()))
-    };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let line = |cells: &mut dyn Iterator<Item = &str>| {
-        let padded: Vec<String> = cells
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
-        padded.join("  ").trim_end().to_owned()
-    };
-    let mut lines = vec![line(&mut head.iter().copied())];
-    lines.extend(rows.iter().map(|row| line(&mut row.iter().map(String::as_str))));
-    lines.join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_line_up() {
-        let rows = vec![
-            vec!["a".into(), "long cell".into()],
-            vec!["bcd".into(), "é".into()],
-        ];
-        assert_eq!(table(&["ID", "NAME"], &rows), "ID   NAME\na    long cell\nbcd  é");
+/// The mistake without the advice that follows it, on one line.
+fn sentence(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "a command is missing; --help lists them".to_owned();
     }
+    let text = error.to_string();
+    let lines = text.lines().take_while(|line| !line.trim().is_empty());
+    let line = lines.map(str::trim).collect::<Vec<_>>().join(" ");
+    line.trim_start_matches("error: ").to_owned()
 }

@@ -8,10 +8,6 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Answers POST /v1/chat/completions and GET /v1/models like the provider, for any key, at no cost.
-///
-/// Ask for trouble with the header `x-sandbox-scenario`, or with a model named sandbox-SCENARIO: 400 to 599 (the
-/// provider's error), hang, slow:MS, no-usage, usage:JSON, cost:PROMPT,COMPLETION (tokens), reset, truncate, gzip,
-/// chunked, redirect, huge:BYTES. GET /sandbox/stats counts what came.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Address to listen on

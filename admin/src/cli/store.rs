@@ -15,10 +15,9 @@ use shared::store::script::account;
 /// `store …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Store {
-    /// Initialise an empty store; on an initialised one nothing happens. Until then every call is answered 503
+    /// Initialise an empty store; on an initialised one nothing happens
     Init,
-    /// Accept accounts whose version fell because a failover lost writes; until then their calls are denied.
-    /// Charges that were lost with the writes are not counted against any limit: look at the provider's bill
+    /// Accept accounts whose version fell because a failover lost writes
     Accept {
         /// One account; all when not given
         #[arg(long, value_name = "ID", value_parser = value::id)]

@@ -1,15 +1,21 @@
-//! `tollgate-admin user`: people who sign in to the dashboard.
+//! `tollgate-admin user`: people who sign in to the dashboard. A user is named by its e-mail, of which an installation has one.
+
+mod change;
+mod help;
 
 use super::context::Context;
+use super::table::table;
 use super::{Failure, Report, password, value};
 use clap::{Subcommand, ValueEnum};
 use secrecy::SecretString;
-use serde_json::json;
-use shared::clock::now_ms;
+use serde_json::{Value, json};
+use shared::clock::{iso_from_ms, now_ms};
 use shared::domain::id::Kind;
+use shared::domain::role::Role;
 use shared::store::audit::OPERATOR;
+use shared::store::keys::AccountKeys;
 use shared::store::script::account::{self, UserAdded};
-use shared::store::user::{Role, User as Record};
+use shared::store::user::{User as Record, last_logins};
 
 /// `user …`
 #[derive(Debug, Subcommand)]
@@ -29,15 +35,57 @@ pub(super) enum User {
         #[arg(long, required = true)]
         password_stdin: bool,
     },
+    /// List the users of an account, newest first
+    List {
+        /// The account
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: String,
+    },
+    /// Give a user another role; it binds the next call
+    SetRole {
+        /// The user's e-mail
+        #[arg(long, value_parser = value::email)]
+        email: String,
+        /// What the user may do from now on
+        #[arg(long)]
+        role: RoleName,
+    },
+    /// Print a link with which a user sets a new password, once and within an hour; or set it from standard input
+    ResetPassword {
+        /// The user's e-mail
+        #[arg(long, value_parser = value::email)]
+        email: String,
+        /// Set the password that comes on standard input, one line, and end all sessions of the user
+        #[arg(long)]
+        password_stdin: bool,
+    },
+    /// Remove a user: all sessions end, and the e-mail is free again
+    Remove {
+        /// The user's e-mail
+        #[arg(long, value_parser = value::email)]
+        email: String,
+    },
+    /// Lift the lock that ten wrong passwords put on a user's login
+    Unlock {
+        /// The user's e-mail
+        #[arg(long, value_parser = value::email)]
+        email: String,
+    },
+    /// Take a user's second factor away, when the device and the recovery codes are lost
+    DisableTotp {
+        /// The user's e-mail
+        #[arg(long, value_parser = value::email)]
+        email: String,
+    },
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum RoleName {
-    /// Everything, team, plan and API keys included
+    /// Everything, deposits, team and plan included
     Owner,
-    /// All but team, plan and API keys
+    /// All but deposits, team and plan
     Admin,
-    /// Reads, releases, disputes, freezes and unfreezes
+    /// Reads, releases, disputes, freezes and unfreezes, decides about payments that wait
     Manager,
     /// Reads
     Viewer,
@@ -56,34 +104,44 @@ impl From<RoleName> for Role {
 
 impl User {
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
-        let Self::Create {
-            account: id,
-            email,
-            role,
-            password_stdin: _,
-        } = self;
-        context.account(&id).await?;
-        let user = new_user(email, role.into(), &password::read_stdin()?)?;
-        match account::add_user(&context.store, &id, &user, OPERATOR).await? {
-            UserAdded::Done => Ok(Report::new(
-                format!(
-                    "User {} ({}) of {id} signs in as {}.",
-                    user.id,
-                    user.role.as_str(),
-                    user.email
-                ),
-                json!({ "userId": user.id, "accountId": id, "email": user.email, "role": user.role.as_str() }),
-            )),
-            UserAdded::NoAccount => Err(Failure::no_account(&id)),
-            UserAdded::EmailTaken => Err(Failure::refused(
-                "CONFLICT",
-                "another user of this installation has that e-mail",
-            )),
-            UserAdded::TooMany => Err(Failure::refused(
-                "CONFLICT",
-                "the account has as many users as it can have",
-            )),
+        match self {
+            Self::Create {
+                account,
+                email,
+                role,
+                password_stdin: _,
+            } => create(context, &account, email, role.into()).await,
+            Self::List { account } => list(context, &account).await,
+            Self::SetRole { email, role } => change::set_role(context, &email, role.into()).await,
+            Self::ResetPassword {
+                email,
+                password_stdin: true,
+            } => change::set_password(context, &email, &password::read_stdin()?).await,
+            Self::ResetPassword { email, .. } => help::reset_link(context, &email).await,
+            Self::Remove { email } => change::remove(context, &email).await,
+            Self::Unlock { email } => help::unlock(context, &email).await,
+            Self::DisableTotp { email } => change::disable_totp(context, &email).await,
         }
+    }
+}
+
+async fn create(context: &Context, id: &str, email: String, role: Role) -> Result<Report, Failure> {
+    context.account(id).await?;
+    let user = new_user(email, role, &password::read_stdin()?)?;
+    match account::add_user(&context.store, id, &user, OPERATOR).await? {
+        UserAdded::Done => Ok(Report::new(
+            format!("User {} ({role}) of {id} signs in as {}.", user.id, user.email),
+            json!({ "userId": user.id, "accountId": id, "email": user.email, "role": role.as_str() }),
+        )),
+        UserAdded::NoAccount => Err(Failure::no_account(id)),
+        UserAdded::EmailTaken => Err(Failure::refused(
+            "CONFLICT",
+            "another user of this installation has that e-mail",
+        )),
+        UserAdded::TooMany => Err(Failure::refused(
+            "CONFLICT",
+            "the account has as many users as it can have",
+        )),
     }
 }
 
@@ -96,5 +154,44 @@ pub(super) fn new_user(email: String, role: Role, password: &SecretString) -> Re
         role,
         password: password::hash(password)?,
         created_at_ms,
+        totp: None,
+        totp_pending: None,
     })
+}
+
+async fn list(context: &Context, id: &str) -> Result<Report, Failure> {
+    context.account(id).await?;
+    let keys = AccountKeys::of(id);
+    let mut users = Record::list(&context.store, &keys).await?;
+    users.reverse();
+    let logins = last_logins(&context.store, &keys).await?;
+    let last = |user: &Record| logins.get(&user.id).copied().map(iso_from_ms);
+    let rows: Vec<Vec<String>> = users
+        .iter()
+        .map(|user| {
+            vec![
+                user.id.clone(),
+                user.role.to_string(),
+                if user.totp.is_some() { "yes" } else { "no" }.to_owned(),
+                iso_from_ms(user.created_at_ms),
+                last(user).unwrap_or_else(|| "never".to_owned()),
+                user.email.clone(),
+            ]
+        })
+        .collect();
+    let documents: Vec<Value> = users
+        .iter()
+        .map(|user| {
+            json!({ "userId": user.id, "email": user.email, "role": user.role.as_str(),
+                "totpEnabled": user.totp.is_some(), "createdAt": iso_from_ms(user.created_at_ms),
+                "lastLoginAt": last(user) })
+        })
+        .collect();
+    Ok(Report::new(
+        table(
+            &["USER", "ROLE", "SECOND FACTOR", "CREATED", "LAST LOGIN", "E-MAIL"],
+            &rows,
+        ),
+        json!({ "accountId": id, "users": documents, "total": users.len() }),
+    ))
 }

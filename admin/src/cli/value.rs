@@ -2,12 +2,14 @@
 
 use crate::routes::WalletName;
 use crate::sandbox::DELAY_MAX;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ipnet::IpNet;
-use shared::domain::amount;
+use shared::domain::blocked::canonical;
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::domain::names;
 use shared::domain::permission::Permission;
+use shared::domain::{self, amount};
 use shared::store::deposit::{REFERENCE_MAX, is_reference};
 use std::net::IpAddr;
 
@@ -15,8 +17,8 @@ use std::net::IpAddr;
 const ID_MAX: usize = 64;
 /// Longest name of an account.
 const NAME_MAX: usize = 200;
-/// Longest e-mail address (RFC 5321).
-const EMAIL_MAX: usize = 254;
+/// Longest reason.
+const REASON_MAX: usize = 200;
 
 /// An id that Tollgate made, such as `acct_…`; it cannot hold what separates the parts of a store key.
 pub(super) fn id(text: &str) -> Result<String, String> {
@@ -46,35 +48,38 @@ pub(super) fn name(text: &str) -> Result<String, String> {
     }
 }
 
-/// An e-mail address, in the lower case in which it is kept.
-pub(super) fn email(text: &str) -> Result<String, String> {
-    let text = text.trim().to_lowercase();
-    let parts = text.split_once('@').filter(|(local, domain)| {
-        !local.is_empty() && domain.contains('.') && !domain.contains('@') && !domain.starts_with('.')
-    });
-    let odd = |c: char| c.is_whitespace() || c.is_control();
-    match parts {
-        Some(_) if text.len() <= EMAIL_MAX && !text.chars().any(odd) => Ok(text),
-        _ => Err("it must be an e-mail address".to_owned()),
+/// Why something was done: a line to see, and no control characters.
+pub(super) fn reason(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    match (1..=REASON_MAX).contains(&text.chars().count()) && !text.chars().any(char::is_control) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("a reason has 1 to {REASON_MAX} printable characters")),
     }
 }
 
+/// An e-mail address, in the lower case in which it is kept.
+pub(super) fn email(text: &str) -> Result<String, String> {
+    domain::email::parse(text).ok_or_else(|| "it must be an e-mail address".to_owned())
+}
+
 /// `live` or `test`.
-pub(super) fn mode(text: &str) -> Result<Mode, String> {
-    Mode::parse(text).ok_or_else(|| "a mode is `live` or `test`".to_owned())
+pub(super) fn mode() -> impl TypedValueParser<Value = Mode> {
+    PossibleValuesParser::new(Mode::ALL.map(Mode::as_str))
+        .try_map(|text| Mode::parse(&text).ok_or("a mode is `live` or `test`"))
 }
 
-/// `read,write`.
-pub(super) fn permission(text: &str) -> Result<Permission, String> {
-    Permission::parse(text).ok_or_else(|| "a permission is `read`, `write` or `approve`".to_owned())
+/// One permission of a list such as `read,write`.
+pub(super) fn permission() -> impl TypedValueParser<Value = Permission> {
+    PossibleValuesParser::new(Permission::ALL.map(Permission::as_str))
+        .try_map(|text| Permission::parse(&text).ok_or("a permission is `read`, `write` or `approve`"))
 }
 
-/// A range of addresses, or one address.
+/// A range of addresses, or one address, in its canonical form.
 pub(super) fn network(text: &str) -> Result<IpNet, String> {
     let single = |address: IpAddr| IpNet::from(address);
     let network = text.parse::<IpNet>().or_else(|_| text.parse().map(single));
     network
-        .map(|network| network.trunc())
+        .map(canonical)
         .map_err(|_| "it must be an address or a CIDR range such as 10.0.0.0/8".to_owned())
 }
 
@@ -137,6 +142,7 @@ mod tests {
     fn addresses_and_ranges_are_networks() {
         assert_eq!(network("10.1.2.3/8").unwrap().to_string(), "10.0.0.0/8");
         assert_eq!(network("::1").unwrap().to_string(), "::1/128");
+        assert_eq!(network("::ffff:10.1.2.3").unwrap().to_string(), "10.1.2.3/32");
         assert!(network("10.0.0.0/33").is_err() && network("host").is_err());
     }
 

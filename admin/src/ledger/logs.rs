@@ -7,6 +7,7 @@ use super::pass::Pass;
 use super::violation::Invariant;
 use shared::domain::intent::State;
 use shared::store::StoreError;
+use shared::store::account::ModeField;
 use shared::store::keys::parse::{Key, ModeKey};
 use shared::store::keys::{AccountKeys, IntentIndex};
 use shared::store::read::Read;
@@ -26,7 +27,7 @@ impl Pass<'_> {
             let keys = accounts.keys(place);
             let base = || archived(keys, place);
             let size = Read::list_length(keys.bucket(), keys.audit(place.mode));
-            let seq = Read::field(keys.bucket(), keys.record(), &format!("{}_audit_seq", place.mode));
+            let seq = Read::field(keys.bucket(), keys.record(), &ModeField::AuditSeq.of(place.mode));
             Job {
                 what: place,
                 reads: vec![base(), size, seq, base()],

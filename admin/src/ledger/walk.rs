@@ -188,6 +188,9 @@ fn of_mode(accounts: &Accounts, place: Place, parsed: ModeKey<'_>, key: &str) ->
         | ModeKey::AuditArchived
         | ModeKey::AuditIndex { .. }
         | ModeKey::AuditDecisions(_)
+        | ModeKey::AuditDay(_)
+        | ModeKey::AuditKept
+        | ModeKey::FrozenAgents
         | ModeKey::Transactions
         | ModeKey::EscrowSiblings(_)
         | ModeKey::Escrows

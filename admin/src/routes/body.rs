@@ -39,7 +39,7 @@ const FIELDS_MAX: usize = 100;
 /// What a text field allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Text {
-    /// One line that says something: not blank, no control characters.
+    /// One line that says something: characters that can be seen, no breaks of lines, no control characters.
     Line,
     /// Several lines, possibly none.
     Lines,
@@ -100,29 +100,6 @@ impl<'a> Fields<'a> {
             Some((_, value)) if value.get() == "null" => Given::Null,
             Some((_, value)) => Given::Value(value.get()),
         }
-    }
-
-    /// A text of at most `longest` characters.
-    ///
-    /// # Errors
-    /// 400 names the field.
-    pub fn text(&self, name: &str, kind: Text, longest: usize) -> Result<Given<String>, Problem> {
-        let text = match self.string(name)? {
-            Given::Value(text) => text,
-            other => return Ok(other),
-        };
-        let bad = |must: &str| Problem::validation(format!("{name} must {must}."));
-        if kind == Text::Line && text.trim().is_empty() {
-            return Err(bad("not be empty"));
-        }
-        if text.chars().count() > longest {
-            return Err(bad(&format!("have at most {longest} characters")));
-        }
-        let breaks = |c: char| kind == Text::Lines && matches!(c, '\n' | '\r' | '\t');
-        if text.chars().any(|c| c.is_control() && !breaks(c)) {
-            return Err(bad("not contain control characters"));
-        }
-        Ok(Given::Value(text))
     }
 
     /// Any string, as it was sent: its owner checks it.

@@ -1,4 +1,4 @@
-//! What a handler gets: an authenticated call with its parameters and its body.
+//! What a handler gets: a call with its parameters and its body, and who makes it.
 
 use super::body::{Fields, Given};
 use crate::caller::Caller;
@@ -17,6 +17,7 @@ use shared::store::once::{KEY_MAX, is_key};
 use shared::store::page::Page;
 use shared::store::script::change::Scope;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Records on a page when the caller does not say.
@@ -31,22 +32,27 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The fields of a body that can hold one, in the order in which they count.
 pub const IDEMPOTENCY_FIELDS: [&str; 2] = ["intent_id", "idempotency_key"];
 
-/// An authenticated call.
-pub struct Call {
+/// A call; of a caller who is known, unless it says otherwise.
+pub struct Call<C = Caller> {
     /// The server.
     pub app: Arc<App>,
     /// Who calls.
-    pub caller: Caller,
+    pub caller: C,
+    /// From where, as far as that is known.
+    pub client: Option<IpAddr>,
     params: BTreeMap<String, String>,
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 }
 
-impl Call {
+/// A call by anyone.
+pub type OpenCall = Call<()>;
+
+impl OpenCall {
     pub(super) fn new(
         app: Arc<App>,
-        caller: Caller,
+        client: Option<IpAddr>,
         params: &RawPathParams,
         head: Parts,
         body: Bytes,
@@ -56,7 +62,8 @@ impl Call {
             .map(|(name, value)| (name.to_owned(), value.to_owned()));
         Self {
             app,
-            caller,
+            caller: (),
+            client,
             params: params.collect(),
             uri: head.uri,
             headers: head.headers,
@@ -64,6 +71,21 @@ impl Call {
         }
     }
 
+    /// The same call, by this caller.
+    pub(super) fn by(self, caller: Caller) -> Call {
+        Call {
+            app: self.app,
+            caller,
+            client: self.client,
+            params: self.params,
+            uri: self.uri,
+            headers: self.headers,
+            body: self.body,
+        }
+    }
+}
+
+impl Call {
     /// The keys of the caller's account.
     #[must_use]
     pub fn keys(&self) -> AccountKeys {
@@ -76,10 +98,27 @@ impl Call {
         Scope {
             account: &self.caller.account,
             mode: self.caller.mode,
-            actor: &self.caller.key_id,
+            actor: &self.caller.actor,
         }
     }
 
+    /// The plan of this name.
+    ///
+    /// # Errors
+    /// 503 when there is none: nothing can be decided then (decision D7).
+    pub fn plan(&self, name: &str) -> Result<Plan, Problem> {
+        self.app.plans.load().get(name).cloned().ok_or_else(|| {
+            tracing::error!(
+                plan = name,
+                account = self.caller.account,
+                "the account's plan is not in plans.file"
+            );
+            Code::ServiceUnavailable.into()
+        })
+    }
+}
+
+impl<C> Call<C> {
     /// The agent id in the path.
     ///
     /// # Errors
@@ -151,6 +190,12 @@ impl Call {
         Ok(None)
     }
 
+    /// The headers of the request.
+    #[must_use]
+    pub const fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
     /// The text of a path parameter.
     #[must_use]
     pub fn path(&self, name: &str) -> &str {
@@ -177,21 +222,6 @@ impl Call {
             }
         }
         Ok(found)
-    }
-
-    /// The plan of this name.
-    ///
-    /// # Errors
-    /// 503 when there is none: nothing can be decided then (decision D7).
-    pub fn plan(&self, name: &str) -> Result<Plan, Problem> {
-        self.app.plans.load().get(name).cloned().ok_or_else(|| {
-            tracing::error!(
-                plan = name,
-                account = self.caller.account,
-                "the account's plan is not in plans.file"
-            );
-            Code::ServiceUnavailable.into()
-        })
     }
 }
 
@@ -249,7 +279,7 @@ pub fn require_agent_id(what: &str, id: &str) -> Result<(), Problem> {
 }
 
 /// `application/json` or another type whose syntax is JSON, with any parameters.
-fn is_json(kind: &HeaderValue) -> bool {
+pub(super) fn is_json(kind: &HeaderValue) -> bool {
     let kind = kind.to_str().unwrap_or_default();
     let kind = kind
         .split(';')

@@ -1,19 +1,29 @@
-//! The life of one management request: request id, caller, permission, mode, body, handler, log line.
+//! The life of one management request: request id, blocked addresses, caller, rate, permission, mode, body, handler, log
+//! line.
 
-use super::call::Call;
+use super::call::{OpenCall, is_json};
 use super::reply::{Answer, Reply};
-use super::{Modes, Route, request_id};
-use crate::caller::{Caller, client_address};
+use super::request_id;
+use super::route::{Access, Handler, Modes, Route};
+use crate::caller::Caller;
+use crate::caller::session::require_our_page;
+use crate::limits;
 use crate::problem::{Code, Problem};
 use crate::serve::{App, Peer};
 use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, State};
-use axum::http::{Method, Request, Response};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap, Method, Request, Response};
 use axum::middleware::Next;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
+use shared::client_address::client_address;
 use shared::domain::mode::Mode;
+use shared::store::blocked::Verdict;
+use shared::store::script::api_key::count::Standing;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,6 +39,19 @@ const NO_ROUTE: &str = "none";
 pub struct Seen {
     route: &'static str,
     caller: Option<(String, Mode)>,
+    standing: Option<Standing>,
+}
+
+impl Seen {
+    /// Of an answer of this route, by nobody who is known yet.
+    #[must_use]
+    pub const fn of(route: &'static str) -> Self {
+        Self {
+            route,
+            caller: None,
+            standing: None,
+        }
+    }
 }
 
 /// Gives every request its id, its log line and its place in the metrics.
@@ -40,7 +63,10 @@ pub(super) async fn around(
     let started = Instant::now();
     let id = request_id::of(request.headers());
     let method = request.method().clone();
-    let mut response = next.run(request).await;
+    let mut response = match turned_away(&app, request.extensions(), request.headers()).await {
+        Some(problem) => problem.into_response(),
+        None => next.run(request).await,
+    };
     response
         .headers_mut()
         .insert(request_id::X_REQUEST_ID, id.clone());
@@ -60,6 +86,27 @@ pub(super) async fn around(
         "request"
     );
     response
+}
+
+/// What those are told who are not answered: whoever comes from a blocked address, and everybody until it is known which
+/// those are.
+async fn turned_away(app: &App, extensions: &Extensions, headers: &HeaderMap) -> Option<Problem> {
+    let client = || client_of(app, extensions, headers);
+    match app.blocked.judge_now(&app.store, client).await {
+        Verdict::Free => None,
+        Verdict::Blocked => {
+            app.metrics.blocked.inc();
+            let message = "The operator of this installation has blocked your address.";
+            Some(Problem::new(Code::IpBlocked, message))
+        }
+        Verdict::Unread => Some(Code::ServiceUnavailable.into()),
+    }
+}
+
+/// From where a request comes, as far as that is known.
+fn client_of(app: &App, extensions: &Extensions, headers: &HeaderMap) -> Option<IpAddr> {
+    let peer = extensions.get::<Peer>()?.0.ip();
+    client_address(peer, headers, &app.trusted_proxies)
 }
 
 /// The method as a label; a caller can invent any number of others.
@@ -83,17 +130,17 @@ pub(super) async fn run(
     params: Result<RawPathParams, RawPathParamsRejection>,
     request: Request<Body>,
 ) -> Response<Body> {
-    let mut seen = Seen {
-        route: route.path,
-        caller: None,
-    };
+    let mut seen = Seen::of(route.path);
     let outcome = answer(app, route, params, request, &mut seen).await;
     let mut response = outcome.map_or_else(Problem::into_response, Reply::into_response);
+    if let Some(standing) = &seen.standing {
+        limits::tell(standing, response.headers_mut());
+    }
     response.extensions_mut().insert(seen);
     response
 }
 
-/// The steps in their order. The management rate limits of decision D10 take their place behind the caller.
+/// The steps in their order.
 async fn answer(
     app: Arc<App>,
     route: &'static Route,
@@ -102,22 +149,28 @@ async fn answer(
     seen: &mut Seen,
 ) -> Answer {
     let (head, body) = request.into_parts();
-    let peer = head.extensions.get::<Peer>().map(|peer| peer.0.ip());
-    let client = peer.and_then(|peer| client_address(peer, &head.headers, &app.trusted_proxies));
-    let caller = Caller::identify(&app, &head.headers, client).await?;
-    seen.caller = Some((caller.account.clone(), caller.mode));
-    caller.require(route.permission)?;
-    if route.modes == Modes::LiveOnly {
-        caller.require_live()?;
-    }
+    let client = client_of(&app, &head.extensions, &head.headers);
+    let caller = match route.access {
+        Access::Public => {
+            require_own_post(&app, &head.method, &head.headers)?;
+            None
+        }
+        Access::Key(..) | Access::Session(_) => Some(admit(&app, route, &head, client, seen).await?),
+    };
     let params = params.map_err(|_| Problem::validation("The path is not valid UTF-8."))?;
     let body = match head.method {
         Method::POST | Method::PATCH => read(&head.headers, body).await?,
         _ => Bytes::new(),
     };
-    let call = Call::new(app, caller, &params, head, body);
+    let call = OpenCall::new(app, client, &params, head, body);
+    let answering = match (&route.handler, caller) {
+        (Handler::Known(handler), Some(caller)) => handler(call.by(caller)),
+        (Handler::Open(handler), _) => handler(call),
+        // The table's macro pairs handlers with access.
+        (Handler::Known(_), None) => return Err(Code::Internal.into()),
+    };
     // In a task of its own: a caller who hangs up does not stop a change between its steps, and a panic stays here.
-    match tokio::spawn((route.handler)(call)).await {
+    match tokio::spawn(answering).await {
         Ok(answer) => answer,
         Err(error) => {
             tracing::error!(http.route = route.path, %error, "a handler failed");
@@ -126,8 +179,39 @@ async fn answer(
     }
 }
 
+/// Finds out who calls, and whether they may.
+async fn admit(
+    app: &App,
+    route: &'static Route,
+    head: &Parts,
+    client: Option<IpAddr>,
+    seen: &mut Seen,
+) -> Result<Caller, Problem> {
+    let caller = Caller::identify(app, route.access, &head.method, &head.headers, client).await?;
+    seen.caller = Some((caller.account.clone(), caller.mode));
+    limits::count(app, route.rate, &caller, &mut seen.standing).await?;
+    caller.require(route.access)?;
+    if route.modes == Modes::LiveOnly {
+        caller.require_live()?;
+    }
+    Ok(caller)
+}
+
+/// Refuses a change by nobody in particular that another site makes a browser ask for, such as signing in as somebody else: no
+/// form can send JSON, and no page can without saying where it comes from.
+fn require_own_post(app: &App, method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+    if matches!(*method, Method::GET | Method::HEAD) {
+        return Ok(());
+    }
+    require_our_page(app, headers)?;
+    let kind = headers.get(CONTENT_TYPE);
+    kind.is_some_and(is_json)
+        .then_some(())
+        .ok_or_else(|| Code::UnsupportedMediaType.into())
+}
+
 /// Reads a body within [`BODY_MAX`] and [`BODY_TIMEOUT`].
-async fn read(headers: &axum::http::HeaderMap, body: Body) -> Result<Bytes, Problem> {
+async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
     let declared = headers.get(axum::http::header::CONTENT_LENGTH);
     let declared: Option<usize> = declared
         .and_then(|text| text.to_str().ok())

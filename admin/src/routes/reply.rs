@@ -90,6 +90,23 @@ impl Reply {
         })
     }
 
+    /// 200 with lines of JSON that are made while they are sent.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn lines<E>(body: impl Stream<Item = Result<Bytes, E>> + Send + 'static) -> Answer
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        Ok(Self {
+            status: StatusCode::OK,
+            body: Body::from_stream(body),
+            content_type: crate::export::CONTENT_TYPE,
+            file_name: None,
+            headers: Vec::new(),
+        })
+    }
+
     /// The same reply with one more header; one whose value cannot stand in a header is left out.
     #[must_use]
     pub fn header(mut self, name: &'static str, value: &str) -> Self {

@@ -5,6 +5,8 @@ use crate::archive::Archive;
 use crate::caller::Versions;
 use crate::injection::Injections;
 use crate::ops::Metrics;
+use crate::password::Passwords;
+use crate::verify::Turns;
 use crate::webhook::send::Sender;
 use crate::webhook::wake::Wake;
 use crate::workers::Health;
@@ -14,6 +16,7 @@ use shared::crypto::seal::Sealer;
 use shared::domain::plan::Plans;
 use shared::settings::{AuditSettings, Settings, WebhookSettings};
 use shared::store::Store;
+use shared::store::blocked::BlockedCopy;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,12 +28,22 @@ pub struct App {
     pub sealer: Sealer,
     /// The plans, replaced as a whole on SIGHUP.
     pub plans: ArcSwap<Plans>,
+    /// Whether owners change their account's plan themselves.
+    pub self_service_plans: bool,
     /// The prices, read again on SIGHUP.
     pub prices: Prices,
     /// The provider that proxied calls go to.
     pub provider: String,
     /// The address of this server in links.
     pub public_url: String,
+    /// The address of the edge, as the dashboard tells it.
+    pub edge_url: String,
+    /// How long a session of the dashboard may pause.
+    pub session_idle: Duration,
+    /// How long it lives at most.
+    pub session_life: Duration,
+    /// Hashes and verifies passwords.
+    pub passwords: Passwords,
     /// How long the record of a transfer or deposit made under an idempotency key is kept (decision D26).
     pub idempotency_life: Duration,
     /// What the free text of a spend must not say, unless it is not looked at (decision D45).
@@ -45,8 +58,12 @@ pub struct App {
     pub wake: Wake,
     /// What left the store.
     pub archive: Arc<Archive>,
+    /// Who verifies a trail just now.
+    pub verifying: Arc<Turns>,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// The addresses that are not answered, as last read.
+    pub blocked: BlockedCopy,
     /// Whether the store may be trusted, as last checked.
     pub health: Health,
     /// What was last seen of each account.
@@ -66,9 +83,14 @@ impl App {
             store,
             sealer: settings.sealer()?,
             plans: ArcSwap::from_pointee(settings.plans()?),
+            self_service_plans: settings.plans.self_service,
             prices: Prices::new(settings)?,
             provider: settings.upstream.provider.clone(),
             public_url: settings.public_url(),
+            edge_url: settings.edge_url(),
+            session_idle: settings.session_idle(),
+            session_life: settings.session_life(),
+            passwords: Passwords::new().map_err(|error| ServeError::SetUp(error.to_string()))?,
             idempotency_life: settings.idempotency_life(),
             injections: Injections::of(&settings.injection)?,
             audit: settings.audit.clone(),
@@ -76,7 +98,9 @@ impl App {
             sender: Sender::new(&settings.webhooks).map_err(|error| ServeError::SetUp(error.to_string()))?,
             wake: Wake::default(),
             archive: Arc::new(Archive::of(&settings.audit)?),
+            verifying: Arc::new(Turns::default()),
             trusted_proxies: settings.network.trusted_proxies.clone(),
+            blocked: BlockedCopy::default(),
             health: Health::default(),
             versions: Versions::default(),
             metrics: Metrics::new().map_err(|error| ServeError::SetUp(error.to_string()))?,

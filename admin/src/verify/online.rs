@@ -10,7 +10,8 @@ use shared::domain::mode::Mode;
 use shared::store::chain::Chain;
 use shared::store::{Store, StoreError};
 
-/// Walks along the whole trail and compares its end with the account's record and with what else is known of it.
+/// Walks along the whole trail and compares its end with the account's record and with what else is known of it. `progress`
+/// is told how many entries are checked, and of how many.
 ///
 /// # Errors
 /// [`StoreError`] when the store does not answer; what makes no sense in it is a verdict.
@@ -20,6 +21,7 @@ pub async fn online(
     account: &str,
     mode: Mode,
     known: Vec<Known>,
+    mut progress: impl FnMut(u64, u64) + Send,
 ) -> Result<Verdict, StoreError> {
     let (trail, chain) = (
         Trail::of(store, archive, account, mode),
@@ -27,6 +29,7 @@ pub async fn online(
     );
     // Everything that is there now is sealed then, so the walk must come so far.
     let goal = chain.count().await?.lines;
+    progress(0, goal);
     let unsealed = match trail.seal().await {
         Ok(_) => None,
         Err(StoreError::Nonsense(why)) => Some(why),
@@ -37,7 +40,7 @@ pub async fn online(
         walk.mark(one.size);
     }
     let mut lists = Lists::default();
-    let mut broken = along(&trail, &mut walk, &mut lists, goal, unsealed).await?;
+    let mut broken = along(&trail, &mut walk, &mut lists, goal, unsealed, &mut progress).await?;
     if broken.is_none() {
         broken = counted(&chain).await?;
     }
@@ -65,6 +68,7 @@ async fn along(
     lists: &mut Lists,
     goal: u64,
     unsealed: Option<String>,
+    progress: &mut (impl FnMut(u64, u64) + Send),
 ) -> Result<Option<Broken>, StoreError> {
     while walk.end() < goal {
         let next = walk.end() + 1;
@@ -97,6 +101,7 @@ async fn along(
                 lists.add(agent, kind);
             }
         }
+        progress(walk.end().min(goal), goal);
     }
     Ok(None)
 }

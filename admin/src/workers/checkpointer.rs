@@ -15,7 +15,7 @@ use shared::crypto::checkpoint_key::CheckpointKey;
 use shared::domain::checkpoint::Checkpoint;
 use shared::domain::mode::Mode;
 use shared::store::StoreError;
-use shared::store::account::Account;
+use shared::store::account::{Account, ModeField};
 use shared::store::checkpoint_key::{self, KeyError};
 use shared::store::keys::AccountKeys;
 use shared::store::read::Read;
@@ -76,7 +76,7 @@ async fn round(app: &App, memory: &mut Memory) -> Result<(), KeyError> {
 
 /// Which chains have another size than their last checkpoint.
 async fn changed(app: &App, memory: &Memory, ids: &[String]) -> Result<Vec<Name>, StoreError> {
-    let fields = Mode::ALL.map(|mode| format!("{mode}_audit_seq"));
+    let fields = Mode::ALL.map(|mode| ModeField::AuditSeq.of(mode));
     let reads: Vec<Read> = ids
         .iter()
         .map(|id| {

@@ -12,6 +12,7 @@ use crate::webhook::dispatch::dispatch;
 use futures::{StreamExt, stream};
 use shared::domain::mode::Mode;
 use shared::store::StoreError;
+use shared::store::account::ModeField;
 use shared::store::chain::Chain;
 use shared::store::keys::AccountKeys;
 use shared::store::read::Read;
@@ -117,7 +118,7 @@ async fn seal(app: &App, grown: &Grown) -> Result<u64, StoreError> {
 }
 
 /// What the record of an account says of a mode.
-const FIELDS: [&str; 3] = ["audit_seq", "webhooks", "dispatched"];
+const FIELDS: [ModeField; 3] = [ModeField::AuditSeq, ModeField::Webhooks, ModeField::Dispatched];
 
 /// Which accounts are looked at in this round: the busy ones, those with webhooks, and those whose turn it is.
 fn chosen(memory: &mut Memory) -> Vec<String> {
@@ -136,9 +137,7 @@ fn chosen(memory: &mut Memory) -> Vec<String> {
 /// Which chains have more lines than were sealed when they were last looked at, or events that were not dispatched.
 async fn look(app: &App, memory: &mut Memory) -> Result<Vec<Grown>, StoreError> {
     let accounts = chosen(memory);
-    let fields = Mode::ALL
-        .map(|mode| FIELDS.map(|field| format!("{mode}_{field}")))
-        .concat();
+    let fields = Mode::ALL.map(|mode| FIELDS.map(|field| field.of(mode))).concat();
     let reads: Vec<Read> = accounts
         .iter()
         .map(|account| {

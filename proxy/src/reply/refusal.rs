@@ -36,6 +36,8 @@ refusals! {
     NotFound = "not_found", 404, "invalid_request_error";
     /// The path has other methods.
     MethodNotAllowed = "method_not_allowed", 405, "invalid_request_error";
+    /// The client's address is blocked (decision D11).
+    IpBlocked = "IP_BLOCKED", 403, "request_forbidden";
     /// Missing, wrong or revoked virtual key.
     InvalidApiKey = "invalid_api_key", 401, "invalid_request_error";
     /// The body is longer than allowed.

@@ -91,6 +91,21 @@ impl SealOwner for SealedFor<'_> {
     }
 }
 
+/// What the sealed secret of a user's second factor belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct TotpSecretOf<'a> {
+    /// The account.
+    pub account: &'a str,
+    /// The user's id.
+    pub user: &'a str,
+}
+
+impl SealOwner for TotpSecretOf<'_> {
+    fn associated_data(&self) -> String {
+        format!("tollgate second factor\n{}\n{}", self.account, self.user)
+    }
+}
+
 struct MasterKey {
     id: String,
     cipher: Aes256Gcm,
@@ -258,6 +273,21 @@ mod tests {
                 .is_err()
         );
         assert!(sealer.open(&OWNER, &sealed).is_err());
+    }
+
+    #[test]
+    fn a_second_factor_opens_only_for_its_user() {
+        let sealer = sealer(&[1]);
+        let owner = TotpSecretOf {
+            account: "acct_1",
+            user: "usr_1",
+        };
+        let sealed = sealer.seal(&owner, &"JBSWY3DPEHPK3PXP".into()).unwrap();
+        assert!(sealer.open(&owner, &sealed).is_ok());
+        let user = "usr_2";
+        assert!(sealer.open(&TotpSecretOf { user, ..owner }, &sealed).is_err());
+        let account = "acct_2";
+        assert!(sealer.open(&TotpSecretOf { account, ..owner }, &sealed).is_err());
     }
 
     #[test]

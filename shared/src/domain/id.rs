@@ -10,6 +10,10 @@ pub enum Kind {
     Account,
     /// A dashboard user.
     User,
+    /// A session of a dashboard user.
+    Session,
+    /// An invitation to an account.
+    Invitation,
     /// A management API key.
     ApiKey,
     /// An agent made by `POST /agents`.
@@ -47,6 +51,8 @@ impl Kind {
         match self {
             Self::Account => "acct_",
             Self::User => "usr_",
+            Self::Session => "ses_",
+            Self::Invitation => "inv_",
             Self::ApiKey => "key_",
             Self::Agent => "agent_",
             Self::Wallet => "wal_",

@@ -30,6 +30,9 @@ pub struct Plan {
     pub agent_requests_per_day: Option<u64>,
     /// Management requests a minute and API key, all other routes.
     pub management_requests_per_minute: Option<u64>,
+    /// Whether people manage webhooks in the dashboard; API keys always do (specification "Events", decision D42).
+    #[serde(default = "yes")]
+    pub webhooks_in_dashboard: bool,
     /// The next plan up, if there is one.
     pub upgrade_to: Option<String>,
     /// Where to get it.
@@ -67,10 +70,35 @@ impl Plans {
         self.0.get(name)
     }
 
+    /// The names, the lowest plan first: each before the one that it can be upgraded to. Those that lead nowhere and that
+    /// nothing leads to stand behind, in alphabetical order.
+    #[must_use]
+    pub fn by_rank(&self) -> Vec<&str> {
+        let steps_up = |name: &str| {
+            let mut plan = self.get(name);
+            let mut steps = 0;
+            // A table whose plans lead in a circle has an end here, too.
+            while steps < self.0.len()
+                && let Some(next) = plan.and_then(|plan| plan.upgrade_to.as_deref())
+            {
+                plan = self.get(next);
+                steps += 1;
+            }
+            steps
+        };
+        let mut names: Vec<&str> = self.names().collect();
+        names.sort_by_key(|name| std::cmp::Reverse(steps_up(name)));
+        names
+    }
+
     /// The names, in alphabetical order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// An amount that is written as a decimal string, so that it is read exactly.
@@ -108,9 +136,20 @@ mod tests {
             (Some(50), Some(600), Some(50), Some("5000".into()))
         );
         assert_eq!(row("enterprise"), (None, Some(3000), None, None));
+        let webhooks = ["free", "builder", "startup", "enterprise"]
+            .map(|name| plans.get(name).unwrap().webhooks_in_dashboard);
+        assert_eq!(webhooks, [false, false, true, true]);
         let agents =
             ["free", "builder", "startup", "enterprise"].map(|name| plans.get(name).unwrap().custom_agents);
         assert_eq!(agents, [Some(5), Some(50), Some(250), None]);
+    }
+
+    #[test]
+    fn plans_are_ranked_by_the_way_up() {
+        let plans = Plans::parse(DEFAULT_PLANS).unwrap();
+        assert_eq!(plans.by_rank(), ["free", "builder", "startup", "enterprise"]);
+        let circle = "[b]\nupgrade_to = \"a\"\n[a]\nupgrade_to = \"b\"\n[c]\n";
+        assert_eq!(Plans::parse(circle).unwrap().by_rank(), ["a", "b", "c"]);
     }
 
     #[test]

@@ -10,22 +10,37 @@ const DEFAULTS: &str = include_str!("../../../config/tollgate.toml");
 const ENV_PREFIX: &str = "TOLLGATE_";
 /// How long idempotency keys can be kept (decision D26).
 const RETENTION_DAYS: std::ops::RangeInclusive<u64> = 30..=36_500;
+/// How long a session may live, whatever happens.
+const ABSOLUTE_HOURS: std::ops::RangeInclusive<u64> = 1..=720;
 
 /// Loads the configuration from `file` (or the default file, if it exists) and the process's environment.
 ///
 /// # Errors
 /// [`BadSettings`]: one line that names the key or file.
 pub fn load(file: Option<&Path>) -> Result<Settings, BadSettings> {
-    let text = match file {
+    let given = match file {
         Some(path) => Some(read(path)?),
         None if Path::new(DEFAULT_FILE).exists() => Some(read(Path::new(DEFAULT_FILE))?),
         None => None,
     };
-    load_from(text.as_deref(), std::env::vars())
+    assemble(given, environment()?.into_iter())
 }
 
-fn read(path: &Path) -> Result<String, BadSettings> {
-    std::fs::read_to_string(path).map_err(|error| BadSettings(format!("{}: {error}", path.display())))
+fn read(path: &Path) -> Result<Table, BadSettings> {
+    let named = |error: &dyn std::fmt::Display| BadSettings(format!("{}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
+    parse(&text).map_err(|error| named(&error))
+}
+
+/// The variables that may be settings. Others can hold what they like, bytes that are no text too.
+fn environment() -> Result<Vec<(String, String)>, BadSettings> {
+    let ours = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    let ours = ours.filter(|(name, _)| name.starts_with(ENV_PREFIX));
+    ours.map(|(name, value)| match value.into_string() {
+        Ok(value) => Ok((name, value)),
+        Err(_) => Err(BadSettings(format!("{name} is no UTF-8 text"))),
+    })
+    .collect()
 }
 
 /// Like [`load`], from a text and a list of variables.
@@ -36,9 +51,15 @@ pub fn load_from(
     text: Option<&str>,
     env: impl Iterator<Item = (String, String)>,
 ) -> Result<Settings, BadSettings> {
+    assemble(text.map(parse).transpose()?, env)
+}
+
+fn assemble(
+    given: Option<Table>,
+    env: impl Iterator<Item = (String, String)>,
+) -> Result<Settings, BadSettings> {
     let mut settings = parse(DEFAULTS)?;
-    if let Some(text) = text {
-        let given = parse(text)?;
+    if let Some(given) = given {
         merge(&mut settings, given)?;
     }
     for (name, value) in env {
@@ -177,6 +198,7 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
             "`idempotency.retention_days` must be from {least} to {most}"
         )));
     }
+    check_sessions(settings)?;
     if settings.audit.archive_intents_after_days < settings.idempotency.retention_days {
         return Err(BadSettings(
             "`audit.archive_intents_after_days` must be at least `idempotency.retention_days`".to_owned(),
@@ -192,6 +214,23 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
     if !base.starts_with("https://") && !base.starts_with("http://") {
         return Err(BadSettings(
             "`upstream.base_url` must start with https:// or http://".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// The longest pause must be one, and fit into the life.
+fn check_sessions(settings: &Settings) -> Result<(), BadSettings> {
+    let sessions = &settings.sessions;
+    if !ABSOLUTE_HOURS.contains(&sessions.absolute_hours) {
+        let (least, most) = (ABSOLUTE_HOURS.start(), ABSOLUTE_HOURS.end());
+        return Err(BadSettings(format!(
+            "`sessions.absolute_hours` must be from {least} to {most}"
+        )));
+    }
+    if !(1..=sessions.absolute_hours * 60).contains(&sessions.idle_minutes) {
+        return Err(BadSettings(
+            "`sessions.idle_minutes` must be from 1 to `sessions.absolute_hours`".to_owned(),
         ));
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! The tables that the configuration names: plans and prices.
 
-use super::{BadSettings, FileSettings, Settings};
+use super::{BadSettings, Settings};
 use crate::domain::plan::{DEFAULT_PLANS, Plans};
 use crate::domain::price::{DEFAULT_PRICES, PriceTable};
 use std::borrow::Cow;
@@ -17,8 +17,8 @@ impl Settings {
     /// # Errors
     /// [`BadSettings`] names the file and what is wrong with it.
     pub fn plans(&self) -> Result<Plans, BadSettings> {
-        let text = read(&self.plans, PLANS_FILE, DEFAULT_PLANS)?;
-        Plans::parse(&text).map_err(|error| bad(&self.plans, &error))
+        let text = read(&self.plans.file, PLANS_FILE, DEFAULT_PLANS)?;
+        Plans::parse(&text).map_err(|error| bad(&self.plans.file, &error))
     }
 
     /// The prices of `prices.file`, without what the operator imported into the store.
@@ -26,14 +26,13 @@ impl Settings {
     /// # Errors
     /// [`BadSettings`] names the file and what is wrong with it.
     pub fn prices(&self) -> Result<PriceTable, BadSettings> {
-        let text = read(&self.prices, PRICES_FILE, DEFAULT_PRICES)?;
-        PriceTable::from_toml(&text).map_err(|error| bad(&self.prices, &error))
+        let text = read(&self.prices.file, PRICES_FILE, DEFAULT_PRICES)?;
+        PriceTable::from_toml(&text).map_err(|error| bad(&self.prices.file, &error))
     }
 }
 
 /// The text of a table. The default file may be missing: then the table that is compiled in serves (decision D58).
-fn read<'a>(settings: &FileSettings, default: &str, builtin: &'a str) -> Result<Cow<'a, str>, BadSettings> {
-    let file = &settings.file;
+fn read<'a>(file: &Path, default: &str, builtin: &'a str) -> Result<Cow<'a, str>, BadSettings> {
     if file == Path::new(default) && !file.exists() {
         return Ok(builtin.into());
     }
@@ -43,8 +42,8 @@ fn read<'a>(settings: &FileSettings, default: &str, builtin: &'a str) -> Result<
 }
 
 /// One line that names the file and the whole chain of causes.
-fn bad(settings: &FileSettings, error: &dyn std::error::Error) -> BadSettings {
-    let mut line = format!("{}: {error}", settings.file.display());
+fn bad(file: &Path, error: &dyn std::error::Error) -> BadSettings {
+    let mut line = format!("{}: {error}", file.display());
     let mut source = error.source();
     while let Some(cause) = source {
         line = format!("{line}: {cause}");

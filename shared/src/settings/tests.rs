@@ -19,7 +19,10 @@ fn the_defaults_are_those_of_the_operating_contract() {
     assert_eq!(settings.upstream.timeout_ms, 100_000);
     assert_eq!(settings.webhooks.retry_delays_ms, [2000, 4000]);
     assert_eq!(settings.public_url(), "http://127.0.0.1:8081");
+    assert_eq!(settings.edge_url(), "http://127.0.0.1:8080");
     assert_eq!(settings.idempotency_life().as_secs(), 30 * 86_400);
+    assert_eq!(settings.session_idle().as_secs(), 3600);
+    assert_eq!(settings.session_life().as_secs(), 12 * 3600);
 }
 
 #[test]
@@ -54,6 +57,18 @@ fn every_mistake_is_one_line_that_names_the_key() {
         (
             from_env("TOLLGATE_IDEMPOTENCY__RETENTION_DAYS", "36501").unwrap_err(),
             "`idempotency.retention_days`",
+        ),
+        (
+            from("[sessions]\nabsolute_hours = 721\n").unwrap_err(),
+            "`sessions.absolute_hours`",
+        ),
+        (
+            from("[sessions]\nidle_minutes = 61\nabsolute_hours = 1\n").unwrap_err(),
+            "`sessions.idle_minutes`",
+        ),
+        (
+            from_env("TOLLGATE_SESSIONS__IDLE_MINUTES", "0").unwrap_err(),
+            "`sessions.idle_minutes`",
         ),
         (from("[store\n").unwrap_err(), "line 1"),
         (

@@ -2,9 +2,37 @@
 
 use super::keys::{self, AccountKeys};
 use super::{Store, StoreError};
+use crate::domain::mode::Mode;
 
 /// Account ids asked for in one round trip.
 const PAGE: usize = 500;
+
+/// What an account's record says of each mode, beside what it says of the account. The scripts write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModeField {
+    /// How many audit entries were written.
+    AuditSeq,
+    /// How many webhooks there are.
+    Webhooks,
+    /// Raised by every change of a webhook.
+    WebhooksVersion,
+    /// The last audit entry whose events were made deliveries of.
+    Dispatched,
+}
+
+impl ModeField {
+    /// The name of the field.
+    #[must_use]
+    pub fn of(self, mode: Mode) -> String {
+        let word = match self {
+            Self::AuditSeq => "audit_seq",
+            Self::Webhooks => "webhooks",
+            Self::WebhooksVersion => "webhooks_version",
+            Self::Dispatched => "dispatched",
+        };
+        format!("{mode}_{word}")
+    }
+}
 
 /// One account.
 #[derive(Debug, Clone, PartialEq, Eq)]

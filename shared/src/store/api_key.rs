@@ -15,6 +15,8 @@ pub const API_KEYS_MAX: usize = 1000;
 pub struct ApiKey {
     /// `key_…`
     pub id: String,
+    /// What people call it; may be empty.
+    pub name: String,
     /// The mode it works in.
     pub mode: Mode,
     /// What it may do.
@@ -29,6 +31,8 @@ pub struct ApiKey {
     pub expires_at_ms: Option<u64>,
     /// When it was revoked, if it was.
     pub revoked_at_ms: Option<u64>,
+    /// When it was last used, to the minute.
+    pub last_used_ms: Option<u64>,
 }
 
 impl ApiKey {
@@ -45,6 +49,7 @@ impl ApiKey {
         let ips = get("allow_ips")?.split(',').filter(|text| !text.is_empty());
         Some(Self {
             id: get("id")?.to_owned(),
+            name: get("name").unwrap_or_default().to_owned(),
             mode: Mode::parse(get("mode")?)?,
             permissions: Permission::parse_list(get("permissions")?)?,
             allow_ips: ips.map(|text| text.parse().ok()).collect::<Option<_>>()?,
@@ -52,6 +57,7 @@ impl ApiKey {
             created_at_ms: ms("created_at").ok()??,
             expires_at_ms: ms("expires_at").ok()?,
             revoked_at_ms: ms("revoked_at").ok()?,
+            last_used_ms: ms("last_used").ok()?,
         })
     }
 
@@ -77,6 +83,33 @@ impl ApiKey {
             None if !fields.is_empty() => Err(StoreError::Nonsense("API key record".to_owned())),
             key => Ok(key),
         }
+    }
+
+    /// How many keys of `account` work at `now_ms`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn count_active(store: &Store, account: &AccountKeys, now_ms: u64) -> Result<u64, StoreError> {
+        let mut range = redis::cmd("ZREVRANGE");
+        range.arg(account.api_keys()).arg(0).arg(API_KEYS_MAX - 1);
+        let ids: Vec<String> = store.command(&range).await?;
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        let mut look = redis::pipe();
+        for id in &ids {
+            look.cmd("HMGET")
+                .arg(account.api_key(id))
+                .arg("revoked_at")
+                .arg("expires_at");
+        }
+        let ends: Vec<(Option<String>, Option<String>)> = store.pipeline(&look).await?;
+        let set = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
+        let active = ends.iter().filter(|(revoked, expires)| {
+            let expired = expires.as_deref().and_then(|text| text.parse::<u64>().ok());
+            !set(revoked) && expired.is_none_or(|end| end > now_ms)
+        });
+        Ok(active.count() as u64)
     }
 
     /// All keys of `account`, newest first.

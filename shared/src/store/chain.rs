@@ -7,6 +7,7 @@ mod live;
 pub use archived::Standing;
 pub use live::{Filter, Row};
 
+use super::account::ModeField;
 use super::keys::AccountKeys;
 use super::script::seal::{Batch, SEAL_BATCH, SealedBatch};
 use super::{Store, StoreError};
@@ -124,7 +125,7 @@ impl<'a> Chain<'a> {
         look.atomic();
         look.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
         look.cmd("LLEN").arg(self.keys.audit(self.mode));
-        let field = format!("{}_audit_seq", self.mode);
+        let field = ModeField::AuditSeq.of(self.mode);
         look.cmd("HGET").arg(self.keys.record()).arg(field);
         let (archived, lines, given): (Option<u64>, u64, Option<u64>) = self.store.pipeline(&look).await?;
         Ok(Count {

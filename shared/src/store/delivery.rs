@@ -1,15 +1,18 @@
-//! Deliveries of webhooks: what the text of one says, and lists of them. The payload is not stored: it follows from the audit
+//! Deliveries of webhooks: what the text of one says. The payload is not stored: it follows from the audit
 //! entry. Scripts move a delivery between its states; see `script/webhook`.
 
-use super::keys::{AccountKeys, DeliverySet};
-use super::page::Page;
-use super::{Store, StoreError};
+mod look;
+
+pub use look::{Listed, Wanted};
+
 use crate::domain::event::EventName;
 use crate::domain::id::Kind;
 use crate::domain::mode::Mode;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
+
+/// Attempts that are kept of a delivery from before it was asked for again.
+pub const EARLIER_MAX: usize = 16;
 
 /// Where a delivery stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +45,9 @@ pub struct Attempt {
     /// The beginning of the answer. Kept of the last attempt only.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     pub excerpt: Option<String>,
+    /// The delivery was asked for again behind it: attempts are counted anew from the next one on.
+    #[serde(rename = "r", default, skip_serializing_if = "std::ops::Not::not")]
+    pub asked_again: bool,
 }
 
 /// A delivery: `<created ms> <state> <seq> <event> <attempts as JSON>`.
@@ -57,28 +63,6 @@ pub struct Delivery {
     pub event: EventName,
     /// Its attempts, oldest first.
     pub attempts: Vec<Attempt>,
-}
-
-/// A delivery in a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
-    /// The delivery.
-    pub delivery: Delivery,
-    /// When it is attempted next, if that is a matter of time.
-    pub next_at_ms: Option<u64>,
-}
-
-/// Deliveries to list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
-    /// All of them.
-    All,
-    /// Those that wait.
-    Pending,
-    /// Those that were accepted.
-    Delivered,
-    /// Those that were given up, or never attempted.
-    Failed,
 }
 
 impl State {
@@ -146,6 +130,28 @@ impl Delivery {
         )
     }
 
+    /// Attempts since it was made or asked for again.
+    #[must_use]
+    pub fn attempts_of_turn(&self) -> usize {
+        self.attempts
+            .iter()
+            .rev()
+            .take_while(|attempt| !attempt.asked_again)
+            .count()
+    }
+
+    /// The delivery, to be attempted again from the beginning. Of its attempts the last [`EARLIER_MAX`] are kept.
+    #[must_use]
+    pub fn again(mut self) -> Self {
+        let over = self.attempts.len().saturating_sub(EARLIER_MAX);
+        self.attempts.drain(..over);
+        if let Some(last) = self.attempts.last_mut() {
+            last.asked_again = true;
+        }
+        self.state = State::Pending;
+        self
+    }
+
     /// The delivery behind one more attempt.
     #[must_use]
     pub fn attempted(mut self, attempt: Attempt, state: State) -> Self {
@@ -155,70 +161,6 @@ impl Delivery {
         self.attempts.push(attempt);
         self.state = state;
         self
-    }
-
-    /// The deliveries of a webhook on a page, newest first, and how many match in all. At most
-    /// `webhooks.waiting_max` + `webhooks.history_max` are there.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a text that makes no sense.
-    pub async fn list(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        webhook: &str,
-        wanted: Wanted,
-        page: Page,
-    ) -> Result<(Vec<Listed>, u64), StoreError> {
-        let sets: &[DeliverySet] = match wanted {
-            Wanted::All => &DeliverySet::ALL,
-            Wanted::Pending => &[DeliverySet::Due, DeliverySet::Parked],
-            Wanted::Delivered => &[DeliverySet::Delivered],
-            Wanted::Failed => &[DeliverySet::Failed],
-        };
-        let mut look = redis::pipe();
-        look.atomic();
-        for set in sets {
-            let key = account.deliveries_in(mode, webhook, *set);
-            look.cmd("ZRANGE").arg(key).arg(0).arg(-1).arg("WITHSCORES");
-        }
-        let found: Vec<Vec<(String, u64)>> = store.pipeline(&look).await?;
-        let mut numbers: Vec<(String, Option<u64>)> = Vec::new();
-        for (set, members) in sets.iter().zip(found) {
-            let due = *set == DeliverySet::Due;
-            numbers.extend(
-                members
-                    .into_iter()
-                    .map(|(number, at)| (number, due.then_some(at))),
-            );
-        }
-        numbers.sort_unstable_by(|a, b| b.0.cmp(&a.0));
-        let total = numbers.len() as u64;
-        let shown: HashMap<String, Option<u64>> = HashMap::new();
-        let mut shown = shown;
-        let mut order = Vec::new();
-        for (number, at) in numbers.into_iter().skip(page.offset).take(page.limit) {
-            order.push(number.clone());
-            shown.insert(number, at);
-        }
-        if order.is_empty() {
-            return Ok((Vec::new(), total));
-        }
-        let mut look = redis::cmd("HMGET");
-        look.arg(account.deliveries(mode, webhook)).arg(&order);
-        let texts: Vec<Option<String>> = store.command(&look).await?;
-        let mut listed = Vec::with_capacity(order.len());
-        for (number, text) in order.into_iter().zip(texts) {
-            // One that was forgotten between the two reads is left out.
-            let Some(text) = text else { continue };
-            let delivery = Self::parse(&text).ok_or_else(|| StoreError::Nonsense("delivery".to_owned()))?;
-            let waits = delivery.state == State::Pending;
-            listed.push(Listed {
-                delivery,
-                next_at_ms: shown.get(&number).copied().flatten().filter(|_| waits),
-            });
-        }
-        Ok((listed, total))
     }
 }
 
@@ -238,6 +180,7 @@ mod tests {
             code: Some(500),
             error: Some("the receiver answered 500".to_owned()),
             excerpt: Some(excerpt.to_owned()),
+            asked_again: false,
         };
         let once = delivery.attempted(attempt("a b \"c\""), State::Pending);
         assert_eq!(Delivery::parse(&once.text()), Some(once.clone()));
@@ -248,6 +191,40 @@ mod tests {
             .map(|attempt| attempt.excerpt.as_deref())
             .collect();
         assert_eq!(excerpts, [None, Some("second")], "only the last one is kept");
+    }
+
+    #[test]
+    fn a_delivery_that_is_asked_for_again_begins_anew_and_keeps_some_of_its_history() {
+        let attempt = |at_ms| Attempt {
+            at_ms,
+            took_ms: 1,
+            code: Some(500),
+            error: None,
+            excerpt: None,
+            asked_again: false,
+        };
+        let mut delivery = Delivery {
+            created_at_ms: 5,
+            state: State::Refused,
+            seq: 7,
+            event: EventName::AgentFrozen,
+            attempts: Vec::new(),
+        };
+        delivery = delivery.again();
+        assert_eq!((delivery.state, delivery.attempts_of_turn()), (State::Pending, 0));
+        for at_ms in 0..EARLIER_MAX as u64 + 3 {
+            delivery = delivery.attempted(attempt(at_ms), State::Failed);
+        }
+        assert_eq!(delivery.attempts_of_turn(), EARLIER_MAX + 3);
+        delivery = delivery.again();
+        assert_eq!(
+            (delivery.attempts.len(), delivery.attempts_of_turn()),
+            (EARLIER_MAX, 0)
+        );
+        assert_eq!(delivery.attempts[0].at_ms, 3, "the oldest go");
+        delivery = delivery.attempted(attempt(99), State::Delivered);
+        assert_eq!(delivery.attempts_of_turn(), 1);
+        assert_eq!(Delivery::parse(&delivery.text()), Some(delivery));
     }
 
     #[test]

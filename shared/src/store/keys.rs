@@ -7,13 +7,16 @@
 mod audit;
 mod money;
 pub mod parse;
+mod people;
 mod webhooks;
 
 pub use audit::DECISION_KEY_CHARS;
 pub use money::{IntentIndex, closed_holder};
+pub use people::{Tries, attempts, invitation_lookup, reset_lookup, session_lookup};
 pub use webhooks::DeliverySet;
 
 use crate::domain::mode::Mode;
+use crate::domain::rate::Rate;
 use sha2::{Digest, Sha256};
 
 /// Number of buckets. Workers poll buckets, not accounts.
@@ -25,6 +28,9 @@ pub const STORE: &str = "tollgate/store";
 pub const ACCOUNTS: &str = "tollgate/accounts";
 /// The prices imported by the operator, which overlay the file.
 pub const PRICES: &str = "tollgate/prices";
+/// The addresses that both servers turn away (hash of range to `<since ms> <reason>`), and `version`, which is another one
+/// after each change.
+pub const BLOCKED: &str = "tollgate/blocked";
 /// The last wallet number given.
 pub const WALLET_NUMBER: &str = "tollgate/wallet-number";
 /// The last escrow number given.
@@ -42,7 +48,8 @@ pub fn api_key_lookup(sha256_hex: &str) -> String {
     format!("tollgate/ak/{sha256_hex}")
 }
 
-/// Which account a user's e-mail (in lower case) belongs to: a login names nothing else.
+/// Which account and user an e-mail (in lower case) belongs to: a login names nothing else. It outlives its user only when a
+/// removal was cut off, and holds only when the account has a user of that e-mail.
 #[must_use]
 pub fn user_lookup(email: &str) -> String {
     format!("tollgate/user/{}", hex::encode(Sha256::digest(email.as_bytes())))
@@ -206,6 +213,12 @@ impl AccountKeys {
         format!("{}/{mode}/agents", self.base)
     }
 
+    /// The agents that are frozen, those that were deleted since included (sorted set by when).
+    #[must_use]
+    pub fn frozen_agents(&self, mode: Mode) -> String {
+        format!("{}/{mode}/frozen-agents", self.base)
+    }
+
     /// Agents that have stored a provider key (set), for the rotation of the master key.
     #[must_use]
     pub fn sealed_agents(&self) -> String {
@@ -235,6 +248,12 @@ impl AccountKeys {
     #[must_use]
     pub fn api_key(&self, key_id: &str) -> String {
         format!("{}/ak/{key_id}", self.base)
+    }
+
+    /// Requests of an API key in its current window of this rate.
+    #[must_use]
+    pub fn management_rate(&self, rate: Rate, key_id: &str) -> String {
+        format!("{}/{}/{key_id}", self.base, rate.as_str())
     }
 
     /// The account's API keys (sorted set by creation).
@@ -305,8 +324,13 @@ mod tests {
             keys.policy(Mode::Live, "pol_1"),
             keys.account_policies(Mode::Live),
             keys.api_key("key_1"),
+            keys.management_rate(Rate::PerDay, "key_1"),
             keys.api_keys(),
             keys.users(),
+            keys.sessions("usr_1"),
+            keys.last_logins(),
+            keys.invitations(),
+            keys.reset("usr_1"),
             keys.sealed_agents(),
             keys.audit(Mode::Live),
             keys.audit_hashes(Mode::Live),
@@ -315,6 +339,9 @@ mod tests {
             keys.audit_archived(Mode::Live),
             keys.audit_index(Mode::Live, Some("bot"), None),
             keys.audit_decisions(Mode::Live, "01KAH3V"),
+            keys.audit_day(Mode::Live, 20_777),
+            keys.audit_kept(Mode::Live),
+            keys.frozen_agents(Mode::Live),
             keys.webhooks(Mode::Live),
             keys.webhook(Mode::Live, "wh_1"),
             keys.deliveries(Mode::Live, "wh_1"),

@@ -32,6 +32,8 @@ pub struct PolicyRecord {
     pub low_balance_threshold: Option<Nanos>,
     /// `USD` or `USDC`.
     pub currency: String,
+    /// How often it was set.
+    pub revision: u64,
     /// When it was made.
     pub created_at_ms: u64,
     /// When it was last set.
@@ -59,6 +61,8 @@ impl PolicyRecord {
             approval_threshold: limit("approval")?,
             low_balance_threshold: limit("low_balance")?,
             currency: get("currency")?.clone(),
+            // One that was last set by an earlier version has none.
+            revision: get("revision").map_or(Some(1), |text| text.parse().ok())?,
             created_at_ms: get("created_at")?.parse().ok()?,
             updated_at_ms: get("updated_at")?.parse().ok()?,
         })
@@ -98,6 +102,20 @@ impl PolicyRecord {
             Some(id) => Self::read(store, account, mode, &id).await,
             None => Ok(None),
         }
+    }
+
+    /// The ids of the account-wide policies, of which there are few.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn account_wide(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+    ) -> Result<Vec<String>, StoreError> {
+        store
+            .command(redis::cmd("HKEYS").arg(account.account_policies(mode)))
+            .await
     }
 
     /// The policies of an account and mode, newest first, and how many there are in all.

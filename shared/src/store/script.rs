@@ -11,11 +11,15 @@ pub mod all;
 pub mod api_key;
 pub mod archive;
 pub mod archive_intents;
+pub mod attempts;
 pub mod authorize;
+pub mod blocked;
 pub mod change;
 pub mod deposit;
 pub mod escrow;
 pub mod hold;
+pub mod invitation;
+pub mod lookup;
 pub mod policy;
 pub mod provider_key;
 pub mod reap;
@@ -24,11 +28,14 @@ pub mod reseal;
 pub mod reseal_checkpoint_key;
 pub mod run_end;
 pub mod seal;
+pub mod session;
 pub mod settle;
 pub mod spend;
 pub mod standing;
+mod tally;
 pub mod transfer;
 pub mod transit;
+pub mod user;
 pub mod virtual_key;
 pub mod void;
 pub mod wallet;
@@ -41,7 +48,7 @@ use redis::Cmd;
 pub enum WhenFull {
     /// Refused before it starts.
     Refuse,
-    /// Runs: it frees memory, or moves money that was already charged.
+    /// Runs: it frees memory, moves money that was already charged, or protects.
     Run,
     /// Runs: it only reads, and the server refuses every write in it.
     Look,

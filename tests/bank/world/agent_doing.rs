@@ -99,11 +99,20 @@ async fn set_policy(store: &Store, at: At, agent: Option<&str>, limits: &Limits,
         vec![("name", Some("n".to_owned())), ("currency", Some(USD.to_owned()))];
     defaults.extend(agent.map(|agent| ("agent", Some(agent.to_owned()))));
     let id = format!("pol_{n}");
-    match policy::set(store, &scope(at), agent, &changes, &defaults, &id)
-        .await
-        .map_err(wrong)?
+    match policy::set(
+        store,
+        &scope(at),
+        agent,
+        &changes,
+        &defaults,
+        &id,
+        &policy::Expected::Anything,
+    )
+    .await
+    .map_err(wrong)?
     {
         PolicySet::Done(_) => Ok("set".to_owned()),
         PolicySet::TooMany => Ok("too_many".to_owned()),
+        PolicySet::Unexpected => Ok("mismatch".to_owned()),
     }
 }

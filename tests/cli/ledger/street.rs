@@ -240,6 +240,7 @@ async fn issue(store: &Store, account: &SeedAccount, mode: Mode) -> String {
     let key = NewApiKey {
         account: &account.id,
         key_id: &Kind::ApiKey.mint(now_ms()).unwrap(),
+        name: "",
         mode,
         secret: &secret,
         permissions: &[Permission::Read, Permission::Write, Permission::Approve],

@@ -4,10 +4,9 @@ use crate::options::common_env;
 use crate::process::command;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::PathBuf;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// Runs one-shot commands of `tollgate-admin`.
 #[derive(Debug, Clone)]
@@ -53,28 +52,23 @@ impl Cli {
     /// Runs a command with this text on its standard input.
     #[must_use]
     pub fn run_with_stdin(&self, args: &[&str], stdin: &str) -> CliOutput {
-        let dir = tempfile::tempdir().expect("a directory");
+        ended(&mut self.command(args), stdin)
+    }
+
+    /// A command that is not started yet, to be given arguments, variables or outputs that are out of the ordinary.
+    #[must_use]
+    pub fn command(&self, args: &[&str]) -> Command {
         let mut run = command(&self.binary);
-        run.args(args.iter().map(OsString::from))
-            .env_clear()
-            .envs(&self.env)
-            .current_dir(dir.path());
-        run.stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = run.spawn().expect("tollgate-admin starts");
-        // A command that does not read its input may be gone already.
-        let _ = child
-            .stdin
-            .take()
-            .map(|mut pipe| pipe.write_all(stdin.as_bytes()));
-        let output = child.wait_with_output().expect("tollgate-admin ends");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-        CliOutput {
-            code: output.status.code(),
-            stdout: text(output.stdout),
-            stderr: text(output.stderr),
-        }
+        run.args(args).env_clear().envs(&self.env);
+        run
+    }
+
+    /// Runs a script of bash in which `$ADMIN` is the program.
+    #[must_use]
+    pub fn script(&self, script: &str) -> CliOutput {
+        let mut run = command(Path::new("/bin/bash"));
+        run.args(["-c", script]).env_clear().envs(&self.env);
+        ended(run.env("ADMIN", &self.binary), "")
     }
 
     /// Runs a command with `--json` that must succeed; its document.
@@ -85,5 +79,27 @@ impl Cli {
         let output = self.run(&args);
         assert_eq!(output.code, Some(0), "{args:?}: {output:?}");
         serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{args:?}: {error}: {output:?}"))
+    }
+}
+
+/// What `run` did with this text on its standard input.
+fn ended(run: &mut Command, stdin: &str) -> CliOutput {
+    let dir = tempfile::tempdir().expect("a directory");
+    run.current_dir(dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = run.spawn().expect("the program starts");
+    // A command that does not read its input may be gone already.
+    let _ = child
+        .stdin
+        .take()
+        .map(|mut pipe| pipe.write_all(stdin.as_bytes()));
+    let output = child.wait_with_output().expect("the program ends");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    CliOutput {
+        code: output.status.code(),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
     }
 }

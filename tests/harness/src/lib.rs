@@ -39,6 +39,7 @@ mod process;
 mod raw;
 mod redis_server;
 mod seed;
+mod session;
 mod upstream;
 mod wire;
 
@@ -51,9 +52,14 @@ pub use options::{AdminOptions, EdgeOptions};
 pub use packages::{node_package, python_package};
 pub use raw::{RawClient, RawReply};
 pub use redis_server::Redis;
-pub use seed::{AgentCounters, Seed, SeedAccount, SeedAgent, TEST_MASTER_KEY, test_sealer};
+pub use seed::{
+    AgentCounters, Seed, SeedAccount, SeedAgent, SeedUser, TEST_MASTER_KEY, TEST_PASSWORD, test_sealer,
+};
+pub use session::{SessionCaller, cookie_of};
 pub use shared::domain::cap::CapPolicy;
+pub use shared::domain::mode::Mode;
 pub use shared::domain::money::Nanos;
+pub use shared::domain::role::Role;
 pub use shared::store::Store;
 pub use upstream::{Answer, Recorded, Upstream};
 pub use wire::Wire;

@@ -2,6 +2,9 @@
 //! management API. The field names are those of `shared/src/store/keys.rs` and of the scripts.
 
 mod agent;
+mod user;
+
+pub use user::{SeedUser, TEST_PASSWORD};
 
 use shared::clock;
 use shared::crypto::seal::Sealer;

@@ -205,6 +205,7 @@ async fn over_http_what_is_damaged_is_503_and_answered_again_when_it_is_back() {
     let key = NewApiKey {
         account: &street.account.id,
         key_id: &Kind::ApiKey.mint(street.start_ms).unwrap(),
+        name: "",
         mode: Mode::Live,
         secret: &secret,
         permissions: &[Permission::Read],

@@ -93,4 +93,50 @@ mod tests {
             "'=1+1,'+1,'-1,'@SUM(A1),'\tx,\"'\rx\",\"a,b\",\"say \"\"hi\"\"\",\"two\nlines\",plain=x\r\n";
         assert_eq!(text, expected);
     }
+
+    /// What a reader takes for the cells of the row.
+    fn read_back(row: [&str; 10]) -> Vec<String> {
+        let text = lines(&[COLUMNS, row]).unwrap();
+        let mut reader = csv::Reader::from_reader(text.as_slice());
+        let rows: Vec<csv::StringRecord> = reader.records().collect::<Result<_, _>>().unwrap();
+        assert_eq!(rows.len(), 1, "no cell begins a row of its own");
+        rows[0].iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn no_cell_breaks_out_of_its_place_to_become_a_formula() {
+        let nasty = [
+            "\"=1+1\"",
+            "x\",=1+1,\"",
+            "x\"\r\n=1+1",
+            "\"\"=1+1",
+            "\t=1+1",
+            "\r\n=1+1",
+            "\r=1+1",
+            "=HYPERLINK(\"http://x\",\"y\")",
+            "'=1+1",
+            "-2+3+cmd|' /C calc'!A0",
+            "@",
+            "=",
+            "",
+            "ordinary",
+            "\u{202e}=gnp",
+        ];
+        for cell in nasty {
+            for place in 0..10 {
+                let mut row = ["x"; 10];
+                row[place] = cell;
+                let read = read_back(row);
+                assert_eq!(read.len(), 10, "{cell:?}");
+                assert!(
+                    !read[place].starts_with(['=', '+', '-', '@', '\t', '\r']),
+                    "{cell:?}"
+                );
+                let told = read[place].strip_prefix('\'').filter(|_| read[place] != cell);
+                assert_eq!(told.unwrap_or(&read[place]), cell, "nothing is lost");
+                let others = read.iter().enumerate().filter(|(at, _)| *at != place);
+                assert!(others.into_iter().all(|(_, other)| other == "x"), "{cell:?}");
+            }
+        }
+    }
 }

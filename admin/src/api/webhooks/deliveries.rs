@@ -1,7 +1,7 @@
 //! `/webhooks/{id}/deliveries`: every attempt of every delivery that is kept.
 
 use super::super::listing::Listing;
-use super::of_path;
+use super::{gate, of_path};
 use crate::problem::Problem;
 use crate::routes::{Answer, Call, Reply, page};
 use serde::Serialize;
@@ -79,6 +79,7 @@ impl<'a> View<'a> {
 /// # Errors
 /// 400, 404, 503.
 pub async fn deliveries(call: Call) -> Answer {
+    gate::require(&call)?;
     let query = call.query(&["status", "limit", "offset"])?;
     let page = page(&query)?;
     let wanted = match query.get("status").map(String::as_str) {

@@ -36,6 +36,11 @@ pub(in super::super) struct Export {
 }
 
 impl Export {
+    /// Whether standard output is the export.
+    pub(super) const fn writes_to_stdout(&self) -> bool {
+        self.out.is_none()
+    }
+
     pub(super) async fn run(self, context: &Context) -> Result<Report, Failure> {
         let Whose { account, mode } = &self.whose;
         context.account(account).await?;
@@ -109,6 +114,7 @@ impl Trouble {
         match self {
             Self::Trail(export::ExportError::Store(error)) => error.into(),
             Self::Trail(error) => Failure::refused("BROKEN", with_causes(&error)),
+            Self::Out(error) if error.kind() == io::ErrorKind::BrokenPipe => Failure::reader_left(),
             Self::Out(error) => Failure::refused("OUTPUT", format!("{out}: {error}")),
         }
     }

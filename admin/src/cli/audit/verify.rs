@@ -86,7 +86,7 @@ impl Verify {
                 Err(broken) => bad = bad.or(Some(broken)),
             }
         }
-        let mut verdict = online(&context.store, &archive, account, *mode, known).await?;
+        let mut verdict = online(&context.store, &archive, account, *mode, known, |_, _| {}).await?;
         verdict.broken = verdict.broken.or(bad);
         Ok(verdict)
     }

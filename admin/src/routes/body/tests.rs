@@ -74,12 +74,21 @@ fn texts_are_bounded_and_plain() {
     };
     assert_eq!(read("\"日本 é\"", Text::Line), Ok(Given::Value("日本 é".into())));
     assert_eq!(read("\" a \"", Text::Line), Ok(Given::Value(" a ".into())));
+    // Right-to-left names, and emoji that are joined by a character without a width.
+    for name in ["\u{200f}\u{5d0}\u{5d1}", "\u{1f469}\u{200d}\u{1f680}"] {
+        let read = read(&format!("\"{name}\""), Text::Line);
+        assert_eq!(read, Ok(Given::Value(name.into())));
+    }
     assert_eq!(read("null", Text::Line), Ok(Given::Null));
     assert_eq!(read("\"\"", Text::Lines), Ok(Given::Value(String::new())));
     assert_eq!(read("\"a\\nb\"", Text::Lines), Ok(Given::Value("a\nb".into())));
     for (json, kind, must) in [
         ("\"\"", Text::Line, "not be empty"),
         ("\" \\u00a0 \"", Text::Line, "not be empty"),
+        ("\"\\u200b\\u2060 \\ufeff\"", Text::Line, "not be empty"),
+        ("\"\\u202e\"", Text::Line, "not be empty"),
+        ("\"a\\u2028b\"", Text::Line, "be one line"),
+        ("\"a\\u2029\"", Text::Line, "be one line"),
         ("\"abcdef\"", Text::Line, "have at most 5"),
         ("\"a\\nb\"", Text::Line, "not contain control"),
         ("\"a\\u0000\"", Text::Lines, "not contain control"),

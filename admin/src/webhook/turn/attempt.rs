@@ -127,10 +127,10 @@ async fn attempt_once(
                 secrets: &with.secrets,
             };
             let made = app.sender.send(&with.url, message).await;
-            let next = next(app, made.accepted(), delivery.attempts.len());
+            let next = next(app, made.accepted(), delivery.attempts_of_turn());
             (made, next)
         }
-        Content::Missing(why) => (unsent(why), next(app, false, delivery.attempts.len())),
+        Content::Missing(why) => (unsent(why), next(app, false, delivery.attempts_of_turn())),
         Content::Gone(why) => (unsent(why), Next::Failed),
     };
     app.metrics.webhooks.attempted(&made, next);
@@ -169,6 +169,7 @@ fn after(delivery: Delivery, made: Attempted, next: Next) -> Delivery {
         code: made.code,
         error: made.error,
         excerpt: made.excerpt,
+        asked_again: false,
     };
     delivery.attempted(attempt, state)
 }

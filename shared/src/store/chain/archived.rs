@@ -4,6 +4,7 @@ use super::{Chain, Head, to_hash};
 use crate::domain::entry::Entry;
 use crate::domain::mode::Mode;
 use crate::domain::period::DAY_MS;
+use crate::store::account::ModeField;
 use crate::store::keys::AccountKeys;
 use crate::store::read::{Answers, Read};
 use crate::store::script::archive::{self, Archived, FORGET_BATCH, LetGo};
@@ -33,7 +34,7 @@ impl Standing {
     pub fn reads(keys: &AccountKeys, mode: Mode) -> Vec<Read> {
         let bucket = keys.bucket();
         let base = ["seq", "forgotten"].map(str::to_owned);
-        let told = [archive::webhooks_field(mode), archive::dispatched_field(mode)];
+        let told = [ModeField::Webhooks, ModeField::Dispatched].map(|field| field.of(mode));
         vec![
             Read::fields(bucket, keys.audit_base(mode), &base),
             Read::list_length(bucket, keys.audit_hashes(mode)),

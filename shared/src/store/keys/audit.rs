@@ -51,6 +51,18 @@ impl AccountKeys {
         format!("{}/{mode}/audit/of/{}", self.base, Self::audit_count(agent, kind))
     }
 
+    /// The statistics of a UTC day, in days since 1970 (hash): see [`crate::store::statistics`].
+    #[must_use]
+    pub fn audit_day(&self, mode: Mode, day: u64) -> String {
+        format!("{}/{mode}/audit/day/{day}", self.base)
+    }
+
+    /// Calls whose hold was kept and of which nothing more is known, as far as sealed (sorted set of decision ids by when).
+    #[must_use]
+    pub fn audit_kept(&self, mode: Mode) -> String {
+        format!("{}/{mode}/audit/kept", self.base)
+    }
+
     /// Where the decisions are whose ids begin so behind their prefix (packed text).
     #[must_use]
     pub fn audit_decisions(&self, mode: Mode, id_start: &str) -> String {

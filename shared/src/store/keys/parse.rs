@@ -2,12 +2,13 @@
 
 use super::audit::EVERY;
 use super::{
-    ACCOUNTS, AccountKeys, Bucket, DECISION_KEY_CHARS, DeliverySet, ESCROW_NUMBER, IntentIndex, PRICES,
-    STORE, USER, WALLET_NUMBER,
+    ACCOUNTS, AccountKeys, BLOCKED, Bucket, DECISION_KEY_CHARS, DeliverySet, ESCROW_NUMBER, IntentIndex,
+    PRICES, STORE, Tries, USER, WALLET_NUMBER,
 };
 use crate::domain::intent::{Kind, State};
 use crate::domain::mode::Mode;
 use crate::domain::names::{is_agent_id, is_run_id};
+use crate::domain::rate::Rate;
 use crate::store::transaction::TransactionType;
 
 /// A key, taken apart.
@@ -30,11 +31,16 @@ pub enum GlobalKey {
     Store,
     Accounts,
     Prices,
+    Blocked,
     WalletNumber,
     EscrowNumber,
     VirtualKeyLookup,
     ApiKeyLookup,
     UserLookup,
+    SessionLookup,
+    InvitationLookup,
+    ResetLookup,
+    Attempts,
     WalletLookup,
     EscrowLookup,
     DepositLookup,
@@ -64,8 +70,13 @@ pub enum AccountKey<'a> {
     Rate(&'a str),
     SealedAgents,
     ApiKey(&'a str),
+    ManagementRate(Rate, &'a str),
     ApiKeys,
     Users,
+    Sessions(&'a str),
+    LastLogins,
+    Invitations,
+    Reset(&'a str),
 }
 
 /// What each mode of an account has.
@@ -92,6 +103,9 @@ pub enum ModeKey<'a> {
         kind: Option<&'a str>,
     },
     AuditDecisions(&'a str),
+    AuditDay(u64),
+    AuditKept,
+    FrozenAgents,
     Webhooks,
     Webhook(&'a str),
     Deliveries(&'a str),
@@ -160,6 +174,7 @@ fn global(rest: &str, key: &str) -> Option<GlobalKey> {
         (STORE, GlobalKey::Store),
         (ACCOUNTS, GlobalKey::Accounts),
         (PRICES, GlobalKey::Prices),
+        (BLOCKED, GlobalKey::Blocked),
         (WALLET_NUMBER, GlobalKey::WalletNumber),
         (ESCROW_NUMBER, GlobalKey::EscrowNumber),
     ];
@@ -170,6 +185,14 @@ fn global(rest: &str, key: &str) -> Option<GlobalKey> {
         ("vk", hash) if is_hash(hash) => Some(GlobalKey::VirtualKeyLookup),
         ("ak", hash) if is_hash(hash) => Some(GlobalKey::ApiKeyLookup),
         ("user", hash) if is_hash(hash) => Some(GlobalKey::UserLookup),
+        ("session", hash) if is_hash(hash) => Some(GlobalKey::SessionLookup),
+        ("invitation", hash) if is_hash(hash) => Some(GlobalKey::InvitationLookup),
+        ("reset", hash) if is_hash(hash) => Some(GlobalKey::ResetLookup),
+        ("attempts", rest) => {
+            let (of, hash) = rest.split_once('/')?;
+            let known = Tries::ALL.iter().any(|tries| tries.as_str() == of);
+            (known && is_hash(hash)).then_some(GlobalKey::Attempts)
+        }
         ("wallet", name) if number(name).is_some() || name.starts_with("wal_") => {
             simple(name).map(|_| GlobalKey::WalletLookup)
         }
@@ -199,13 +222,20 @@ fn account_key(rest: &str) -> Option<AccountKey<'_>> {
             "sealed-agents" => Some(AccountKey::SealedAgents),
             "api-keys" => Some(AccountKey::ApiKeys),
             "users" => Some(AccountKey::Users),
+            "last-logins" => Some(AccountKey::LastLogins),
+            "invitations" => Some(AccountKey::Invitations),
             _ => None,
         },
         Some(("vk", id)) => simple(id).map(AccountKey::VirtualKey),
         Some(("agent-keys", agent)) => agent_id(agent).map(AccountKey::AgentKeys),
         Some(("rate", id)) => simple(id).map(AccountKey::Rate),
         Some(("ak", id)) => simple(id).map(AccountKey::ApiKey),
-        Some(_) => None,
+        Some(("sessions", id)) => simple(id).map(AccountKey::Sessions),
+        Some(("reset", id)) => simple(id).map(AccountKey::Reset),
+        Some((rate, id)) => {
+            let rate = Rate::ALL.into_iter().find(|known| known.as_str() == rate)?;
+            simple(id).map(|id| AccountKey::ManagementRate(rate, id))
+        }
     }
 }
 
@@ -213,6 +243,7 @@ fn mode_key(rest: &str) -> Option<ModeKey<'_>> {
     let Some((first, rest)) = rest.split_once('/') else {
         return match rest {
             "agents" => Some(ModeKey::Agents),
+            "frozen-agents" => Some(ModeKey::FrozenAgents),
             "policies" => Some(ModeKey::Policies),
             "account-policies" => Some(ModeKey::AccountPolicies),
             "audit" => Some(ModeKey::Audit),
@@ -257,6 +288,7 @@ fn audit(rest: &str) -> Option<ModeKey<'_>> {
             "base" => Some(ModeKey::AuditBase),
             "segments" => Some(ModeKey::AuditSegments),
             "archived" => Some(ModeKey::AuditArchived),
+            "kept" => Some(ModeKey::AuditKept),
             _ => None,
         };
     };
@@ -268,6 +300,7 @@ fn audit(rest: &str) -> Option<ModeKey<'_>> {
             let fits = agent.is_none_or(is_agent_id) && (agent.is_some() || kind.is_some());
             fits.then_some(ModeKey::AuditIndex { agent, kind })
         }
+        "day" => number(rest).map(ModeKey::AuditDay),
         "decisions" => {
             let fits = rest.len() == DECISION_KEY_CHARS && rest.bytes().all(|b| b.is_ascii_alphanumeric());
             fits.then_some(ModeKey::AuditDecisions(rest))

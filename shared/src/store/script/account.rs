@@ -3,9 +3,9 @@
 use super::change::{CHANGE, Event, Scope, nonsense};
 use super::{Script, WhenFull};
 use crate::domain::mode::Mode;
+use crate::store::email::EmailOwner;
 use crate::store::keys::{self, AccountKeys};
-use crate::store::lookup;
-use crate::store::user::User;
+use crate::store::user::{Stored, User};
 use crate::store::{Store, StoreError, audit};
 use serde_json::json;
 use std::sync::LazyLock;
@@ -98,13 +98,11 @@ pub async fn create(
     owner: Option<&User>,
     actor: &str,
 ) -> Result<Created, StoreError> {
-    let lookup = match owner {
-        Some(owner) => match announce(store, id, owner).await? {
-            Some(lookup) => Some(lookup),
-            None => return Ok(Created::EmailTaken),
-        },
-        None => None,
-    };
+    if let Some(owner) = owner
+        && !owner_of(id, owner).reserve(store, &owner.email).await?
+    {
+        return Ok(Created::EmailTaken);
+    }
     let _: i64 = store
         .command(redis::cmd("SADD").arg(keys::ACCOUNTS).arg(id))
         .await?;
@@ -123,8 +121,8 @@ pub async fn create(
         Some("created") => {}
         _ => return nonsense(&CREATE),
     }
-    if let Some(lookup) = lookup {
-        lookup::confirm(store, &lookup).await?;
+    if let Some(owner) = owner {
+        owner_of(id, owner).confirm(store, &owner.email).await?;
     }
     Ok(Created::Done)
 }
@@ -171,9 +169,10 @@ pub async fn accept(store: &Store, id: &str, actor: &str) -> Result<bool, StoreE
 /// # Errors
 /// [`StoreError`].
 pub async fn add_user(store: &Store, id: &str, user: &User, actor: &str) -> Result<UserAdded, StoreError> {
-    let Some(lookup) = announce(store, id, user).await? else {
+    let owner = owner_of(id, user);
+    if !owner.reserve(store, &user.email).await? {
         return Ok(UserAdded::EmailTaken);
-    };
+    }
     let data = json!({ "userId": user.id, "role": user.role.as_str() });
     let event = Event {
         kind: "user.created",
@@ -186,20 +185,28 @@ pub async fn add_user(store: &Store, id: &str, user: &User, actor: &str) -> Resu
         .run(store, &ADD_USER, event, &[scope.keys().users()], &args)
         .await?;
     let refused = match reply.first().map(String::as_str) {
-        Some("added") => return lookup::confirm(store, &lookup).await.map(|()| UserAdded::Done),
-        // A crash had cut off the confirmation of this user's look-up; it is back now, and stays.
-        Some("exists") => {
-            return lookup::confirm(store, &lookup)
-                .await
-                .map(|()| UserAdded::EmailTaken);
-        }
+        Some("added") => return owner.confirm(store, &user.email).await.map(|()| UserAdded::Done),
+        Some("exists") => UserAdded::EmailTaken,
         Some("no_account") => UserAdded::NoAccount,
         Some("too_many") => UserAdded::TooMany,
         _ => return nonsense(&ADD_USER),
     };
-    // Nobody else can have written this look-up since: it was there.
-    let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
+    owner.release(store, &user.email).await?;
+    if refused == UserAdded::EmailTaken {
+        found_again(store, id, &user.email).await?;
+    }
     Ok(refused)
+}
+
+/// A crash had cut off the confirmation of a user's look-up, and it ended: it is written again, and stays.
+async fn found_again(store: &Store, id: &str, email: &str) -> Result<(), StoreError> {
+    if let Some(stored) = Stored::find(store, &AccountKeys::of(id), email).await? {
+        let owner = owner_of(id, &stored.user);
+        if owner.reserve(store, email).await? {
+            owner.confirm(store, email).await?;
+        }
+    }
+    Ok(())
 }
 
 /// What concerns the account as a whole stands in its live audit log.
@@ -211,9 +218,9 @@ const fn live<'a>(account: &'a str, actor: &'a str) -> Scope<'a> {
     }
 }
 
-/// Reserves a user's e-mail; the look-up's name, or `None` when it is taken.
-async fn announce(store: &Store, account: &str, user: &User) -> Result<Option<String>, StoreError> {
-    let lookup = keys::user_lookup(&user.email);
-    let free = lookup::announce(store, &lookup, account).await?;
-    Ok(free.then_some(lookup))
+fn owner_of(account: &str, user: &User) -> EmailOwner {
+    EmailOwner {
+        account: account.to_owned(),
+        user: user.id.clone(),
+    }
 }

@@ -75,9 +75,13 @@ pub async fn set_frozen(
         data: json!({ "authority": authority }),
     };
     let account = scope.keys();
-    let keys = [account.agent(scope.mode, agent), account.agent_keys(agent)];
+    let keys = [
+        account.agent(scope.mode, agent),
+        account.agent_keys(agent),
+        account.frozen_agents(scope.mode),
+    ];
     let reply = scope
-        .run(store, &AGENT_FREEZE, event, &keys, &[word, authority])
+        .run(store, &AGENT_FREEZE, event, &keys, &[word, authority, agent])
         .await?;
     match reply.first().map(String::as_str) {
         Some("done") => Ok(Frozen::Done),

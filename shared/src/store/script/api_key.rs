@@ -1,5 +1,7 @@
 //! Twins of `api_key/*.lua`: issue and revoke API keys.
 
+pub mod count;
+
 use super::change::{CHANGE, Event, Scope, nonsense};
 use super::{Script, WhenFull};
 use crate::clock::iso_from_ms;
@@ -45,6 +47,8 @@ pub struct NewApiKey<'a> {
     pub account: &'a str,
     /// Its id, `key_…`.
     pub key_id: &'a str,
+    /// What people call it; may be empty.
+    pub name: &'a str,
     /// Its mode; the secret's prefix says the same.
     pub mode: Mode,
     /// The secret; only its hash is stored.
@@ -116,7 +120,16 @@ impl NewApiKey<'_> {
             data,
         };
         let most = API_KEYS_MAX.to_string();
-        let mut args = vec![self.key_id, &most, "shown", shown, "permissions", &permissions];
+        let mut args = vec![
+            self.key_id,
+            &most,
+            "name",
+            self.name,
+            "shown",
+            shown,
+            "permissions",
+            &permissions,
+        ];
         args.extend(["allow_ips", &allow_ips, "expires_at", &expires]);
         let scope = Scope {
             account: self.account,

@@ -2,6 +2,7 @@
 
 use super::{Script, WhenFull};
 use crate::domain::mode::Mode;
+use crate::store::account::ModeField;
 use crate::store::keys::AccountKeys;
 use crate::store::{Store, StoreError};
 use std::collections::BTreeMap;
@@ -69,8 +70,8 @@ impl Archived<'_> {
             self.count.to_string().into(),
             self.hash.into(),
             self.descriptor.into(),
-            webhooks_field(mode).into(),
-            dispatched_field(mode).into(),
+            ModeField::Webhooks.of(mode).into(),
+            ModeField::Dispatched.of(mode).into(),
         ];
         for ((agent, kind), count) in self.lists {
             let (agent, kind) = (agent.as_deref(), kind.as_deref());
@@ -106,14 +107,4 @@ pub(in crate::store) async fn forget(
     args.extend(texts.iter().map(|(_, length)| length.to_string()));
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     store.script(&FORGET, &keys, &args).await
-}
-
-/// The field of an account that says how many webhooks it has.
-pub(in crate::store) fn webhooks_field(mode: Mode) -> String {
-    format!("{mode}_webhooks")
-}
-
-/// The field of an account with the last entry whose events were made deliveries of.
-pub(in crate::store) fn dispatched_field(mode: Mode) -> String {
-    format!("{mode}_dispatched")
 }

@@ -35,6 +35,37 @@ pub enum PolicySet {
     Done(Box<PolicyRecord>),
     /// The account has [`ACCOUNT_POLICIES_MAX`] account-wide policies.
     TooMany,
+    /// The policy is not as expected; nothing happened.
+    Unexpected,
+}
+
+/// What of the policy must be so, or else nothing happens: who changes what he saw is told that another one was faster.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Expected {
+    /// Nothing.
+    #[default]
+    Anything,
+    /// There is no such policy yet.
+    None,
+    /// There is one.
+    Some,
+    /// There is one in one of these revisions.
+    Revisions(Vec<u64>),
+}
+
+impl Expected {
+    /// The word that the script takes.
+    fn word(&self) -> String {
+        match self {
+            Self::Anything => String::new(),
+            Self::None => "none".to_owned(),
+            Self::Some => "any".to_owned(),
+            Self::Revisions(revisions) => {
+                let words: String = revisions.iter().map(|revision| format!("{revision} ")).collect();
+                format!(" {words}")
+            }
+        }
+    }
 }
 
 /// What became of a deletion.
@@ -47,7 +78,7 @@ pub enum Deleted {
 }
 
 /// Sets the policy of `agent`, or makes an account-wide one when there is no agent. `changes` are the fields given, and
-/// `defaults` what a new policy, named `new_id`, has where nothing is given.
+/// `defaults` what a new policy, named `new_id`, has where nothing is given; nothing happens unless it is as `expected`.
 ///
 /// # Errors
 /// [`StoreError`]; setting an agent's policy may be repeated. Also when others keep deleting it meanwhile.
@@ -58,6 +89,7 @@ pub async fn set(
     changes: &[FieldChange],
     defaults: &[FieldChange],
     new_id: &str,
+    expected: &Expected,
 ) -> Result<PolicySet, StoreError> {
     let account = scope.keys();
     for _ in 0..ATTEMPTS {
@@ -77,7 +109,7 @@ pub async fn set(
         } else {
             changes.to_vec()
         };
-        if let Some(done) = try_set(store, scope, agent, id, is_new, &all).await? {
+        if let Some(done) = try_set(store, scope, agent, (id, is_new), &all, expected).await? {
             return Ok(done);
         }
     }
@@ -91,9 +123,9 @@ async fn try_set(
     store: &Store,
     scope: &Scope<'_>,
     agent: Option<&str>,
-    id: &str,
-    is_new: bool,
+    (id, is_new): (&str, bool),
     changes: &[FieldChange],
+    expected: &Expected,
 ) -> Result<Option<PolicySet>, StoreError> {
     let account = scope.keys();
     let target = match agent {
@@ -106,7 +138,9 @@ async fn try_set(
         target,
     ];
     let most = ACCOUNT_POLICIES_MAX.to_string();
-    let mut args = vec![id, reach(agent), if is_new { "new" } else { "old" }, &most];
+    let expected = expected.word();
+    let new = if is_new { "new" } else { "old" };
+    let mut args = vec![id, reach(agent), new, &most, &expected];
     args.extend(field_args(changes));
     let fields: serde_json::Map<_, _> = changes
         .iter()
@@ -130,6 +164,7 @@ async fn try_set(
             }
         }
         Some("too_many") => Ok(Some(PolicySet::TooMany)),
+        Some("mismatch") => Ok(Some(PolicySet::Unexpected)),
         Some("changed") => Ok(None),
         _ => nonsense(&SET),
     }

@@ -1,12 +1,16 @@
-//! Twin of `seal.lua`: keep the hashes of a batch of audit entries, and index them.
+//! Twin of `seal.lua`: keep the hashes of a batch of audit entries, index them, and add them to the statistics of their days.
 
+use super::reap::KEPT_LIFE;
+use super::tally::Tally;
 use super::{Script, WhenFull};
 use crate::domain::entry::Entry;
 use crate::domain::mode::Mode;
 use crate::store::keys::AccountKeys;
+use crate::store::statistics::AGENTS_MAX;
 use crate::store::{Store, StoreError, decisions};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 /// The script. It runs on a full store too, since what is sealed can be archived.
 pub static SEAL: LazyLock<Script> =
@@ -14,6 +18,9 @@ pub static SEAL: LazyLock<Script> =
 
 /// Entries sealed by one run of the script.
 pub const SEAL_BATCH: u64 = 500;
+
+/// How long a kept hold is remembered behind its entry: a little longer than it can be corrected.
+const KEPT_MEMORY: Duration = Duration::from_secs(KEPT_LIFE.as_secs() + 24 * 3600);
 
 /// Entries in a row, and their hashes.
 #[derive(Debug)]
@@ -50,18 +57,25 @@ impl Batch {
             return Ok(SealedBatch::Done);
         };
         let (lists, texts) = self.indexes(account, mode);
+        let tally = Tally::of(self.entries.iter().map(|(entry, _)| entry));
         let mut keys = vec![
             account.audit(mode),
             account.audit_hashes(mode),
             account.audit_base(mode),
+            account.audit_kept(mode),
         ];
+        keys.extend(tally.days().map(|day| account.audit_day(mode, day)));
         keys.extend(lists.keys().chain(texts.keys()).cloned());
         let mut args: Vec<Vec<u8>> = vec![
             first.seq.to_string().into(),
             self.before.map(Vec::from).unwrap_or_default(),
             self.entries.len().to_string().into(),
             lists.len().to_string().into(),
+            tally.days().len().to_string().into(),
+            AGENTS_MAX.to_string().into(),
+            KEPT_MEMORY.as_millis().to_string().into(),
         ];
+        args.extend(tally.words().into_iter().map(String::into_bytes));
         args.extend(self.entries.iter().map(|(_, hash)| Vec::from(*hash)));
         for numbers in lists.values() {
             args.push(numbers.len().to_string().into());

@@ -121,9 +121,7 @@ impl NewTransfer<'_> {
     /// # Errors
     /// As [`NewTransfer::run`].
     pub async fn send(&self, store: &Store, scope: &Scope<'_>) -> Result<(Transferred, Transit), StoreError> {
-        let data = json!({ "from": self.from.number, "to": self.to.number, "transactionId": self.arrival,
-            "amountNanos": self.amount.get().to_string(), "amount": self.amount, "currency": self.currency,
-            "memo": self.memo });
+        let data = self.told(self.arrival);
         let transit = Transit {
             id: self.transaction.to_owned(),
             from_account: self.from.account.clone(),
@@ -197,14 +195,18 @@ impl NewTransfer<'_> {
     }
 
     fn event(&self) -> Event<'_> {
-        let data: Value = json!({ "from": self.from.number, "to": self.to.number, "transactionId": self.transaction,
-            "amountNanos": self.amount.get().to_string(), "amount": self.amount, "currency": self.currency,
-            "memo": self.memo });
         Event {
             kind: "transfer.requested",
             agent: self.from.agent(),
-            data,
+            data: self.told(self.transaction),
         }
+    }
+
+    /// What the audit entries say of it, that of each side with its own transaction.
+    fn told(&self, transaction: &str) -> Value {
+        json!({ "from": self.from.number, "to": self.to.number, "transactionId": transaction,
+            "amountNanos": self.amount.get().to_string(), "amount": self.amount, "currency": self.currency,
+            "memo": self.memo })
     }
 
     fn record<'a>(&'a self, scope: &'a Scope<'_>) -> NewIntent<'a> {

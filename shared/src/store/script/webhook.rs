@@ -2,6 +2,7 @@
 
 pub mod deliver;
 pub mod dispatch;
+pub mod redeliver;
 
 use super::change::{CHANGE, Event, FIELDS, FieldChange, Scope, field_args, nonsense};
 use super::reseal::Resealed;

@@ -12,11 +12,17 @@ fn every_global_name_is_read_back() {
         (keys::STORE.to_owned(), GlobalKey::Store),
         (keys::ACCOUNTS.to_owned(), GlobalKey::Accounts),
         (keys::PRICES.to_owned(), GlobalKey::Prices),
+        (keys::BLOCKED.to_owned(), GlobalKey::Blocked),
         (keys::WALLET_NUMBER.to_owned(), GlobalKey::WalletNumber),
         (keys::ESCROW_NUMBER.to_owned(), GlobalKey::EscrowNumber),
         (keys::virtual_key_lookup(&hash), GlobalKey::VirtualKeyLookup),
         (keys::api_key_lookup(&hash), GlobalKey::ApiKeyLookup),
         (keys::user_lookup("a@example.com"), GlobalKey::UserLookup),
+        (keys::session_lookup(&hash), GlobalKey::SessionLookup),
+        (keys::invitation_lookup(&hash), GlobalKey::InvitationLookup),
+        (keys::reset_lookup(&hash), GlobalKey::ResetLookup),
+        (keys::attempts(keys::Tries::Login, "a"), GlobalKey::Attempts),
+        (keys::attempts(keys::Tries::Address, "::1"), GlobalKey::Attempts),
         (keys::wallet_lookup("17"), GlobalKey::WalletLookup),
         (keys::wallet_lookup("wal_1"), GlobalKey::WalletLookup),
         (keys::escrow_lookup(3), GlobalKey::EscrowLookup),
@@ -58,7 +64,23 @@ fn every_name_of_an_account_is_read_back() {
         (keys.sealed_agents(), AccountKey::SealedAgents),
         (keys.api_key("key_1"), AccountKey::ApiKey("key_1")),
         (keys.api_keys(), AccountKey::ApiKeys),
+        (
+            keys.management_rate(Rate::WalletMinute, "key_1"),
+            AccountKey::ManagementRate(Rate::WalletMinute, "key_1"),
+        ),
+        (
+            keys.management_rate(Rate::PerDay, "key_1"),
+            AccountKey::ManagementRate(Rate::PerDay, "key_1"),
+        ),
+        (
+            keys.management_rate(Rate::PerMinute, "key_1"),
+            AccountKey::ManagementRate(Rate::PerMinute, "key_1"),
+        ),
         (keys.users(), AccountKey::Users),
+        (keys.sessions("usr_1"), AccountKey::Sessions("usr_1")),
+        (keys.last_logins(), AccountKey::LastLogins),
+        (keys.invitations(), AccountKey::Invitations),
+        (keys.reset("usr_1"), AccountKey::Reset("usr_1")),
     ] {
         assert_eq!(Key::parse(&name), Some(Key::Account(ACCT, key)), "{name}");
     }
@@ -93,6 +115,9 @@ fn every_name_of_a_mode_is_read_back() {
                 keys.audit_decisions(mode, "01KAH3V"),
                 ModeKey::AuditDecisions("01KAH3V"),
             ),
+            (keys.audit_day(mode, 20_777), ModeKey::AuditDay(20_777)),
+            (keys.audit_kept(mode), ModeKey::AuditKept),
+            (keys.frozen_agents(mode), ModeKey::FrozenAgents),
             (keys.wallet(mode, USER), ModeKey::UserWallet),
             (keys.wallet(mode, "bot"), ModeKey::Agent("bot")),
             (keys.closed_wallet(mode, 7), ModeKey::ClosedWallet(7)),
@@ -196,6 +221,8 @@ fn what_no_name_fits_is_no_key() {
         "/prod/agents",
         "/vk/",
         "/agent-keys/a b",
+        "/rate-minute/",
+        "/rate-hour/key_1",
     ];
     let of_account = of_account.iter().map(|rest| format!("{base}{rest}"));
     let others = [

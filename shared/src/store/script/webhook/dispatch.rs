@@ -3,6 +3,7 @@
 use super::{Endpoint, READY, TRIM};
 use crate::domain::event::EventName;
 use crate::domain::mode::Mode;
+use crate::store::account::ModeField;
 use crate::store::delivery::Delivery;
 use crate::store::keys::{AccountKeys, DeliverySet};
 use crate::store::script::change::{CLOCK, nonsense};
@@ -77,8 +78,12 @@ impl Cursor {
     pub async fn read(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Self, StoreError> {
         let mut look = redis::cmd("HMGET");
         look.arg(account.record());
-        for field in ["webhooks", "webhooks_version", "dispatched"] {
-            look.arg(format!("{mode}_{field}"));
+        for field in [
+            ModeField::Webhooks,
+            ModeField::WebhooksVersion,
+            ModeField::Dispatched,
+        ] {
+            look.arg(field.of(mode));
         }
         let found: (Option<u64>, Option<u64>, Option<u64>) = store.command(&look).await?;
         Ok(Self {

@@ -1,6 +1,6 @@
 //! The client's address (decision D11): the socket's peer, unless that is a trusted proxy; then what the proxies say.
 
-use axum::http::HeaderMap;
+use http::HeaderMap;
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,0 +1,193 @@
+//! `/account`: the plan of the account, what it allows and what of it is used, and the change to another plan.
+
+use super::upgrade;
+use crate::problem::{Code, Problem};
+use crate::routes::{Answer, Call, Reply, missing};
+use serde::Serialize;
+use shared::clock::iso_from_ms;
+use shared::domain::mode::Mode;
+use shared::domain::money::Nanos;
+use shared::domain::period::Period;
+use shared::domain::plan::{Plan, Plans};
+use shared::store::account::Account;
+use shared::store::account_counters::AccountCounters;
+use shared::store::api_key::ApiKey;
+use shared::store::script::account::{PlanSet, set_plan};
+use shared::store::server_clock;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AccountView<'a> {
+    success: bool,
+    account: Who<'a>,
+    limits: Limits,
+    usage: Usage,
+    features: Features,
+    upgrade_to: Option<&'a str>,
+    upgrade_url: Option<String>,
+    plans: Vec<PlanView<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Who<'a> {
+    id: &'a str,
+    name: &'a str,
+    plan: &'a str,
+    created_at: String,
+}
+
+/// What a plan allows; null is unlimited.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Limits {
+    active_virtual_keys: Option<u64>,
+    proxy_requests_per_minute: Option<u64>,
+    cap_agents_per_month: Option<u64>,
+    tracked_usd_per_month: Option<Nanos>,
+    custom_agents: Option<u64>,
+    wallet_requests_per_minute: Option<u64>,
+    agent_requests_per_day: Option<u64>,
+    management_requests_per_minute: Option<u64>,
+}
+
+/// What of it is used. Everything but webhooks is that of live mode, which alone counts against a plan.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Usage {
+    active_virtual_keys: u64,
+    cap_agents_this_month: u64,
+    tracked_usd_this_month: Nanos,
+    custom_agents: u64,
+    webhooks: u64,
+    users: u64,
+    api_keys: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Features {
+    webhooks_in_dashboard: bool,
+}
+
+#[derive(Serialize)]
+struct PlanView<'a> {
+    name: &'a str,
+    limits: Limits,
+    features: Features,
+    current: bool,
+}
+
+impl Limits {
+    const fn of(plan: &Plan) -> Self {
+        Self {
+            active_virtual_keys: plan.active_virtual_keys,
+            proxy_requests_per_minute: plan.proxy_requests_per_minute,
+            cap_agents_per_month: plan.cap_agents_per_month,
+            tracked_usd_per_month: plan.tracked_usd_per_month,
+            custom_agents: plan.custom_agents,
+            wallet_requests_per_minute: plan.wallet_requests_per_minute,
+            agent_requests_per_day: plan.agent_requests_per_day,
+            management_requests_per_minute: plan.management_requests_per_minute,
+        }
+    }
+}
+
+impl Features {
+    const fn of(plan: &Plan) -> Self {
+        Self {
+            webhooks_in_dashboard: plan.webhooks_in_dashboard,
+        }
+    }
+}
+
+/// `GET /account`
+///
+/// # Errors
+/// 503.
+pub async fn get(call: Call) -> Answer {
+    call.query(&[])?;
+    show(&call).await
+}
+
+/// `POST /account/plan`
+///
+/// # Errors
+/// 400; 403 `PLAN_BY_OPERATOR` when only the operator changes plans; 503.
+pub async fn choose_plan(call: Call) -> Answer {
+    let body = call.body()?.only(&["plan"])?;
+    let plan = body.string("plan")?.value().ok_or_else(|| missing("plan"))?;
+    let plans = call.app.plans.load_full();
+    if plans.get(&plan).is_none() {
+        let names: Vec<&str> = plans.by_rank();
+        return Err(Problem::validation(format!(
+            "plan must be one of {}.",
+            names.join(", ")
+        )));
+    }
+    if !call.app.self_service_plans {
+        return Err(Code::PlanByOperator.into());
+    }
+    match set_plan(&call.app.store, &call.caller.account, &plan, &call.caller.actor).await? {
+        PlanSet::Done | PlanSet::AlreadySo => show(&call).await,
+        PlanSet::NoAccount => Err(Code::ServiceUnavailable.into()),
+    }
+}
+
+/// The account as it now is.
+async fn show(call: &Call) -> Answer {
+    let (store, keys) = (&call.app.store, call.keys());
+    let account = Account::read(store, &call.caller.account).await?;
+    let account = account.ok_or(Code::ServiceUnavailable)?;
+    let plans = call.app.plans.load_full();
+    let plan = call.plan(&account.plan)?;
+    Reply::ok(&AccountView {
+        success: true,
+        account: Who {
+            id: &account.id,
+            name: &account.name,
+            plan: &account.plan,
+            created_at: iso_from_ms(account.created_at_ms),
+        },
+        limits: Limits::of(&plan),
+        usage: usage(call, &keys).await?,
+        features: Features::of(&plan),
+        upgrade_to: plan.upgrade_to.as_deref(),
+        upgrade_url: upgrade::url(&call.app, &plan),
+        plans: all(&plans, &account.plan),
+    })
+}
+
+async fn usage(call: &Call, keys: &shared::store::keys::AccountKeys) -> Result<Usage, Problem> {
+    let (store, mode) = (&call.app.store, call.caller.mode);
+    let now_ms = server_clock::now_ms(store).await?;
+    let period = Period::at(now_ms);
+    let live = AccountCounters::read(store, keys, Mode::Live, period).await?;
+    let webhooks = match mode {
+        Mode::Live => live.webhooks,
+        Mode::Test => AccountCounters::read(store, keys, mode, period).await?.webhooks,
+    };
+    Ok(Usage {
+        active_virtual_keys: live.active_keys,
+        cap_agents_this_month: live.cap_agents,
+        tracked_usd_this_month: live.tracked,
+        custom_agents: live.custom_agents,
+        webhooks,
+        users: live.users,
+        api_keys: ApiKey::count_active(store, keys, now_ms).await?,
+    })
+}
+
+fn all<'a>(plans: &'a Plans, current: &str) -> Vec<PlanView<'a>> {
+    let named = plans
+        .by_rank()
+        .into_iter()
+        .filter_map(|name| Some((name, plans.get(name)?)));
+    let views = named.map(|(name, plan)| PlanView {
+        name,
+        limits: Limits::of(plan),
+        features: Features::of(plan),
+        current: name == current,
+    });
+    views.collect()
+}

@@ -1,0 +1,137 @@
+//! `GET /overview`: what an account spends, what was refused, and what needs somebody, in one answer.
+//!
+//! Today, this month and what is held are the counters that Cap checks, so calls under way are in them. Days and refusals
+//! are the statistics that were added up while the audit trail was sealed.
+
+mod attention;
+mod history;
+
+use super::seen;
+use crate::problem::Problem;
+use crate::routes::{Answer, Call, Reply};
+use attention::Item;
+use history::{History, TopAgent};
+use serde::Serialize;
+use shared::clock::iso_from_ms;
+use shared::domain::mode::Mode;
+use shared::domain::money::Nanos;
+use shared::domain::period::{DAY_MS, Period};
+use shared::store::account_counters::AccountCounters;
+use shared::store::server_clock;
+use shared::store::statistics::Day;
+use shared::store::survey::{AgentSeen, Survey};
+use std::collections::BTreeMap;
+
+/// Days when the caller does not say.
+const DAYS_DEFAULT: u64 = 30;
+/// Most days.
+const DAYS_MAX: u64 = 90;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Overview<'a> {
+    success: bool,
+    mode: &'static str,
+    as_of: String,
+    today: String,
+    spend: Spend,
+    totals: Totals,
+    top_agents: Vec<TopAgent<'a>>,
+    days: Vec<history::DayView>,
+    denials: Vec<history::Denials>,
+    attention: Vec<Item>,
+    attention_total: u64,
+    partial: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Spend {
+    today_usd: Nanos,
+    month_usd: Nanos,
+    held_usd: Nanos,
+    tracked_limit_usd: Option<Nanos>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Totals {
+    agents: u64,
+    frozen_agents: u64,
+    active_virtual_keys: u64,
+}
+
+/// `GET /overview`
+///
+/// # Errors
+/// 400, 503.
+pub async fn get(call: Call) -> Answer {
+    let days = days(&call.query(&["days"])?)?;
+    let (store, keys, mode) = (&call.app.store, call.keys(), call.caller.mode);
+    let sealed = seen::catch_up(&call).await?;
+    let at_ms = server_clock::now_ms(store).await?;
+    let period = Period::at(at_ms);
+    let first = period.day.saturating_sub(days - 1);
+    let recent = Day::read(store, &keys, mode, first, period.day).await?;
+    let spenders = recent
+        .last()
+        .into_iter()
+        .flat_map(|day| day.agents.keys().cloned());
+    let survey = Survey::read(store, &keys, mode, period, spenders).await?;
+    let account = AccountCounters::read(store, &keys, mode, period).await?;
+    let frozen = survey.frozen(store, &keys, mode).await?;
+    let (attention, attention_total) = attention::all(&call, &survey, &frozen, account.low_balance).await?;
+    let history = History::of(&recent);
+    let sum = |amount: fn(&AgentSeen) -> Nanos| {
+        let amounts = survey.agents.iter().map(amount);
+        amounts.fold(Nanos::ZERO, Nanos::saturating_add)
+    };
+    Reply::ok(&Overview {
+        success: true,
+        mode: mode.as_str(),
+        as_of: iso_from_ms(at_ms),
+        today: date(period.day),
+        spend: Spend {
+            today_usd: sum(|agent| agent.day),
+            month_usd: match mode {
+                Mode::Live => account.tracked,
+                Mode::Test => sum(|agent| agent.month),
+            },
+            held_usd: sum(|agent| agent.held),
+            tracked_limit_usd: match mode {
+                Mode::Live => call.plan(&call.caller.plan)?.tracked_usd_per_month,
+                Mode::Test => None,
+            },
+        },
+        totals: Totals {
+            agents: survey.rows,
+            frozen_agents: frozen.len() as u64,
+            active_virtual_keys: account.active_keys,
+        },
+        top_agents: history.top(&survey),
+        days: history.days(),
+        denials: history.denials(),
+        attention,
+        attention_total,
+        partial: survey.partial || !sealed,
+    })
+}
+
+fn days(query: &BTreeMap<String, String>) -> Result<u64, Problem> {
+    let Some(text) = query.get("days") else {
+        return Ok(DAYS_DEFAULT);
+    };
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    let days = text
+        .parse()
+        .ok()
+        .filter(|days| digits && (1..=DAYS_MAX).contains(days));
+    days.ok_or_else(|| Problem::validation(format!("days must be a whole number from 1 to {DAYS_MAX}.")))
+}
+
+/// `2026-11-21`
+fn date(day: u64) -> String {
+    let mut text = iso_from_ms(day * DAY_MS);
+    text.truncate(10);
+    text
+}

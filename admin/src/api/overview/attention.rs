@@ -1,0 +1,249 @@
+//! What of an account waits for somebody: frozen agents, spends to approve, webhooks that fail, kept holds, low balances.
+
+use crate::problem::Problem;
+use crate::routes::Call;
+use serde::Serialize;
+use shared::clock::iso_from_ms;
+use shared::domain::intent::State as IntentState;
+use shared::domain::mode::Mode;
+use shared::domain::money::Nanos;
+use shared::store::delivery::{Delivery, State};
+use shared::store::intent::IntentRecord;
+use shared::store::kept_calls;
+use shared::store::keys::{IntentIndex, USER};
+use shared::store::page::Page;
+use shared::store::survey::{AgentSeen, Survey};
+use shared::store::wallet::Wallet;
+use shared::store::webhook::{Status, WebhookRecord};
+
+/// Most things shown.
+const SHOWN_MAX: usize = 50;
+/// Of each kind this many are shown whatever else there is.
+const EACH: usize = 10;
+/// The newest deliveries of a webhook that tell whether it fails.
+const DELIVERIES: u64 = 50;
+
+/// One thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Item {
+    kind: &'static str,
+    id: String,
+    agent_id: Option<String>,
+    text: String,
+    since: Option<String>,
+}
+
+/// Things of one kind: the newest, and how many there are.
+#[derive(Debug, Default)]
+struct Found {
+    items: Vec<Item>,
+    total: u64,
+}
+
+impl Found {
+    fn of(items: Vec<Item>) -> Self {
+        let total = items.len() as u64;
+        Self { items, total }
+    }
+}
+
+/// Everything, and how much of it there is in all.
+///
+/// # Errors
+/// 503.
+pub(super) async fn all(
+    call: &Call,
+    survey: &Survey,
+    frozen: &[&AgentSeen],
+    threshold: Option<Nanos>,
+) -> Result<(Vec<Item>, u64), Problem> {
+    let kinds = [
+        frozen_agents(survey, frozen),
+        approvals(call).await?,
+        failing_webhooks(call).await?,
+        kept_holds(call).await?,
+        low_balances(call, survey, threshold).await?,
+    ];
+    let total = kinds.iter().map(|found| found.total).sum();
+    Ok((chosen(kinds.map(|found| found.items)), total))
+}
+
+/// At most [`SHOWN_MAX`]: first [`EACH`] of every kind, then what else fits, kind by kind.
+fn chosen(kinds: [Vec<Item>; 5]) -> Vec<Item> {
+    let mut room = SHOWN_MAX - kinds.iter().map(|items| items.len().min(EACH)).sum::<usize>();
+    let mut all = Vec::new();
+    for items in kinds {
+        let more = items.len().saturating_sub(EACH).min(room);
+        room -= more;
+        all.extend(items.into_iter().take(EACH + more));
+    }
+    all
+}
+
+fn frozen_agents(survey: &Survey, frozen: &[&AgentSeen]) -> Found {
+    let mut frozen: Vec<_> = frozen
+        .iter()
+        .map(|agent| (survey.frozen_since.get(&agent.id).copied(), agent))
+        .collect();
+    frozen.sort_by(|(a, _), (b, _)| b.cmp(a));
+    let items = frozen.into_iter().map(|(since, agent)| Item {
+        kind: "frozen_agent",
+        id: agent.id.clone(),
+        agent_id: Some(agent.id.clone()),
+        text: match agent.frozen.as_deref() {
+            Some("operator") => "Frozen by the operator, who alone can unfreeze it.".to_owned(),
+            _ => "Frozen: its calls and spends are denied.".to_owned(),
+        },
+        since: since.map(iso_from_ms),
+    });
+    Found::of(items.collect())
+}
+
+async fn approvals(call: &Call) -> Result<Found, Problem> {
+    let index = IntentIndex::State(IntentState::PendingApproval.as_str());
+    let page = Page {
+        limit: SHOWN_MAX,
+        offset: 0,
+    };
+    let (keys, mode) = (call.keys(), call.caller.mode);
+    let (intents, total) = IntentRecord::list(&call.app.store, &keys, mode, index, page).await?;
+    let items = intents.into_iter().map(|intent| Item {
+        kind: "approval_waiting",
+        text: format!(
+            "A spend of {} {} waits for approval.",
+            intent.amount, intent.currency
+        ),
+        id: intent.id,
+        agent_id: Some(intent.agent),
+        since: Some(iso_from_ms(intent.at_ms)),
+    });
+    Ok(Found {
+        items: items.collect(),
+        total,
+    })
+}
+
+async fn failing_webhooks(call: &Call) -> Result<Found, Problem> {
+    let (store, keys, mode) = (&call.app.store, call.keys(), call.caller.mode);
+    let mut items = Vec::new();
+    for webhook in WebhookRecord::all(store, &keys, mode).await? {
+        if webhook.status != Status::Active {
+            continue;
+        }
+        let newest = Delivery::newest(store, &keys, mode, &webhook.id, DELIVERIES).await?;
+        let given_up = newest.iter().filter(|delivery| is_given_up(delivery));
+        let retried = newest.iter().filter(|delivery| is_retried(delivery));
+        let (given_up, retried) = (given_up.count(), retried.count());
+        if given_up + retried == 0 {
+            continue;
+        }
+        let first = newest
+            .iter()
+            .rfind(|delivery| is_given_up(delivery) || is_retried(delivery));
+        items.push(Item {
+            kind: "failing_webhook",
+            text: format!(
+                "Of its last {} deliveries {given_up} were given up and {retried} failed and wait for another attempt.",
+                newest.len()
+            ),
+            id: webhook.id,
+            agent_id: None,
+            since: first.map(|delivery| iso_from_ms(delivery.created_at_ms)),
+        });
+    }
+    Ok(Found::of(items))
+}
+
+fn is_given_up(delivery: &Delivery) -> bool {
+    matches!(delivery.state, State::Failed | State::Refused)
+}
+
+fn is_retried(delivery: &Delivery) -> bool {
+    delivery.state == State::Pending && delivery.attempts_of_turn() > 0
+}
+
+async fn kept_holds(call: &Call) -> Result<Found, Problem> {
+    if call.caller.mode == Mode::Test {
+        return Ok(Found::default()); // calls are live
+    }
+    let (holds, total) = kept_calls::newest(&call.app.store, &call.keys(), SHOWN_MAX).await?;
+    let items = holds.into_iter().map(|(hold, at_ms)| Item {
+        kind: "kept_hold",
+        id: hold.name.allow_id,
+        agent_id: Some(hold.name.agent),
+        text: format!(
+            "A call that nobody settled: its estimate of {} USD stays charged unless the operator corrects it.",
+            hold.estimate
+        ),
+        since: Some(iso_from_ms(at_ms)),
+    });
+    Ok(Found {
+        items: items.collect(),
+        total,
+    })
+}
+
+async fn low_balances(call: &Call, survey: &Survey, threshold: Option<Nanos>) -> Result<Found, Problem> {
+    let mut low: Vec<(Nanos, Item)> = Vec::new();
+    let mut add = |wallet: &str, agent: Option<&str>, balance: Nanos, threshold: Option<Nanos>| {
+        let Some(threshold) = threshold.filter(|threshold| balance < *threshold) else {
+            return;
+        };
+        let item = Item {
+            kind: "low_balance",
+            id: wallet.to_owned(),
+            agent_id: agent.map(str::to_owned),
+            text: format!("The wallet holds {balance} USD, less than the threshold of {threshold} USD."),
+            since: None,
+        };
+        low.push((balance, item));
+    };
+    for agent in &survey.agents {
+        if let Some(wallet) = &agent.wallet {
+            let threshold = agent.own_threshold.unwrap_or(threshold);
+            add(wallet, Some(&agent.id), agent.balance, threshold);
+        }
+    }
+    let (keys, mode) = (call.keys(), call.caller.mode);
+    if threshold.is_some()
+        && let Some(wallet) = Wallet::of_owner(&call.app.store, &keys, mode, USER).await?
+    {
+        add(&wallet.id, None, wallet.balance, threshold);
+    }
+    low.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(Found::of(low.into_iter().map(|(_, item)| item).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn items(kind: &'static str, count: usize) -> Vec<Item> {
+        let item = |n: usize| Item {
+            kind,
+            id: n.to_string(),
+            agent_id: None,
+            text: String::new(),
+            since: None,
+        };
+        (0..count).map(item).collect()
+    }
+
+    #[test]
+    fn no_kind_hides_the_others_and_no_room_is_wasted() {
+        let of = |counts: [usize; 5]| {
+            let kinds = ["a", "b", "c", "d", "e"];
+            let mut at = 0;
+            let all = chosen(counts.map(|count| {
+                at += 1;
+                items(kinds[at - 1], count)
+            }));
+            kinds.map(|kind| all.iter().filter(|item| item.kind == kind).count())
+        };
+        assert_eq!(of([100; 5]), [10; 5]);
+        assert_eq!(of([0, 100, 0, 3, 2]), [0, 45, 0, 3, 2]);
+        assert_eq!(of([12, 0, 0, 0, 200]), [12, 0, 0, 0, 38]);
+        assert_eq!(of([1, 2, 3, 4, 5]), [1, 2, 3, 4, 5]);
+    }
+}

@@ -1,0 +1,213 @@
+//! `/invitations`: links by which people join the account. One counts only while an owner stands behind it.
+
+use super::login::end_earlier;
+use super::password::{given_token, no_link};
+use super::person::{Fresh, new_password, scope, signed_in, source, source_attempts, take};
+use super::team::given_role;
+use crate::api::listing::{Listing, slice};
+use crate::caller::View as Version;
+use crate::problem::{Code, Problem};
+use crate::routes::{Answer, Call, Fields, Given, OpenCall, Reply, missing, page};
+use crate::serve::App;
+use serde::Serialize;
+use serde_json::json;
+use shared::clock::{iso_from_ms, now_ms};
+use shared::crypto::token::Token;
+use shared::domain::email;
+use shared::domain::id::Kind;
+use shared::domain::role::Role;
+use shared::store::account::Account;
+use shared::store::invitation::{INVITATIONS_MAX, Invitation, InvitationBody};
+use shared::store::keys::AccountKeys;
+use shared::store::sanity;
+use shared::store::script::invitation::{self as script, Invited, Joined};
+use shared::store::user::User;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct View<'a> {
+    id: &'a str,
+    email: &'a str,
+    role: Role,
+    created_at: String,
+    expires_at: String,
+    invited_by: &'a str,
+}
+
+#[derive(Serialize)]
+struct Created<'a> {
+    success: bool,
+    invitation: View<'a>,
+    link: String,
+}
+
+impl<'a> View<'a> {
+    fn of(email: &'a str, body: &'a InvitationBody, created_at_ms: u64, expires_at_ms: u64) -> Self {
+        Self {
+            id: &body.id,
+            email,
+            role: body.role,
+            created_at: iso_from_ms(created_at_ms),
+            expires_at: iso_from_ms(expires_at_ms),
+            invited_by: &body.invited_by,
+        }
+    }
+}
+
+/// The open invitations, those first that an owner stands behind, then those that nobody does any more.
+async fn open(call: &Call) -> Result<(Vec<Invitation>, Vec<Invitation>), Problem> {
+    let (store, keys) = (&call.app.store, call.keys());
+    let (all, users) = tokio::try_join!(Invitation::list(store, &keys, now_ms()), User::list(store, &keys))?;
+    Ok(all
+        .into_iter()
+        .partition(|invitation| has_backing(invitation, &users)))
+}
+
+/// Whether who invited is still an owner: who was removed cannot have left a way back.
+fn has_backing(invitation: &Invitation, users: &[User]) -> bool {
+    let by = users.iter().find(|user| user.id == invitation.body.invited_by);
+    by.is_some_and(|user| user.role == Role::Owner)
+}
+
+/// `POST /invitations`
+///
+/// # Errors
+/// 400, 409, 503.
+pub async fn create(call: Call) -> Answer {
+    let body = call.body()?.only(&["email", "role"])?;
+    let (email, role) = (given_email(&body)?, given_role(&body)?);
+    let store = &call.app.store;
+    let scope = scope(&call.caller.account, &call.caller.actor);
+    for dead in open(&call).await?.1 {
+        script::revoke(store, &scope, &dead).await?;
+    }
+    let invitation = InvitationBody {
+        id: Kind::Invitation.mint(now_ms())?,
+        role,
+        invited_by: call.caller.actor.clone(),
+    };
+    let token = Token::mint()?;
+    let conflict = |message: String| Err(Problem::new(Code::Conflict, message));
+    match script::create(store, &scope, &email, &invitation, &token.hash()).await? {
+        Invited::Done(created_at_ms, expires_at_ms) => Reply::ok(&Created {
+            success: true,
+            invitation: View::of(&email, &invitation, created_at_ms, expires_at_ms),
+            link: format!("{}/#/join/{}", call.app.public_url, token.expose()),
+        }),
+        Invited::Member => conflict("email: a user of this account has that address.".to_owned()),
+        Invited::Exists => {
+            conflict("email: there is an open invitation for that address; revoke it first.".to_owned())
+        }
+        Invited::TooMany => conflict(format!(
+            "There are {INVITATIONS_MAX} open invitations; revoke some first."
+        )),
+    }
+}
+
+fn given_email(body: &Fields<'_>) -> Result<String, Problem> {
+    match body.string("email")? {
+        Given::Value(text) => {
+            email::parse(&text).ok_or_else(|| Problem::validation("email must be an e-mail address."))
+        }
+        Given::Absent | Given::Null => Err(missing("email")),
+    }
+}
+
+/// `GET /invitations`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let page = page(&call.query(&["limit", "offset"])?)?;
+    let (invitations, _) = open(&call).await?;
+    let views: Vec<View<'_>> = invitations
+        .iter()
+        .map(|one| View::of(&one.email, &one.body, one.created_at_ms, one.expires_at_ms))
+        .collect();
+    Reply::ok(&Listing {
+        plural: "invitations",
+        records: slice(&views, page),
+        total: views.len() as u64,
+        page,
+    })
+}
+
+/// `DELETE /invitations/{id}`
+///
+/// # Errors
+/// 404, 503.
+pub async fn revoke(call: Call) -> Answer {
+    let id = call.record_id("id", Kind::Invitation)?;
+    let (invitations, _) = open(&call).await?;
+    let found = invitations.iter().find(|invitation| invitation.body.id == id);
+    let found = found.ok_or(Code::NotFound)?;
+    let scope = scope(&call.caller.account, &call.caller.actor);
+    match script::revoke(&call.app.store, &scope, found).await? {
+        true => Reply::done(),
+        false => Err(Code::NotFound.into()),
+    }
+}
+
+/// The invitation of a token, with its account. Tokens that are none count as attempts of the address.
+async fn by_token(app: &App, token: &Token, from: &str) -> Result<(Account, Invitation), Problem> {
+    app.health.require_trust()?;
+    sanity::record(&app.store).await?;
+    take(app, source_attempts(from)).await?;
+    let found = Invitation::find(&app.store, &token.hash(), now_ms()).await?;
+    let (id, invitation) = found.ok_or_else(no_link)?;
+    let (keys, floor) = (AccountKeys::of(&id), app.versions.seen(&id));
+    let (account, users) = tokio::try_join!(Account::read(&app.store, &id), User::list(&app.store, &keys))?;
+    let account = account.ok_or_else(no_link)?;
+    Version::of(&account).require(app, floor, &id)?;
+    if !has_backing(&invitation, &users) {
+        return Err(no_link());
+    }
+    source_attempts(from).give_back(&app.store).await?;
+    Ok((account, invitation))
+}
+
+/// `POST /invitations/look`
+///
+/// # Errors
+/// 400, 403 `CSRF_FAILED`, 404, 415, 429 `LOGIN_LOCKED`, 503.
+pub async fn look(call: OpenCall) -> Answer {
+    let token = given_token(&call.body()?.only(&["token"])?)?;
+    let (account, invitation) = by_token(&call.app, &token, &source(call.client)).await?;
+    Reply::ok(
+        &json!({ "success": true, "email": invitation.email, "role": invitation.body.role,
+        "accountName": account.name }),
+    )
+}
+
+/// `POST /invitations/accept`
+///
+/// # Errors
+/// 400, 403 `CSRF_FAILED`, 404, 409, 415, 429 `LOGIN_LOCKED`, 503.
+pub async fn accept(call: OpenCall) -> Answer {
+    let body = call.body()?.only(&["token", "password"])?;
+    let (token, password) = (given_token(&body)?, new_password(&body, "password")?);
+    let app = &call.app;
+    let (account, invitation) = by_token(app, &token, &source(call.client)).await?;
+    let now = now_ms();
+    let user = User {
+        id: Kind::User.mint(now)?,
+        email: invitation.email.clone(),
+        role: invitation.body.role,
+        password: app.passwords.hash(password).await?,
+        created_at_ms: now,
+        totp: None,
+        totp_pending: None,
+    };
+    let fresh = Fresh::new(call.headers(), call.client)?;
+    let scope = scope(&account.id, &user.id);
+    let conflict = |message: &'static str| Err(Problem::new(Code::Conflict, message));
+    match script::accept(&app.store, &scope, &invitation, &user, &fresh.session(app)).await? {
+        Joined::Done(session) => {
+            end_earlier(app, call.headers()).await?;
+            signed_in(app, &account, &user, &session, &fresh.token)
+        }
+        Joined::Missing => Err(no_link()),
+        Joined::EmailTaken => conflict("Another user of this installation has your e-mail address."),
+        Joined::TooMany => conflict("The account has as many users as it can have."),
+    }
+}

@@ -1,0 +1,134 @@
+//! `POST /password` and `POST /password/reset`: a new password ends every other session.
+
+use super::ATTEMPTS;
+use super::login::{end_earlier, refused};
+use super::person::{
+    Fresh, Me, find, given_code, given_password, login_attempts, new_password, scope, signed_in, source,
+    source_attempts, take,
+};
+use super::totp::{Factor, second_factor};
+use crate::caller::session;
+use crate::problem::{Code, Problem};
+use crate::routes::{Answer, Call, Fields, Given, OpenCall, Reply, missing};
+use serde_json::json;
+use shared::crypto::token::Token;
+use shared::store::sanity;
+use shared::store::script::session::{Open, Opened};
+use shared::store::script::user::find_reset;
+use shared::store::user::User;
+
+/// `POST /password`
+///
+/// # Errors
+/// 400, 401 `INVALID_CREDENTIALS`, 429 `LOGIN_LOCKED`, 503.
+pub async fn change(call: Call) -> Answer {
+    let body = call.body()?.only(&["currentPassword", "newPassword"])?;
+    let current = given_password(&body, "currentPassword")?;
+    let new = new_password(&body, "newPassword")?;
+    let (app, me) = (&call.app, Me::of(&call)?);
+    let mut stored = me.confirm(&call, current).await?;
+    let confirmed = stored.user.password.clone();
+    let password = app.passwords.hash(new).await?;
+    let fresh = Fresh::new(call.headers(), call.client)?;
+    let scope = scope(&call.caller.account, me.id);
+    for _ in 0..ATTEMPTS {
+        let user = User {
+            password: password.clone(),
+            ..stored.user.clone()
+        };
+        let open = Open {
+            old: &stored,
+            new: &user,
+            ends_others: true,
+            reset: None,
+            is_login: false,
+            kind: "user.password_changed",
+            data: json!({ "by": "user" }),
+        };
+        if let Opened::Done(_) = open.run(&app.store, &scope, &fresh.session(app)).await? {
+            let answer = Reply::ok(&json!({ "success": true, "csrfToken": fresh.token.csrf() }))?;
+            return Ok(answer.header("set-cookie", &session::cookie(app, &fresh.token)));
+        }
+        stored = me.stored(&call).await?;
+        if stored.user.password != confirmed {
+            return Err(Code::InvalidCredentials.into());
+        }
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+/// The token of a link in a body.
+///
+/// # Errors
+/// 400 when it is missing, 404 when it cannot be one.
+pub(super) fn given_token(body: &Fields<'_>) -> Result<Token, Problem> {
+    match body.string("token")? {
+        Given::Value(text) => Token::parse(&text).ok_or_else(no_link),
+        Given::Absent | Given::Null => Err(missing("token")),
+    }
+}
+
+/// 404 for a link that leads nowhere, whyever.
+pub(super) fn no_link() -> Problem {
+    Problem::new(Code::NotFound, "This link is not known, was used, or has ended.")
+}
+
+/// `POST /password/reset`: whoever has the link sets a new password and is signed in, with the second factor if there is one.
+///
+/// # Errors
+/// 400, 401 `TOTP_REQUIRED` and `INVALID_CREDENTIALS`, 403 `CSRF_FAILED`, 404, 415, 429 `LOGIN_LOCKED`, 503.
+pub async fn reset(call: OpenCall) -> Answer {
+    let body = call.body()?.only(&["token", "newPassword", "totp"])?;
+    let (token, new, code) = (
+        given_token(&body)?,
+        new_password(&body, "newPassword")?,
+        given_code(&body, "totp")?,
+    );
+    let app = &call.app;
+    app.health.require_trust()?;
+    sanity::record(&app.store).await?;
+    let from = source(call.client);
+    take(app, source_attempts(&from)).await?;
+    let hash = token.hash();
+    let (account, email) = find_reset(&app.store, &hash).await?.ok_or_else(no_link)?;
+    let found = find(app, &account, &email).await?.ok_or_else(no_link)?;
+    if found.1.user.totp.is_some() {
+        take(app, login_attempts(&email)).await?;
+    }
+    let password = app.passwords.hash(new).await?;
+    let fresh = Fresh::new(call.headers(), call.client)?;
+    let mut found = found;
+    for _ in 0..ATTEMPTS {
+        let (account, stored) = &found;
+        let (user, factor) = match second_factor(app, &account.id, &stored.user, code.as_deref())? {
+            Factor::None => (stored.user.clone(), "link"),
+            Factor::Right(user, how) => (user, how),
+            Factor::Missing => return Err(Code::TotpRequired.into()),
+            Factor::Wrong => return Err(refused(&call, Some(&found), "code").await?),
+        };
+        let password = password.clone();
+        let user = User { password, ..user };
+        let open = Open {
+            old: stored,
+            new: &user,
+            ends_others: true,
+            reset: Some(&hash),
+            is_login: true,
+            kind: "user.password_changed",
+            data: json!({ "by": "link", "factor": factor }),
+        };
+        let scope = scope(&account.id, &stored.user.id);
+        match open.run(&app.store, &scope, &fresh.session(app)).await? {
+            Opened::Done(session) => {
+                login_attempts(&email).clear(&app.store).await?;
+                source_attempts(&from).give_back(&app.store).await?;
+                end_earlier(app, call.headers()).await?;
+                return signed_in(app, account, &user, &session, &fresh.token);
+            }
+            Opened::Used => return Err(no_link()),
+            Opened::Changed => {}
+        }
+        found = find(app, &account.id, &email).await?.ok_or_else(no_link)?;
+    }
+    Err(Code::ServiceUnavailable.into())
+}

@@ -1,0 +1,306 @@
+//! What the parts of the user API have in common: a user as answers show it, the signed-in user as the store has it, attempts,
+//! and the answer that carries a new session.
+
+use crate::caller::{View, Who, session};
+use crate::problem::{Code, Problem};
+use crate::routes::{Answer, Call, Fields, Given, Reply, missing};
+use crate::serve::App;
+use axum::http::{HeaderMap, header};
+use secrecy::SecretString;
+use serde::Serialize;
+use serde_json::json;
+use shared::clock::{iso_from_ms, now_ms};
+use shared::crypto::token::Token;
+use shared::domain::mode::Mode;
+use shared::domain::role::Role;
+use shared::store::account::Account;
+use shared::store::keys::{AccountKeys, Tries};
+use shared::store::script::attempts::{Attempts, Taken};
+use shared::store::script::change::Scope;
+use shared::store::script::session::{NewSession, mint_id};
+use shared::store::script::user::note;
+use shared::store::session::{Session, user_agent};
+use shared::store::user::{Stored, User};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// A user, as answers show it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UserView<'a> {
+    id: &'a str,
+    email: &'a str,
+    role: Role,
+    totp_enabled: bool,
+    created_at: String,
+    last_login_at: Option<String>,
+}
+
+impl<'a> UserView<'a> {
+    pub(super) fn of(user: &'a User, last_logins: &HashMap<String, u64>) -> Self {
+        Self::seen(user, last_logins.get(&user.id).copied())
+    }
+
+    fn seen(user: &'a User, last_login_ms: Option<u64>) -> Self {
+        Self {
+            id: &user.id,
+            email: &user.email,
+            role: user.role,
+            totp_enabled: user.totp.is_some(),
+            created_at: iso_from_ms(user.created_at_ms),
+            last_login_at: last_login_ms.map(iso_from_ms),
+        }
+    }
+}
+
+/// An account, as its users see it.
+#[derive(Serialize)]
+pub(super) struct AccountView<'a> {
+    pub(super) id: &'a str,
+    pub(super) name: &'a str,
+    pub(super) plan: &'a str,
+}
+
+impl<'a> AccountView<'a> {
+    pub(super) fn of(account: &'a Account) -> Self {
+        Self {
+            id: &account.id,
+            name: &account.name,
+            plan: &account.plan,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SignedIn<'a> {
+    success: bool,
+    user: UserView<'a>,
+    account: AccountView<'a>,
+    csrf_token: String,
+}
+
+/// The answer to somebody who has a session now.
+pub(super) fn signed_in(
+    app: &App,
+    account: &Account,
+    user: &User,
+    session: &Session,
+    token: &Token,
+) -> Answer {
+    let answer = Reply::ok(&SignedIn {
+        success: true,
+        user: UserView::seen(user, Some(session.created_at_ms)),
+        account: AccountView::of(account),
+        csrf_token: token.csrf(),
+    })?;
+    Ok(answer.header("set-cookie", &session::cookie(app, token)))
+}
+
+/// What a new session is made of.
+pub(super) struct Fresh {
+    pub(super) id: String,
+    pub(super) token: Token,
+    client: Option<IpAddr>,
+    user_agent: String,
+}
+
+impl Fresh {
+    pub(super) fn new(headers: &HeaderMap, client: Option<IpAddr>) -> Result<Self, Problem> {
+        let agent = headers.get(header::USER_AGENT);
+        let agent = agent.and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+        Ok(Self {
+            id: mint_id(now_ms())?,
+            token: Token::mint()?,
+            client,
+            user_agent: user_agent(agent),
+        })
+    }
+
+    pub(super) fn session(&self, app: &App) -> NewSession<'_> {
+        NewSession {
+            id: &self.id,
+            token: &self.token,
+            client: self.client,
+            user_agent: &self.user_agent,
+            life: app.session_life,
+        }
+    }
+}
+
+/// What concerns people stands in the account's live audit log.
+pub(super) const fn scope<'a>(account: &'a str, actor: &'a str) -> Scope<'a> {
+    Scope {
+        account,
+        mode: Mode::Live,
+        actor,
+    }
+}
+
+/// Who calls, with a session.
+pub(super) struct Me<'a> {
+    pub(super) id: &'a str,
+    pub(super) session: &'a str,
+    email: &'a str,
+}
+
+impl<'a> Me<'a> {
+    /// Rows of the table that only a session can call.
+    pub(super) fn of(call: &'a Call) -> Result<Self, Problem> {
+        match &call.caller.who {
+            Who::Session { id, email, .. } => Ok(Self {
+                id: &call.caller.actor,
+                session: id,
+                email,
+            }),
+            Who::Key { .. } => Err(Code::SessionRequired.into()),
+        }
+    }
+
+    /// The caller as the store has it now.
+    ///
+    /// # Errors
+    /// 401 when the user was removed since the call came in.
+    pub(super) async fn stored(&self, call: &Call) -> Result<Stored, Problem> {
+        let stored = Stored::find(&call.app.store, &call.keys(), self.email).await?;
+        stored
+            .filter(|stored| stored.user.id == self.id)
+            .ok_or_else(|| session::ended(&call.app))
+    }
+
+    /// Checks the caller's password. Guesses count like those of a login: a stolen session does not make them free.
+    ///
+    /// # Errors
+    /// 401 `INVALID_CREDENTIALS`, 429 `LOGIN_LOCKED`.
+    pub(super) async fn confirm(&self, call: &Call, password: SecretString) -> Result<Stored, Problem> {
+        let (app, store) = (&call.app, &call.app.store);
+        let tries = login_attempts(self.email);
+        take(app, tries).await?;
+        let stored = self.stored(call).await?;
+        if app
+            .passwords
+            .is_right(password, Some(&stored.user.password))
+            .await?
+        {
+            tries.clear(store).await?;
+            return Ok(stored);
+        }
+        let scope = scope(&call.caller.account, self.id);
+        note(
+            store,
+            &scope,
+            self.id,
+            "user.password_refused",
+            json!({ "sessionId": self.session }),
+        )
+        .await?;
+        Err(Problem::new(Code::InvalidCredentials, "The password is wrong."))
+    }
+}
+
+/// The attempts to sign in with an e-mail.
+pub(super) const fn login_attempts(email: &str) -> Attempts<'_> {
+    Attempts {
+        tries: Tries::Login,
+        of: email,
+    }
+}
+
+/// From where attempts come: an address, or for IPv6 the network of one customer. One that is not known is like any other.
+pub(super) fn source(client: Option<IpAddr>) -> String {
+    match client {
+        None => "unknown".to_owned(),
+        Some(IpAddr::V4(address)) => address.to_string(),
+        Some(IpAddr::V6(address)) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).to_string()
+        }
+    }
+}
+
+/// The attempts from such a place.
+pub(super) const fn source_attempts(source: &str) -> Attempts<'_> {
+    Attempts {
+        tries: Tries::Address,
+        of: source,
+    }
+}
+
+/// Takes an attempt, before anything is looked at.
+///
+/// # Errors
+/// 429 `LOGIN_LOCKED` when there is none left.
+pub(super) async fn take(app: &App, attempts: Attempts<'_>) -> Result<(), Problem> {
+    match attempts.take(&app.store).await? {
+        Taken::Yes => Ok(()),
+        Taken::Locked(left) => {
+            let seconds = left.as_millis().div_ceil(1000).max(1);
+            let problem = Problem::from(Code::LoginLocked);
+            Err(problem.header(header::RETRY_AFTER, &seconds.to_string()))
+        }
+    }
+}
+
+/// Reads an account and its user of this e-mail; `None` when there is no such user. What lost writes is not believed.
+///
+/// # Errors
+/// 503 when the store cannot be asked or trusted.
+pub(super) async fn find(
+    app: &App,
+    account: &str,
+    email: &str,
+) -> Result<Option<(Account, Stored)>, Problem> {
+    let floor = app.versions.seen(account);
+    let keys = AccountKeys::of(account);
+    let (account, stored) = tokio::try_join!(
+        Account::read(&app.store, account),
+        Stored::find(&app.store, &keys, email)
+    )?;
+    if let Some(account) = &account {
+        View::of(account).require(app, floor, &account.id)?;
+    }
+    Ok(account.zip(stored))
+}
+
+/// A password of a body, whatever it is.
+///
+/// # Errors
+/// 400 when it is missing, or longer than any password.
+pub(super) fn given_password(body: &Fields<'_>, name: &str) -> Result<SecretString, Problem> {
+    match body.string(name)? {
+        Given::Value(text) if text.len() <= crate::password::LONGEST => Ok(text.into()),
+        Given::Value(_) => Err(Problem::validation(format!(
+            "{name} must have at most 1024 bytes."
+        ))),
+        Given::Absent | Given::Null => Err(missing(name)),
+    }
+}
+
+/// A new password of a body.
+///
+/// # Errors
+/// 400 when it is missing, or can be none.
+pub(super) fn new_password(body: &Fields<'_>, name: &str) -> Result<SecretString, Problem> {
+    match body.string(name)? {
+        Given::Value(text) => match crate::password::require(&text) {
+            Ok(()) => Ok(text.into()),
+            Err(why) => Err(Problem::validation(format!("{name}: {why}."))),
+        },
+        Given::Absent | Given::Null => Err(missing(name)),
+    }
+}
+
+/// The code of a second factor, if there is one.
+///
+/// # Errors
+/// 400 for one that is much longer than any.
+pub(super) fn given_code(body: &Fields<'_>, name: &str) -> Result<Option<String>, Problem> {
+    match body.string(name)? {
+        Given::Value(text) if text.len() <= CODE_MAX => Ok(Some(text.trim().to_owned())),
+        Given::Value(_) => Err(Problem::validation(format!("{name} is too long."))),
+        Given::Absent | Given::Null => Ok(None),
+    }
+}
+
+/// Longest text that is looked at as a code.
+const CODE_MAX: usize = 64;

@@ -1,0 +1,84 @@
+//! `/sessions`: where the caller is signed in.
+
+use super::person::{Me, scope};
+use crate::api::listing::{Listing, slice};
+use crate::caller::session;
+use crate::problem::Code;
+use crate::routes::{Answer, Call, Reply, page};
+use serde::Serialize;
+use shared::clock::{iso_from_ms, now_ms};
+use shared::domain::id::Kind;
+use shared::store::script::session::{End, end};
+use shared::store::session::Session;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct View<'a> {
+    id: &'a str,
+    created_at: String,
+    last_seen_at: String,
+    expires_at: String,
+    ip: Option<&'a str>,
+    user_agent: &'a str,
+    current: bool,
+}
+
+/// `GET /sessions`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let page = page(&call.query(&["limit", "offset"])?)?;
+    let me = Me::of(&call)?;
+    let idle_ms = u64::try_from(call.app.session_idle.as_millis()).unwrap_or(u64::MAX);
+    let sessions = Session::list(&call.app.store, &call.keys(), me.id, idle_ms, now_ms()).await?;
+    let views: Vec<View<'_>> = sessions
+        .iter()
+        .map(|session| View {
+            id: &session.id,
+            created_at: iso_from_ms(session.created_at_ms),
+            last_seen_at: iso_from_ms(session.last_seen_ms),
+            expires_at: iso_from_ms(session.expires_at_ms),
+            ip: session.ip.as_deref(),
+            user_agent: &session.user_agent,
+            current: session.id == me.session,
+        })
+        .collect();
+    Reply::ok(&Listing {
+        plural: "sessions",
+        records: slice(&views, page),
+        total: views.len() as u64,
+        page,
+    })
+}
+
+/// `DELETE /sessions/{id}`
+///
+/// # Errors
+/// 404, 503.
+pub async fn revoke(call: Call) -> Answer {
+    let id = call.record_id("id", Kind::Session)?;
+    let me = Me::of(&call)?;
+    let scope = scope(&call.caller.account, me.id);
+    if !end(&call.app.store, &scope, me.id, End::One(id), "session.revoked").await? {
+        return Err(Code::NotFound.into());
+    }
+    let answer = Reply::done()?;
+    Ok(match id == me.session {
+        true => answer.header("set-cookie", &session::no_cookie(&call.app)),
+        false => answer,
+    })
+}
+
+/// `POST /sessions/revoke-others`
+///
+/// # Errors
+/// 400, 503.
+pub async fn revoke_others(call: Call) -> Answer {
+    call.body()?.require_only(&[])?;
+    let me = Me::of(&call)?;
+    let scope = scope(&call.caller.account, me.id);
+    let others = End::AllBut(me.session);
+    end(&call.app.store, &scope, me.id, others, "session.revoked").await?;
+    Reply::done()
+}

@@ -1,0 +1,127 @@
+//! `/team`: the users of the account. An account that has an owner keeps one, also when two demote each other at once.
+
+use super::ATTEMPTS;
+use super::person::{UserView, scope};
+use crate::api::listing::{Listing, slice};
+use crate::problem::{Code, Problem};
+use crate::routes::{Answer, Call, Fields, Given, Reply, missing, page};
+use serde::Serialize;
+use serde_json::json;
+use shared::domain::id::Kind;
+use shared::domain::role::Role;
+use shared::store::email::EmailOwner;
+use shared::store::script::user::{ChangeUser, Ending, UserChanged};
+use shared::store::user::{Stored, User, last_logins};
+
+/// `GET /team`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let page = page(&call.query(&["limit", "offset"])?)?;
+    let (store, keys) = (&call.app.store, call.keys());
+    let (users, logins) = tokio::try_join!(User::list(store, &keys), last_logins(store, &keys))?;
+    let views: Vec<UserView<'_>> = users
+        .iter()
+        .rev()
+        .map(|user| UserView::of(user, &logins))
+        .collect();
+    Reply::ok(&Listing {
+        plural: "users",
+        records: slice(&views, page),
+        total: views.len() as u64,
+        page,
+    })
+}
+
+/// The role of a body.
+///
+/// # Errors
+/// 400 when it is missing or none.
+pub(super) fn given_role(body: &Fields<'_>) -> Result<Role, Problem> {
+    match body.string("role")? {
+        Given::Value(word) => Role::parse(&word)
+            .ok_or_else(|| Problem::validation("role must be owner, admin, manager or viewer.")),
+        Given::Absent | Given::Null => Err(missing("role")),
+    }
+}
+
+async fn member(call: &Call, id: &str) -> Result<Stored, Problem> {
+    let team = Stored::list(&call.app.store, &call.keys()).await?;
+    let found = team.into_iter().find(|stored| stored.user.id == id);
+    found.ok_or_else(|| Code::NotFound.into())
+}
+
+#[derive(Serialize)]
+struct Changed<'a> {
+    success: bool,
+    user: UserView<'a>,
+}
+
+/// `PATCH /team/{id}`
+///
+/// # Errors
+/// 400, 404, 409 `LAST_OWNER`, 503.
+pub async fn change(call: Call) -> Answer {
+    let id = call.record_id("id", Kind::User)?;
+    let role = given_role(&call.body()?.only(&["role"])?)?;
+    for _ in 0..ATTEMPTS {
+        let old = member(&call, id).await?;
+        let user = User {
+            role,
+            ..old.user.clone()
+        };
+        let change = ChangeUser {
+            old: &old,
+            new: Some(&user),
+            ending: Ending::None,
+            kind: "user.role_changed",
+            data: json!({ "from": old.user.role.as_str(), "to": role.as_str() }),
+        };
+        if old.user.role == role || done(&call, change).await? {
+            let logins = last_logins(&call.app.store, &call.keys()).await?;
+            return Reply::ok(&Changed {
+                success: true,
+                user: UserView::of(&user, &logins),
+            });
+        }
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+/// `DELETE /team/{id}`
+///
+/// # Errors
+/// 404, 409 `LAST_OWNER`, 503.
+pub async fn remove(call: Call) -> Answer {
+    let id = call.record_id("id", Kind::User)?;
+    for _ in 0..ATTEMPTS {
+        let old = member(&call, id).await?;
+        let change = ChangeUser {
+            old: &old,
+            new: None,
+            ending: Ending::All,
+            kind: "user.removed",
+            data: json!({ "role": old.user.role.as_str() }),
+        };
+        if done(&call, change).await? {
+            let owner = EmailOwner {
+                account: call.caller.account.clone(),
+                user: old.user.id.clone(),
+            };
+            owner.release(&call.app.store, &old.user.email).await?;
+            return Reply::done();
+        }
+    }
+    Err(Code::ServiceUnavailable.into())
+}
+
+/// Makes a change; false when somebody else changed the user meanwhile.
+async fn done(call: &Call, change: ChangeUser<'_>) -> Result<bool, Problem> {
+    let scope = scope(&call.caller.account, &call.caller.actor);
+    match change.run(&call.app.store, &scope).await? {
+        UserChanged::Done => Ok(true),
+        UserChanged::Changed => Ok(false),
+        UserChanged::LastOwner => Err(Code::LastOwner.into()),
+    }
+}

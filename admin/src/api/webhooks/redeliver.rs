@@ -1,0 +1,41 @@
+//! `POST /webhooks/{id}/deliveries/{deliveryId}/redeliver`: a receiver that was away gets what it missed.
+
+use super::gate;
+use crate::problem::{Code, Problem};
+use crate::routes::{Answer, Call, Reply};
+use serde_json::json;
+use shared::domain::id::Kind;
+use shared::store::delivery::State;
+use shared::store::script::webhook::Endpoint;
+use shared::store::script::webhook::redeliver::{Redelivered, redeliver};
+
+/// `POST /webhooks/{id}/deliveries/{deliveryId}/redeliver`
+///
+/// # Errors
+/// 404; 409 while it is pending, while the webhook is disabled or too many deliveries wait; 503.
+pub async fn again(call: Call) -> Answer {
+    gate::require(&call)?;
+    let webhook = call.record_id("id", Kind::Webhook)?;
+    let delivery = call.record_id("deliveryId", Kind::Delivery)?;
+    let waiting_max = call.app.webhooks.waiting_max;
+    let conflict = |message: &'static str| Err(Problem::new(Code::Conflict, message));
+    match redeliver(&call.app.store, &call.scope(), webhook, delivery, waiting_max).await? {
+        Redelivered::Pending => {
+            let endpoint = Endpoint {
+                account: call.caller.account.clone(),
+                mode: call.caller.mode,
+                webhook: webhook.to_owned(),
+            };
+            call.app.wake.these(std::iter::once(endpoint));
+            let status = State::Pending.as_str();
+            Reply::ok(&json!({ "success": true, "deliveryId": delivery, "status": status }))
+        }
+        Redelivered::AlreadyPending => conflict("This delivery waits for an attempt anyway."),
+        Redelivered::Disabled => conflict("This webhook is disabled."),
+        Redelivered::Full => conflict("Too many deliveries of this webhook wait already."),
+        Redelivered::Missing => {
+            let message = format!("There is no delivery `{delivery}` of a webhook `{webhook}`.");
+            Err(Problem::new(Code::NotFound, message))
+        }
+    }
+}

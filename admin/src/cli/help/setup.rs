@@ -1,0 +1,180 @@
+//! Help of the commands that run Tollgate and set it up.
+
+use super::Page;
+
+pub(super) const PAGES: &[Page] = &[
+    Page {
+        path: "serve",
+        about: "Serves the management API and the dashboard on admin.listen, metrics and readiness on admin.ops_listen, and \
+                runs the workers that deliver webhooks, seal the audit trail and correct charges. It stays in the foreground \
+                and logs to standard error. SIGTERM lets requests in flight finish; SIGHUP reads plans and prices again.",
+        changes: "what the API is asked to, and what the workers do; each change is in the audit trail of its account.",
+        examples: &["tollgate-admin serve --config /etc/tollgate/tollgate.toml"],
+        refused: "an address is taken, or the server broke",
+    },
+    Page {
+        path: "sandbox-upstream",
+        about: "Answers POST /v1/chat/completions and GET /v1/models like the provider, for any key, at no cost. Ask for \
+                trouble with the header `x-sandbox-scenario`, or with a model named sandbox-SCENARIO: 400 to 599 (the \
+                provider's error), hang, slow:MS, no-usage, usage:JSON, cost:PROMPT,COMPLETION (tokens), reset, truncate, \
+                gzip, chunked, redirect, huge:BYTES. GET /sandbox/stats counts what came.",
+        changes: "nothing; it needs no store.",
+        examples: &["tollgate-admin sandbox-upstream --listen 127.0.0.1:8090 --delay-ms 200"],
+        refused: "the address is taken",
+    },
+    Page {
+        path: "store init",
+        about: "Makes an empty store a ledger: it gets the epoch without which every call is answered with 503, so that a \
+                wiped store is an error and no fresh budget. On a ledger nothing happens, and its epoch is shown.",
+        changes: "the store's own record, once.",
+        examples: &["tollgate-admin store init --json"],
+        refused: "the store holds something that is no ledger, evicts keys, or does not answer",
+    },
+    Page {
+        path: "store accept",
+        about: "After a failover that lost writes, the version of some accounts is lower than the edges have seen it, and \
+                their calls are denied. This accepts such accounts as the store has them now, at once and without a \
+                question. Charges that were lost with the writes count against no limit: look at the provider's bill first.",
+        changes: "generation and version of the account, or of all; each is audited as store.accepted by `operator`.",
+        examples: &[
+            "tollgate-admin store accept --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC",
+            "tollgate-admin store accept",
+        ],
+        refused: "there is no such account, or the store is no ledger",
+    },
+    Page {
+        path: "store check",
+        about: "Says whether the store may be trusted with money: it has a ledger's epoch and evicts nothing. It also says \
+                when the store writes no append-only file, so that a restart would lose writes.",
+        changes: "nothing.",
+        examples: &["tollgate-admin store check --json"],
+        refused: "the store is no ledger, evicts keys, or does not answer",
+    },
+    Page {
+        path: "account create",
+        about: "An account is one tenant: its agents, wallets, policies and keys are seen by nobody else. Its plan sets its \
+                limits. With --owner-email it gets an owner, who can sign in to the dashboard and invite others; the \
+                password comes on standard input, one line, at least 8 characters, and is kept as an argon2id hash only.",
+        changes: "a new account, audited as account.created.",
+        examples: &[
+            "tollgate-admin account create --name 'Acme Ltd' --plan startup",
+            "printf '%s\\n' \"$PASSWORD\" | tollgate-admin account create --name 'Acme Ltd' --plan startup \\\n    \
+             --owner-email ann@example.com --owner-password-stdin --json",
+        ],
+        refused: "another user of this installation has the e-mail",
+    },
+    Page {
+        path: "account set-plan",
+        about: "Puts the account on another plan of plans.file. Nothing is cut off that the account has already; a limit that \
+                is lower now binds the next call, or the next thing that is made.",
+        changes: "the account's plan, audited as account.plan_set; nothing when it had the plan already.",
+        examples: &[
+            "tollgate-admin account set-plan --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --plan enterprise",
+        ],
+        refused: "there is no such account",
+    },
+    Page {
+        path: "account list",
+        about: "Lists every account of the installation with its plan, when it was made, and its name.",
+        changes: "nothing.",
+        examples: &[
+            "tollgate-admin account list",
+            "tollgate-admin account list --json | jq -r '.accounts[].accountId'",
+        ],
+        refused: "the store is no ledger, or does not answer",
+    },
+    Page {
+        path: "account show",
+        about: "Shows one account: name, plan, its generation and version (what the edges compare to notice a store that \
+                lost writes), and its users with their roles.",
+        changes: "nothing.",
+        examples: &["tollgate-admin account show --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --json"],
+        refused: "there is no such account",
+    },
+    Page {
+        path: "user create",
+        about: "Creates somebody who signs in to the dashboard. An e-mail belongs to one user of the installation. The \
+                password comes on standard input, one line, at least 8 characters, and is kept as an argon2id hash only.",
+        changes: "a new user of the account, audited as user.created.",
+        examples: &[
+            "printf '%s\\n' \"$PASSWORD\" | tollgate-admin user create \\\n    \
+                     --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --email bo@example.com --role viewer --password-stdin",
+        ],
+        refused: "there is no such account, another user has the e-mail, or the account has too many users",
+    },
+    Page {
+        path: "api-key create",
+        about: "Issues a key of the management API. A key has a mode (records of live and test never mix), permissions, and \
+                optionally addresses it may be used from and an end; all of that is read on every request. It is printed \
+                once and stored as a hash: whoever loses it needs a new one. A key that agents can reach should not have \
+                the permission `approve`.",
+        changes: "a new key of the account, audited as api_key.created.",
+        examples: &[
+            "tollgate-admin api-key create --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --mode test",
+            "tollgate-admin api-key create --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --mode live \\\n    \
+             --permissions read --allow-ip 10.0.0.0/8 --allow-ip 192.0.2.7 --expires 2099-01-31T00:00:00Z --json",
+        ],
+        refused: "there is no such account, or it has as many keys as it can have",
+    },
+    Page {
+        path: "api-key list",
+        about: "Lists the keys of an account, newest first: what each may do, whether it is active, expired or revoked, and \
+                how it begins. The keys themselves are nowhere.",
+        changes: "nothing.",
+        examples: &["tollgate-admin api-key list --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC"],
+        refused: "there is no such account",
+    },
+    Page {
+        path: "api-key revoke",
+        about: "Ends a key for good. Requests that were let in before run to their end; the next one is refused.",
+        changes: "the key's state, audited as api_key.revoked.",
+        examples: &[
+            "tollgate-admin api-key revoke --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC \\\n    \
+                     --key key_01KAH3V9J8NGBV4Q7G8EXP2TY0",
+        ],
+        refused: "the account has no such key, or it was revoked before",
+    },
+    Page {
+        path: "prices import",
+        about: "Reads LiteLLM's model_prices_and_context_window.json. Its OpenAI chat models lie over prices.file and over \
+                earlier imports from then on; everything else in it is left out, and --json says what and why. The whole \
+                table must be sound before any edge sees it. Each charge records the version of the table that it was made by.",
+        changes: "the imported prices in the store; edges and admin servers follow within seconds.",
+        examples: &["tollgate-admin prices import model_prices_and_context_window.json --json"],
+        refused: "other imports run at the same time",
+    },
+    Page {
+        path: "prices show",
+        about: "Shows what a model costs in USD per million tokens, under which entry, and whether that comes from \
+                prices.file or an import. A model that is in no entry costs the dearest figures of the table.",
+        changes: "nothing.",
+        examples: &["tollgate-admin prices show gpt-4o-mini"],
+        refused: "the imported prices in the store cannot be read",
+    },
+    Page {
+        path: "keys rotate",
+        about: "Seals every provider key, every webhook's secret and the key of checkpoints under the newest master key, \
+                without a question. Put the new key first in secrets.master_key_file (or secrets.master_key) of every \
+                process and restart them; rotate; then take the old key away. It can be run again at any time.",
+        changes: "how secrets are stored, not the secrets; audited in each account as keys.rotated.",
+        examples: &["tollgate-admin keys rotate --json"],
+        refused: "a secret does not open with the configured master keys (the others are sealed again, and it is named)",
+    },
+    Page {
+        path: "completions",
+        about: "Prints a script with which a shell completes the commands, options and values of this program.",
+        changes: "nothing.",
+        examples: &[
+            "source <(tollgate-admin completions bash)",
+            "tollgate-admin completions zsh > _tollgate-admin",
+        ],
+        refused: "standard output cannot be written",
+    },
+    Page {
+        path: "man",
+        about: "Writes one manual page for each command into a directory, which must be there. They say what --help says.",
+        changes: "files tollgate-admin*.1 in the directory; older ones are written over.",
+        examples: &["tollgate-admin man --out /usr/local/share/man/man1"],
+        refused: "the directory cannot be written",
+    },
+];

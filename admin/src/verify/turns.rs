@@ -1,0 +1,74 @@
+//! Who verifies a trail on this server just now: it reads and hashes all of it, so few may at the same time.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Verifications of a server at the same time.
+const AT_ONCE: usize = 2;
+
+/// The accounts whose trails are verified just now.
+#[derive(Debug, Default)]
+pub struct Turns(Mutex<HashSet<String>>);
+
+/// A turn; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Turn {
+    turns: Arc<Turns>,
+    account: String,
+}
+
+/// Why there is no turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Busy {
+    /// A trail of the account is being verified.
+    Account,
+    /// As many others are as the server does at once.
+    Server,
+}
+
+impl Turns {
+    /// A turn for `account`.
+    ///
+    /// # Errors
+    /// [`Busy`].
+    pub fn take(self: &Arc<Self>, account: &str) -> Result<Turn, Busy> {
+        let mut busy = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if busy.contains(account) {
+            return Err(Busy::Account);
+        }
+        if busy.len() >= AT_ONCE {
+            return Err(Busy::Server);
+        }
+        busy.insert(account.to_owned());
+        Ok(Turn {
+            turns: Arc::clone(self),
+            account: account.to_owned(),
+        })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut busy = self.turns.0.lock().unwrap_or_else(PoisonError::into_inner);
+        busy.remove(&self.account);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_has_one_turn_and_a_server_two() {
+        let turns = Arc::new(Turns::default());
+        let first = turns.take("acct_1").unwrap();
+        assert_eq!(turns.take("acct_1").unwrap_err(), Busy::Account);
+        let second = turns.take("acct_2").unwrap();
+        assert_eq!(turns.take("acct_3").unwrap_err(), Busy::Server);
+        assert_eq!(turns.take("acct_2").unwrap_err(), Busy::Account);
+        drop(first);
+        let third = turns.take("acct_3").unwrap();
+        drop((second, third));
+        turns.take("acct_1").unwrap();
+    }
+}

@@ -1,0 +1,148 @@
+/**
+ * Calls of the management API with the session's cookie, its CSRF token and the tab's mode. Failures are `ApiError`.
+ */
+import { parseExact } from './exact.js';
+import { session, signedIn, signedOut } from './session.js';
+
+/** A path that starts with /api/ is taken as it is; any other stands under the management API. */
+const BASE = '/api/v1';
+/** What the server says to a session that has ended; the second where an API key would do as well and the cookie is gone. */
+const SIGNED_OUT = ['SESSION_REQUIRED', 'API_KEY_REQUIRED'];
+
+/** An answer that is no success; `code` and `message` are the server's. */
+export class ApiError extends Error {
+  /** @param {number} status 0 when no answer came */
+  constructor(status, code, message, body = {}, headers = new Headers()) {
+    super(message);
+    this.name = 'ApiError';
+    this.status = status;
+    this.code = code;
+    this.body = body;
+    this.retryAfter = Number(headers.get('retry-after')) || null;
+    this.requestId = headers.get('x-request-id');
+  }
+
+  /** The field that the sentence is about: it begins with its name. */
+  get field() {
+    return /^([a-z][A-Za-z0-9_]*)\b/.exec(this.message)?.[1] ?? null;
+  }
+}
+
+/** The address of an API path with its query; parameters that are null, undefined or empty are left out. */
+export function url(path, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== '');
+  const text = new URLSearchParams(given).toString();
+  return `${path.startsWith('/api/') ? path : BASE + path}${text ? `?${text}` : ''}`;
+}
+
+/** A key for a change that must happen once however often it is sent. */
+export function newIdempotencyKey() {
+  return crypto.getRandomValues(new Uint8Array(16)).reduce((text, byte) => text + byte.toString(16).padStart(2, '0'), 'web-');
+}
+
+function headersOf({ body, idempotencyKey, ifMatch, ifNoneMatch }, changes) {
+  const { mode, csrfToken } = session.get();
+  const headers = { 'X-Tollgate-Mode': mode, Accept: 'application/json' };
+  if (changes && csrfToken) headers['X-CSRF-Token'] = csrfToken;
+  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  if (idempotencyKey) headers['Idempotency-Key'] = idempotencyKey;
+  if (ifMatch) headers['If-Match'] = `"${ifMatch}"`;
+  if (ifNoneMatch) headers['If-None-Match'] = ifNoneMatch;
+  return headers;
+}
+
+/** The answer as it came; for exports and streams. Throws like `request`. */
+export async function fetchRaw(method, path, options = {}) {
+  const { query, body, signal } = options;
+  let response;
+  try {
+    response = await fetch(url(path, query), {
+      method, signal, credentials: 'same-origin', redirect: 'error', cache: 'no-store',
+      headers: headersOf(options, method !== 'GET'),
+      body: body === undefined ? undefined : bodyText(body),
+    });
+  } catch (cause) {
+    if (cause.name === 'AbortError') throw cause;
+    throw new ApiError(0, 'UNREACHABLE', 'The server cannot be reached. Check the connection and try again.');
+  }
+  if (response.ok) return response;
+  throw await failure(response);
+}
+
+/** JSON of a body; an `Exact` is written as the number it is, with all its digits. */
+function bodyText(body) {
+  const numbers = [];
+  const mark = `exact-${newIdempotencyKey()}-`;
+  const text = JSON.stringify(body, (_name, value) => {
+    if (!(value instanceof Exact)) return value;
+    numbers.push(value.text);
+    return `${mark}${numbers.length - 1}`;
+  });
+  return numbers.reduce((done, number, index) => done.replace(`"${mark}${index}"`, () => number), text);
+}
+
+/** A decimal that goes into a body with every digit, as JSON number. Make it from `typedAmount`. */
+export class Exact {
+  /** @param {string} text */
+  constructor(text) {
+    this.text = text.replace(/^0+(?=\d)/, '');
+  }
+}
+
+async function failure(response) {
+  let body = {};
+  try {
+    body = parseExact(await response.text());
+  } catch {
+    // Not ours: a proxy in between answered. The status says what there is to say.
+  }
+  const code = body.code ?? 'HTTP';
+  if (response.status === 401 && SIGNED_OUT.includes(code) && session.get().status === 'in') {
+    signedOut(location.hash);
+  }
+  const message = body.error ?? `The server answered ${response.status}.`;
+  return new ApiError(response.status, code, message, body, response.headers);
+}
+
+const sources = new WeakMap();
+
+/** The text that an answer was read from, for what must be shown as it was written. */
+export const sourceOf = (answer) => sources.get(answer) ?? '';
+
+async function request(method, path, options) {
+  let response;
+  try {
+    response = await fetchRaw(method, path, options);
+  } catch (error) {
+    if (!(await mayRepeat(error))) throw error;
+    response = await fetchRaw(method, path, options);
+  }
+  const text = await response.text();
+  const answer = parseExact(text);
+  sources.set(answer, text);
+  return answer;
+}
+
+/**
+ * What an error says about the session. Signing in again in another tab changes the CSRF token of this one: as the same user
+ * the refused request, which changed nothing, is sent again. A role that was changed meanwhile changes what is offered.
+ */
+async function mayRepeat({ status, code }) {
+  if (status !== 403 || !['CSRF_FAILED', 'INSUFFICIENT_ROLE'].includes(code) || session.get().status !== 'in') return false;
+  const before = session.get().user.id;
+  try {
+    signedIn(await get('/api/user/me'));
+  } catch {
+    return false;
+  }
+  return code === 'CSRF_FAILED' && session.get().user?.id === before;
+}
+
+/** @param {string} path @param {object} [query] @param {{signal?: AbortSignal}} [options] */
+export const get = (path, query, options = {}) => request('GET', path, { ...options, query });
+/** @param {{idempotencyKey?: string, ifMatch?: string|number, ifNoneMatch?: string}} [options] */
+export const post = (path, body, options = {}) => request('POST', path, { ...options, body: body ?? {} });
+export const patch = (path, body, options = {}) => request('PATCH', path, { ...options, body });
+export const del = (path, options = {}) => request('DELETE', path, options);
+/** A part of a path. */
+export const seg = encodeURIComponent;

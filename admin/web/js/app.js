@@ -1,0 +1,124 @@
+/**
+ * The frame: navigation, the live/test switch, the page of the route, and the places of toasts and questions.
+ */
+import { html, useEffect, useLayoutEffect, useRef, useState } from './html.js';
+import { post } from './api.js';
+import { session, setMode, signedOut, useSession, may } from './session.js';
+import { go, usePlace } from './router.js';
+import { NAV } from './routes.js';
+import { Page } from './page.js';
+import { Button } from './ui/button.js';
+import { Confirmations } from './ui/dialog.js';
+import { say, Toasts } from './ui/live.js';
+import { Name } from './ui/show.js';
+
+/** Everything. Who is not signed in sees the open pages only. */
+export function App() {
+  const { status, mode, wanted } = useSession();
+  const { route, path } = usePlace();
+  useLayoutEffect(() => {
+    document.documentElement.dataset.mode = status === 'in' ? mode : 'live';
+  }, [status, mode]);
+  useEffect(() => {
+    if (status === 'out' && !route?.open) go('#/login');
+    if (status === 'in' && path === '/login') go(wanted && !wanted.startsWith('#/login') ? wanted : '#/');
+  }, [status, path]);
+  if (status === 'loading') return html`<p class="boot" role="status">Loading…</p>`;
+  const framed = status === 'in' && !route?.open;
+  if (!framed && !route?.open) return null;
+  return html`<div class=${framed ? 'frame' : 'frame-open'}>
+    <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
+    ${framed && html`<${Frame} />`}
+    <main id="main" tabindex="-1"><${Page} key=${mode} /></main>
+    <${Toasts} />
+    <${Confirmations} />
+  </div>`;
+}
+
+/** The hash is the router's, so the skip link moves the focus itself. */
+function skip(event) {
+  event.preventDefault();
+  document.getElementById('main').focus();
+}
+
+function Frame() {
+  const { mode } = useSession();
+  const { path } = usePlace();
+  const [open, setOpen] = useState(false);
+  const toggle = useRef(null);
+  useEffect(() => setOpen(false), [path]);
+  const close = (event) => {
+    if (event.key !== 'Escape' || !open) return;
+    setOpen(false);
+    toggle.current.focus();
+  };
+  return html`
+    ${mode === 'test' && html`<section class="mode-banner" aria-label="Test mode"><strong>Test mode.</strong> Records and money here are for trying things out; nothing of it is real.</section>`}
+    <header class="side" onKeyDown=${close}>
+      <div class="side-top">
+        <a class="brand" href="#/" aria-label="Tollgate, overview"><span class="brand-mark" aria-hidden="true"></span><span>Tollgate</span></a>
+        <button ref=${toggle} type="button" class="menu-button" aria-expanded=${open ? 'true' : 'false'} aria-controls="side-body" onClick=${() => setOpen(!open)}>
+          <span class="menu-lines" aria-hidden="true"></span>Menu
+        </button>
+      </div>
+      <${ModeSwitch} />
+      <div id="side-body" class=${open ? 'side-body side-body-open' : 'side-body'}>
+        <${Navigation} />
+        <${Who} />
+      </div>
+    </header>`;
+}
+
+/** Live or test. A record of one mode does not exist in the other, so a detail page gives way to its list. */
+function ModeSwitch() {
+  const { mode } = useSession();
+  const { path } = usePlace();
+  const choose = (next) => {
+    if (next === mode) return;
+    setMode(next);
+    const list = `/${path.split('/').filter(Boolean)[0] ?? ''}`;
+    if (list !== path) go(`#${list}`);
+    say(next === 'test' ? 'You are now in test mode.' : 'You are now in live mode.', 'info');
+  };
+  return html`<div class="mode-switch" role="group" aria-label="Mode">
+    ${['live', 'test'].map((name) => html`<button key=${name} type="button" class=${`mode mode-${name}`}
+      aria-pressed=${mode === name ? 'true' : 'false'} onClick=${() => choose(name)}>
+      <span class="mode-dot" aria-hidden="true"></span>${name === 'live' ? 'Live' : 'Test'}
+    </button>`)}
+  </div>`;
+}
+
+function Navigation() {
+  const { route } = usePlace();
+  return html`<nav class="nav" aria-label="Main">
+    ${NAV.map((group) => html`<div class="nav-group" key=${group.name ?? 'first'}>
+      ${group.name && html`<p class="nav-title">${group.name}</p>`}
+      <ul>
+        ${group.items.filter((item) => !item.role || may(item.role)).map((item) => html`<li key=${item.nav}>
+          <a href=${`#${item.path}`} class="nav-link" aria-current=${route?.nav === item.nav ? 'page' : null}>${item.label}</a>
+        </li>`)}
+      </ul>
+    </div>`)}
+  </nav>`;
+}
+
+function Who() {
+  const { user, account } = useSession();
+  const leave = async () => {
+    try {
+      await post('/api/user/logout');
+    } catch (error) {
+      if (error.status !== 401) {
+        say(error.message, 'error');
+        return;
+      }
+    }
+    signedOut();
+    session.set({ wanted: null });
+  };
+  return html`<div class="who">
+    <p class="who-account"><${Name} of=${account.name} /></p>
+    <p class="who-user"><${Name} of=${user.email} /> <span class="muted">· ${user.role}</span></p>
+    <${Button} small kind="quiet" onClick=${leave}>Sign out<//>
+  </div>`;
+}

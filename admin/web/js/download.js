@@ -1,0 +1,47 @@
+/**
+ * Files: fetched with the session and the mode, kept under the name that the server gave.
+ */
+import { fetchRaw } from './api.js';
+
+/** How long the browser has to begin with the file before its memory is given back. */
+const TAKEN_MS = 60_000;
+
+/** Keeps a text or the chunks of a file. @param {BlobPart[]} parts */
+export function save(parts, name, type) {
+  const address = URL.createObjectURL(new Blob(parts, { type }));
+  const link = document.createElement('a');
+  link.href = address;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), TAKEN_MS);
+}
+
+/** The name that the server gave; only letters, digits and `._-` are taken from it. */
+export function fileName(response, otherwise) {
+  const given = /filename="([^"]+)"/.exec(response.headers.get('content-disposition') ?? '')?.[1];
+  return (given ?? otherwise).replace(/[^A-Za-z0-9._-]/g, '_');
+}
+
+/**
+ * Fetches a file and keeps it. An answer that is cut off throws, and nothing is kept.
+ * @param {string} path
+ * @param {{query?: object, name: string, signal?: AbortSignal, begin?: (headers: Headers) => void, onChunk?: (chunk: Uint8Array) => void}} options
+ *   `begin` sees the headers and may throw; `name` is used when the server gives none
+ */
+export async function download(path, { query, name, signal, begin, onChunk }) {
+  const response = await fetchRaw('GET', path, { query, signal });
+  const parts = [];
+  const reader = response.body.getReader();
+  try {
+    begin?.(response.headers);
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      parts.push(value);
+      onChunk?.(value);
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+  save(parts, fileName(response, name), response.headers.get('content-type') ?? 'application/octet-stream');
+}

@@ -1,0 +1,15 @@
+/**
+ * Reads JSON without losing a digit of an amount: a number that is no safe integer (a decimal, an exponent, more than 15
+ * digits) is kept as the text that the server wrote. `money.js` takes both forms.
+ */
+const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+const SAFE = /^-?\d{1,15}$/;
+
+/**
+ * @param {string} text a JSON document
+ * @returns {unknown} its value, with long and fractional numbers as strings
+ */
+export function parseExact(text) {
+  const quoted = text.replace(TOKEN, (token) => (token[0] === '"' || SAFE.test(token) ? token : `"${token}"`));
+  return JSON.parse(quoted);
+}

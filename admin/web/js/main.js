@@ -1,0 +1,26 @@
+/**
+ * The start: learns who is signed in and where the edge is, then shows the frame.
+ */
+import { html, render } from './html.js';
+import { get } from './api.js';
+import { session, signedIn, signedOut } from './session.js';
+import { App } from './app.js';
+
+async function start() {
+  try {
+    const answer = await fetch('/dashboard.json', { headers: { Accept: 'application/json' }, cache: 'no-store' });
+    const place = await answer.json();
+    session.set({ place });
+    if (!place.hasSession) {
+      signedOut(location.hash);
+      return;
+    }
+    signedIn(await get('/api/user/me'));
+  } catch (error) {
+    signedOut(location.hash);
+    if (error.status !== 401) session.set({ trouble: 'The server cannot be reached. Check the connection and reload.' });
+  }
+}
+
+render(html`<${App} />`, document.getElementById('app'));
+start();

@@ -1,0 +1,62 @@
+/**
+ * Shows the page of the route: loads its module, sets the title of the document, and moves the focus to the heading, so that
+ * a screen reader tells where one is.
+ */
+import { html, useEffect, useRef, useState } from './html.js';
+import { usePlace } from './router.js';
+import { may, useSession } from './session.js';
+import { Button } from './ui/button.js';
+import { Empty, Skeleton } from './ui/state.js';
+import { PageHead } from './ui/show.js';
+
+/** The page. */
+export function Page() {
+  const { route, params, query, path } = usePlace();
+  const { mode, status } = useSession();
+  const [loaded, setLoaded] = useState({ route: null, show: null, failed: false });
+  const first = useRef(true);
+  useEffect(() => {
+    document.title = title(route, params, status === 'in' && mode === 'test');
+  }, [route, path, mode, status]);
+  useEffect(() => {
+    let wanted = true;
+    route?.load().then(
+      (module) => wanted && setLoaded({ route, show: module.default, failed: false }),
+      () => wanted && setLoaded({ route, show: null, failed: true }),
+    );
+    return () => { wanted = false; };
+  }, [route]);
+  useEffect(() => {
+    scrollTo(0, 0);
+    // Not at the first page: there the browser's own start is right.
+    if (!first.current && loaded.show) document.querySelector('#main h1')?.focus();
+    if (loaded.show) first.current = false;
+  }, [path, loaded]);
+  if (!route) return html`<${Missing} />`;
+  if (route.role && !may(route.role)) return html`<${NotYours} route=${route} />`;
+  if (loaded.route !== route) return html`<${Skeleton} rows=${4} label="Loading the page" />`;
+  if (loaded.failed) return html`<${Outdated} />`;
+  return html`<${loaded.show} key=${path} params=${params} query=${query} />`;
+}
+
+function title(route, params, test) {
+  const about = Object.keys(params).length > 0 && !route.open ? `${Object.values(params)[0]} · ` : '';
+  return `${test ? '[TEST] ' : ''}${about}${route?.title ?? 'Not found'} · Tollgate`;
+}
+
+function Missing() {
+  return html`<div><${PageHead} title="Not found" /><${Empty} title="There is no such page."><a href="#/">Go to the overview</a><//></div>`;
+}
+
+function NotYours({ route }) {
+  return html`<div><${PageHead} title=${route.title} />
+    <${Empty} title=${`This page is for the role ${route.role} and above.`}><a href="#/">Go to the overview</a><//></div>`;
+}
+
+/** A module that does not load: most often the server was upgraded while this tab was open. */
+function Outdated() {
+  return html`<div><${PageHead} title="This page could not be loaded" />
+    <${Empty} title="The server may have been upgraded since this tab was opened, or cannot be reached.">
+      <${Button} kind="primary" onClick=${() => location.reload()}>Reload<//>
+    <//></div>`;
+}

@@ -1,0 +1,58 @@
+/**
+ * One agent: what it may spend and has spent, its calls, runs, keys and record; freezing and unfreezing it.
+ */
+import { html } from '../html.js';
+import { get, post, seg } from '../api.js';
+import { useLoad } from '../load.js';
+import { may, useSession } from '../session.js';
+import { ActionButton } from '../ui/button.js';
+import { confirm } from '../ui/dialog.js';
+import { say } from '../ui/live.js';
+import { Badge, Id, PageHead } from '../ui/show.js';
+import { Failed, Skeleton } from '../ui/state.js';
+import { Tabs } from '../ui/tabs.js';
+import { Activity } from './agent/activity.js';
+import { Caps } from './agent/caps.js';
+import { Details } from './agent/details.js';
+import { Keys } from './agent/keys.js';
+import { Runs } from './agent/runs.js';
+
+const BACK = { to: '#/agents', label: 'Agents' };
+
+/** The page. */
+export default function Agent({ params }) {
+  const { id } = params;
+  const { mode } = useSession();
+  const load = useLoad((signal) => get(`/agents/${seg(id)}`, {}, { signal }), [id]);
+  if (load.error && !load.data) return html`<div><${PageHead} title=${id} back=${BACK} /><${Failed} error=${load.error} retry=${load.reload} /></div>`;
+  if (!load.data) return html`<div><${PageHead} title=${id} back=${BACK} /><${Skeleton} label="Loading the agent" /></div>`;
+  const { agent } = load.data;
+  return html`<div>
+    <${PageHead} title=${agent.name ?? agent.id} back=${BACK} badge=${html`<${Badge} of=${agent.status} />`}
+      actions=${may('manager') && html`<${Freeze} agent=${agent} onChange=${load.set} />`}>
+      ${agent.name && html`<${Id} of=${agent.id} />`}
+    <//>
+    ${agent.status === 'frozen' && html`<p class="alert alert-error agent-alert">This agent is frozen: its calls are denied and nothing leaves its wallet.</p>`}
+    <${Tabs} label="About the agent" tabs=${[
+    { id: 'caps', label: 'Caps and spend', show: () => html`<${Caps} agent=${agent} />` },
+    { id: 'activity', label: 'Decisions', show: () => html`<${Activity} agent=${agent} />` },
+    { id: 'runs', label: 'Runs', show: () => html`<${Runs} agent=${agent} />` },
+    { id: 'keys', label: 'Keys', show: () => html`<${Keys} agent=${agent} mode=${mode} />` },
+    { id: 'details', label: 'Details', show: () => html`<${Details} agent=${agent} onChange=${load.set} />` },
+  ]} />
+  </div>`;
+}
+
+function Freeze({ agent, onChange }) {
+  const name = agent.name ?? agent.id;
+  const frozen = agent.status === 'frozen';
+  const run = async () => {
+    const sure = await confirm(frozen
+      ? { title: `Unfreeze ${name}?`, text: 'From its next call on, its caps decide again.', action: 'Unfreeze agent', danger: false }
+      : { title: `Freeze ${name}?`, text: 'Its next call is denied with 403, and nothing leaves its wallet until it is unfrozen. Calls under way end.', action: 'Freeze agent' });
+    if (!sure) return;
+    onChange(await post(`/agents/${seg(agent.id)}/${frozen ? 'unfreeze' : 'freeze'}`));
+    say(frozen ? `${name} is active again.` : `${name} is frozen.`);
+  };
+  return html`<${ActionButton} kind=${frozen ? 'primary' : 'danger'} run=${run}>${frozen ? 'Unfreeze' : 'Freeze'}<//>`;
+}

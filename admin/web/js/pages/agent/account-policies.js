@@ -1,0 +1,47 @@
+/**
+ * All policies. The account-wide ones hold for every agent that has none of its own; they can be added and deleted.
+ */
+import { html, useState } from '../../html.js';
+import { del, seg } from '../../api.js';
+import { may } from '../../session.js';
+import { ActionButton, Button } from '../../ui/button.js';
+import { confirm } from '../../ui/dialog.js';
+import { say } from '../../ui/live.js';
+import { Badge, Money, Name, Section } from '../../ui/show.js';
+import { ListTable } from '../../ui/table.js';
+import { EditPolicy } from './policy.js';
+
+/** The section. */
+export function AccountPolicies() {
+  const [edited, setEdited] = useState(null);
+  const [turn, setTurn] = useState(0);
+  const again = () => setTurn((count) => count + 1);
+  const remove = async (policy) => {
+    const sure = await confirm({
+      title: `Delete the policy ${policy.name}?`, action: 'Delete policy',
+      text: policy.agentId ? 'The account-wide policies hold for its agent then; without one its calls are denied.'
+        : 'Agents without a policy of their own are held by the remaining ones; without any, their calls are denied.',
+    });
+    if (!sure) return;
+    await del(`/policies/${seg(policy.id)}`);
+    say(`Deleted the policy ${policy.name}.`);
+    again();
+  };
+  const columns = [
+    { label: 'Policy', head: true, cell: (policy) => html`<${Name} of=${policy.name} />` },
+    { label: 'For', cell: (policy) => (policy.agentId ? html`<${Name} of=${policy.agentId} />` : 'all without one of their own') },
+    { label: 'Cap', wide: true, cell: (policy) => html`<${Badge} of=${policy.capEnabled ? 'on' : 'off'} tone=${policy.capEnabled ? 'ok' : 'bad'} />` },
+    { label: 'Per day', num: true, cell: (policy) => html`<${Money} of=${policy.maxSpendPerDay} none="not set" />` },
+    { label: 'Per month', wide: true, num: true, cell: (policy) => html`<${Money} of=${policy.maxSpendPerMonth} none="not set" />` },
+    may('admin') && { label: 'Actions', hidden: true, cell: (policy) => html`<span class="cell-actions">
+      ${policy.agentId && html`<${Button} small onClick=${() => setEdited({ policy })} aria-label=${`Edit the policy ${policy.name}`}>Edit<//>`}
+      <${ActionButton} small kind="danger" run=${() => remove(policy)} aria-label=${`Delete the policy ${policy.name}`}>Delete<//></span>` },
+  ].filter(Boolean);
+  const actions = may('admin') && html`<${Button} small onClick=${() => setEdited({ policy: null })}>Add account-wide policy<//>`;
+  return html`<${Section} title="Policies" flush actions=${actions} lead="An agent’s own policy stands alone. Account-wide ones hold for agents without one, the strictest of each limit.">
+    <${ListTable} path="/policies" plural="policies" refresh=${turn} caption="Policies" columns=${columns} keyOf=${(policy) => policy.id}
+      empty="There is no policy yet. Without one, calls are denied." />
+    ${edited && html`<${EditPolicy} agent=${edited.policy?.agentId ? { id: edited.policy.agentId } : null} policy=${edited.policy}
+      onClose=${() => setEdited(null)} onSaved=${() => { setEdited(null); again(); }} />`}
+  <//>`;
+}

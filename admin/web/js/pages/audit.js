@@ -1,0 +1,89 @@
+/**
+ * The audit trail: everything that happened, filtered; the state of its chain; each entry with its hashes.
+ */
+import { html, useState } from '../html.js';
+import { href, setQuery } from '../router.js';
+import { Time } from '../time.js';
+import { checkWord } from '../words.js';
+import { Button } from '../ui/button.js';
+import { Filters, TimeFilter } from '../ui/filters.js';
+import { CodeLine } from '../ui/secret.js';
+import { Id, Name, PageHead, Section } from '../ui/show.js';
+import { Empty } from '../ui/state.js';
+import { ListTable } from '../ui/table.js';
+import { Chain } from './audit/chain.js';
+import { Entry } from './audit/entry.js';
+import { TYPES } from './audit/types.js';
+import { useAgents } from './wallet/own.js';
+
+const NONE = { agentId: null, type: null, from: null, to: null };
+
+/** The page. */
+export default function Audit({ query }) {
+  const [turn, setTurn] = useState(0);
+  const { agents, nameOf } = useAgents();
+  const { agentId, type, from, to } = query;
+  const entry = /^[1-9]\d{0,14}$/.test(query.entry ?? '') ? Number(query.entry) : null;
+  const open = (seq) => setQuery({ entry: seq === null ? null : String(seq) });
+  const filtered = agentId || type || from || to;
+  const empty = filtered
+    ? html`<${Empty} title="No entry matches."><${Button} onClick=${() => setQuery(NONE)}>Show all<//><//>`
+    : html`<${None} />`;
+  return html`<div class="stack">
+    <${PageHead} title="Audit">Every change and every decision on a call, in the order in which they happened. Nothing is ever taken out.<//>
+    <${Chain} />
+    <${Section} title="Entries" flush actions=${html`<${Button} small onClick=${() => setTurn(turn + 1)}>Refresh<//>`}>
+      <div class="in-card"><${Filters} label="Entries">
+        <${AgentFilter} agents=${agents} value=${agentId ?? ''} />
+        <${TypeFilter} value=${type ?? ''} />
+        <${TimeFilter} name="from" label="From" /><${TimeFilter} name="to" label="Before" />
+      <//></div>
+      <${ListTable} path="/audit" plural="logs" query=${{ agentId, type, from, to }} refresh=${turn} caption="Entries" columns=${columns(nameOf)}
+        keyOf=${(row) => row.seq} empty=${empty} />
+    <//>
+    ${entry !== null && html`<${Entry} seq=${entry} onClose=${() => open(null)} go=${open} />`}
+  </div>`;
+}
+
+function columns(nameOf) {
+  return [
+    { label: 'Entry', head: true, cell: (row) => html`<a class="num" href=${href('/audit', { entry: row.seq })} onClick=${(event) => stay(event, row.seq)}>${row.seq}</a>` },
+    { label: 'When', cell: (row) => html`<${Time} at=${row.at} />` },
+    { label: 'What', cell: (row) => html`<code>${row.type}</code>${row.data?.reason && row.data.reason !== 'approved' && html`<span class="cell-sub">${checkWord(row.data.reason)}</span>`}` },
+    { label: 'Agent', wide: true, cell: (row) => (row.agentId ? html`<a href=${href('/agents', row.agentId)}><${Name} of=${nameOf(row.agentId)} /></a>` : html`<span class="muted">–</span>`) },
+    { label: 'By', wide: true, cell: (row) => html`<${Id} of=${row.actor} />` },
+    { label: 'Hash', wide: true, cell: (row) => html`<code class="muted" title=${row.hash}>${row.hash.slice(0, 10)}…</code>` },
+  ];
+}
+
+/** Opens the entry over the list as it is filtered; the link itself is for another tab. */
+function stay(event, seq) {
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  setQuery({ entry: String(seq) });
+}
+
+function AgentFilter({ agents, value }) {
+  const known = agents.map(({ id, name }) => [id, name ?? id]);
+  const options = [['', 'Any'], ...(value && !known.some(([id]) => id === value) ? [[value, value]] : []), ...known];
+  return html`<label class="filter"><span class="filter-label">Agent</span>
+    <select class="input" onChange=${(event) => setQuery({ agentId: event.target.value || null })}>
+      ${options.map(([id, name]) => html`<option key=${id} value=${id} selected=${id === value}>${name}</option>`)}</select></label>`;
+}
+
+function TypeFilter({ value }) {
+  const known = TYPES.some(([, types]) => types.includes(value));
+  const option = (type, text = type) => html`<option key=${type} value=${type} selected=${type === value}>${text}</option>`;
+  return html`<label class="filter"><span class="filter-label">What</span>
+    <select class="input" onChange=${(event) => setQuery({ type: event.target.value || null })}>
+      ${option('', 'Anything')}${value && !known && option(value)}
+      ${TYPES.map(([group, types]) => html`<optgroup key=${group} label=${group}>${types.map((type) => option(type))}</optgroup>`)}</select></label>`;
+}
+
+function None() {
+  const line = `curl ${location.origin}/api/v1/audit?limit=10 -H "Authorization: Bearer $TOLLGATE_API_KEY"`;
+  return html`<${Empty} title="Nothing has happened in this mode yet.">
+    <p>As soon as an agent is created, a policy set or a call decided, it stands here.</p>
+    <div class="empty-code"><${CodeLine} label="From a program" text=${line} what="the command" /></div>
+  <//>`;
+}

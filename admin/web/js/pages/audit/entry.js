@@ -1,0 +1,73 @@
+/**
+ * One entry of the trail with all its fields, as it was hashed. It is found by its number, so it can be linked to.
+ */
+import { html } from '../../html.js';
+import { get, sourceOf } from '../../api.js';
+import { part, pretty } from '../../json.js';
+import { useLoad } from '../../load.js';
+import { href } from '../../router.js';
+import { Time } from '../../time.js';
+import { Button, LinkButton } from '../../ui/button.js';
+import { Dialog } from '../../ui/dialog.js';
+import { Hash, Source } from '../../ui/hash.js';
+import { Facts, Id, Name } from '../../ui/show.js';
+import { Loaded } from '../../ui/state.js';
+
+/** Newest first, an entry stands behind those that were written since the trail was counted: so many may be. */
+const NEWER_MAX = 50;
+
+/** @returns {Promise<{entry: object, line: string, total: number}|null>} `line` is the entry to the byte */
+async function find(seq, signal) {
+  const { total } = await get('/audit', { limit: 1 }, { signal });
+  if (seq < 1 || seq > total) return null;
+  const answer = await get('/audit', { limit: NEWER_MAX, offset: total - seq }, { signal });
+  const at = answer.logs.findIndex((entry) => entry.seq === seq);
+  if (at < 0) return null;
+  return { entry: answer.logs[at], line: part(sourceOf(answer), ['logs', at]), total: answer.total };
+}
+
+/** @param {{seq: number, onClose: () => void, go: (seq: number) => void}} props */
+export function Entry({ seq, onClose, go }) {
+  const load = useLoad((signal) => find(seq, signal), [seq]);
+  return html`<${Dialog} title=${`Entry ${seq}`} onClose=${onClose} wide>
+    <div class="entry">
+      ${!load.loading && !load.error && !load.data
+    ? html`<p class="alert alert-warn">The trail of this mode has no entry ${seq}.</p>`
+    : html`<${Loaded} load=${load} label="Loading the entry">${(data) => html`<${Body} ...${data} />`}<//>`}
+    </div>
+    <div class="actions">
+      <${Button} disabled=${seq <= 1} onClick=${() => go(seq - 1)}>Earlier<//>
+      <${Button} disabled=${!load.data || seq >= load.data.total} onClick=${() => go(seq + 1)}>Later<//>
+      <${Button} kind="primary" onClick=${onClose}>Close<//>
+    </div>
+  <//>`;
+}
+
+function Body({ entry, line }) {
+  const broken = entry.type === 'unreadable';
+  return html`<div class="stack">
+    ${broken && html`<p class="alert alert-error">Somebody changed this entry’s line in the store by hand. It is shown as it stands there.</p>`}
+    <${Facts} rows=${[
+    ['Type', html`<code>${entry.type}</code>`],
+    ['When', html`<${Time} at=${entry.at} full />`],
+    ['Agent', entry.agentId ? html`<a href=${href('/agents', entry.agentId)}><${Name} of=${entry.agentId} /></a>` : html`<span class="muted">about none</span>`],
+    ['By', html`<${Name} of=${entry.actor} />`],
+    ['Id', html`<${Id} of=${entry.id} />`],
+    ['Hash', html`<${Hash} of=${entry.hash} what=${`the hash of entry ${entry.seq}`} />`],
+    ['Previous hash', html`<${Hash} of=${entry.previousHash} what="the previous hash" />`],
+  ]} />
+    <${Source} label="As it was hashed" what="the entry’s line" text=${pretty(line)} copy=${line} />
+    <${Related} entry=${entry} />
+  </div>`;
+}
+
+/** Where the thing is that the entry tells of. */
+function Related({ entry }) {
+  const { data = {} } = entry;
+  const links = [
+    entry.type?.startsWith('decision.') && ['Open the decision', href('/decisions', entry.id)],
+    data.escrowId && ['Open the escrow', href('/escrow', data.escrowId)],
+    data.webhookId && entry.type !== 'webhook.deleted' && ['Open the webhook', href('/webhooks', data.webhookId)],
+  ].filter(Boolean);
+  return links.length > 0 && html`<div class="actions">${links.map(([label, to]) => html`<${LinkButton} key=${to} small to=${to}>${label}<//>`)}</div>`;
+}

@@ -1,0 +1,13 @@
+/**
+ * The types of entries that can be filtered by, in groups. One that is not here can still stand in the address.
+ */
+export const TYPES = [
+  ['Calls', ['decision.approved', 'decision.denied', 'decision.voided']],
+  ['Agents and policies', ['agent.created', 'agent.updated', 'agent.frozen', 'agent.unfrozen', 'agent.deleted', 'policy.set', 'policy.deleted']],
+  ['Money', ['deposit.requested', 'deposit.confirmed', 'wallet.opened', 'transfer.requested', 'transfer.received',
+    'spend.requested', 'spend.approved', 'spend.denied']],
+  ['Escrow', ['escrow.create', 'escrow.fund', 'escrow.release', 'escrow.dispute', 'escrow.resolve', 'escrow.released', 'escrow.disputed', 'escrow.refunded']],
+  ['Keys and webhooks', ['virtual_key.created', 'virtual_key.revoked', 'provider_key.stored', 'api_key.created', 'api_key.revoked',
+    'webhook.created', 'webhook.updated', 'webhook.deleted', 'webhook.tested']],
+  ['Account', ['account.created', 'account.plan_set', 'user.created']],
+];

@@ -1,0 +1,78 @@
+/**
+ * Why one call was approved or denied: in a sentence, check by check, and what became of it.
+ */
+import { html } from '../html.js';
+import { get, seg } from '../api.js';
+import { useLoad } from '../load.js';
+import { href } from '../router.js';
+import { Time } from '../time.js';
+import { usd } from '../money.js';
+import { checkWord, outcomeWord } from '../words.js';
+import { Badge, Facts, Id, Money, Name, PageHead, Section } from '../ui/show.js';
+import { Loaded } from '../ui/state.js';
+import { Table } from '../ui/table.js';
+
+/** The page. */
+export default function Decision({ params }) {
+  const load = useLoad((signal) => get(`/decisions/${seg(params.id)}`, {}, { signal }), [params.id]);
+  const agent = load.data?.decision.agentId;
+  const back = agent ? { to: href('/agents', agent, { tab: 'activity' }), label: 'Decisions of the agent' } : { to: '#/agents', label: 'Agents' };
+  const title = load.data ? (load.data.decision.approved ? 'Approved call' : 'Denied call') : 'Decision';
+  return html`<div>
+    <${PageHead} title=${title} back=${back} badge=${load.data && html`<${Badge} of=${load.data.decision.outcome} />`}><${Id} of=${params.id} /><//>
+    <${Loaded} load=${load} label="Loading the decision">${({ decision }) => html`<${Body} decision=${decision} />`}<//>
+  </div>`;
+}
+
+function Body({ decision }) {
+  return html`<div class="stack">
+    <p class=${`alert lead-text ${decision.approved ? 'alert-ok' : 'alert-error'}`} dir="auto">${decision.message}</p>
+    <${Section} title="Checks" flush lead="As they stood before this call’s own charge, in order of precedence. A denial has those up to the one that decided.">
+      <${Table} caption="Checks" columns=${CHECKS} rows=${decision.checks} keyOf=${(check) => check.check} />
+    <//>
+    <div class="grid">
+      <${Section} title="The call"><${Facts} rows=${[
+    ['Agent', decision.agentId && html`<a href=${href('/agents', decision.agentId)}><${Name} of=${decision.agentId} /></a>`],
+    ['Virtual key', html`<${Id} of=${decision.keyId} />`],
+    ['Model', html`<${Name} of=${decision.model} />`],
+    ['Run', html`<${Name} of=${decision.runId} none="none named" />`],
+    ['Decided', html`<${Time} at=${decision.at} full />`],
+    decision.endedAt && ['Ended', html`<${Time} at=${decision.endedAt} full />`],
+    decision.resetsAt && ['Counts anew', html`<${Time} at=${decision.resetsAt} full />`],
+  ]} /><//>
+      <${Section} title="The money"><${Facts} rows=${[
+    ['Outcome', outcomeWord(decision.outcome)],
+    ['Estimate', html`<${Money} of=${decision.estimateUsd} none="none made" />`],
+    ['Charged', html`<${Money} of=${decision.chargedUsd} />`],
+    ['Real cost', html`<${Money} of=${decision.actualUsd} none="not known" />`],
+    ['Price table', html`<${Id} of=${decision.priceVersion} />`],
+  ]} /><//>
+    </div>
+    ${decision.history.length > 0 && html`<${Section} title="In the audit trail" flush>
+      <${Table} caption="Entries in the audit trail" columns=${HISTORY} rows=${decision.history} keyOf=${(step) => step.auditSeq} />
+    <//>`}
+  </div>`;
+}
+
+/** Amounts have their exact nanos beside them; counts have not. */
+function value(check, name) {
+  if (check[name] === null || check[name] === undefined) return '–';
+  return check[`${name}Nanos`] === null || check[`${name}Nanos`] === undefined ? Number(check[name]).toLocaleString('en-US') : usd(check[name]);
+}
+
+const CHECKS = [
+  { label: 'Check', head: true, cell: (check) => html`<span title=${check.check}>${checkWord(check.check)}</span>` },
+  { label: 'Result', cell: (check) => (check.passes ? html`<span class="check-ok">✓ passes</span>` : html`<span class="check-bad">✕ denies</span>`) },
+  { label: 'Spent', num: true, cell: (check) => value(check, 'spent') },
+  { label: 'of which under way', wide: true, num: true, cell: (check) => value(check, 'held') },
+  { label: 'Limit', num: true, cell: (check) => (check.limit === null ? 'no limit' : value(check, 'limit')) },
+  { label: 'Counts anew', wide: true, cell: (check) => html`<${Time} at=${check.resetsAt} none="" />` },
+];
+
+const HISTORY = [
+  { label: 'Entry', head: true, cell: (step) => step.auditSeq },
+  { label: 'Outcome', cell: (step) => html`<${Badge} of=${step.outcome} />` },
+  { label: 'Charged', num: true, cell: (step) => html`<${Money} of=${step.chargedUsd} />` },
+  { label: 'When', wide: true, cell: (step) => html`<${Time} at=${step.at} />` },
+  { label: 'Hash', wide: true, cell: (step) => html`<${Id} of=${step.hash} />` },
+];

@@ -1,0 +1,56 @@
+/**
+ * What happened to an escrow, from the audit trail; and the calls of which only one can win.
+ */
+import { html } from '../../html.js';
+import { get } from '../../api.js';
+import { useLoad } from '../../load.js';
+import { href } from '../../router.js';
+import { Time } from '../../time.js';
+import { plainWord } from '../../words.js';
+import { Badge, Id, Section } from '../../ui/show.js';
+import { Empty, Loaded } from '../../ui/state.js';
+import { Table } from '../../ui/table.js';
+import { Calls, IntentLink, callsOn } from './calls.js';
+
+/** The kinds of entries about escrows; those in the past tense are written for the payee's account. */
+const TYPES = {
+  'escrow.create': 'Created', 'escrow.fund': 'Funded', 'escrow.release': 'Release', 'escrow.dispute': 'Dispute', 'escrow.resolve': 'Decided by the operator',
+  'escrow.released': 'Released', 'escrow.disputed': 'Disputed', 'escrow.refunded': 'Refunded',
+};
+/** Entries of a kind that are looked through; only those between making and last change of the escrow come in question. */
+const LOOKED_AT = 200;
+const MARGIN_MS = 2000;
+
+async function load(escrow, signal) {
+  const moment = (time, more) => new Date(new Date(time).getTime() + more).toISOString();
+  const span = { from: moment(escrow.createdAt, -MARGIN_MS), to: moment(escrow.updatedAt, MARGIN_MS), limit: LOOKED_AT };
+  const found = await Promise.all(Object.keys(TYPES).map((type) => get('/audit', { ...span, type }, { signal })));
+  const entries = found.flatMap(({ logs }) => logs).filter((entry) => entry.data.escrowId === escrow.id).sort((one, other) => one.seq - other.seq);
+  const { own, calls } = await callsOn(`escrow:${escrow.id}`, signal);
+  // Only the payer's account creates and funds, and only there is it told.
+  const mine = entries.filter(({ type }) => type === 'escrow.create' || type === 'escrow.fund').map((entry) => entry.data.intentId);
+  return { entries, calls, own: [...own, ...mine] };
+}
+
+/** @param {{escrow: object}} props */
+export function Timeline({ escrow }) {
+  const found = useLoad((signal) => load(escrow, signal), [escrow.id, escrow.status, escrow.updatedAt]);
+  return html`<div class="stack">
+    <${Section} title="Timeline" flush>
+      <${Loaded} load=${found} label="Loading the timeline">${({ entries, own }) => (entries.length === 0
+    ? html`<${Empty} title="The audit trail of this account has nothing about it yet." />`
+    : html`<${Table} caption="Timeline" columns=${columns(own)} rows=${entries} keyOf=${(entry) => entry.seq} />`)}<//>
+    <//>
+    ${found.data?.calls.length > 0 && html`<${Section} title="Releases and disputes asked for" flush lead="Only one of them can win; every other one is blocked for good.">
+      <${Calls} caption="Releases and disputes" calls=${found.data.calls} own=${found.data.own} />
+    <//>`}
+  </div>`;
+}
+
+const columns = (own) => [
+  { label: 'When', head: true, cell: (entry) => html`<a href=${href('/audit', { entry: entry.seq })}><${Time} at=${entry.at} /></a>` },
+  { label: 'What', cell: (entry) => html`${TYPES[entry.type]}${entry.data.outcome === 'blocked' && html` <${Badge} of="blocked" tone="bad" />`}
+    ${entry.data.reason && html`<span class="cell-sub">${plainWord(entry.data.reason)}</span>`}` },
+  { label: 'By', wide: true, cell: (entry) => html`<${Id} of=${entry.actor} />` },
+  { label: 'Intent', wide: true, cell: (entry) => (entry.data.intentId ? html`<${IntentLink} id=${entry.data.intentId} own=${own} />` : '') },
+];

@@ -1,0 +1,120 @@
+/**
+ * One intent: what was asked, who allowed or refused it, its chained timeline, and what came of it.
+ */
+import { html, useState } from '../html.js';
+import { get, seg } from '../api.js';
+import { download } from '../download.js';
+import { useLoad } from '../load.js';
+import { usd } from '../money.js';
+import { href } from '../router.js';
+import { may } from '../session.js';
+import { Time } from '../time.js';
+import { plainWord } from '../words.js';
+import { ActionButton, Button, CopyButton } from '../ui/button.js';
+import { Hash } from '../ui/hash.js';
+import { say } from '../ui/live.js';
+import { Badge, Facts, Id, Money, Name, PageHead, Section } from '../ui/show.js';
+import { Failed, Loaded, Skeleton } from '../ui/state.js';
+import { Calls, ownCalls } from './escrow/calls.js';
+import { Asked } from './intent/asked.js';
+import { Decide } from './intent/decide.js';
+import { State } from './intents.js';
+
+const BACK = { to: '#/intents', label: 'Intents' };
+
+/** The page. */
+export default function Intent({ params }) {
+  const { id } = params;
+  const load = useLoad((signal) => get(`/intents/${seg(id)}`, {}, { signal }), [id]);
+  if (load.error && !load.data) return html`<div><${PageHead} title="Intent" back=${BACK} /><${Failed} error=${load.error} retry=${load.reload} /></div>`;
+  if (!load.data) return html`<div><${PageHead} title="Intent" back=${BACK} /><${Skeleton} label="Loading the intent" /></div>`;
+  return html`<${Body} intent=${load.data.intent} reload=${load.reload} />`;
+}
+
+function Body({ intent, reload }) {
+  const [deciding, setDeciding] = useState(null);
+  const waits = intent.state === 'pending_approval';
+  const exports = ['json', 'csv'].map((format) => html`<${ActionButton} key=${format} run=${() => keep(intent, format)}>Export ${format.toUpperCase()}<//>`);
+  return html`<div class="stack">
+    <${PageHead} title=${`${plainWord(intent.kind)} of ${usd(intent.amount)}`} back=${BACK} badge=${html`<${State} intent=${intent} />`} actions=${exports}>
+      <span class="hash"><${Id} of=${intent.intent_id} /><${CopyButton} text=${intent.intent_id} what="the id" /></span>
+    <//>
+    ${intent.blocked_reason && html`<p class="alert alert-error lead-text" dir="auto">${intent.blocked_reason}</p>`}
+    ${waits && html`<${Waiting} decide=${setDeciding} />`}
+    <div class="grid">
+      <${Section} title="About"><${Asked} intent=${intent} rows=${facts(intent)} /><//>
+      <${Section} title="What came of it"><${Downstream} intent=${intent} /><//>
+    </div>
+    <${Timeline} intent=${intent} />
+    ${intent.xor_group && html`<${Siblings} intent=${intent} />`}
+    ${deciding && html`<${Decide} intent=${intent} approve=${deciding === 'approve'} onClose=${() => setDeciding(null)} onDone=${reload} />`}
+  </div>`;
+}
+
+async function keep(intent, format) {
+  const id = intent.intent_id;
+  await download(`/intents/${seg(id)}/export`, { query: { format }, name: `${id}.${format}` });
+  say(`Saved the export as ${format.toUpperCase()}.`);
+}
+
+function facts(intent) {
+  return [
+    ['Amount', html`<${Money} of=${intent.amount} /> <span class="muted">${intent.currency}</span>`],
+    intent.allowed_by && ['Allowed by', html`<${Name} of=${intent.allowed_by} />`],
+    ['Rail reference', html`<${Name} of=${intent.rail_reference} none="none" />`],
+    ['Asked', html`<${Time} at=${intent.created_at} full />`],
+    ['Last change', html`<${Time} at=${intent.updated_at} full />`],
+  ];
+}
+
+function Waiting({ decide }) {
+  return html`<div class="alert alert-warn next-step">
+    <p>This spend is above the approval threshold of its policy. Nothing is reserved while it waits.${!may('manager') && ' Deciding takes the role manager or above.'}</p>
+    ${may('manager') && html`<span class="cell-actions"><${Button} onClick=${() => decide('deny')}>Deny<//><${Button} kind="primary" onClick=${() => decide('approve')}>Approve<//></span>`}
+  </div>`;
+}
+
+function Downstream({ intent }) {
+  const { escrow_agreement: escrow, transaction } = intent.downstream;
+  if (escrow) {
+    return html`<${Facts} rows=${[
+      ['Escrow', html`<a href=${href('/escrow', escrow.id)}>Escrow ${escrow.id}</a>`],
+      ['Status', html`<${Badge} of=${escrow.status} />`],
+      ['Amount', html`<${Money} of=${escrow.amount} />`],
+    ]} />`;
+  }
+  if (transaction) {
+    return html`<${Facts} rows=${[
+      ['Transaction', html`<span class="hash"><${Id} of=${transaction.id} /><${CopyButton} text=${transaction.id} what="the transaction’s id" /></span>`],
+      ['Amount', html`<${Money} of=${transaction.amount} />`],
+    ]} />`;
+  }
+  const words = { settled: 'The agent has no wallet: the spend is tracked, and no money moved here.', pending_approval: 'Nothing yet.', blocked: 'Nothing: no money moved.' };
+  return html`<p class="muted">${words[intent.state] ?? 'Nothing.'}</p>`;
+}
+
+function Timeline({ intent }) {
+  return html`<${Section} title="Timeline" lead="Each entry holds the hash of the one before it, so none can be changed, added or taken away unseen. The export proves it.">
+    <ol class="timeline">${intent.timeline.map((entry, index) => html`<li key=${index} class=${tone(entry.event_type)}>
+      <p class="timeline-head"><strong>${entry.action}</strong> <${Time} at=${entry.at} full /></p>
+      ${entry.reasoning && html`<p><bdi class="prewrap">${entry.reasoning}</bdi></p>`}
+      <p class="hint"><${Money} of=${BigInt(entry.amountNanos)} /></p>
+      <p class="hint timeline-hash">Hash <${Hash} of=${entry.entry_hash} what=${`the hash of entry ${index + 1}`} /></p>
+    </li>`)}</ol>
+  <//>`;
+}
+
+function tone(event) {
+  if (event.endsWith('blocked') || event.endsWith('denied')) return 'timeline-bad';
+  return event.endsWith('requested') ? null : 'timeline-ok';
+}
+
+function Siblings({ intent }) {
+  const { xor_group: group, xor_siblings: siblings } = intent;
+  const own = useLoad((signal) => ownCalls(group, signal), [group]);
+  return html`<${Section} title="Excluded by each other" flush lead=${`Of the releases and disputes of ${group.replace(':', ' ')} only one can settle; every other one is blocked.`}>
+    ${siblings.length === 0
+    ? html`<p class="in-card in-card-end muted">Nobody has asked for another one.</p>`
+    : html`<${Loaded} load=${own} label="Loading the others">${(ids) => html`<${Calls} caption="The others of the same escrow" calls=${siblings} own=${ids} />`}<//>`}
+  <//>`;
+}

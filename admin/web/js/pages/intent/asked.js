@@ -1,0 +1,45 @@
+/**
+ * Who asked for an intent, and for whom: its document does not tell, the entry of the audit trail about it does.
+ */
+import { html } from '../../html.js';
+import { get } from '../../api.js';
+import { useLoad } from '../../load.js';
+import { href } from '../../router.js';
+import { Failed, Skeleton } from '../../ui/state.js';
+import { Facts, Id, Money, Name } from '../../ui/show.js';
+import { useAgents } from '../wallet/own.js';
+
+const TYPES = { spend: 'spend.requested', escrow_create: 'escrow.create', escrow_fund: 'escrow.fund', escrow_release: 'escrow.release', escrow_dispute: 'escrow.dispute' };
+/** Entry and intent are made in one step: so far apart their times may be, and so many entries are looked through. */
+const MARGIN_MS = 2000;
+const LOOKED_AT = 200;
+
+async function find(intent, signal) {
+  const moment = (more) => new Date(new Date(intent.created_at).getTime() + more).toISOString();
+  const query = { type: TYPES[intent.kind], from: moment(-MARGIN_MS), to: moment(MARGIN_MS), limit: LOOKED_AT };
+  const { logs } = await get('/audit', query, { signal });
+  return { entry: logs.find((entry) => entry.data.intentId === intent.intent_id) ?? null };
+}
+
+/** @param {{intent: object, rows: Array}} props `rows` are the facts of the document, shown in any case */
+export function Asked({ intent, rows }) {
+  const load = useLoad((signal) => find(intent, signal), [intent.intent_id]);
+  const { nameOf } = useAgents();
+  if (load.error) return html`<${Facts} rows=${rows} /><${Failed} error=${load.error} retry=${load.reload} />`;
+  if (!load.data) return html`<${Facts} rows=${rows} /><${Skeleton} rows=${2} label="Loading who asked" />`;
+  const { entry } = load.data;
+  return html`<${Facts} rows=${[...told(entry, nameOf), ...rows, entry && ['In the audit trail', html`<a href=${href('/audit', { entry: entry.seq })}>Entry ${entry.seq}</a>`]]} />`;
+}
+
+function told(entry, nameOf) {
+  if (!entry) return [];
+  const { agentId, actor, data } = entry;
+  return [
+    ['Paid by', agentId ? html`<a href=${href('/agents', agentId)}><${Name} of=${nameOf(agentId)} /></a>` : 'the account wallet'],
+    data.recipient && ['Recipient', html`<bdi>${data.recipient}</bdi>`],
+    data.description && ['Description', html`<bdi class="prewrap">${data.description}</bdi>`],
+    data.runId && ['Run', html`<${Name} of=${data.runId} />`],
+    data.limitUsd !== undefined && data.limitUsd !== null && ['Limit', html`<${Money} of=${data.limitUsd} />, of which <${Money} of=${data.spentUsd} /> was spent`],
+    ['Asked by', html`<${Id} of=${actor} />`],
+  ];
+}

@@ -1,0 +1,98 @@
+/**
+ * Spends and escrow calls, each with its proof: all of them, or those of one agent, kind or state.
+ */
+import { html, useState } from '../html.js';
+import { get } from '../api.js';
+import { useLoad } from '../load.js';
+import { go, href, setQuery } from '../router.js';
+import { may } from '../session.js';
+import { Time } from '../time.js';
+import { count, plainWord } from '../words.js';
+import { Button } from '../ui/button.js';
+import { CodeLine } from '../ui/secret.js';
+import { Badge, Id, Money, Name, PageHead } from '../ui/show.js';
+import { Empty } from '../ui/state.js';
+import { ListTable } from '../ui/table.js';
+import { Spend } from './intent/spend.js';
+import { useAgents } from './wallet/own.js';
+
+const STATES = [['', 'Any state'], ['pending_approval', 'Waiting for approval'], ['settled', 'Settled'], ['blocked', 'Blocked']];
+const KINDS = [['', 'Any kind'], ['spend', 'Spend'], ['escrow_create', 'Escrow create'], ['escrow_fund', 'Escrow fund'],
+  ['escrow_release', 'Escrow release'], ['escrow_dispute', 'Escrow dispute']];
+const NONE = { state: null, kind: null, agentId: null };
+
+/** The page. */
+export default function Intents({ query }) {
+  const [spending, setSpending] = useState(false);
+  const filter = chosen(query);
+  const filtered = Object.keys(filter).length > 0;
+  const spend = may('admin') && html`<${Button} kind="primary" onClick=${() => setSpending(true)}>Spend<//>`;
+  const empty = filtered
+    ? html`<${Empty} title=${filter.state === 'pending_approval' ? 'Nothing waits for approval.' : 'No intent matches.'}><${Button} onClick=${() => setQuery(NONE)}>Show all<//><//>`
+    : html`<${None} spend=${spend} />`;
+  return html`<div>
+    <${PageHead} title="Intents" actions=${spend}>What agents and people asked to pay, also what was refused. Each intent is a chain of hashes that anyone can check.<//>
+    ${!filtered && html`<${Waiting} />`}
+    <${OneFilter} filter=${filter} />
+    <div class="card card-flush"><div class="card-body">
+      <${ListTable} path="/intents" plural="intents" query=${filter} caption="Intents" columns=${COLUMNS} keyOf=${(intent) => intent.intent_id} empty=${empty} />
+    </div></div>
+    ${spending && html`<${Spend} onClose=${() => setSpending(false)} onDone=${(id) => go(href('/intents', id))} />`}
+  </div>`;
+}
+
+/** How many wait for a person, with the way to them. */
+function Waiting() {
+  const { data } = useLoad((signal) => get('/intents', { state: 'pending_approval', limit: 1 }, { signal }), []);
+  if (!data || data.total === 0) return null;
+  return html`<p class="alert alert-warn entry-alert"><a href=${href('/intents', { state: 'pending_approval' })}>${count(data.total, 'spend')} ${data.total === 1 ? 'waits' : 'wait'} for approval</a></p>`;
+}
+
+/** The API takes one of them at a time: the first that is set. */
+function chosen({ state, kind, agentId }) {
+  if (state) return { state };
+  if (kind) return { kind };
+  return agentId ? { agentId } : {};
+}
+
+function OneFilter({ filter }) {
+  const { agents } = useAgents();
+  const known = agents.map(({ id, name }) => [id, name ?? id]);
+  const other = filter.agentId && !known.some(([id]) => id === filter.agentId) && filter.agentId !== 'user' ? [[filter.agentId, filter.agentId]] : [];
+  const set = (name) => (event) => setQuery({ ...NONE, [name]: event.target.value || null });
+  const select = (name, label, options) => html`<label class="filter"><span class="filter-label">${label}</span>
+    <select class="input" onChange=${set(name)}>${options.map(([value, text]) => html`<option key=${value} value=${value} selected=${value === (filter[name] ?? '')}>${text}</option>`)}</select></label>`;
+  return html`<div class="filters" role="search" aria-label="Intents">
+    ${select('state', 'State', STATES)}
+    ${select('kind', 'Kind', KINDS)}
+    ${select('agentId', 'Paid by', [['', 'Anyone'], ['user', 'The account wallet'], ...other, ...known])}
+    <p class="filter-note hint">One filter at a time.</p>
+  </div>`;
+}
+
+const COLUMNS = [
+  { label: 'Intent', head: true, cell: (intent) => html`<span class="agent-name"><a href=${href('/intents', intent.intent_id)}>${plainWord(intent.kind)}</a><${Id} of=${intent.intent_id} /></span>` },
+  { label: 'State', cell: (intent) => html`<${State} intent=${intent} />` },
+  { label: 'Why', wide: true, cell: (intent) => html`<${Why} intent=${intent} />` },
+  { label: 'Asked', wide: true, cell: (intent) => html`<${Time} at=${intent.created_at} />` },
+  { label: 'Amount', num: true, cell: (intent) => html`<${Money} of=${intent.amount} />` },
+];
+
+/** The badge of an intent's state. */
+export function State({ intent }) {
+  return html`<${Badge} of=${intent.state} tone=${intent.state === 'blocked' ? 'bad' : undefined} />`;
+}
+
+function Why({ intent }) {
+  if (intent.blocked_reason) return html`<${Name} of=${intent.blocked_reason} />`;
+  return intent.allowed_by ? html`<span class="muted">allowed by <${Name} of=${intent.allowed_by} /></span>` : html`<span class="muted">–</span>`;
+}
+
+function None({ spend }) {
+  const line = `curl ${location.origin}/api/v1/spend -H "Authorization: Bearer $TOLLGATE_API_KEY" -H "Idempotency-Key: order-1" -H "Content-Type: application/json" -d '{"agent":"buyer","amount":12.5,"recipient":"Books Ltd","description":"A book"}'`;
+  return html`<${Empty} title="Nobody has asked to pay anything yet.">
+    <p>An agent asks with its program’s API key. Above the approval threshold of its policy it waits here for a person.</p>
+    ${spend && html`<p>${spend}</p>`}
+    <div class="empty-code"><${CodeLine} label="From a program" text=${line} what="the command" /></div>
+  <//>`;
+}

@@ -1,0 +1,64 @@
+/**
+ * Signing in: the password first, then, where it is turned on, the code of the second factor or a recovery code.
+ */
+import { html, useState } from '../html.js';
+import { ApiError, post } from '../api.js';
+import { signedIn, useSession } from '../session.js';
+import { FieldError, Form, TextField } from '../ui/form.js';
+import { OpenPage } from '../ui/open.js';
+
+/** The page. */
+export default function Login() {
+  const { trouble } = useSession();
+  const [first, setFirst] = useState(null);
+  const [recovery, setRecovery] = useState(false);
+  const password = async ({ email, password: secret }) => {
+    try {
+      signedIn(await post('/api/user/login', { email, password: secret }));
+    } catch (error) {
+      if (error.code !== 'TOTP_REQUIRED') throw plain(error);
+      setFirst({ email, password: secret });
+    }
+  };
+  const code = async ({ totp }) => {
+    try {
+      signedIn(await post('/api/user/login', { ...first, totp: totp.replace(/\s/g, '') }));
+    } catch (error) {
+      if (error.code === 'INVALID_CREDENTIALS') throw new FieldError('totp', 'This code is not right. Codes change every 30 seconds.');
+      throw plain(error);
+    }
+  };
+  if (!first) {
+    return html`<${OpenPage} title="Sign in" lead="To the dashboard of your account."
+      foot=${html`<p>Forgot your password? The operator of this installation makes a link with <code>tollgate-admin user reset-password</code>.</p>`}>
+      ${trouble && html`<p class="alert alert-warn" role="alert">${trouble}</p>`}
+      <${Form} key="password" label="Sign in" action="Sign in" onSubmit=${password}>
+        <${TextField} name="email" label="Email" type="email" autocomplete="username" required autofocus />
+        <${TextField} name="password" label="Password" type="password" autocomplete="current-password" required />
+      <//>
+    <//>`;
+  }
+  const other = () => setRecovery(!recovery);
+  return html`<${OpenPage} title="Second factor"
+    lead=${recovery ? 'Enter one of the recovery codes that you stored. Each works once.' : 'Enter the code that your authenticator app shows.'}
+    foot=${html`<button type="button" class="button button-quiet button-small" onClick=${other}>
+      ${recovery ? 'Use the authenticator app' : 'Use a recovery code'}</button>
+      <button type="button" class="button button-quiet button-small" onClick=${() => setFirst(null)}>Start again</button>`}>
+    <${Form} key=${recovery ? 'recovery' : 'code'} label="Second factor" action="Sign in" onSubmit=${code}>
+      ${recovery
+    ? html`<${TextField} name="totp" label="Recovery code" autocomplete="off" required autofocus />`
+    : html`<${TextField} name="totp" label="Code" inputmode="numeric" autocomplete="one-time-code" maxlength="7" required autofocus />`}
+    <//>
+  <//>`;
+}
+
+/** The sentences that a person signing in wants. */
+function plain(error) {
+  if (!(error instanceof ApiError)) return error;
+  if (error.code === 'INVALID_CREDENTIALS') return new Error('Email or password is not right.');
+  if (error.code === 'LOGIN_LOCKED') {
+    const minutes = Math.ceil((error.retryAfter ?? 60) / 60);
+    return new Error(`Too many attempts. Try again in ${minutes === 1 ? 'a minute' : `${minutes} minutes`}.`);
+  }
+  return error;
+}

@@ -1,0 +1,28 @@
+/**
+ * Choosing a new password with the link that the operator made.
+ */
+import { html } from '../html.js';
+import { post } from '../api.js';
+import { go } from '../router.js';
+import { session, signedIn } from '../session.js';
+import { FieldError, Form, TextField, UserName } from '../ui/form.js';
+import { OpenPage } from '../ui/open.js';
+
+/** The page. */
+export default function Reset({ params }) {
+  const submit = async ({ newPassword, again }) => {
+    if (newPassword !== again) throw new FieldError('again', 'The two passwords differ.');
+    const answer = await post('/api/user/password/reset', { token: params.token, newPassword });
+    session.set({ wanted: null });
+    signedIn(answer);
+    go('#/');
+  };
+  return html`<${OpenPage} title="Choose a new password" lead="The link works once. All other sessions of yours are signed out."
+    foot=${html`<p><a href="#/login">Go to sign in</a></p>`}>
+    <${Form} label="Choose a new password" action="Save and sign in" onSubmit=${submit}>
+      <${UserName} />
+      <${TextField} name="newPassword" label="New password" type="password" autocomplete="new-password" required autofocus hint="At least 8 characters; a few words are better than a short puzzle." />
+      <${TextField} name="again" label="New password again" type="password" autocomplete="new-password" required />
+    <//>
+  <//>`;
+}

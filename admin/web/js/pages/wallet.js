@@ -1,0 +1,83 @@
+/**
+ * One wallet: what it holds, what moved it, and moving money in and out of it.
+ */
+import { html, useState } from '../html.js';
+import { get, seg } from '../api.js';
+import { useLoad } from '../load.js';
+import { nanos } from '../money.js';
+import { href } from '../router.js';
+import { may } from '../session.js';
+import { Time } from '../time.js';
+import { Button } from '../ui/button.js';
+import { Badge, Facts, Id, Money, Name, PageHead, Section } from '../ui/show.js';
+import { Failed, Skeleton } from '../ui/state.js';
+import { ConfirmDeposit, Deposit } from './wallet/deposit.js';
+import { ACCOUNT_WALLET, useWallets } from './wallet/own.js';
+import { Transactions } from './wallet/transactions.js';
+import { Transfer } from './wallet/transfer.js';
+
+const BACK = { to: '#/wallets', label: 'Wallets' };
+
+/** The page. The record has the balance to the cent; the snapshot has all its digits, and a closed wallet has none. */
+export default function Wallet({ params }) {
+  const { id } = params;
+  const load = useLoad(async (signal) => {
+    const { wallet } = await get(`/wallets/${seg(id)}`, {}, { signal });
+    return { wallet, snapshot: await snapshotOf(wallet, signal) };
+  }, [id]);
+  if (load.error && !load.data) return html`<div><${PageHead} title="Wallet" back=${BACK} /><${Failed} error=${load.error} retry=${load.reload} /></div>`;
+  if (!load.data) return html`<div><${PageHead} title="Wallet" back=${BACK} /><${Skeleton} label="Loading the wallet" /></div>`;
+  return html`<${Loaded} ...${load.data} reload=${load.reload} />`;
+}
+
+async function snapshotOf(wallet, signal) {
+  if (wallet.status === 'closed') return null;
+  if (wallet.botId === null) return (await get('/wallet', { limit: 1 }, { signal })).user_wallet;
+  return get(`/agents/${seg(wallet.botId)}/wallet`, {}, { signal });
+}
+
+function Loaded({ wallet, snapshot, reload }) {
+  const [turn, setTurn] = useState(0);
+  const [dialog, setDialog] = useState(null);
+  const wallets = useWallets();
+  const close = () => setDialog(null);
+  const done = () => {
+    close();
+    reload();
+    wallets.reload();
+    setTurn(turn + 1);
+  };
+  const open = wallet.status !== 'closed' && wallets.list;
+  const pending = nanos(snapshot?.usdcPending) ?? 0n;
+  const actions = open && [
+    may('admin') && html`<${Button} key="transfer" onClick=${() => setDialog('transfer')}>Transfer<//>`,
+    may('owner') && pending > 0n && html`<${Button} key="confirm" onClick=${() => setDialog('confirm')}>Confirm deposit<//>`,
+    may('owner') && html`<${Button} key="deposit" kind="primary" onClick=${() => setDialog('deposit')}>Deposit<//>`,
+  ];
+  return html`<div class="stack">
+    <${PageHead} title=${wallet.botId === null ? ACCOUNT_WALLET : wallet.name} back=${BACK} badge=${html`<${Badge} of=${wallet.status} />`} actions=${actions}><${Id} of=${wallet.id} /><//>
+    <${Alerts} wallet=${wallet} />
+    <div class="grid grid-even">
+      <${Section} title="Balance"><p class="tile-value num"><${Money} of=${snapshot?.usdc ?? wallet.balance} /></p>
+        <p class="hint">${pending > 0n ? html`<${Money} of=${pending} /> more is announced and not confirmed yet` : 'nothing is pending'}</p><//>
+      <${Section} title="About"><${Facts} rows=${[
+    ['Number', String(wallet.walletId)],
+    ['Owner', wallet.botId === null ? 'the account' : html`<a href=${href('/agents', wallet.botId)}><${Name} of=${wallet.botId} /></a>`],
+    snapshot && ['Daily limit', html`<${Money} of=${snapshot.spendLimit} none="none of its own" />`],
+    ['Created', html`<${Time} at=${wallet.createdAt} full />`],
+  ]} /><//>
+    </div>
+    <${Transactions} number=${wallet.walletId} wallets=${wallets} turn=${turn} />
+    ${dialog === 'deposit' && html`<${Deposit} wallets=${wallets.list} value=${wallet.walletId} onClose=${close} onDone=${done} />`}
+    ${dialog === 'transfer' && html`<${Transfer} wallets=${wallets.list} from=${wallet.walletId} onClose=${close} onDone=${done} />`}
+    ${dialog === 'confirm' && html`<${ConfirmDeposit} onClose=${close} onDone=${done} />`}
+  </div>`;
+}
+
+function Alerts({ wallet }) {
+  if (wallet.status === 'frozen') {
+    return html`<p class="alert alert-error">Frozen with its agent: nothing leaves this wallet until the agent is unfrozen. Money can still come in.</p>`;
+  }
+  if (wallet.status === 'closed') return html`<p class="alert alert-warn">Closed: its agent was deleted. Its transactions stay readable.</p>`;
+  return null;
+}

@@ -1,0 +1,72 @@
+/**
+ * The webhooks of the account: who is told of what, and how the last delivery went.
+ */
+import { html, useState } from '../html.js';
+import { get, seg } from '../api.js';
+import { useLoad } from '../load.js';
+import { go, href } from '../router.js';
+import { may } from '../session.js';
+import { Time } from '../time.js';
+import { Button } from '../ui/button.js';
+import { CodeLine } from '../ui/secret.js';
+import { Badge, Name, PageHead } from '../ui/show.js';
+import { Empty, Loaded } from '../ui/state.js';
+import { Table } from '../ui/table.js';
+import { count } from '../words.js';
+import { CreateWebhook } from './webhook/edit.js';
+import { Gate, isGated } from './webhook/gate.js';
+import { Issued } from './webhook/secret.js';
+
+/** No account has more in one mode. */
+const MOST = 20;
+
+/** The page. */
+export default function Webhooks() {
+  const [creating, setCreating] = useState(false);
+  const [issued, setIssued] = useState(null);
+  const load = useLoad((signal) => get('/webhooks', { limit: MOST }, { signal }), []);
+  const gated = isGated(load.error);
+  const create = may('admin') && load.data && html`<${Button} kind="primary" onClick=${() => setCreating(true)}>Create webhook<//>`;
+  const made = (webhook, secret) => {
+    setCreating(false);
+    if (secret) setIssued({ webhook, secret });
+    else go(href('/webhooks', webhook.id));
+  };
+  return html`<div>
+    <${PageHead} title="Webhooks" actions=${create}>Addresses that are told, signed and at least once, what happens in the account.<//>
+    ${gated ? html`<${Gate} error=${load.error} />` : html`<div class="card card-flush"><div class="card-body">
+      <${Loaded} load=${load} label="Loading the webhooks">${({ webhooks }) => (webhooks.length === 0
+    ? html`<${None} create=${create} />`
+    : html`<${Table} caption="Webhooks" columns=${COLUMNS} rows=${webhooks} keyOf=${(webhook) => webhook.id} />`)}<//>
+    </div></div>`}
+    ${creating && html`<${CreateWebhook} onClose=${() => setCreating(false)} onDone=${made} />`}
+    ${issued && html`<${Issued} secret=${issued.secret} onClose=${() => go(href('/webhooks', issued.webhook.id))} />`}
+  </div>`;
+}
+
+const COLUMNS = [
+  { label: 'Receiver', head: true, cell: (webhook) => html`<span class="agent-name"><a href=${href('/webhooks', webhook.id)}><${Name} of=${webhook.url} /></a>
+    ${webhook.description && html`<span class="cell-sub"><${Name} of=${webhook.description} /></span>`}</span>` },
+  { label: 'Status', cell: (webhook) => html`<${Badge} of=${webhook.status} />` },
+  { label: 'Events', wide: true, cell: (webhook) => html`<span title=${webhook.events.join(', ')}>${count(webhook.events.length, 'event')}</span>` },
+  { label: 'Last delivery', cell: (webhook) => html`<${Last} webhook=${webhook} />` },
+];
+
+/** How the newest delivery went. */
+function Last({ webhook }) {
+  const { data, error } = useLoad((signal) => get(`/webhooks/${seg(webhook.id)}/deliveries`, { limit: 1 }, { signal }), [webhook.id]);
+  if (error) return html`<span class="muted">not known</span>`;
+  if (!data) return html`<span class="muted">…</span>`;
+  const [delivery] = data.deliveries;
+  if (!delivery) return html`<span class="muted">none yet</span>`;
+  return html`<${Badge} of=${delivery.status} /> <span class="cell-sub">${delivery.error ? html`<span dir="auto">${delivery.error}</span>` : html`<${Time} at=${delivery.createdAt} />`}</span>`;
+}
+
+function None({ create }) {
+  const line = `curl ${location.origin}/api/v1/webhooks -H "Authorization: Bearer $TOLLGATE_API_KEY" -H "Content-Type: application/json" -d '{"url":"https://example.com/hooks/tollgate","events":["agent.frozen","policy.violation"],"secret":"'"$WEBHOOK_SECRET"'"}'`;
+  return html`<${Empty} title="Nobody is told of anything yet.">
+    <p>A webhook gets a signed POST when an agent is frozen, a spend waits for approval, a cap denies, money comes in or runs low.</p>
+    ${create && html`<p>${create}</p>`}
+    <div class="empty-code"><${CodeLine} label="Or from a program" text=${line} what="the command" /></div>
+  <//>`;
+}

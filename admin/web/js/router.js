@@ -1,0 +1,64 @@
+/**
+ * Routes behind the hash: `#/agents/my-bot?tab=keys`. Finds the row of `routes.js`, and moves.
+ */
+import { store, useStore } from './store.js';
+import { ROUTES } from './routes.js';
+
+/** Where the tab is: the row, the parameters of its path, and the query. */
+export const place = store(read());
+addEventListener('hashchange', () => place.set(read()));
+
+/** Watches where the tab is. */
+export const usePlace = () => useStore(place);
+
+function read() {
+  const [path, query = ''] = (location.hash.replace(/^#/, '') || '/').split('?');
+  const parts = path.split('/').filter(Boolean);
+  for (const route of ROUTES) {
+    const params = match(route.path.split('/').filter(Boolean), parts);
+    if (params) return { route, params, path, query: Object.fromEntries(new URLSearchParams(query)) };
+  }
+  return { route: null, params: {}, path, query: {} };
+}
+
+function match(pattern, parts) {
+  if (pattern.length !== parts.length) return null;
+  const params = {};
+  for (const [index, name] of pattern.entries()) {
+    if (name.startsWith(':')) {
+      const value = decoded(parts[index]);
+      if (value === null) return null;
+      params[name.slice(1)] = value;
+    } else if (name !== parts[index]) return null;
+  }
+  return params;
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return null;
+  }
+}
+
+/** The address of a page: `href('/agents', id)`, `href('/audit', {agentId})`. Parts are escaped. */
+export function href(path, ...more) {
+  const query = more.find((part) => part !== null && typeof part === 'object') ?? {};
+  const parts = more.filter((part) => typeof part !== 'object').map((part) => `/${encodeURIComponent(part)}`);
+  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== '');
+  const text = new URLSearchParams(given).toString();
+  return `#${path}${parts.join('')}${text ? `?${text}` : ''}`;
+}
+
+/** Moves to an address made by `href`. */
+export function go(address) {
+  location.hash = address;
+}
+
+/** Changes the query of the present page without a new entry in the history: filters, tabs, pages. */
+export function setQuery(change) {
+  const { path, query } = place.get();
+  history.replaceState(null, '', href(path, { ...query, ...change }));
+  place.set(read());
+}

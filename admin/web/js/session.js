@@ -1,0 +1,51 @@
+/**
+ * Who is signed in, in which mode the tab works, and what the role may do. The server enforces roles; here they only decide
+ * what is offered.
+ */
+import { store, useStore } from './store.js';
+
+const ROLES = ['viewer', 'manager', 'admin', 'owner'];
+const MODE_KEY = 'tollgate.mode';
+
+/** @returns {'live'|'test'} */
+function rememberedMode() {
+  return sessionStorage.getItem(MODE_KEY) === 'test' ? 'test' : 'live';
+}
+
+/** `status`: loading until the first answer of /me, then in or out. */
+export const session = store({
+  status: 'loading', user: null, account: null, session: null, csrfToken: null, mode: rememberedMode(),
+  /** What /dashboard.json tells of this installation. */
+  place: { edgeUrl: '', provider: '' },
+  /** Where to go after signing in. */
+  wanted: null,
+});
+
+/** Watches the session. */
+export const useSession = () => useStore(session);
+
+/** Takes the answer of login, me, accept, password reset. */
+export function signedIn(answer) {
+  const { user, account } = answer;
+  session.set({ status: 'in', user, account, session: answer.session ?? null, csrfToken: answer.csrfToken });
+}
+
+/** Forgets who was signed in; `wanted` is the page that asked for it. */
+export function signedOut(wanted = null) {
+  session.set({ status: 'out', user: null, account: null, session: null, csrfToken: null, wanted });
+}
+
+/** @param {'live'|'test'} mode */
+export function setMode(mode) {
+  sessionStorage.setItem(MODE_KEY, mode);
+  session.set({ mode });
+}
+
+/**
+ * Whether the role of the signed-in user is `needed` or above.
+ * @param {'viewer'|'manager'|'admin'|'owner'} needed
+ */
+export function may(needed) {
+  const role = session.get().user?.role;
+  return ROLES.indexOf(role) >= ROLES.indexOf(needed) && ROLES.includes(role);
+}

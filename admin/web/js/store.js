@@ -1,0 +1,35 @@
+/**
+ * A value that components watch: the smallest state there can be.
+ */
+import { useEffect, useState } from './html.js';
+
+/**
+ * @template T
+ * @param {T} first
+ */
+export function store(first) {
+  let value = first;
+  const watchers = new Set();
+  return {
+    get: () => value,
+    /** @param {Partial<T>} change merged into the value */
+    set(change) {
+      value = { ...value, ...change };
+      watchers.forEach((watcher) => watcher(value));
+    },
+    watch(watcher) {
+      watchers.add(watcher);
+      return () => watchers.delete(watcher);
+    },
+  };
+}
+
+/** The value of a store, kept up to date while the component is shown. */
+export function useStore(of) {
+  const [value, setValue] = useState(of.get());
+  useEffect(() => {
+    setValue(of.get());
+    return of.watch(setValue);
+  }, [of]);
+  return value;
+}

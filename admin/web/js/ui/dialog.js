@@ -1,0 +1,88 @@
+/**
+ * Dialogs: the native element, which keeps the focus inside and gives it back; and the question before anything that
+ * destroys or stops something.
+ */
+import { html, useLayoutEffect, useRef, useState } from '../html.js';
+import { store, useStore } from '../store.js';
+import { Button } from './button.js';
+
+let made = 0;
+
+/**
+ * A modal dialog, shown while it is rendered.
+ * @param {{title: string, onClose: () => void, wide?: boolean, locked?: boolean}} props `locked` takes no Escape
+ */
+export function Dialog({ title, onClose, wide = false, locked = false, children }) {
+  const element = useRef(null);
+  const leaving = useRef(false);
+  const [id] = useState(() => `dialog-${(made += 1)}`);
+  useLayoutEffect(() => {
+    const dialog = element.current;
+    const before = document.activeElement;
+    dialog.showModal();
+    dialog.querySelector('[data-first]')?.focus();
+    return () => {
+      leaving.current = true;
+      dialog.close();
+      if (before?.isConnected) before.focus();
+    };
+  }, []);
+  const cancel = (event) => {
+    event.preventDefault();
+    if (!locked) onClose();
+  };
+  // Browsers let a second Escape pass a refused `cancel`: a locked dialog takes the key away, and whatever else closes the
+  // element closes what shows it.
+  const keys = (event) => locked && event.key === 'Escape' && event.preventDefault();
+  const closed = () => !leaving.current && onClose();
+  return html`<dialog ref=${element} class=${wide ? 'dialog dialog-wide' : 'dialog'} aria-labelledby=${id} onCancel=${cancel} onKeyDown=${keys} onClose=${closed}>
+    <header class="dialog-head">
+      <h2 id=${id} dir="auto">${title}</h2>
+      ${!locked && html`<button type="button" class="icon-button" aria-label="Close" onClick=${onClose}>×</button>`}
+    </header>
+    <div class="dialog-body">${children}</div>
+  </dialog>`;
+}
+
+const asked = store({ question: null });
+
+/**
+ * Asks before something that destroys or stops something.
+ * @param {{title: string, text: string, action: string, danger?: boolean, type?: string}} question `action` is the button's
+ *   word ("Freeze agent"); with `type`, that text must be typed first
+ * @returns {Promise<boolean>}
+ */
+export function confirm(question) {
+  return new Promise((resolve) => {
+    asked.set({ question: { danger: true, ...question, resolve } });
+  });
+}
+
+function Question({ title, text, action, danger, type, answer }) {
+  const [typed, setTyped] = useState('');
+  const ready = !type || typed === type;
+  return html`<${Dialog} title=${title} onClose=${() => answer(false)}>
+    <form method="dialog" onSubmit=${(event) => { event.preventDefault(); if (ready) answer(true); }}>
+      <p dir="auto">${text}</p>
+      ${type && html`<div class="field">
+        <label for="confirm-type">Type <bdi class="code">${type}</bdi> to confirm</label>
+        <input id="confirm-type" class="input" autocomplete="off" dir="auto" value=${typed} onInput=${(event) => setTyped(event.target.value)} />
+      </div>`}
+      <div class="actions">
+        <${Button} onClick=${() => answer(false)}>Cancel<//>
+        <${Button} type="submit" kind=${danger ? 'danger' : 'primary'} disabled=${!ready}>${action}<//>
+      </div>
+    </form>
+  <//>`;
+}
+
+/** The place of the question; the frame has one. */
+export function Confirmations() {
+  const { question } = useStore(asked);
+  if (!question) return null;
+  const answer = (said) => {
+    asked.set({ question: null });
+    question.resolve(said);
+  };
+  return html`<${Question} ...${question} answer=${answer} />`;
+}

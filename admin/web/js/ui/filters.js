@@ -1,0 +1,49 @@
+/**
+ * The row of filters above a list. They stand in the address, so that a filtered list can be linked to and reloaded.
+ */
+import { html, useEffect, useRef, useState } from '../html.js';
+import { setQuery, usePlace } from '../router.js';
+
+/** Pause after the last key before a search runs. */
+const TYPING_MS = 300;
+
+/** The row. */
+export function Filters({ label, children }) {
+  return html`<div class="filters" role="search" aria-label=${label}>${children}</div>`;
+}
+
+/** A search box bound to a parameter of the address. */
+export function SearchFilter({ name, label, placeholder }) {
+  const { query } = usePlace();
+  const [text, setText] = useState(query[name] ?? '');
+  const timer = useRef(0);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const type = (event) => {
+    const { value } = event.target;
+    setText(value);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => setQuery({ [name]: value.trim() || null }), TYPING_MS);
+  };
+  return html`<label class="filter"><span class="filter-label">${label}</span>
+    <input class="input" type="search" dir="auto" value=${text} placeholder=${placeholder} onInput=${type} />
+  </label>`;
+}
+
+/** A choice bound to a parameter of the address. @param {{options: Array<[string, string]>}} props the first is "all" with '' */
+export function SelectFilter({ name, label, options }) {
+  const { query } = usePlace();
+  return html`<label class="filter"><span class="filter-label">${label}</span>
+    <select class="input" onChange=${(event) => setQuery({ [name]: event.target.value || null })}>
+      ${options.map(([value, text]) => html`<option key=${value} value=${value} selected=${value === (query[name] ?? '')}>${text}</option>`)}
+    </select>
+  </label>`;
+}
+
+/** A moment bound to a parameter of the address, in UTC like everything here. */
+export function TimeFilter({ name, label }) {
+  const { query } = usePlace();
+  const change = (event) => setQuery({ [name]: event.target.value ? `${event.target.value.slice(0, 16)}:00Z` : null });
+  return html`<label class="filter"><span class="filter-label">${label} <span class="muted">UTC</span></span>
+    <input class="input" type="datetime-local" value=${(query[name] ?? '').slice(0, 16)} onChange=${change} />
+  </label>`;
+}

@@ -1,0 +1,184 @@
+/**
+ * Forms. The server decides what is right: its sentence begins with the name of the field it is about and is shown beside
+ * that field, which gets the focus; any other sentence stands above the buttons.
+ */
+import { createContext, html, useContext, useEffect, useRef, useState } from '../html.js';
+import { Exact } from '../api.js';
+import { typedAmount } from '../money.js';
+import { Button } from './button.js';
+
+const Context = createContext({ id: 'form', errors: {} });
+/** Refusals that a larger plan would lift. */
+const PLAN_CODES = ['PLAN_VIRTUAL_KEY_LIMIT', 'TIER_LIMIT', 'PLAN_FEATURE'];
+let made = 0;
+
+/** A complaint about one field, made on this side. */
+export class FieldError extends Error {
+  /** @param {string} field @param {string} message */
+  constructor(field, message) {
+    super(message);
+    this.field = field;
+  }
+}
+
+/**
+ * @param {{onSubmit: (values: object) => Promise<unknown>, action: string, kind?: string, onCancel?: Function, names?: object,
+ *   label?: string, inline?: boolean}} props `action` is the button's word; `names` maps the server's names of fields to
+ *   this form's where they differ; `label` names the form for screen readers
+ */
+export function Form({ onSubmit, action, kind = 'primary', onCancel, names = {}, label, inline = false, children }) {
+  const element = useRef(null);
+  const [id] = useState(() => `form-${(made += 1)}`);
+  const [state, setState] = useState({ errors: {}, general: null, busy: false });
+  // Not the browser's autofocus: it works once for each document only, and complains in the console after that.
+  useEffect(() => {
+    element.current?.querySelector('[data-first]')?.focus();
+  }, []);
+  useEffect(() => {
+    element.current?.querySelector('[aria-invalid="true"]')?.focus();
+  }, [state.errors]);
+  const submit = async (event) => {
+    event.preventDefault();
+    if (state.busy) return;
+    setState((old) => ({ ...old, busy: true, general: null }));
+    let outcome = { errors: {}, general: null, upgrade: false, busy: false };
+    try {
+      await onSubmit(read(element.current));
+    } catch (error) {
+      outcome = { ...outcome, ...complaint(error, names, element.current) };
+    }
+    if (element.current) setState(outcome);
+  };
+  return html`<${Context.Provider} value=${{ id, errors: state.errors }}>
+    <form ref=${element} class=${inline ? 'form form-inline' : 'form'} aria-label=${label} onSubmit=${submit} noValidate>
+      ${children}
+      ${state.general && html`<div class="alert alert-error" role="alert"><p dir="auto">${state.general}</p>
+        ${state.upgrade && html`<p><a href="#/plan">See the plans</a></p>`}</div>`}
+      <div class="actions">
+        ${onCancel && html`<${Button} onClick=${onCancel}>Cancel<//>`}
+        <${Button} type="submit" kind=${kind} busy=${state.busy}>${action}<//>
+      </div>
+    </form>
+  <//>`;
+}
+
+/** What a failure says, and where: beside the field that it names, if this form has it, and then by the field's label. */
+function complaint(error, names, form) {
+  const field = error.field ? (names[error.field] ?? error.field) : null;
+  const found = field && form?.elements.namedItem(field);
+  if (!found) return { general: error.message, upgrade: PLAN_CODES.includes(error.code) };
+  const { label } = (found.dataset ? found : found[0]).dataset;
+  const rest = error.message.startsWith(error.field) ? error.message.slice(error.field.length) : null;
+  return { errors: { [field]: rest === null || !label ? error.message : sentence(label, rest) } };
+}
+
+/** `name must be …` by its label, `name: the name must be …` without it. */
+function sentence(label, rest) {
+  const own = /^:\s*(.)/u.exec(rest);
+  return own ? own[1].toUpperCase() + rest.slice(own[0].length) : `${label}${rest}`;
+}
+
+/** The values of a form by name: text, true or false of a lone checkbox, a list of a group, `Exact` or null of an amount. */
+function read(form) {
+  const values = {};
+  for (const control of form.elements) {
+    const { name, type, value, checked } = control;
+    if (!name) continue;
+    if (control.dataset.group !== undefined) {
+      values[name] = [...(values[name] ?? []), ...(checked ? [value] : [])];
+    } else if (type === 'checkbox') values[name] = checked;
+    else if (type === 'radio') values[name] = checked ? value : (values[name] ?? null);
+    else if (control.dataset.money !== undefined) values[name] = amount(name, value, control.required);
+    else values[name] = value;
+    if (control.required && (values[name] === '' || values[name] === false)) {
+      throw new FieldError(name, `${control.dataset.label} is needed.`);
+    }
+  }
+  return values;
+}
+
+function amount(name, value, required) {
+  if (value.trim() === '' && !required) return null;
+  const exact = typedAmount(value);
+  if (exact === null) throw new FieldError(name, 'Give an amount in USD with at most nine decimals, like 10 or 0.0005.');
+  return new Exact(exact);
+}
+
+/** A control with its label, hint and error; `of` gets the attributes that bind them. */
+export function Labelled({ name, label, hint, required, optional, autofocus, of }) {
+  const { id, errors } = useContext(Context);
+  const own = `${id}-${name}`;
+  const error = errors[name];
+  const described = [hint && `${own}-hint`, error && `${own}-error`].filter(Boolean).join(' ') || null;
+  const bind = {
+    id: own, name, required, 'data-label': label, 'data-first': autofocus ? '' : null,
+    'aria-describedby': described, 'aria-invalid': error ? 'true' : null,
+  };
+  return html`<div class=${error ? 'field field-bad' : 'field'}>
+    <label for=${own}>${label}${optional && html` <span class="muted">optional</span>`}</label>
+    ${of(bind)}
+    ${hint && html`<p class="hint" id=${`${own}-hint`}>${hint}</p>`}
+    ${error && html`<p class="field-error" id=${`${own}-error`} dir="auto">${error}</p>`}
+  </div>`;
+}
+
+/** One line of text. `type` may be email, password, number, datetime-local, url … */
+export function TextField({ type = 'text', value, name, label, hint, required, optional, autofocus, ...rest }) {
+  const of = (bind) => html`<input class="input" dir=${type === 'text' ? 'auto' : null} type=${type} defaultValue=${value ?? ''} ...${bind} ...${rest} />`;
+  return html`<${Labelled} ...${{ name, label, hint, required, optional, autofocus, of }} />`;
+}
+
+/** For password managers: whose password a form is about, where it does not ask for it. */
+export function UserName({ value = '' }) {
+  return html`<input hidden type="text" autocomplete="username" value=${value} readonly aria-hidden="true" tabindex="-1" />`;
+}
+
+/** Several lines of text. */
+export function AreaField({ value, rows = 3, name, label, hint, required, optional, autofocus, ...rest }) {
+  const of = (bind) => html`<textarea class="input" dir="auto" rows=${rows} defaultValue=${value ?? ''} ...${bind} ...${rest}></textarea>`;
+  return html`<${Labelled} ...${{ name, label, hint, required, optional, autofocus, of }} />`;
+}
+
+/** An amount in USD; its value is an `Exact`, or null when it is empty and not required. */
+export function MoneyField({ value, name, label, hint, required, optional, autofocus, ...rest }) {
+  const of = (bind) => html`<span class="money-input"><span aria-hidden="true">$</span>
+    <input class="input num" inputmode="decimal" autocomplete="off" data-money="" defaultValue=${value ?? ''} ...${bind} ...${rest} /></span>`;
+  return html`<${Labelled} ...${{ name, label, hint, required, optional, autofocus, of }} />`;
+}
+
+/** A choice. @param {{options: Array<[string, string]>}} props pairs of value and label */
+export function SelectField({ value, options, name, label, hint, required, optional, autofocus, ...rest }) {
+  const of = (bind) => html`<select class="input" ...${bind} ...${rest}>
+    ${options.map(([key, text]) => html`<option key=${key} value=${key} selected=${key === value}>${text}</option>`)}
+  </select>`;
+  return html`<${Labelled} ...${{ name, label, hint, required, optional, autofocus, of }} />`;
+}
+
+/** Yes or no. */
+export function CheckField({ value = false, name, label, hint }) {
+  const { id } = useContext(Context);
+  const own = `${id}-${name}`;
+  return html`<div class="field field-check">
+    <input type="checkbox" id=${own} name=${name} data-label=${label} defaultChecked=${value} aria-describedby=${hint ? `${own}-hint` : null} />
+    <label for=${own}>${label}</label>
+    ${hint && html`<p class="hint" id=${`${own}-hint`}>${hint}</p>`}
+  </div>`;
+}
+
+/** Several of some. Its value is a list. @param {{options: Array<[string, string]>, value: string[]}} props */
+export function ChoicesField({ name, label, hint, options, value = [] }) {
+  const { id, errors } = useContext(Context);
+  const own = `${id}-${name}`;
+  const error = errors[name];
+  const described = [hint && `${own}-hint`, error && `${own}-error`].filter(Boolean).join(' ') || null;
+  return html`<fieldset class=${error ? 'field field-bad' : 'field'} aria-describedby=${described}>
+    <legend>${label}</legend>
+    <div class="choices">
+      ${options.map(([key, text]) => html`<label key=${key} class="choice">
+        <input type="checkbox" name=${name} value=${key} data-group="" data-label=${label} defaultChecked=${value.includes(key)} aria-invalid=${error ? 'true' : null} /> ${text}
+      </label>`)}
+    </div>
+    ${hint && html`<p class="hint" id=${`${own}-hint`}>${hint}</p>`}
+    ${error && html`<p class="field-error" id=${`${own}-error`} dir="auto">${error}</p>`}
+  </fieldset>`;
+}

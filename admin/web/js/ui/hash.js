@@ -1,0 +1,22 @@
+/**
+ * Hashes and long ids: their ends, all of them in the title, and a way to copy them.
+ */
+import { html } from '../html.js';
+import { CopyButton } from './button.js';
+
+const SHOWN = 10;
+
+/** @param {{of: string, what: string}} props `what` names it: "the hash of entry 7" */
+export function Hash({ of, what }) {
+  if (!of) return html`<span class="muted">–</span>`;
+  const short = of.length > 2 * SHOWN + 1 ? `${of.slice(0, SHOWN)}…${of.slice(-SHOWN)}` : of;
+  return html`<span class="hash"><code title=${of} dir="ltr">${short}</code><${CopyButton} text=${of} what=${what} /></span>`;
+}
+
+/** JSON or other text as it is, with a way to copy it. @param {{label: string, text: string, what: string, copy?: string}} props */
+export function Source({ label, text, what, copy = text }) {
+  return html`<figure class="source">
+    <figcaption><span>${label}</span><${CopyButton} text=${copy} what=${what} /></figcaption>
+    <pre dir="ltr" tabindex="0" role="group" aria-label=${label}>${text}</pre>
+  </figure>`;
+}

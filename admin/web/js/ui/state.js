@@ -1,0 +1,35 @@
+/**
+ * What stands where data is not: loading, failed, empty.
+ */
+import { html } from '../html.js';
+import { Button } from './button.js';
+
+/** Bars while something loads. */
+export function Skeleton({ rows = 3, label = 'Loading' }) {
+  return html`<div class="skeleton" role="status" aria-label=${label}>
+    ${Array.from({ length: rows }, (_, index) => html`<div key=${index} class="skeleton-bar"></div>`)}
+  </div>`;
+}
+
+/** What failed, with a way to try again. */
+export function Failed({ error, retry }) {
+  const gone = error.status === 404;
+  return html`<div class="notice" role="alert">
+    <p class="empty-title">${gone ? 'Not found' : 'This could not be loaded'}</p>
+    <p dir="auto">${error.message}</p>
+    ${error.requestId && error.status >= 500 && html`<p class="muted">Request id: <code>${error.requestId}</code></p>`}
+    ${retry && !gone && html`<${Button} onClick=${retry}>Try again<//>`}
+  </div>`;
+}
+
+/** Nothing there yet; children say what to do. */
+export function Empty({ title, children }) {
+  return html`<div class="empty"><p class="empty-title">${title}</p>${children}</div>`;
+}
+
+/** Loading, failed, or the children as a function of the data. @param {{load: ReturnType<import('../load.js').useLoad>}} props */
+export function Loaded({ load, rows = 4, label, children }) {
+  if (load.error) return html`<${Failed} error=${load.error} retry=${load.reload} />`;
+  if (!load.data) return html`<${Skeleton} rows=${rows} label=${label} />`;
+  return children(load.data);
+}

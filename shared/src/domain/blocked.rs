@@ -1,0 +1,193 @@
+//! The addresses that no server answers (decision D11): ranges, their one canonical form, and a fast look whether an
+//! address is in one of them.
+
+use ipnet::{IpNet, Ipv4Net};
+use std::net::IpAddr;
+
+/// Ranges that can be blocked at once.
+pub const BLOCKED_MAX: usize = 10_000;
+/// Bits of an IPv6 address before an IPv4 address that is mapped into it.
+const MAPPED_BITS: u8 = 96;
+
+/// A range in its canonical form: no bits beyond its length, and an IPv4 range where it lies within `::ffff:0:0/96`.
+#[must_use]
+pub fn canonical(range: IpNet) -> IpNet {
+    let range = range.trunc();
+    let IpNet::V6(six) = range else { return range };
+    let four = six.addr().to_ipv4_mapped();
+    let length = six.prefix_len().checked_sub(MAPPED_BITS);
+    match four.zip(length).map(|(four, length)| Ipv4Net::new(four, length)) {
+        Some(Ok(four)) => IpNet::V4(four),
+        _ => range,
+    }
+}
+
+/// Whether the range holds every address of its family: blocking it leaves nobody.
+#[must_use]
+pub fn is_everything(range: IpNet) -> bool {
+    canonical(range).prefix_len() == 0
+}
+
+/// Many ranges: sorted and merged, so that a look is one binary search however they overlap.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AddressSet {
+    four: Vec<(u32, u32)>,
+    six: Vec<(u128, u128)>,
+}
+
+impl AddressSet {
+    /// The addresses in any of `ranges`.
+    #[must_use]
+    pub fn of(ranges: impl IntoIterator<Item = IpNet>) -> Self {
+        let mut set = Self::default();
+        for range in ranges {
+            match canonical(range) {
+                IpNet::V4(net) => set
+                    .four
+                    .push((net.network().to_bits(), net.broadcast().to_bits())),
+                IpNet::V6(net) => set.six.push((net.network().to_bits(), net.broadcast().to_bits())),
+            }
+        }
+        merge(&mut set.four);
+        merge(&mut set.six);
+        set
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.four.is_empty() && self.six.is_empty()
+    }
+
+    /// Whether `address` is in one of the ranges.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match address.to_canonical() {
+            IpAddr::V4(address) => holds(&self.four, address.to_bits()),
+            IpAddr::V6(address) => holds(&self.six, address.to_bits()),
+        }
+    }
+}
+
+/// Sorts spans by where they begin and joins those that overlap.
+fn merge<T: Copy + Ord>(spans: &mut Vec<(T, T)>) {
+    spans.sort_unstable();
+    spans.dedup_by(|next, kept| {
+        let joins = next.0 <= kept.1;
+        if joins {
+            kept.1 = kept.1.max(next.1);
+        }
+        joins
+    });
+}
+
+fn holds<T: Copy + Ord>(spans: &[(T, T)], address: T) -> bool {
+    let after = spans.partition_point(|(first, _)| *first <= address);
+    after
+        .checked_sub(1)
+        .and_then(|at| spans.get(at))
+        .is_some_and(|(_, last)| address <= *last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    fn net(text: &str) -> IpNet {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_range_has_one_form() {
+        for (given, form) in [
+            ("203.0.113.7/32", "203.0.113.7/32"),
+            ("203.0.113.7/24", "203.0.113.0/24"),
+            ("2001:db8::1/32", "2001:db8::/32"),
+            ("::ffff:203.0.113.7/128", "203.0.113.7/32"),
+            ("::ffff:203.0.113.7/120", "203.0.113.0/24"),
+            ("::ffff:0:0/96", "0.0.0.0/0"),
+            ("::ffff:0:0/95", "::fffe:0:0/95"),
+            ("::/0", "::/0"),
+        ] {
+            assert_eq!(canonical(net(given)).to_string(), form, "{given}");
+        }
+        for all in ["0.0.0.0/0", "::/0", "::ffff:1.2.3.4/96", "9.9.9.9/0"] {
+            assert!(is_everything(net(all)), "{all}");
+        }
+        assert!(!is_everything(net("0.0.0.0/1")) && !is_everything(net("::/1")));
+    }
+
+    #[test]
+    fn the_ends_of_a_range_are_in_it_and_their_neighbours_are_not() {
+        let set =
+            AddressSet::of(["203.0.113.0/24", "203.0.113.9/32", "2001:db8::/32", "10.0.0.1/32"].map(net));
+        for (address, inside) in [
+            ("203.0.113.0", true),
+            ("203.0.113.255", true),
+            ("203.0.112.255", false),
+            ("203.0.114.0", false),
+            ("::ffff:203.0.113.4", true),
+            ("10.0.0.1", true),
+            ("10.0.0.2", false),
+            ("2001:db8::", true),
+            ("2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", true),
+            ("2001:db9::", false),
+            ("::1", false),
+        ] {
+            assert_eq!(set.contains(address.parse().unwrap()), inside, "{address}");
+        }
+        assert!(AddressSet::of([]).is_empty() && !set.is_empty());
+        assert!(!AddressSet::of([]).contains("::1".parse().unwrap()));
+    }
+
+    #[test]
+    fn every_address_of_a_family_can_be_blocked() {
+        let four = AddressSet::of([net("0.0.0.0/0")]);
+        let six = AddressSet::of([net("::/0")]);
+        for address in ["0.0.0.0", "255.255.255.255", "::ffff:1.2.3.4"] {
+            let address = address.parse().unwrap();
+            assert!(four.contains(address) && !six.contains(address), "{address}");
+        }
+        for address in ["::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"] {
+            let address = address.parse().unwrap();
+            assert!(six.contains(address) && !four.contains(address), "{address}");
+        }
+    }
+
+    /// Addresses that share most of their bits, so that ranges of them overlap and touch.
+    fn address() -> impl Strategy<Value = IpAddr> {
+        let four = any::<[u8; 2]>().prop_map(|[a, b]| IpAddr::from(Ipv4Addr::new(10, a & 3, 0, b)));
+        let six = any::<[u8; 2]>().prop_map(|[a, b]| {
+            IpAddr::from(Ipv6Addr::from_bits(
+                (0x2001 << 112) | (u128::from(a & 3) << 64) | u128::from(b),
+            ))
+        });
+        let mapped = any::<u8>().prop_map(|b| IpAddr::from(Ipv4Addr::new(10, 0, 0, b).to_ipv6_mapped()));
+        prop_oneof![four, six, mapped]
+    }
+
+    fn range() -> impl Strategy<Value = IpNet> {
+        (address(), any::<u8>()).prop_map(|(address, length)| {
+            let most = if address.is_ipv4() { 32 } else { 128 };
+            // Short ranges are rare, or they would cover everything else.
+            let length = most - (length % 40).min(most);
+            IpNet::new(address, length).unwrap()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn it_agrees_with_trying_each_range(
+            ranges in prop::collection::vec(range(), 0..20),
+            addresses in prop::collection::vec(address(), 1..40),
+        ) {
+            let set = AddressSet::of(ranges.iter().copied());
+            for address in addresses {
+                let each = ranges.iter().any(|range| canonical(*range).contains(&address.to_canonical()));
+                prop_assert_eq!(set.contains(address), each, "{} in {:?}", address, ranges);
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Looking at the deliveries of a webhook: a page of them, the newest, or a certain one.
+
+use super::{Delivery, State};
+use crate::domain::event::EventName;
+use crate::domain::mode::Mode;
+use crate::store::keys::{AccountKeys, DeliverySet};
+use crate::store::page::Page;
+use crate::store::{Store, StoreError};
+use std::collections::HashMap;
+
+/// Deliveries looked at in one round trip when one is searched for.
+const SCANNED: usize = 500;
+
+/// A delivery in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The delivery.
+    pub delivery: Delivery,
+    /// When it is attempted next, if that is a matter of time.
+    pub next_at_ms: Option<u64>,
+}
+
+/// Deliveries to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// All of them.
+    All,
+    /// Those that wait.
+    Pending,
+    /// Those that were accepted.
+    Delivered,
+    /// Those that were given up, or never attempted.
+    Failed,
+}
+
+/// A number as `dispatch.lua` writes it.
+fn number_text(number: u64) -> String {
+    format!("{number:016}")
+}
+
+impl Delivery {
+    /// The newest deliveries of a webhook, `most` at most, newest first: a bounded look, however many there are.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a text that makes no sense.
+    pub async fn newest(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        webhook: &str,
+        most: u64,
+    ) -> Result<Vec<Self>, StoreError> {
+        let mut look = redis::cmd("HGET");
+        look.arg(account.webhook(mode, webhook)).arg("next");
+        let last: Option<u64> = store.command(&look).await?;
+        let last = last.unwrap_or(0);
+        if last == 0 {
+            return Ok(Vec::new());
+        }
+        let numbers: Vec<String> = (last.saturating_sub(most) + 1..=last)
+            .rev()
+            .map(number_text)
+            .collect();
+        let mut look = redis::cmd("HMGET");
+        look.arg(account.deliveries(mode, webhook)).arg(&numbers);
+        let texts: Vec<Option<String>> = store.command(&look).await?;
+        let found = texts.into_iter().flatten().map(|text| Self::parse(&text));
+        found
+            .collect::<Option<_>>()
+            .ok_or_else(|| StoreError::Nonsense("delivery".to_owned()))
+    }
+
+    /// The delivery of a webhook that fits, by the entry and event it is about: its number, its text, and what that says.
+    /// At most `webhooks.waiting_max` + `webhooks.history_max` are looked at, some hundred at a time.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn find(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        webhook: &str,
+        fits: impl Fn(u64, EventName) -> bool,
+    ) -> Result<Option<(String, String, Self)>, StoreError> {
+        let mut cursor = "0".to_owned();
+        loop {
+            let mut scan = redis::cmd("HSCAN");
+            scan.arg(account.deliveries(mode, webhook)).arg(&cursor);
+            scan.arg("COUNT").arg(SCANNED);
+            let (next, page): (String, Vec<(String, String)>) = store.command(&scan).await?;
+            for (number, text) in page {
+                if let Some(delivery) = Self::parse(&text).filter(|found| fits(found.seq, found.event)) {
+                    return Ok(Some((number, text, delivery)));
+                }
+            }
+            if next == "0" {
+                return Ok(None);
+            }
+            cursor = next;
+        }
+    }
+
+    /// The deliveries of a webhook on a page, newest first, and how many match in all. At most
+    /// `webhooks.waiting_max` + `webhooks.history_max` are there.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a text that makes no sense.
+    pub async fn list(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        webhook: &str,
+        wanted: Wanted,
+        page: Page,
+    ) -> Result<(Vec<Listed>, u64), StoreError> {
+        let sets: &[DeliverySet] = match wanted {
+            Wanted::All => &DeliverySet::ALL,
+            Wanted::Pending => &[DeliverySet::Due, DeliverySet::Parked],
+            Wanted::Delivered => &[DeliverySet::Delivered],
+            Wanted::Failed => &[DeliverySet::Failed],
+        };
+        let mut look = redis::pipe();
+        look.atomic();
+        for set in sets {
+            let key = account.deliveries_in(mode, webhook, *set);
+            look.cmd("ZRANGE").arg(key).arg(0).arg(-1).arg("WITHSCORES");
+        }
+        let found: Vec<Vec<(String, u64)>> = store.pipeline(&look).await?;
+        let mut numbers: Vec<(String, Option<u64>)> = Vec::new();
+        for (set, members) in sets.iter().zip(found) {
+            let due = *set == DeliverySet::Due;
+            numbers.extend(
+                members
+                    .into_iter()
+                    .map(|(number, at)| (number, due.then_some(at))),
+            );
+        }
+        numbers.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+        let total = numbers.len() as u64;
+        let shown: HashMap<String, Option<u64>> = HashMap::new();
+        let mut shown = shown;
+        let mut order = Vec::new();
+        for (number, at) in numbers.into_iter().skip(page.offset).take(page.limit) {
+            order.push(number.clone());
+            shown.insert(number, at);
+        }
+        if order.is_empty() {
+            return Ok((Vec::new(), total));
+        }
+        let mut look = redis::cmd("HMGET");
+        look.arg(account.deliveries(mode, webhook)).arg(&order);
+        let texts: Vec<Option<String>> = store.command(&look).await?;
+        let mut listed = Vec::with_capacity(order.len());
+        for (number, text) in order.into_iter().zip(texts) {
+            // One that was forgotten between the two reads is left out.
+            let Some(text) = text else { continue };
+            let delivery = Self::parse(&text).ok_or_else(|| StoreError::Nonsense("delivery".to_owned()))?;
+            let waits = delivery.state == State::Pending;
+            listed.push(Listed {
+                delivery,
+                next_at_ms: shown.get(&number).copied().flatten().filter(|_| waits),
+            });
+        }
+        Ok((listed, total))
+    }
+}

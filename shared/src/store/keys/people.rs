@@ -1,0 +1,80 @@
+//! The key names of people: sessions, invitations, resets of passwords, and what was tried.
+
+use super::AccountKeys;
+use sha2::{Digest, Sha256};
+
+/// Which account, user and session a session token's hash belongs to. It ends with the session's latest end, and holds only
+/// while the account has the session.
+#[must_use]
+pub fn session_lookup(sha256_hex: &str) -> String {
+    format!("tollgate/session/{sha256_hex}")
+}
+
+/// Which account and invitation the hash of an invitation's token belongs to. It ends with the invitation.
+#[must_use]
+pub fn invitation_lookup(sha256_hex: &str) -> String {
+    format!("tollgate/invitation/{sha256_hex}")
+}
+
+/// Which account and user the hash of a reset token belongs to. It ends with the reset.
+#[must_use]
+pub fn reset_lookup(sha256_hex: &str) -> String {
+    format!("tollgate/reset/{sha256_hex}")
+}
+
+/// By what attempts are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tries {
+    /// By the e-mail that a login names, whether a user has it or not.
+    Login,
+    /// By the client's address.
+    Address,
+}
+
+impl Tries {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Login, Self::Address];
+
+    /// The word in the key.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Login => "login",
+            Self::Address => "address",
+        }
+    }
+}
+
+/// The attempts of the last minutes (list of times, oldest first). It ends a quarter of an hour after the last one.
+#[must_use]
+pub fn attempts(tries: Tries, of: &str) -> String {
+    let hash = hex::encode(Sha256::digest(of.as_bytes()));
+    format!("tollgate/attempts/{}/{hash}", tries.as_str())
+}
+
+impl AccountKeys {
+    /// The open sessions of a user (hash of session id to what it is, and of `seen:<session id>` to when it was last seen). It
+    /// ends with the last of them.
+    #[must_use]
+    pub fn sessions(&self, user: &str) -> String {
+        format!("{}/sessions/{user}", self.base)
+    }
+
+    /// When each user last signed in (hash of user id to time).
+    #[must_use]
+    pub fn last_logins(&self) -> String {
+        format!("{}/last-logins", self.base)
+    }
+
+    /// Open invitations (hash of e-mail to `<created> <end> <JSON>`). It ends with the last of them.
+    #[must_use]
+    pub fn invitations(&self) -> String {
+        format!("{}/invitations", self.base)
+    }
+
+    /// The hash of the token with which a user's password can be set. It ends with the token.
+    #[must_use]
+    pub fn reset(&self, user: &str) -> String {
+        format!("{}/reset/{user}", self.base)
+    }
+}

@@ -1,0 +1,262 @@
+//! Every command with good, repeated, refused and bad input: exit code and one JSON document each time. The list of commands
+//! is the command line's own, so that one without a case here fails.
+
+use crate::escrows::Stage;
+use crate::holds::{agent, hold};
+use crate::{account, commands, document, refused};
+use serde_json::Value;
+use std::time::Duration;
+
+const PASSWORD: &str = "a-canary-password";
+
+const CASES: &str = include_str!("every/cases.txt");
+
+/// What is tried on one command.
+struct Case {
+    /// Its words.
+    command: &'static str,
+    /// Arguments with the exit code that they must have, in order.
+    tries: Vec<(i32, &'static str)>,
+    /// Arguments with which it succeeds; none for a server, which stays.
+    good: Option<&'static str>,
+    /// Fields of its document that scripts rely on.
+    fields: Vec<&'static str>,
+}
+
+fn cases() -> Vec<Case> {
+    let blocks = CASES.split("\n[").skip(1);
+    blocks.map(Case::parse).collect()
+}
+
+impl Case {
+    fn parse(block: &'static str) -> Self {
+        let (command, lines) = block.split_once("]\n").unwrap();
+        let mut case = Self {
+            command,
+            tries: Vec::new(),
+            good: None,
+            fields: Vec::new(),
+        };
+        for line in lines.lines().filter(|line| !line.is_empty()) {
+            let (word, args) = line.split_once(' ').unwrap_or((line, ""));
+            match word {
+                "0" => {
+                    let (args, fields) = args.split_once("=>").unwrap();
+                    case.fields = fields.split_whitespace().collect();
+                    case.good = Some(args);
+                    case.tries.push((0, args));
+                }
+                "again" => case.tries.push((args.parse().unwrap(), case.good.unwrap())),
+                code => case.tries.push((code.parse().unwrap(), args)),
+            }
+        }
+        case
+    }
+}
+
+/// A store in which every command finds what it works on.
+struct Office {
+    stage: Stage,
+    dir: tempfile::TempDir,
+    taken: std::net::TcpListener,
+    names: Vec<(&'static str, String)>,
+}
+
+impl Office {
+    async fn new() -> Self {
+        let stage = Stage::new().await;
+        let dir = tempfile::tempdir().unwrap();
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let cli = &stage.cli;
+        let id = account(cli);
+        let key = cli.json(&["api-key", "create", "--account", &id, "--mode", "live"]);
+        let pending = [
+            "--wallet",
+            "user",
+            "--amount",
+            "5",
+            "--reference",
+            "pending",
+            "--pending",
+        ];
+        let made = cli.json(&[&["deposit", "--account", &id][..], &pending].concat());
+        assert_eq!(made["state"], "pending");
+        let owner = [
+            "--name",
+            "T",
+            "--plan",
+            "free",
+            "--owner-email",
+            "taken@example.com",
+            "--owner-password-stdin",
+        ];
+        let made = cli.run_with_stdin(&[&["account", "create"][..], &owner].concat(), PASSWORD);
+        assert_eq!(made.code, Some(0), "{made:?}");
+        let price = r#"{"brand-new": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1e-06,
+            "output_cost_per_token": 2e-06, "supported_endpoints": ["/v1/chat/completions"]}}"#;
+        std::fs::write(dir.path().join("prices.json"), price).unwrap();
+        std::fs::write(dir.path().join("notes.txt"), "no prices, no configuration\n").unwrap();
+        let bot = agent(&stage.store).await;
+        let life = Duration::from_secs(600);
+        let names = vec![
+            ("{account}", id),
+            ("{key}", key["keyId"].as_str().unwrap().to_owned()),
+            ("{escrow}", stage.escrow(3).await.to_string()),
+            ("{funded}", stage.escrow(2).await.to_string()),
+            ("{settle}", hold(&stage.store, &bot, life).await),
+            ("{release}", hold(&stage.store, &bot, life).await),
+            ("{botAccount}", bot.account.id.clone()),
+            ("{dir}", dir.path().display().to_string()),
+            ("{taken}", taken.local_addr().unwrap().to_string()),
+        ];
+        Self {
+            stage,
+            dir,
+            taken,
+            names,
+        }
+    }
+
+    /// Runs a command with `--json` that must exit with `code`; its document.
+    #[track_caller]
+    fn run(&self, command: &str, args: &str, code: i32) -> Value {
+        let names = self.names.iter();
+        let args = names.fold(args.to_owned(), |args, (name, value)| args.replace(name, value));
+        let line = format!("{command} {args} --json");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let output = self.stage.cli.run_with_stdin(&words, &format!("{PASSWORD}\n"));
+        assert_eq!(output.code, Some(code), "{line}: {output:?}");
+        assert!(
+            !output.stdout.contains(PASSWORD) && !output.stderr.contains(PASSWORD),
+            "{line}: {output:?}"
+        );
+        let document = document(&output, code);
+        if code != 0 {
+            let error = document["error"].as_str().unwrap_or_default();
+            assert!(!error.is_empty() && !error.contains('\n'), "{line}: {document}");
+            let code = document["code"].as_str().unwrap_or_default();
+            assert!(!code.is_empty(), "{line}: {document}");
+            assert_eq!(document["ok"], false, "{line}: {document}");
+        }
+        document
+    }
+}
+
+#[test]
+fn every_command_has_a_case() {
+    let cases = cases();
+    let mut named: Vec<&str> = cases.iter().map(|case| case.command).collect();
+    named.sort_unstable();
+    assert_eq!(
+        named,
+        commands(),
+        "a command without a block in every/cases.txt, or the reverse"
+    );
+    for case in cases {
+        let servers = ["serve", "sandbox-upstream"];
+        let codes: Vec<i32> = case.tries.iter().map(|(code, _)| *code).collect();
+        assert!(codes.contains(&2), "{} is given nothing bad", case.command);
+        assert!(
+            servers.contains(&case.command) || codes.contains(&0) && !case.fields.is_empty(),
+            "{} never succeeds",
+            case.command
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_command_answers_with_one_document_and_its_exit_code() {
+    let office = Office::new().await;
+    for case in cases() {
+        for (code, args) in &case.tries {
+            let document = office.run(case.command, args, *code);
+            let wrong = ["USAGE", "BAD_CONFIGURATION"].map(Value::from);
+            assert_eq!(
+                *code == 2,
+                wrong.contains(&document["code"]),
+                "{} {args}: {document}",
+                case.command
+            );
+            for field in case.fields.iter().filter(|_| *code == 0) {
+                assert!(
+                    document.get(field).is_some(),
+                    "{} has no {field}: {document}",
+                    case.command
+                );
+            }
+        }
+    }
+    assert!(office.taken.local_addr().is_ok() && office.dir.path().exists());
+}
+
+/// A key stands in one answer, once, and in nothing that is logged.
+#[tokio::test]
+async fn a_secret_is_printed_once() {
+    let office = Office::new().await;
+    let cli = office.stage.cli.clone().env("RUST_LOG", "trace");
+    let id = account(&cli);
+    let args = ["api-key", "create", "--account", &id, "--mode", "live", "--json"];
+    let made = cli.run(&args);
+    let key = document(&made, 0)["key"].as_str().unwrap().to_owned();
+    assert_eq!(made.stdout.matches(&key).count(), 1, "{made:?}");
+    assert!(!made.stderr.contains(&key), "{made:?}");
+    let text = cli.run(&args[..args.len() - 1]);
+    let shown = text.stdout.lines().last().unwrap();
+    assert!(
+        shown.starts_with("svc_live_") && text.stdout.matches(shown).count() == 1,
+        "{text:?}"
+    );
+    for args in [
+        &["api-key", "list", "--account", &id][..],
+        &["account", "show", "--account", &id],
+    ] {
+        let output = cli.run(args);
+        assert!(
+            !output.stdout.contains(&key) && !output.stderr.contains(&key),
+            "{output:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn without_a_store_every_command_that_needs_one_is_refused() {
+    let office = Office::new().await;
+    office.stage.redis.kill9();
+    for Case { command, good, .. } in cases() {
+        let Some(good) = good else { continue };
+        let code = match command {
+            "completions" | "man" => 0,
+            _ => 1,
+        };
+        office.run(command, good, code);
+    }
+}
+
+/// Help and version are documents, too; a mistake is told in full.
+#[test]
+fn what_is_no_command_is_one_document() {
+    let redis = harness::Redis::shared();
+    let cli = crate::cli(&redis);
+    let version = document(&cli.run(&["--json", "--version"]), 0);
+    assert!(
+        version["version"]
+            .as_str()
+            .unwrap()
+            .starts_with("tollgate-admin ")
+    );
+    let help = document(&cli.run(&["deposit", "--help", "--json"]), 0);
+    assert!(help["help"].as_str().unwrap().contains("--reference"));
+    let error = |args: &[&str]| refused(&cli, args, 2)["error"].as_str().unwrap().to_owned();
+    let missing = error(&["account", "create"]);
+    assert!(
+        missing.contains("--name") && missing.contains("--plan"),
+        "{missing}"
+    );
+    assert!(error(&[]).contains("subcommand") && error(&["acount"]).contains("'acount'"));
+    let after = cli.run(&["account", "show", "--account", "--", "--json"]);
+    assert_eq!(
+        (after.code, after.stdout.as_str()),
+        (Some(2), ""),
+        "behind `--` it is no option"
+    );
+}

@@ -1,0 +1,38 @@
+// What the dashboard makes of amounts. Ends with "checked", or with the first thing that is not so.
+import assert from 'node:assert/strict';
+import { parseExact } from './exact.js';
+import { nanos, share, sum, typedAmount, usd, usdShort } from './money.js';
+
+// No digit is lost on the way in, and text that looks like a number stays text.
+const text = '{"a":0.00061485,"b":8999999.999999999,"c":9007199254740993,"d":42,"e":-1.5,"f":"0.1, \\"2.5\\": 3.5","g":[1e-9,0.10],"h":{"1.5":true},"i":null}';
+assert.deepEqual(parseExact(text), {
+  a: '0.00061485', b: '8999999.999999999', c: '9007199254740993', d: 42, e: '-1.5', f: '0.1, "2.5": 3.5', g: ['1e-9', '0.10'], h: { 1.5: true }, i: null,
+});
+assert.throws(() => parseExact('{"a":'), SyntaxError);
+
+const shown = [
+  [0, '$0.00'], ['0.00061485', '$0.00061485'], ['0.000000001', '$0.000000001'], ['8999999.999999999', '$8,999,999.999999999'],
+  [1000, '$1,000.00'], ['1234567.5', '$1,234,567.50'], ['0.10', '$0.10'], ['-3.2', '-$3.20'], ['1e-9', '$0.000000001'], ['1.5e3', '$1,500.00'],
+  [null, '–'], [undefined, '–'], ['many', '–'], [1_500_000_000n, '$1.50'],
+];
+for (const [value, as] of shown) assert.equal(usd(value), as, String(value));
+assert.equal(usd(null, 'no limit'), 'no limit');
+
+// Where there is little room, what was cut off is said, and nothing small becomes nothing.
+assert.equal(usdShort('9.51061485'), '~$9.5106');
+assert.equal(usdShort('0.00000825'), '$0.00000825');
+assert.equal(usdShort('12.5'), '$12.50');
+
+assert.equal(sum(['0.1', '0.2', null, 3]), nanos('3.3'));
+assert.equal(share(nanos('2.5'), nanos(10)), 0.25);
+assert.equal(share(nanos(20), nanos(10)), 1);
+assert.equal(share(nanos('0.5'), 0n), 1, 'a limit of nothing is used up by anything');
+assert.equal(share(0n, 0n), 0);
+
+const typed = [
+  ['10', '10'], ['0.0005', '0.0005'], [' $1,000.50 ', '1000.50'], ['0.000000001', '0.000000001'],
+  ['0.0000000001', null], ['1e3', null], ['-1', null], ['', null], ['1.2.3', null], ['1,5', null], ['1,5000', null], ['1,000,0', null], ['ten', null], ['.5', null], ['1000000000000', null],
+];
+for (const [value, as] of typed) assert.equal(typedAmount(value), as, value);
+
+console.log('checked');

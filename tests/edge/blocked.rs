@@ -1,0 +1,188 @@
+//! Blocked addresses at the edge (decisions D11, D63): before anything else, within seconds, without a restart.
+
+use super::stage::{SOON, Stage, ask, open_cap};
+use harness::{Caller, Cli, RawClient, Redis, Reply, eventually};
+use serde_json::json;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
+
+fn operate(redis: &Redis, what: &str, range: &str) {
+    let done = Cli::new(ADMIN, redis.url()).json(&["ip", what, range]);
+    assert_eq!(done["changed"], json!(true), "{what} {range}: {done}");
+}
+
+/// A caller whose connections come from this address of the machine.
+fn local(caller: &Caller, address: &str) -> Caller {
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .local_address(address.parse::<IpAddr>().unwrap());
+    caller.clone().with_client(client.build().unwrap())
+}
+
+/// A refusal in OpenAI's shape that says nothing of a decision.
+#[track_caller]
+fn blocked(reply: &Reply) {
+    assert_eq!(reply.status, 403, "{reply:?}");
+    let body = reply.json();
+    let message = body["error"]["message"].as_str().unwrap();
+    let error =
+        json!({ "message": message, "type": "request_forbidden", "param": null, "code": "IP_BLOCKED" });
+    assert_eq!(body, json!({ "error": error }));
+    assert_eq!(reply.header("x-service-decision"), None);
+    assert!(reply.header("x-request-id").is_some() && reply.header("x-service-overhead-ms").is_some());
+}
+
+async fn until(caller: &Caller, headers: &[(&str, &str)], status: u16) {
+    eventually("the list in force", SOON, async || {
+        let reply = caller.send("GET", "/v1/models", headers, "").await;
+        (reply.status == status).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn blocked_before_key_body_path_and_method() {
+    let stage = Stage::alone().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let (here, there) = (
+        local(&actor.caller, "127.0.0.1"),
+        local(&actor.caller, "127.0.0.2"),
+    );
+    assert_eq!(there.chat(ask(1)).await.status, 200);
+    operate(&stage.redis, "block", "127.0.0.2");
+    until(&there, &[], 403).await;
+    let arrived = stage.upstream.arrived();
+    for key in [actor.key.as_str(), "", "vk_live_short", "sk-x"] {
+        let there = local(&stage.edge.caller(key), "127.0.0.2");
+        // What the caller says of its origin is not believed.
+        let spoofed = [("x-forwarded-for", "127.0.0.1")];
+        blocked(&there.chat_with(&spoofed, ask(1)).await);
+        blocked(&there.chat(json!("no object")).await);
+        blocked(&there.get("/v1/models").await);
+        blocked(&there.send("DELETE", "/v1/models", &[], "").await);
+        blocked(&there.get("/v1/nothing").await);
+        blocked(&there.send("POST", "/v1/health", &[], "").await);
+        let long = "x".repeat(2 << 20);
+        blocked(&there.send("POST", "/v1/chat/completions", &[], long).await);
+    }
+    assert_eq!(
+        there.get("/v1/health").await.status,
+        200,
+        "health is for everybody"
+    );
+    assert_eq!(stage.upstream.arrived(), arrived);
+    assert_eq!(here.chat(ask(1)).await.status, 200);
+    let (_, metrics) = stage.edge.ops("/metrics").unwrap();
+    let sample = r#"tollgate_proxy_refused_total{code="IP_BLOCKED"} "#;
+    let refused = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix(sample))
+        .unwrap();
+    assert!(refused.parse::<u64>().unwrap() > 28, "{metrics}");
+
+    operate(&stage.redis, "unblock", "127.0.0.2");
+    until(&there, &[], 200).await;
+    assert_eq!(there.chat(ask(1)).await.status, 200);
+}
+
+#[tokio::test]
+async fn ranges_of_both_families_behind_a_trusted_proxy() {
+    let redis = Arc::new(Redis::start());
+    let stage = Stage::on(redis, |options| {
+        options.env("TOLLGATE_NETWORK__TRUSTED_PROXIES", "127.0.0.0/8")
+    })
+    .await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    for range in ["203.0.113.0/24", "2001:db8::/32", "::ffff:198.51.100.7"] {
+        operate(&stage.redis, "block", range);
+    }
+    until(&actor.caller, &[("x-forwarded-for", "198.51.100.7")], 403).await;
+    for (address, status) in [
+        ("203.0.113.255", 403),
+        ("203.0.114.0", 200),
+        ("::ffff:203.0.113.9", 403),
+        ("[2001:db8::9]:4711", 403),
+        ("2001:db9::1", 200),
+        ("192.0.2.1, 203.0.113.9", 403),
+        ("203.0.113.9, 192.0.2.1", 200),
+        ("unknown", 200),
+    ] {
+        let reply = actor
+            .caller
+            .chat_with(&[("x-forwarded-for", address)], ask(1))
+            .await;
+        assert_eq!(reply.status, status, "{address}: {reply:?}");
+    }
+    assert_eq!(
+        actor.caller.chat(ask(1)).await.status,
+        200,
+        "from the proxy itself"
+    );
+}
+
+#[tokio::test]
+async fn open_connections_are_judged_at_each_request() {
+    let stage = Stage::alone().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let h2 = reqwest::Client::builder().no_proxy().http2_prior_knowledge();
+    let h2 = actor.caller.clone().with_client(h2.build().unwrap());
+    let mut connection = RawClient::connect(stage.edge.addr()).await;
+    let request = format!(
+        "GET /v1/models HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\r\n",
+        actor.key
+    );
+    assert!(connection.send(&request).await);
+    assert_eq!(connection.reply(SOON).await.unwrap().status, 200);
+    assert_eq!(h2.chat(ask(1)).await.status, 200);
+    for (what, status) in [("block", 403), ("unblock", 200)] {
+        operate(&stage.redis, what, "127.0.0.0/8");
+        until(&h2, &[], status).await;
+        assert_eq!(h2.chat(ask(1)).await.status, status);
+        assert!(connection.send(&request).await);
+        let reply = connection.reply(SOON).await.expect("the same connection");
+        assert_eq!(reply.status, status, "{}", reply.head);
+    }
+}
+
+#[tokio::test]
+async fn the_list_stays_while_the_store_is_away_and_nothing_comes_in_before_it_is_read() {
+    let redis = Arc::new(Redis::start_durable());
+    let stage = Stage::on(Arc::clone(&redis), |options| options).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    operate(&redis, "block", "127.0.0.2");
+    let there = local(&actor.caller, "127.0.0.2");
+    until(&there, &[], 403).await;
+    redis.stop();
+    eventually("not ready", SOON, async || {
+        (stage.edge.ops("/readyz")?.0 == 503).then_some(())
+    })
+    .await;
+    blocked(&there.chat(ask(1)).await);
+    assert_eq!(actor.caller.chat(ask(1)).await.status, 503);
+
+    // An edge that starts now knows no list, and lets nobody in, not even to be told that its key is none.
+    let upstream = stage.upstream.base_url();
+    let late = super::stage::options(&redis, &upstream).alive_is_enough();
+    let late = harness::Edge::start(late);
+    for key in ["sk-x", &actor.key] {
+        let reply = late.caller(key).chat(ask(1)).await;
+        assert_eq!(
+            (reply.status, reply.error_code().as_str()),
+            (503, "service_unavailable")
+        );
+        let reply = late.caller(key).get("/v1/models").await;
+        assert_eq!(reply.status, 503, "{reply:?}");
+    }
+    assert_eq!(late.ops("/readyz").unwrap().0, 503);
+    redis.restart();
+    let there = local(&late.caller(&actor.key), "127.0.0.2");
+    until(&there, &[], 403).await;
+    eventually("a call", Duration::from_secs(20), async || {
+        let caller = local(&late.caller(&actor.key), "127.0.0.1");
+        (caller.chat(ask(1)).await.status == 200).then_some(())
+    })
+    .await;
+}

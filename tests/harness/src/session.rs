@@ -1,0 +1,155 @@
+//! Someone who is signed in to the dashboard.
+
+use crate::client::{Caller, Reply};
+use crate::daemon::Admin;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+
+/// Someone who calls the admin server with a session: keeps the cookie, and sends the token against forged requests along with
+/// every change.
+#[derive(Debug, Clone)]
+pub struct SessionCaller {
+    caller: Caller,
+    cookie: String,
+    csrf: String,
+    mode: Option<Mode>,
+}
+
+impl Admin {
+    /// Signs in; panics unless that works.
+    #[track_caller]
+    pub fn sign_in<'a>(
+        &'a self,
+        email: &'a str,
+        password: &'a str,
+    ) -> impl Future<Output = SessionCaller> + 'a {
+        let at = std::panic::Location::caller();
+        async move {
+            let reply = self.login(&json!({ "email": email, "password": password })).await;
+            assert_eq!(reply.status, 200, "{at}: {}", reply.text());
+            self.session(&reply)
+        }
+    }
+
+    /// `POST /api/user/login` with this body.
+    pub async fn login(&self, body: &Value) -> Reply {
+        self.caller("").post("/api/user/login", body.clone()).await
+    }
+
+    /// The session that an answer opened.
+    #[must_use]
+    #[track_caller]
+    pub fn session(&self, reply: &Reply) -> SessionCaller {
+        SessionCaller {
+            caller: self.caller(""),
+            cookie: cookie_of(reply).expect("a cookie"),
+            csrf: reply.json()["csrfToken"].as_str().expect("csrfToken").to_owned(),
+            mode: None,
+        }
+    }
+}
+
+/// `name=value` of the session cookie that an answer sets; `None` when it sets none, or takes it away.
+#[must_use]
+pub fn cookie_of(reply: &Reply) -> Option<String> {
+    let cookies = reply.headers.get_all("set-cookie").iter();
+    let pairs = cookies.map(|cookie| {
+        cookie
+            .to_str()
+            .expect("visible ASCII")
+            .split(';')
+            .next()
+            .unwrap_or("")
+    });
+    let session = pairs
+        .filter(|pair| pair.starts_with("tollgate_session="))
+        .last()?;
+    (session != "tollgate_session=").then(|| session.to_owned())
+}
+
+impl SessionCaller {
+    /// The same session in another mode.
+    #[must_use]
+    pub fn in_mode(&self, mode: Mode) -> Self {
+        Self {
+            mode: Some(mode),
+            ..self.clone()
+        }
+    }
+
+    /// The `Cookie` header: `tollgate_session=…`.
+    #[must_use]
+    pub fn cookie(&self) -> &str {
+        &self.cookie
+    }
+
+    /// The token that goes along with changes.
+    #[must_use]
+    pub fn csrf(&self) -> &str {
+        &self.csrf
+    }
+
+    /// The same session with what an answer gave it: a new cookie and a new token.
+    #[must_use]
+    #[track_caller]
+    pub fn renewed(&self, reply: &Reply) -> Self {
+        Self {
+            cookie: cookie_of(reply).expect("a cookie"),
+            csrf: reply.json()["csrfToken"].as_str().expect("csrfToken").to_owned(),
+            ..self.clone()
+        }
+    }
+
+    /// `GET path`.
+    pub async fn get(&self, path: &str) -> Reply {
+        self.send("GET", path, &[], Bytes::new()).await
+    }
+
+    /// `POST path` with a JSON body.
+    pub async fn post(&self, path: &str, body: impl Into<Value>) -> Reply {
+        self.send("POST", path, &[], body.into().to_string()).await
+    }
+
+    /// `PATCH path` with a JSON body.
+    pub async fn patch(&self, path: &str, body: impl Into<Value>) -> Reply {
+        self.send("PATCH", path, &[], body.into().to_string()).await
+    }
+
+    /// `DELETE path`.
+    pub async fn delete(&self, path: &str) -> Reply {
+        self.send("DELETE", path, &[], Bytes::new()).await
+    }
+
+    /// Any request, as a page of the dashboard sends it; with more headers.
+    pub async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Reply {
+        let mut all = vec![("cookie", self.cookie.as_str())];
+        if method != "GET" {
+            all.push(("x-csrf-token", &self.csrf));
+        }
+        if let Some(mode) = self.mode {
+            all.push(("x-tollgate-mode", mode.as_str()));
+        }
+        all.extend(headers);
+        self.caller.send(method, path, &all, body).await
+    }
+
+    /// The same with the cookie and these headers only.
+    pub async fn send_bare(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Reply {
+        let mut all = vec![("cookie", self.cookie.as_str())];
+        all.extend(headers);
+        self.caller.send(method, path, &all, body).await
+    }
+}

@@ -1,0 +1,260 @@
+//! Blocked addresses on the admin server (decision D11): everything it serves, within seconds, without a restart.
+
+use crate::world::{BINARY, FULL, World, problem, success};
+use harness::{AdminOptions, Caller, Cli, RawClient, Redis, Seed, eventually};
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+use shared::store::keys;
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(20);
+/// Requests to all kinds of paths: operations, documents, pages, and what is not there.
+const PATHS: [(&str, &str); 7] = [
+    ("GET", "/v1/agents"),
+    ("POST", "/api/v1/agents"),
+    ("GET", "/"),
+    ("GET", "/assets/x.js"),
+    ("POST", "/api/user/login"),
+    ("PUT", "/v1/agents"),
+    ("GET", "/no/such/path"),
+];
+
+fn cli(world: &World) -> Cli {
+    Cli::new(BINARY, world.redis.url())
+}
+
+/// Blocks a range; the list.
+fn block(cli: &Cli, range: &str) -> Value {
+    cli.json(&["ip", "block", range])
+}
+
+/// Answers it again.
+fn unblock(cli: &Cli, range: &str) {
+    assert_eq!(cli.json(&["ip", "unblock", range])["changed"], json!(true));
+}
+
+/// A server behind a proxy on this machine.
+async fn behind_a_proxy() -> World {
+    World::start_with(|options: AdminOptions| options.env("TOLLGATE_NETWORK__TRUSTED_PROXIES", "127.0.0.0/8"))
+        .await
+}
+
+/// The status for a client whom the proxy names.
+async fn from(caller: &Caller, address: &str) -> u16 {
+    let headers = [("x-forwarded-for", address)];
+    caller.send("GET", "/v1/agents", &headers, "").await.status
+}
+
+async fn until(caller: &Caller, address: &str, status: u16) {
+    eventually("the list in force", SOON, async || {
+        (from(caller, address).await == status).then_some(())
+    })
+    .await;
+}
+
+/// A caller whose connections come from this address of the machine itself.
+fn local(world: &World, key: &str, address: &str) -> Caller {
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .local_address(address.parse::<std::net::IpAddr>().unwrap());
+    world.admin.caller(key).with_client(client.build().unwrap())
+}
+
+#[tokio::test]
+async fn nothing_at_all_is_served_to_a_blocked_address() {
+    let world = World::start().await;
+    let account = world.seed.account("enterprise").await;
+    let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
+    let (here, there) = (
+        local(&world, &key.secret, "127.0.0.1"),
+        local(&world, &key.secret, "127.0.0.2"),
+    );
+    success(&there.get("/v1/agents").await, 200);
+    let listed = block(&cli(&world), "127.0.0.2");
+    assert_eq!(listed["blocked"][0]["range"], "127.0.0.2/32");
+    eventually("a refusal", SOON, async || {
+        (there.get("/v1/agents").await.status == 403).then_some(())
+    })
+    .await;
+    // Before the form of the key, before the key itself, whatever the request says of its origin.
+    for secret in ["", "svc_live_short", "vk_live_x", &key.secret] {
+        let there = local(&world, secret, "127.0.0.2");
+        for (method, path) in PATHS {
+            let headers = [("x-forwarded-for", "127.0.0.1"), ("forwarded", "for=127.0.0.1")];
+            let reply = there.send(method, path, &headers, "").await;
+            problem(&reply, 403, "IP_BLOCKED");
+            assert_eq!(reply.header("set-cookie"), None);
+        }
+    }
+    success(&here.get("/v1/agents").await, 200);
+    let (status, metrics) = world.admin.ops("/metrics").unwrap();
+    assert_eq!(status, 200, "the ops listener is not blocked");
+    let refused = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("tollgate_admin_blocked_total "));
+    assert!(
+        refused.unwrap().parse::<usize>().unwrap() > 4 * PATHS.len(),
+        "{metrics}"
+    );
+
+    unblock(&cli(&world), "127.0.0.2");
+    eventually("an answer", SOON, async || {
+        (there.get("/v1/agents").await.status == 200).then_some(())
+    })
+    .await;
+    assert!(world.admin.is_running());
+}
+
+#[tokio::test]
+async fn ranges_of_both_families_behind_a_trusted_proxy() {
+    let world = behind_a_proxy().await;
+    let (_, caller) = world.account("enterprise").await;
+    for range in ["203.0.113.0/24", "2001:db8::/32", "::ffff:198.51.100.7"] {
+        block(&cli(&world), range);
+    }
+    until(&caller, "198.51.100.7", 403).await;
+    for (address, status) in [
+        ("203.0.113.0", 403),
+        ("203.0.113.255", 403),
+        ("203.0.114.0", 200),
+        ("::ffff:203.0.113.9", 403),
+        ("[2001:db8:1::9]:4711", 403),
+        ("2001:db9::1", 200),
+        ("198.51.100.8", 200),
+        // What the client itself wrote stands to the left of what the proxy saw.
+        ("192.0.2.1, 203.0.113.9", 403),
+        ("203.0.113.9, 192.0.2.1", 200),
+        ("203.0.113.9, 192.0.2.1, 127.0.0.9", 200),
+        // An address that is not known is on no list.
+        ("unknown", 200),
+    ] {
+        assert_eq!(from(&caller, address).await, status, "{address}");
+    }
+    // The proxy itself is not blocked, nor who comes from it without a word.
+    success(&caller.get("/v1/agents").await, 200);
+    unblock(&cli(&world), "203.0.113.0/24");
+    until(&caller, "203.0.113.9", 200).await;
+    assert_eq!(from(&caller, "2001:db8::1").await, 403, "the others stay");
+}
+
+#[tokio::test]
+async fn an_open_connection_is_judged_at_each_request() {
+    let world = World::start().await;
+    let account = world.seed.account("enterprise").await;
+    let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
+    let mut connection = RawClient::connect(world.admin.addr()).await;
+    let request = format!(
+        "GET /v1/agents HTTP/1.1\r\nHost: x\r\nx-api-key: {}\r\n\r\n",
+        key.secret
+    );
+    connection.send(&request).await;
+    assert_eq!(connection.reply(SOON).await.unwrap().status, 200);
+    block(&cli(&world), "127.0.0.1");
+    let mut until = async |status: u16| {
+        let deadline = tokio::time::Instant::now() + SOON;
+        while tokio::time::Instant::now() < deadline {
+            connection.send(&request).await;
+            if connection.reply(SOON).await.expect("the same connection").status == status {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("never {status}");
+    };
+    until(403).await;
+    unblock(&cli(&world), "127.0.0.1");
+    until(200).await;
+}
+
+#[tokio::test]
+async fn a_list_that_cannot_be_read_stays_as_it_was() {
+    let world = behind_a_proxy().await;
+    let (_, caller) = world.account("enterprise").await;
+    block(&cli(&world), "203.0.113.7");
+    until(&caller, "203.0.113.7", 403).await;
+    // An entry that makes no sense, and a version that says that there is something new.
+    let _: u64 = world
+        .redis
+        .command(&["HSET", keys::BLOCKED, "nonsense", "1 x", "version", "other"]);
+    eventually("a complaint", SOON, async || {
+        world
+            .admin
+            .logs()
+            .contains("the blocked addresses make no sense")
+            .then_some(())
+    })
+    .await;
+    assert_eq!(from(&caller, "203.0.113.7").await, 403);
+    assert_eq!(from(&caller, "203.0.113.8").await, 200);
+    let _: u64 = world.redis.command(&["HDEL", keys::BLOCKED, "nonsense"]);
+    block(&cli(&world), "203.0.113.8");
+    until(&caller, "203.0.113.8", 403).await;
+    // The store goes away: the list stays, and everything else is refused anyway.
+    world.redis.stop();
+    eventually("a refusal", SOON, async || {
+        (from(&caller, "203.0.113.9").await == 503).then_some(())
+    })
+    .await;
+    assert_eq!(from(&caller, "203.0.113.8").await, 403);
+}
+
+#[tokio::test]
+async fn before_the_list_was_read_nothing_is_served() {
+    let redis = Redis::start_durable();
+    let store = redis.store();
+    Seed::new(&store).await;
+    block(&Cli::new(BINARY, redis.url()), "127.0.0.1");
+    redis.stop();
+    let admin = harness::Admin::start(AdminOptions::new(BINARY, redis.url()).alive_is_enough());
+    for (method, path) in PATHS {
+        let reply = admin.caller("").send(method, path, &[], "").await;
+        problem(&reply, 503, "SERVICE_UNAVAILABLE");
+    }
+    assert_eq!(admin.ops("/readyz").unwrap().0, 503);
+    redis.restart();
+    eventually("the list", SOON, async || {
+        (admin.caller("").get("/v1/agents").await.status == 403).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_crowd_of_ranges_is_looked_through() {
+    let world = behind_a_proxy().await;
+    let (_, caller) = world.account("enterprise").await;
+    let mut set = redis::cmd("HSET");
+    set.arg(keys::BLOCKED).arg("version").arg("many");
+    for number in 0..9_999_u32 {
+        let four = std::net::Ipv4Addr::from_bits(0x0b00_0000 + 512 * number);
+        set.arg(format!("{four}/24")).arg("1 ");
+    }
+    let _: u64 = world.store.command(&set).await.unwrap();
+    until(&caller, "11.0.0.1", 403).await;
+    for (address, status) in [("11.0.1.1", 200), ("11.78.29.255", 200), ("11.78.28.255", 403)] {
+        assert_eq!(from(&caller, address).await, status, "{address}");
+    }
+    // One more is the last.
+    let cli = cli(&world);
+    assert_eq!(block(&cli, "203.0.113.7")["total"], json!(10_000));
+    let full = cli.run(&["ip", "block", "203.0.113.8", "--json"]);
+    let document: Value = serde_json::from_str(&full.stdout).unwrap();
+    assert_eq!((full.code, &document["code"]), (Some(1), &json!("CONFLICT")));
+    assert_eq!(block(&cli, "203.0.113.7")["changed"], json!(false));
+    unblock(&cli, "203.0.113.7");
+    assert_eq!(block(&cli, "203.0.113.8")["changed"], json!(true));
+}
+
+#[tokio::test]
+async fn the_body_of_a_blocked_address_is_not_waited_for() {
+    let world = World::start().await;
+    block(&cli(&world), "127.0.0.1");
+    let nobody = world.admin.caller("");
+    eventually("a refusal", SOON, async || {
+        (nobody.get("/v1/agents").await.status == 403).then_some(())
+    })
+    .await;
+    let mut connection = RawClient::connect(world.admin.addr()).await;
+    let head = "POST /v1/agents HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n";
+    connection.send(head).await;
+    assert_eq!(connection.reply(SOON).await.expect("an answer").status, 403);
+}

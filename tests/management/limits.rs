@@ -1,0 +1,394 @@
+//! The management rate limits (decisions D10, D53): what is counted, what answers say of it, and when a key was used.
+
+use crate::world::{BINARY, FULL, Issued, World, problem, success};
+use futures::future::join_all;
+use harness::{Caller, Cli, Reply, SeedAccount, eventually};
+use serde_json::json;
+use shared::clock;
+use shared::domain::mode::Mode;
+use shared::domain::permission::Permission;
+use shared::domain::rate::Rate;
+use shared::store::script::api_key;
+use shared::store::script::api_key::count::{self, Allowed, Counted};
+use shared::store::script::change::Scope;
+use std::time::Duration;
+
+/// Small limits, one without, and one of nothing at all.
+const PLANS: &str = "
+[free]
+wallet_requests_per_minute = 3
+agent_requests_per_day = 2
+management_requests_per_minute = 5
+
+[builder]
+wallet_requests_per_minute = 7
+agent_requests_per_day = 7
+management_requests_per_minute = 7
+
+[crowd]
+management_requests_per_minute = 20
+
+[none]
+management_requests_per_minute = 0
+
+[enterprise]
+";
+const HEADERS: [&str; 3] = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+
+/// A server with these plans.
+async fn limited() -> (World, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("plans.toml");
+    std::fs::write(&file, PLANS).unwrap();
+    let path = file.display().to_string();
+    let world = World::start_with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
+    (world, dir)
+}
+
+/// An account with a key and who calls with it.
+async fn who(world: &World, plan: &str, mode: Mode) -> (SeedAccount, Issued, Caller) {
+    let account = world.seed.account(plan).await;
+    let key = world.issue(&account, mode, FULL, &[], None).await;
+    let caller = world.admin.caller(&key.secret);
+    (account, key, caller)
+}
+
+/// Limit and remaining, after checking that the window ends within its length from now.
+#[track_caller]
+fn standing(reply: &Reply, window_s: u64) -> (u64, u64) {
+    let [limit, remaining, reset] = HEADERS.map(|name| {
+        let text = reply
+            .header(name)
+            .unwrap_or_else(|| panic!("no {name}: {reply:?}"));
+        text.parse::<u64>().unwrap()
+    });
+    let now = clock::now_ms() / 1000;
+    assert!(
+        reset >= now && reset <= now + window_s + 1,
+        "{reset} is not within {window_s} s of {now}"
+    );
+    (limit, remaining)
+}
+
+#[track_caller]
+fn silent(reply: &Reply) {
+    for name in HEADERS.iter().chain(&["retry-after"]) {
+        assert_eq!(reply.header(name), None, "{name}: {reply:?}");
+    }
+}
+
+/// The answer to one request too many; seconds to wait.
+#[track_caller]
+fn over(reply: &Reply, limit: u64, window_s: u64) -> u64 {
+    let sentence = problem(reply, 429, "API_KEY_RATE_LIMITED");
+    assert_eq!(standing(reply, window_s), (limit, 0));
+    let wait: u64 = reply.header("retry-after").unwrap().parse().unwrap();
+    assert!((1..=window_s + 1).contains(&wait), "{wait}");
+    assert!(sentence.contains(&wait.to_string()), "{sentence}");
+    wait
+}
+
+async fn requests(world: &World, account: &SeedAccount, key: &Issued, rate: Rate) -> Option<u64> {
+    let name = account.keys.management_rate(rate, &key.id);
+    world.store.command(redis::cmd("GET").arg(name)).await.unwrap()
+}
+
+#[tokio::test]
+async fn each_key_has_each_rate_and_both_bases_share_it() {
+    let (world, _dir) = limited().await;
+    let (account, _, caller) = who(&world, "free", Mode::Live).await;
+    for (base, left) in [("/v1", 4), ("/api/v1", 3), ("/v1", 2)] {
+        let reply = caller.get(&format!("{base}/agents")).await;
+        success(&reply, 200);
+        assert_eq!(standing(&reply, 60), (5, left));
+    }
+    // The other rates are untouched, and each has its own window.
+    for left in [2, 1, 0] {
+        let reply = caller.get("/v1/wallets/17").await;
+        problem(&reply, 404, "NOT_FOUND");
+        assert_eq!(standing(&reply, 60), (3, left), "specification §4.1");
+    }
+    for left in [1, 0] {
+        let reply = caller.get("/v1/audit").await;
+        success(&reply, 200);
+        assert_eq!(standing(&reply, 86_400), (2, left), "specification §4.2");
+    }
+    over(&caller.get("/v1/wallets/17").await, 3, 60);
+    over(&caller.get("/api/v1/transactions").await, 2, 86_400);
+    assert_eq!(standing(&caller.get("/v1/policies").await, 60), (5, 1));
+    // Another key of the account begins anew.
+    let other = world.caller(&account, Mode::Live).await;
+    assert_eq!(standing(&other.get("/v1/audit").await, 86_400), (2, 1));
+}
+
+#[tokio::test]
+async fn refused_requests_count_and_say_so() {
+    let (world, _dir) = limited().await;
+    let account = world.seed.account("builder").await;
+    let key = world
+        .issue(&account, Mode::Live, &[Permission::Read], &[], None)
+        .await;
+    let caller = world.admin.caller(&key.secret);
+    let refused = caller.post("/v1/policies", json!({})).await;
+    problem(&refused, 403, "INSUFFICIENT_API_KEY_PERMISSIONS");
+    assert_eq!(standing(&refused, 60), (7, 6));
+    let missing = caller.get("/v1/agents/nobody").await;
+    problem(&missing, 404, "NOT_FOUND");
+    assert_eq!(standing(&missing, 60), (7, 5));
+    let wrong = caller.get("/v1/agents?limit=0").await;
+    problem(&wrong, 400, "VALIDATION");
+    assert_eq!(standing(&wrong, 60), (7, 4));
+    let head = caller.send("HEAD", "/v1/agents", &[], "").await;
+    assert_eq!((head.status, standing(&head, 60)), (200, (7, 3)));
+    let stream = caller.get("/v1/audit/export").await;
+    assert_eq!((stream.status, standing(&stream, 60)), (200, (7, 2)));
+    // What meets no operation is nobody's request.
+    silent(&caller.get("/v1/nothing").await);
+    silent(&caller.send("PUT", "/v1/agents", &[], "").await);
+    assert_eq!(standing(&caller.get("/v1/agents").await, 60), (7, 1));
+}
+
+#[tokio::test]
+async fn a_request_too_many_does_nothing_and_the_wait_is_true() {
+    let (world, _dir) = limited().await;
+    let (account, key, caller) = who(&world, "free", Mode::Live).await;
+    for _ in 0..5 {
+        success(&caller.get("/v1/agents").await, 200);
+    }
+    let version = world.version(&account).await;
+    for _ in 0..3 {
+        over(&caller.post("/v1/policies", json!({ "name": "p" })).await, 5, 60);
+    }
+    assert_eq!(world.version(&account).await, version, "nothing was changed");
+    assert_eq!(
+        requests(&world, &account, &key, Rate::PerMinute).await,
+        Some(5),
+        "what is over the limit is not counted"
+    );
+    let name = account.keys.management_rate(Rate::PerMinute, &key.id);
+    let left: u64 = world.redis.command(&["PTTL", &name]);
+    assert!((1..=60_000).contains(&left));
+    // Put the end of the window near. Requests do not move it.
+    for left_ms in ["1000", "1500", "1999"] {
+        let _: String = world.redis.command(&["SET", &name, "5", "PX", left_ms]);
+        let wait = over(&caller.get("/v1/agents").await, 5, 60);
+        assert!(wait <= 2, "{wait}");
+        tokio::time::sleep(Duration::from_secs(wait)).await;
+        let reply = caller.get("/v1/agents").await;
+        success(&reply, 200);
+        assert_eq!(standing(&reply, 60), (5, 4), "a window of its own");
+    }
+}
+
+#[tokio::test]
+async fn the_window_opens_at_the_first_request_and_keeps_its_length() {
+    let (world, _dir) = limited().await;
+    let (account, key, caller) = who(&world, "free", Mode::Live).await;
+    let name = account.keys.management_rate(Rate::PerDay, &key.id);
+    success(&caller.get("/v1/audit").await, 200);
+    let left: u64 = world.redis.command(&["PTTL", &name]);
+    assert!((86_300_000..=86_400_000).contains(&left), "{left}");
+    let _: u64 = world.redis.command(&["PEXPIRE", &name, "50000000"]);
+    let reply = caller.get("/v1/audit").await;
+    assert_eq!(standing(&reply, 50_000), (2, 0));
+    let wait = over(&caller.get("/v1/audit").await, 2, 86_400);
+    assert!((49_000..=50_001).contains(&wait), "{wait}");
+    let left: u64 = world.redis.command(&["PTTL", &name]);
+    assert!(left <= 50_000_000, "{left}");
+    // A counter that would stay for ever is none.
+    let _: String = world.redis.command(&["SET", &name, "2"]);
+    assert_eq!(standing(&caller.get("/v1/audit").await, 86_400), (2, 1));
+    assert!(world.redis.command::<i64>(&["PTTL", &name]) > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exactly_as_many_as_the_plan_allows_pass_at_once() {
+    let (world, _dir) = limited().await;
+    for _ in 0..3 {
+        let (account, key, caller) = who(&world, "crowd", Mode::Live).await;
+        let tasks = (0..64).map(|_| {
+            let caller = caller.clone();
+            async move { caller.get("/v1/agents").await }
+        });
+        let replies = join_all(tasks).await;
+        let passed = replies.iter().filter(|reply| reply.status == 200);
+        let mut left: Vec<u64> = passed.map(|reply| standing(reply, 60).1).collect();
+        left.sort_unstable();
+        assert_eq!(left, (0..20).collect::<Vec<u64>>(), "each place is given once");
+        let refused = replies.iter().filter(|reply| reply.status == 429).count();
+        assert_eq!(refused, 44);
+        assert_eq!(requests(&world, &account, &key, Rate::PerMinute).await, Some(20));
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_plan_binds_the_next_request() {
+    let (world, _dir) = limited().await;
+    let (account, _, caller) = who(&world, "free", Mode::Live).await;
+    for _ in 0..5 {
+        success(&caller.get("/v1/agents").await, 200);
+    }
+    over(&caller.get("/v1/agents").await, 5, 60);
+    account.set_plan("builder").await;
+    assert_eq!(standing(&caller.get("/v1/agents").await, 60), (7, 1));
+    account.set_plan("free").await;
+    over(&caller.get("/v1/agents").await, 5, 60);
+    account.set_plan("enterprise").await;
+    silent(&caller.get("/v1/agents").await);
+    account.set_plan("none").await;
+    over(&caller.get("/v1/agents").await, 0, 60);
+    // A plan that nobody knows: nothing can be decided (decision D7).
+    account.set_plan("gone").await;
+    let lost = caller.get("/v1/agents").await;
+    problem(&lost, 503, "SERVICE_UNAVAILABLE");
+    silent(&lost);
+    assert!(world.admin.logs().contains("plans.file"));
+}
+
+#[tokio::test]
+async fn unlimited_plans_and_test_mode_are_not_counted() {
+    let (world, _dir) = limited().await;
+    for (plan, mode) in [
+        ("enterprise", Mode::Live),
+        ("free", Mode::Test),
+        ("gone", Mode::Test),
+    ] {
+        let (account, key, caller) = who(&world, plan, mode).await;
+        for path in ["/v1/agents", "/v1/audit", "/v1/wallet"].repeat(4) {
+            let reply = caller.get(path).await;
+            success(&reply, 200);
+            silent(&reply);
+        }
+        for rate in Rate::ALL {
+            assert_eq!(
+                requests(&world, &account, &key, rate).await,
+                None,
+                "{plan} {mode}"
+            );
+        }
+        let used = &world.fields(&account.keys.api_key(&key.id)).await["last_used"];
+        assert_eq!(used.parse::<u64>().unwrap() % 60_000, 0, "noted to the minute");
+    }
+}
+
+#[tokio::test]
+async fn keys_that_may_not_come_in_are_not_counted() {
+    let (world, _dir) = limited().await;
+    let (account, revoked, caller) = who(&world, "free", Mode::Live).await;
+    let scope = Scope {
+        account: &account.id,
+        mode: Mode::Live,
+        actor: "test",
+    };
+    api_key::revoke(&world.store, &scope, &revoked.id).await.unwrap();
+    let expired = world
+        .issue(&account, Mode::Live, FULL, &[], Some(clock::now_ms() - 1))
+        .await;
+    let elsewhere = world
+        .issue(&account, Mode::Live, FULL, &["203.0.113.0/24"], None)
+        .await;
+    for (key, status, code) in [
+        (&revoked, 401, "INVALID_API_KEY"),
+        (&expired, 401, "INVALID_API_KEY"),
+        (&elsewhere, 403, "IP_BLOCKED"),
+    ] {
+        let reply = world.admin.caller(&key.secret).get("/v1/agents").await;
+        problem(&reply, status, code);
+        silent(&reply);
+        assert_eq!(requests(&world, &account, key, Rate::PerMinute).await, None);
+        let fields = world.fields(&account.keys.api_key(&key.id)).await;
+        assert!(!fields.contains_key("last_used"), "{fields:?}");
+    }
+    // A key that is revoked between the look at it and the count.
+    let allowed = Some(Allowed {
+        rate: Rate::PerMinute,
+        limit: 5,
+    });
+    for key in [revoked.id.as_str(), "key_none"] {
+        let counted = count::count(&world.store, &account.keys, key, allowed)
+            .await
+            .unwrap();
+        assert_eq!(counted, Counted::Gone);
+        let name = account.keys.management_rate(Rate::PerMinute, key);
+        assert_eq!(world.redis.command::<u64>(&["EXISTS", &name]), 0);
+    }
+    assert_eq!(
+        world
+            .redis
+            .command::<u64>(&["EXISTS", &account.keys.api_key("key_none")]),
+        0
+    );
+    silent(&caller.get("/v1/agents").await);
+}
+
+#[tokio::test]
+async fn what_cannot_be_counted_is_refused() {
+    let (world, _dir) = limited().await;
+    let (account, key, caller) = who(&world, "free", Mode::Live).await;
+    let name = account.keys.management_rate(Rate::PerMinute, &key.id);
+    let _: u64 = world.redis.command(&["RPUSH", &name, "no number"]);
+    let _: u64 = world.redis.command(&["PEXPIRE", &name, "60000"]);
+    let version = world.version(&account).await;
+    let reply = caller.post("/v1/policies", json!({ "name": "p" })).await;
+    problem(&reply, 503, "SERVICE_UNAVAILABLE");
+    silent(&reply);
+    assert_eq!(world.version(&account).await, version, "nothing was changed");
+}
+
+#[tokio::test]
+async fn a_full_store_still_counts() {
+    let (world, _dir) = limited().await;
+    let (account, key, caller) = who(&world, "free", Mode::Live).await;
+    success(&caller.post("/v1/policies/bot", json!({})).await, 200);
+    world
+        .redis
+        .command::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
+    let reply = caller.send("POST", "/v1/agents/bot/freeze", &[], "").await;
+    success(&reply, 200);
+    assert_eq!(standing(&reply, 60), (5, 4));
+    assert_eq!(requests(&world, &account, &key, Rate::PerMinute).await, Some(1));
+}
+
+#[tokio::test]
+async fn a_counted_request_costs_one_script_and_an_uncounted_one_none() {
+    let (world, _dir) = limited().await;
+    let (_, _, counted) = who(&world, "builder", Mode::Live).await;
+    let (_, _, free) = who(&world, "enterprise", Mode::Live).await;
+    // The first of each loads the script and notes the minute.
+    success(&counted.get("/v1/policies").await, 200);
+    success(&free.get("/v1/policies").await, 200);
+    let scripts = async |caller: &Caller| {
+        let before = world.redis.calls("evalsha");
+        success(&caller.get("/v1/policies").await, 200);
+        world.redis.calls("evalsha") - before
+    };
+    // Whoever seals the audit trail runs scripts too, now and then.
+    let mut fewest = u64::MAX;
+    for _ in 0..5 {
+        fewest = fewest.min(scripts(&counted).await);
+    }
+    assert_eq!(fewest, 1);
+    let none = async || (scripts(&free).await == 0).then_some(());
+    eventually("a request without a script", Duration::from_secs(10), none).await;
+}
+
+#[tokio::test]
+async fn when_a_key_was_used_is_listed() {
+    let (world, _dir) = limited().await;
+    let cli = Cli::new(BINARY, world.redis.url());
+    for mode in [Mode::Live, Mode::Test] {
+        let (account, _, caller) = who(&world, "free", mode).await;
+        let list = || cli.json(&["api-key", "list", "--account", &account.id])["apiKeys"][0].clone();
+        assert_eq!(list()["lastUsedAt"], json!(null));
+        let before = clock::now_ms();
+        caller.get("/v1/nothing").await;
+        assert_eq!(list()["lastUsedAt"], json!(null), "it was used for nothing");
+        success(&caller.get("/v1/agents").await, 200);
+        let used = list()["lastUsedAt"].as_str().unwrap().to_owned();
+        assert!(used.ends_with(":00.000Z"), "{used}");
+        let used = clock::ms_from_iso(&used).unwrap();
+        assert!(used <= clock::now_ms() && used + 120_000 > before, "{used}");
+        let table = cli.run(&["api-key", "list", "--account", &account.id]);
+        assert!(table.stdout.contains("LAST USED"), "{table:?}");
+    }
+}

@@ -1,0 +1,301 @@
+//! The scripts behind the limits and the blocked addresses: what each leaves in the store, and that every small change of
+//! them is noticed.
+
+use crate::lua;
+use harness::{Redis, Store};
+use redis::FromRedisValue;
+use shared::domain::blocked::BLOCKED_MAX;
+use shared::domain::rate::Rate;
+use shared::store::keys::{self, AccountKeys};
+use shared::store::script::api_key::count::{Allowed, Counted, Standing, count};
+use shared::store::script::blocked::{Change, Changed, change};
+use shared::store::script::{Script, WhenFull};
+use std::collections::{BTreeMap, BTreeSet};
+
+const COUNT: &str = include_str!("../../shared/src/store/script/api_key/count.lua");
+const CHANGE: &str = include_str!("../../shared/src/store/script/blocked/change.lua");
+/// The time of these tests, and the minute in which it is.
+const NOW_MS: u64 = 1_800_000_012_345;
+const MINUTE_MS: &str = "1800000000000";
+const DAY_MS: u64 = 24 * 3600 * 1000;
+
+/// Changes that cannot be noticed, because the changed script does the same.
+const EQUIVALENT: &[(&str, &str)] = &[
+    (
+        "if rest >= 0 then open, used, left = true, tonumber(redis.call('GET', KEYS[1])), rest end | 9: >= -> >",
+        LAST_MS,
+    ),
+    (
+        "if rest >= 0 then open, used, left = true, tonumber(redis.call('GET', KEYS[1])), rest end | 12: 0 -> 1",
+        LAST_MS,
+    ),
+];
+const LAST_MS: &str =
+    "only in the last millisecond of a window is there none left, and no test can wait for that one";
+
+/// What a check found wrong.
+type Checked = Result<(), String>;
+
+macro_rules! same {
+    ($found:expr, $expected:expr) => {
+        let (found, expected) = ($found, $expected);
+        if found != expected {
+            let at = format!("{}: {found:?} is not {expected:?}", line!());
+            return Err(at);
+        }
+    };
+}
+
+async fn ask<T: FromRedisValue>(store: &Store, words: &[&str]) -> Result<T, String> {
+    let mut command = redis::cmd(words[0]);
+    for word in &words[1..] {
+        command.arg(*word);
+    }
+    let answer = store.command(&command).await;
+    answer.map_err(|error| format!("{words:?}: {error:?}"))
+}
+
+async fn counted(store: &Store, key: &str, allowed: Option<(Rate, u64)>) -> Result<Counted, String> {
+    let allowed = allowed.map(|(rate, limit)| Allowed { rate, limit });
+    let counted = count(store, &AccountKeys::of("acct_1"), key, allowed).await;
+    counted.map_err(|error| format!("{error:?}"))
+}
+
+/// Where a key stands `left_ms` before the end of its window.
+const fn standing(limit: u64, remaining: u64, left_ms: u64) -> Standing {
+    Standing {
+        limit,
+        remaining,
+        left_ms,
+        ends_at_ms: NOW_MS + left_ms,
+    }
+}
+
+/// Checks that the window ends between so many milliseconds from now, and gives how many.
+fn left(counted: Counted, least: u64, most: u64) -> Result<u64, String> {
+    match counted {
+        Counted::Passed(stands) | Counted::Over(stands) if (least..=most).contains(&stands.left_ms) => {
+            Ok(stands.left_ms)
+        }
+        other => Err(format!("{other:?} does not end in {least} to {most} ms")),
+    }
+}
+
+async fn counts(store: &Store) -> Checked {
+    let keys = AccountKeys::of("acct_1");
+    let (record, counter) = (
+        keys.api_key("key_1"),
+        keys.management_rate(Rate::PerMinute, "key_1"),
+    );
+    let three = Some((Rate::PerMinute, 3));
+    let _: String = ask(store, &["FLUSHALL"]).await?;
+    same!(counted(store, "key_1", three).await?, Counted::Gone);
+    same!(ask::<u64>(store, &["DBSIZE"]).await?, 0);
+    let _: u64 = ask(store, &["HSET", &record, "id", "key_1"]).await?;
+
+    let first = counted(store, "key_1", three).await?;
+    same!(first, Counted::Passed(standing(3, 2, 60_000)));
+    same!(ask::<String>(store, &["GET", &counter]).await?, "1");
+    same!(
+        ask::<String>(store, &["HGET", &record, "last_used"]).await?,
+        MINUTE_MS
+    );
+    same!(
+        (50_000..=60_000).contains(&ask::<u64>(store, &["PTTL", &counter]).await?),
+        true
+    );
+    let _: u64 = ask(store, &["PEXPIRE", &counter, "30000"]).await?;
+    let _: u64 = ask(store, &["HSET", &record, "last_used", "1799999940000"]).await?;
+    for remaining in [1, 0] {
+        let next = counted(store, "key_1", three).await?;
+        let left = left(next, 20_000, 30_000)?;
+        same!(next, Counted::Passed(standing(3, remaining, left)));
+    }
+    same!(
+        ask::<String>(store, &["HGET", &record, "last_used"]).await?,
+        MINUTE_MS
+    );
+    for _ in 0..2 {
+        let over = counted(store, "key_1", three).await?;
+        let left = left(over, 20_000, 30_000)?;
+        same!(over, Counted::Over(standing(3, 0, left)));
+    }
+    same!(ask::<String>(store, &["GET", &counter]).await?, "3");
+    same!(
+        (1..=30_000).contains(&ask::<u64>(store, &["PTTL", &counter]).await?),
+        true
+    );
+    let raised = counted(store, "key_1", Some((Rate::PerMinute, 5))).await?;
+    let raised_left = left(raised, 20_000, 30_000)?;
+    same!(raised, Counted::Passed(standing(5, 1, raised_left)));
+
+    // The minute is noted once.
+    let _: String = ask(store, &["CONFIG", "RESETSTAT"]).await?;
+    counted(store, "key_1", three).await?;
+    let commands: String = ask(store, &["INFO", "commandstats"]).await?;
+    same!(
+        commands.contains("cmdstat_evalsha:") || commands.contains("cmdstat_eval:"),
+        true
+    );
+    same!(commands.contains("cmdstat_hset:"), false);
+
+    // A counter that does not end is none.
+    let _: String = ask(store, &["SET", &counter, "3"]).await?;
+    let anew = counted(store, "key_1", three).await?;
+    same!(anew, Counted::Passed(standing(3, 2, 60_000)));
+    same!(ask::<String>(store, &["GET", &counter]).await?, "1");
+    same!(ask::<i64>(store, &["PTTL", &counter]).await? > 0, true);
+    uncounted(store, &keys, &record).await
+}
+
+/// What is counted elsewhere, or not at all.
+async fn uncounted(store: &Store, keys: &AccountKeys, record: &str) -> Checked {
+    let counter = keys.management_rate(Rate::PerMinute, "key_1");
+    let _: u64 = ask(store, &["DEL", &counter]).await?;
+    let none = counted(store, "key_1", Some((Rate::PerMinute, 0))).await?;
+    same!(none, Counted::Over(standing(0, 0, 60_000)));
+    let of_day = counted(store, "key_1", Some((Rate::PerDay, 2))).await?;
+    same!(of_day, Counted::Passed(standing(2, 1, DAY_MS)));
+    let _: u64 = ask(store, &["HDEL", record, "last_used"]).await?;
+    same!(counted(store, "key_1", None).await?, Counted::Uncounted);
+    same!(
+        ask::<String>(store, &["HGET", record, "last_used"]).await?,
+        MINUTE_MS
+    );
+    same!(ask::<u64>(store, &["EXISTS", &counter]).await?, 0);
+    // An unlimited key has no counter, whatever is left of one.
+    let _: u64 = ask(store, &["RPUSH", &counter, "no number"]).await?;
+    let _: u64 = ask(store, &["PEXPIRE", &counter, "60000"]).await?;
+    same!(counted(store, "key_1", None).await?, Counted::Uncounted);
+
+    let _: u64 = ask(store, &["DEL", &counter]).await?;
+    let _: u64 = ask(store, &["HDEL", record, "last_used"]).await?;
+    let _: u64 = ask(store, &["HSET", record, "revoked_at", "1"]).await?;
+    for allowed in [Some((Rate::PerMinute, 3)), None] {
+        same!(counted(store, "key_1", allowed).await?, Counted::Gone);
+    }
+    same!(ask::<u64>(store, &["EXISTS", &counter]).await?, 0);
+    same!(ask::<u64>(store, &["HEXISTS", record, "last_used"]).await?, 0);
+    Ok(())
+}
+
+type List = BTreeMap<String, String>;
+
+async fn list(store: &Store) -> Result<List, String> {
+    ask(store, &["HGETALL", keys::BLOCKED]).await
+}
+
+/// A field of the list; empty when it is not there.
+fn field<'a>(list: &'a List, name: &str) -> &'a str {
+    list.get(name).map_or("", String::as_str)
+}
+
+async fn changed(store: &Store, range: &str, what: Change<'_>) -> Result<Changed, String> {
+    let changed = change(store, range.parse().unwrap(), what).await;
+    changed.map_err(|error| format!("{error:?}"))
+}
+
+async fn changes(store: &Store) -> Checked {
+    const RANGE: &str = "203.0.113.0/24";
+    let block = Change::Block(None);
+    let _: String = ask(store, &["FLUSHALL"]).await?;
+    same!(changed(store, RANGE, Change::Unblock).await?, Changed::AlreadySo);
+    same!(list(store).await?, List::new());
+    same!(changed(store, RANGE, block).await?, Changed::Done);
+    let first = list(store).await?;
+    same!(first.len(), 2);
+    same!(field(&first, RANGE), "1800000012345 ");
+    same!(field(&first, "version").len(), 16);
+    same!(changed(store, RANGE, block).await?, Changed::AlreadySo);
+    same!(list(store).await?, first);
+
+    // It was blocked at another time than now.
+    let _: u64 = ask(store, &["HSET", keys::BLOCKED, RANGE, "17 "]).await?;
+    for reason in ["a 1", "b  2"] {
+        let before = list(store).await?;
+        let with = Change::Block(Some(reason));
+        same!(changed(store, RANGE, with).await?, Changed::Done);
+        let after = list(store).await?;
+        same!(field(&after, RANGE), format!("17 {reason}"));
+        same!(field(&after, "version") == field(&before, "version"), false);
+        for same in [with, block] {
+            same!(changed(store, RANGE, same).await?, Changed::AlreadySo);
+        }
+        same!(list(store).await?, after);
+    }
+    same!(
+        changed(store, "::/64", Change::Block(Some("x"))).await?,
+        Changed::Done
+    );
+    let before = list(store).await?;
+    same!(field(&before, "::/64"), "1800000012345 x");
+    same!(changed(store, RANGE, Change::Unblock).await?, Changed::Done);
+    let after = list(store).await?;
+    same!(field(&after, "version") == field(&before, "version"), false);
+    same!(after.keys().collect::<Vec<_>>(), ["::/64", "version"]);
+    same!(changed(store, RANGE, Change::Unblock).await?, Changed::AlreadySo);
+    same!(list(store).await?, after);
+    crowded(store).await
+}
+
+/// As many ranges as there can be.
+async fn crowded(store: &Store) -> Checked {
+    let block = Change::Block(None);
+    for with_version in [false, true] {
+        let _: String = ask(store, &["FLUSHALL"]).await?;
+        let mut fill = redis::cmd("HSET");
+        fill.arg(keys::BLOCKED);
+        for number in 1..BLOCKED_MAX {
+            fill.arg(format!("2001:db8::{number:x}/128")).arg("1 ");
+        }
+        if with_version {
+            fill.arg("version").arg("v");
+        }
+        let filled: Result<u64, _> = store.command(&fill).await;
+        filled.map_err(|error| format!("{error:?}"))?;
+        same!(changed(store, "10.0.0.1/32", block).await?, Changed::Done);
+        let full = list(store).await?;
+        same!(changed(store, "10.0.0.2/32", block).await?, Changed::TooMany);
+        same!(list(store).await?, full);
+        same!(changed(store, "10.0.0.1/32", block).await?, Changed::AlreadySo);
+        let reason = Change::Block(Some("x"));
+        same!(changed(store, "10.0.0.1/32", reason).await?, Changed::Done);
+        same!(
+            changed(store, "10.0.0.1/32", Change::Unblock).await?,
+            Changed::Done
+        );
+        same!(changed(store, "10.0.0.2/32", block).await?, Changed::Done);
+    }
+    Ok(())
+}
+
+/// The checks of a script whose text is this.
+async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
+    let clock = format!("local now_ms = {NOW_MS}\n");
+    let store = store.replacing(Script::new(script, WhenFull::Run, &[&clock, text]));
+    match script {
+        "api_key_count" => counts(&store).await,
+        _ => changes(&store).await,
+    }
+}
+
+#[tokio::test]
+async fn every_changed_script_is_noticed() {
+    let redis = Redis::start();
+    let store = redis.store();
+    let mut survivors = BTreeSet::new();
+    let mut all = 0;
+    for (script, text) in [("api_key_count", COUNT), ("blocked_change", CHANGE)] {
+        // The script as it is passes, or the death of a mutant would say nothing.
+        assert_eq!(check(&store, script, text).await, Ok(()));
+        for mutant in lua::mutants(text) {
+            all += 1;
+            if check(&store, script, &mutant.text).await.is_ok() {
+                survivors.insert(mutant.name);
+            }
+        }
+    }
+    let equivalent: BTreeSet<String> = EQUIVALENT.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(survivors, equivalent, "of {all} changes");
+    assert!(all > 100, "only {all} changes");
+}

@@ -1,0 +1,136 @@
+//! API keys that people make (decision D8).
+
+use crate::world::{World, problem, success, text};
+use harness::{Role, SessionCaller};
+use serde_json::{Value, json};
+use shared::clock::{iso_from_ms, now_ms};
+use shared::domain::mode::Mode;
+
+async fn make(session: &SessionCaller, body: Value) -> Value {
+    success(&session.post("/api/v1/api-keys", body).await)
+}
+
+#[tokio::test]
+async fn a_key_works_at_once_as_it_was_asked_for() {
+    let world = World::start().await;
+    let (user, session) = world.user(Role::Admin).await;
+    let made = make(&session, json!({})).await;
+    let key = text(&made, "/key");
+    assert!(key.starts_with("svc_live_") && key.len() == 73);
+    let shown = &made["apiKey"];
+    let expected = json!({
+        "keyId": shown["keyId"], "name": "", "mode": "live", "status": "active", "permissions": ["read", "write"],
+        "allowIps": [], "prefix": &key[..13], "createdAt": shown["createdAt"], "expiresAt": null, "revokedAt": null,
+        "lastUsedAt": null,
+    });
+    assert_eq!(*shown, expected);
+    success(&world.admin.caller(key).get("/v1/agents").await);
+
+    let soon = iso_from_ms(now_ms() + 1500);
+    let body = json!({ "name": "Ci \u{1f916}", "mode": "test", "permissions": ["approve", "read", "read"],
+        "allowIps": ["10.1.2.3/8", "127.0.0.1"], "expiresAt": soon, "prefix": "sk_service" });
+    let other = make(&session, body).await;
+    let short = text(&other, "/key");
+    assert!(short.starts_with("sk_service_test_"));
+    let shown = &other["apiKey"];
+    assert_eq!(shown["permissions"], json!(["read", "approve"]));
+    assert_eq!(shown["allowIps"], json!(["10.0.0.0/8", "127.0.0.1/32"]));
+    assert_eq!((&shown["name"], &shown["expiresAt"]), (&json!("Ci \u{1f916}"), &json!(soon)));
+    let caller = world.admin.caller(short);
+    success(&caller.get("/v1/agents").await);
+    problem(&caller.post("/v1/agents", json!({ "name": "a" })).await, 403, "INSUFFICIENT_API_KEY_PERMISSIONS");
+    tokio::time::sleep(std::time::Duration::from_millis(1700)).await;
+    problem(&caller.get("/v1/agents").await, 401, "INVALID_API_KEY");
+    let elsewhere = make(&session, json!({ "allowIps": ["192.0.2.0/24"] })).await;
+    let elsewhere = world.admin.caller(text(&elsewhere, "/key"));
+    problem(&elsewhere.get("/v1/agents").await, 403, "IP_BLOCKED");
+
+    let list = success(&session.get("/v1/api-keys").await);
+    assert_eq!(list["total"], json!(3));
+    let names: Vec<&str> = list["apiKeys"].as_array().unwrap().iter().map(|key| text(key, "/status")).collect();
+    assert_eq!(names, ["active", "expired", "active"], "newest first");
+    assert_eq!(success(&session.get("/v1/api-keys?mode=test").await)["total"], json!(1));
+    problem(&session.get("/v1/api-keys?mode=x").await, 400, "VALIDATION");
+    assert!(!list.to_string().contains(key));
+
+    // In whatever mode the session looks, a key of the account is revoked.
+    let path = format!("/v1/api-keys/{}", text(&made, "/apiKey/keyId"));
+    success(&session.in_mode(Mode::Test).delete(&path).await);
+    problem(&world.admin.caller(key).get("/v1/agents").await, 401, "INVALID_API_KEY");
+    problem(&session.delete(&path).await, 404, "NOT_FOUND");
+    let audit = world.audit(&user.account).await;
+    let kinds: Vec<(&str, &str)> =
+        audit.iter().map(|(kind, actor, _)| (kind.as_str(), actor.as_str())).collect();
+    let id = user.id.as_str();
+    let expected = [
+        ("user.login", id), ("api_key.created", id), ("api_key.created", id), ("api_key.revoked", id),
+    ];
+    assert_eq!(kinds, expected, "the test key stands in the log of its mode");
+}
+
+#[tokio::test]
+async fn only_people_with_the_role_manage_keys() {
+    let world = World::start().await;
+    let (owner, boss) = world.user(Role::Owner).await;
+    let made = make(&boss, json!({ "permissions": ["read", "write", "approve"] })).await;
+    let key = world.admin.caller(text(&made, "/key"));
+    let path = format!("/v1/api-keys/{}", text(&made, "/apiKey/keyId"));
+    for reply in [
+        key.post("/v1/api-keys", json!({})).await,
+        key.get("/v1/api-keys").await,
+        key.delete(&path).await,
+    ] {
+        problem(&reply, 403, "INSUFFICIENT_API_KEY_PERMISSIONS");
+    }
+    for role in [Role::Viewer, Role::Manager] {
+        let (_, session) = world.member(&owner.account, role).await;
+        problem(&session.post("/v1/api-keys", json!({})).await, 403, "INSUFFICIENT_ROLE");
+        problem(&session.get("/v1/api-keys").await, 403, "INSUFFICIENT_ROLE");
+        problem(&session.delete(&path).await, 403, "INSUFFICIENT_ROLE");
+    }
+    let (_, stranger) = world.user(Role::Owner).await;
+    problem(&stranger.delete(&path).await, 404, "NOT_FOUND");
+    assert_eq!(success(&stranger.get("/v1/api-keys").await)["total"], json!(0));
+    for unknown in ["key_1", "x", "key_01KAH3V9J80123456789ABCDEF"] {
+        problem(&boss.delete(&format!("/v1/api-keys/{unknown}")).await, 404, "NOT_FOUND");
+    }
+    success(&key.get("/v1/agents").await);
+    for (body, named) in [
+        (json!({ "mode": "prod" }), "mode"),
+        (json!({ "permissions": [] }), "permissions"),
+        (json!({ "permissions": ["root"] }), "permissions"),
+        (json!({ "permissions": "read" }), "permissions"),
+        (json!({ "allowIps": ["10.0.0.0/33"] }), "allowIps"),
+        (json!({ "allowIps": vec!["10.0.0.1"; 101] }), "allowIps"),
+        (json!({ "expiresAt": "2020-01-01T00:00:00Z" }), "expiresAt"),
+        (json!({ "expiresAt": "soon" }), "expiresAt"),
+        (json!({ "prefix": "sk" }), "prefix"),
+        (json!({ "name": "x".repeat(201) }), "name"),
+        (json!({ "secret": "x" }), "secret"),
+    ] {
+        let sentence = problem(&boss.post("/v1/api-keys", body).await, 400, "VALIDATION");
+        assert!(sentence.contains(named), "{sentence}");
+    }
+}
+
+#[tokio::test]
+async fn the_secret_is_shown_once_and_is_nowhere() {
+    let world = World::start().await;
+    let (_, session) = world.user(Role::Owner).await;
+    let made = make(&session, json!({ "name": "canary-name" })).await;
+    let secret = text(&made, "/key").to_owned();
+    success(&world.admin.caller(&secret).get("/v1/agents").await);
+    let mut found_name = false;
+    let keys: Vec<String> = world.redis.command(&["KEYS", "*"]);
+    for key in &keys {
+        let dump = world.redis.dump(key);
+        let holds = |text: &str| dump.windows(text.len()).any(|part| part == text.as_bytes());
+        found_name |= holds("canary-name");
+        assert!(!holds(&secret[9..]), "{key}");
+        assert!(!holds(&session.cookie()["tollgate_session=".len()..]), "{key}");
+        assert!(!holds(session.csrf()), "{key}");
+        assert!(!key.contains(&secret[9..]));
+    }
+    assert!(found_name, "what is looked through is what the store has");
+    assert!(!world.admin.logs().contains(&secret[9..]));
+}

@@ -1,0 +1,145 @@
+//! Invitations: links by which people join, once, as what they were invited for.
+
+use crate::world::{World, problem, success, text};
+use futures::future::join_all;
+use harness::{Reply, Role, SessionCaller, TEST_PASSWORD};
+use serde_json::{Value, json};
+use shared::store::keys;
+
+const PASSWORD: &str = "a password of mine";
+
+async fn invite(session: &SessionCaller, email: &str, role: &str) -> Reply {
+    session.post("/api/user/invitations", json!({ "email": email, "role": role })).await
+}
+
+/// The token in the link of an invitation.
+#[track_caller]
+fn token(invited: &Value) -> String {
+    let link = text(invited, "/link");
+    link.split_once("/#/join/").unwrap_or_else(|| panic!("{link}")).1.to_owned()
+}
+
+async fn look(world: &World, token: &str) -> Reply {
+    world.admin.caller("").post("/api/user/invitations/look", json!({ "token": token })).await
+}
+
+async fn accept(world: &World, token: &str) -> Reply {
+    let body = json!({ "token": token, "password": PASSWORD });
+    world.admin.caller("").post("/api/user/invitations/accept", body).await
+}
+
+#[tokio::test]
+async fn somebody_is_invited_looks_and_joins() {
+    let world = World::start().await;
+    let (owner, boss) = world.user(Role::Owner).await;
+    let invited = success(&invite(&boss, "New@Example.com", "manager").await);
+    assert!(text(&invited, "/link").starts_with(&world.admin.url()));
+    assert_eq!(text(&invited, "/invitation/email"), "new@example.com");
+    assert_eq!(text(&invited, "/invitation/invitedBy"), owner.id);
+    let list = success(&boss.get("/api/user/invitations").await);
+    assert_eq!(list["invitations"], json!([invited["invitation"]]));
+    let token = token(&invited);
+    assert!(!list.to_string().contains(&token));
+    let seen = success(&look(&world, &token).await);
+    assert_eq!(
+        seen,
+        json!({ "success": true, "email": "new@example.com", "role": "manager", "accountName": "Test" })
+    );
+    let short = json!({ "token": token, "password": "short" });
+    let reply = world.admin.caller("").post("/api/user/invitations/accept", short).await;
+    problem(&reply, 400, "VALIDATION");
+
+    let at_once = join_all((0..5).map(|_| accept(&world, &token))).await;
+    let joined: Vec<&Reply> = at_once.iter().filter(|reply| reply.status == 200).collect();
+    assert_eq!(joined.len(), 1);
+    for reply in at_once.iter().filter(|reply| reply.status != 200) {
+        assert!([404, 409].contains(&reply.status), "{}", reply.text());
+    }
+    let session = world.admin.session(joined[0]);
+    let me = success(&session.get("/api/user/me").await);
+    assert_eq!(me["user"]["role"], json!("manager"));
+    assert_eq!(text(&me, "/account/id"), owner.account.id);
+    problem(&invite(&session, "x@example.com", "viewer").await, 403, "INSUFFICIENT_ROLE");
+    problem(&look(&world, &token).await, 404, "NOT_FOUND");
+    problem(&accept(&world, &token).await, 404, "NOT_FOUND");
+    world.admin.sign_in("new@example.com", PASSWORD).await;
+    assert_eq!(success(&boss.get("/api/user/invitations").await)["total"], json!(0));
+    let lookup = keys::user_lookup("new@example.com");
+    assert_eq!(world.redis.command::<i64>(&["PTTL", &lookup]), -1, "the e-mail is taken for good");
+    let audit = world.audit(&owner.account).await;
+    let joined = audit.iter().find(|(kind, _, _)| kind == "user.joined").unwrap();
+    assert_eq!(joined.2["invitationId"], invited["invitation"]["id"]);
+    assert!(!format!("{audit:?}").contains(&token) && !world.admin.logs().contains(&token));
+}
+
+#[tokio::test]
+async fn links_that_lead_nowhere_are_all_alike() {
+    let world = World::start().await;
+    let (owner, boss) = world.user(Role::Owner).await;
+    let (second, deputy) = world.member(&owner.account, Role::Owner).await;
+    let invited = success(&invite(&boss, "a@example.com", "viewer").await);
+    let revoked = token(&invited);
+    let path = format!("/api/user/invitations/{}", text(&invited, "/invitation/id"));
+    let (_, stranger) = world.user(Role::Owner).await;
+    problem(&stranger.delete(&path).await, 404, "NOT_FOUND");
+    success(&boss.delete(&path).await);
+    problem(&boss.delete(&path).await, 404, "NOT_FOUND");
+
+    let expired = token(&success(&invite(&boss, "b@example.com", "viewer").await));
+    let key = owner.account.keys.invitations();
+    let ends: String = world.redis.command(&["HGET", &key, "b@example.com"]);
+    let words: Vec<&str> = ends.splitn(3, ' ').collect();
+    let past = format!("{} {} {}", words[0], words[0], words[2]);
+    world.redis.command::<i64>(&["HSET", &key, "b@example.com", &past]);
+
+    // Who was removed or demoted has left no way back.
+    let backed = token(&success(&invite(&deputy, "c@example.com", "owner").await));
+    success(&look(&world, &backed).await);
+    let demote = format!("/api/user/team/{}", second.id);
+    success(&boss.patch(&demote, json!({ "role": "admin" })).await);
+    let unknown = "0a".repeat(32);
+    let mut sentences = Vec::new();
+    for dead in [&revoked, &expired, &backed, &unknown, "x", ""] {
+        sentences.push(problem(&look(&world, dead).await, 404, "NOT_FOUND"));
+        sentences.push(problem(&accept(&world, dead).await, 404, "NOT_FOUND"));
+    }
+    sentences.dedup();
+    assert_eq!(sentences.len(), 1, "{sentences:?}");
+    assert_eq!(success(&boss.get("/api/user/invitations").await)["total"], json!(0));
+    // Their places are free again.
+    for email in ["a@example.com", "b@example.com", "c@example.com"] {
+        success(&invite(&boss, email, "viewer").await);
+    }
+    let left: i64 = world.redis.command(&["PTTL", &key]);
+    assert!(left > 6 * 86_400_000);
+}
+
+#[tokio::test]
+async fn invitations_have_their_bounds() {
+    let world = World::start().await;
+    let (owner, boss) = world.user(Role::Owner).await;
+    let (other, _) = world.user(Role::Viewer).await;
+    for (body, named) in [
+        (json!({ "role": "viewer" }), "email"),
+        (json!({ "email": "a@example.com" }), "role"),
+        (json!({ "email": "a b@example.com", "role": "viewer" }), "email"),
+        (json!({ "email": "a@example.com", "role": "king" }), "role"),
+        (json!({ "email": "a@example.com", "role": "viewer", "days": 1 }), "days"),
+    ] {
+        let sentence = problem(&boss.post("/api/user/invitations", body).await, 400, "VALIDATION");
+        assert!(sentence.contains(named), "{sentence}");
+    }
+    problem(&invite(&boss, &owner.email, "viewer").await, 409, "CONFLICT");
+    success(&invite(&boss, "twice@example.com", "viewer").await);
+    problem(&invite(&boss, "Twice@example.com", "owner").await, 409, "CONFLICT");
+    // Somebody of another account can be invited, and cannot be in both.
+    let elsewhere = token(&success(&invite(&boss, &other.email, "viewer").await));
+    problem(&accept(&world, &elsewhere).await, 409, "CONFLICT");
+    world.admin.sign_in(&other.email, TEST_PASSWORD).await;
+    for n in 0..98 {
+        success(&invite(&boss, &format!("n{n}@example.com"), "viewer").await);
+    }
+    problem(&invite(&boss, "more@example.com", "viewer").await, 409, "CONFLICT");
+    let list = success(&boss.get("/api/user/invitations?limit=200").await);
+    assert_eq!(list["total"], json!(100));
+}

@@ -1,0 +1,134 @@
+//! Guesses (decision D9): ten in a quarter of an hour, counted before they are looked at.
+
+use crate::world::{World, problem, success};
+use futures::future::join_all;
+use harness::{Reply, Role, TEST_PASSWORD};
+use shared::store::keys::{Tries, attempts};
+
+const WRONG: &str = "not the password";
+
+/// Checks a refusal; how long it says to wait, in seconds.
+#[track_caller]
+fn locked(reply: &Reply) -> u64 {
+    problem(reply, 429, "LOGIN_LOCKED");
+    reply.header("retry-after").unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn of_fifty_guesses_at_once_ten_are_looked_at() {
+    let world = World::start().await;
+    let user = world.seed.account("free").await.user(Role::Owner).await;
+    let guesses = (0..50).map(|_| world.try_login(&user.email, WRONG));
+    let replies = join_all(guesses).await;
+    let looked_at = replies.iter().filter(|reply| reply.status == 401).count();
+    assert_eq!(looked_at, 10);
+    for reply in replies.iter().filter(|reply| reply.status != 401) {
+        let seconds = locked(reply);
+        assert!((890..=900).contains(&seconds), "{seconds}");
+    }
+    let failures = world.audit_types(&user.account).await;
+    assert_eq!(failures, vec!["user.login_failed"; 10]);
+    locked(&world.try_login(&user.email, TEST_PASSWORD).await);
+
+    // What the answer says is what holds.
+    let key = attempts(Tries::Login, &user.email);
+    let left: i64 = world.redis.command(&["PTTL", &key]);
+    let said = locked(&world.try_login(&user.email, WRONG).await);
+    assert!(said * 1000 <= u64::try_from(left).unwrap() + 999 && said > 0);
+    let after: i64 = world.redis.command(&["PTTL", &key]);
+    assert!(after <= left, "a refused attempt does not make the lock longer");
+    world.redis.command::<i64>(&["PEXPIRE", &key, "1500"]);
+    assert_eq!(locked(&world.try_login(&user.email, TEST_PASSWORD).await), 2);
+    tokio::time::sleep(std::time::Duration::from_millis(1600)).await;
+    success(&world.try_login(&user.email, TEST_PASSWORD).await);
+}
+
+#[tokio::test]
+async fn an_unknown_e_mail_locks_in_the_same_way() {
+    let world = World::start().await;
+    let guesses = (0..30).map(|_| world.try_login("Nobody@Example.com", WRONG));
+    let replies = join_all(guesses).await;
+    assert_eq!(replies.iter().filter(|reply| reply.status == 401).count(), 10);
+    locked(&world.try_login("nobody@example.com", TEST_PASSWORD).await);
+    let other = world.try_login("somebody@example.com", WRONG).await;
+    problem(&other, 401, "INVALID_CREDENTIALS");
+}
+
+#[tokio::test]
+async fn a_right_password_gives_all_attempts_back() {
+    let world = World::start().await;
+    let user = world.seed.account("free").await.user(Role::Viewer).await;
+    for _ in 0..3 {
+        for _ in 0..9 {
+            let wrong = world.try_login(&user.email, WRONG).await;
+            problem(&wrong, 401, "INVALID_CREDENTIALS");
+        }
+        success(&world.try_login(&user.email, TEST_PASSWORD).await);
+        let key = attempts(Tries::Login, &user.email);
+        assert_eq!(world.redis.command::<i64>(&["EXISTS", &key]), 0);
+    }
+}
+
+#[tokio::test]
+async fn only_the_last_quarter_of_an_hour_counts() {
+    let world = World::start().await;
+    let user = world.seed.account("free").await.user(Role::Viewer).await;
+    for _ in 0..9 {
+        world.try_login(&user.email, WRONG).await;
+    }
+    // Four of them were sixteen minutes ago.
+    let key = attempts(Tries::Login, &user.email);
+    for at in 0..4 {
+        let at = at.to_string();
+        let time: u64 = world
+            .redis
+            .command::<String>(&["LINDEX", &key, &at])
+            .parse()
+            .unwrap();
+        let earlier = (time - 960_000).to_string();
+        world.redis.command::<String>(&["LSET", &key, &at, &earlier]);
+    }
+    for _ in 0..5 {
+        problem(
+            &world.try_login(&user.email, WRONG).await,
+            401,
+            "INVALID_CREDENTIALS",
+        );
+    }
+    locked(&world.try_login(&user.email, WRONG).await);
+}
+
+#[tokio::test]
+async fn one_address_has_a_hundred_wrong_attempts() {
+    let world = World::start().await;
+    let user = world.seed.account("free").await.user(Role::Viewer).await;
+    for batch in 0..10 {
+        let guesses = (0..10).map(|n| {
+            let email = format!("nobody{batch}-{n}@example.com");
+            let world = &world;
+            async move { world.try_login(&email, WRONG).await }
+        });
+        for reply in join_all(guesses).await {
+            problem(&reply, 401, "INVALID_CREDENTIALS");
+        }
+        if batch == 8 {
+            // What is right is not counted.
+            for _ in 0..20 {
+                success(&world.try_login(&user.email, TEST_PASSWORD).await);
+            }
+        }
+    }
+    locked(&world.try_login(&user.email, TEST_PASSWORD).await);
+    let key = attempts(Tries::Login, &user.email);
+    let taken: i64 = world.redis.command(&["EXISTS", &key]);
+    assert_eq!(taken, 0, "a refused address takes no attempt from the user");
+    let links = world.admin.caller("");
+    let token = "0a".repeat(32);
+    let look = links
+        .post(
+            "/api/user/invitations/look",
+            serde_json::json!({ "token": token }),
+        )
+        .await;
+    locked(&look);
+}

@@ -1,0 +1,150 @@
+//! Signing in: what an answer tells, rotation, fixation, signing out.
+
+use crate::world::{World, problem, success, text};
+use harness::{Role, TEST_PASSWORD, cookie_of};
+use serde_json::json;
+
+#[tokio::test]
+async fn somebody_signs_in_looks_around_and_signs_out() {
+    let world = World::start().await;
+    let user = world.seed.account("builder").await.user(Role::Owner).await;
+    let typed = format!(" {} ", user.email.to_uppercase());
+    let reply = world.try_login(&typed, TEST_PASSWORD).await;
+    let body = success(&reply);
+    assert_eq!(text(&body, "/user/id"), user.id);
+    assert_eq!(text(&body, "/user/email"), user.email);
+    assert_eq!(body["user"]["role"], json!("owner"));
+    assert_eq!(body["user"]["totpEnabled"], json!(false));
+    assert!(body["user"]["lastLoginAt"].is_string() && body["user"]["createdAt"].is_string());
+    assert_eq!(
+        body["account"],
+        json!({ "id": user.account.id, "name": "Test", "plan": "builder" })
+    );
+    assert!(!reply.text().contains("argon2"));
+    let set = reply.header("set-cookie").unwrap();
+    let (pair, attributes) = set.split_once("; ").unwrap();
+    let token = pair.strip_prefix("tollgate_session=").unwrap();
+    assert!(token.len() == 64 && token.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    assert_eq!(attributes, "Path=/; HttpOnly; SameSite=Strict");
+    assert!(!reply.text().contains(token), "the token is in the cookie only");
+
+    let session = world.admin.session(&reply);
+    let me = success(&session.get("/api/user/me").await);
+    assert_eq!(me["user"], body["user"]);
+    assert_eq!(me["account"], body["account"]);
+    assert_eq!(me["csrfToken"], body["csrfToken"]);
+    assert!(text(&me, "/session/id").starts_with("ses_"));
+    success(&session.get("/v1/agents").await);
+    success(&session.post("/api/v1/agents", json!({ "name": "Mine" })).await);
+    let list = success(&session.get("/api/user/sessions").await);
+    assert_eq!(list["total"], json!(1));
+    assert_eq!(list["sessions"][0]["id"], me["session"]["id"]);
+    assert_eq!(list["sessions"][0]["current"], json!(true));
+    assert_eq!(list["sessions"][0]["ip"], json!("127.0.0.1"));
+
+    let bye = session.post("/api/user/logout", json!({})).await;
+    success(&bye);
+    assert!(
+        bye.header("set-cookie")
+            .unwrap()
+            .starts_with("tollgate_session=; Max-Age=0; ")
+    );
+    let after = session.get("/api/user/me").await;
+    problem(&after, 401, "SESSION_REQUIRED");
+    assert!(
+        after
+            .header("set-cookie")
+            .unwrap()
+            .starts_with("tollgate_session=; Max-Age=0; ")
+    );
+    assert_eq!(after.header("www-authenticate"), None);
+    let audit = world.audit(&user.account).await;
+    let kinds: Vec<&str> = audit.iter().map(|(kind, _, _)| kind.as_str()).collect();
+    assert_eq!(kinds, ["user.login", "agent.created", "user.logout"]);
+    assert!(audit.iter().all(|(_, actor, _)| *actor == user.id), "{audit:?}");
+    assert!(!format!("{audit:?}").contains(token));
+    assert!(!world.admin.logs().contains(token) && !world.admin.logs().contains(TEST_PASSWORD));
+}
+
+#[tokio::test]
+async fn the_cookie_is_for_tls_only_where_the_public_address_is() {
+    let secure = |options: harness::AdminOptions| {
+        options.env("TOLLGATE_ADMIN__PUBLIC_URL", "https://gate.example.com/")
+    };
+    let world = World::start_with(secure).await;
+    let user = world.seed.account("free").await.user(Role::Viewer).await;
+    let reply = world.try_login(&user.email, TEST_PASSWORD).await;
+    success(&reply);
+    let set = reply.header("set-cookie").unwrap();
+    assert!(
+        set.ends_with("; Path=/; HttpOnly; SameSite=Strict; Secure"),
+        "{set}"
+    );
+}
+
+#[tokio::test]
+async fn a_login_makes_a_new_session_and_ends_the_one_the_browser_had() {
+    let world = World::start().await;
+    let (user, first) = world.user(Role::Viewer).await;
+    let other_browser = world.sign_in(&user).await;
+    let body = json!({ "email": user.email, "password": TEST_PASSWORD }).to_string();
+    let again = first
+        .send_bare("POST", "/api/user/login", &[], body.clone())
+        .await;
+    success(&again);
+    let second = world.admin.session(&again);
+    assert_ne!(first.cookie(), second.cookie());
+    assert_ne!(first.csrf(), second.csrf());
+    problem(&first.get("/api/user/me").await, 401, "SESSION_REQUIRED");
+    success(&second.get("/api/user/me").await);
+    success(&other_browser.get("/api/user/me").await);
+
+    // A cookie that somebody planted never becomes a session.
+    let planted = format!("tollgate_session={}", "0a".repeat(32));
+    let nobody = world.admin.caller("");
+    let reply = nobody
+        .send("POST", "/api/user/login", &[("cookie", &planted)], body)
+        .await;
+    success(&reply);
+    assert_ne!(cookie_of(&reply).unwrap(), planted);
+    let stranger = nobody
+        .send("GET", "/api/user/me", &[("cookie", &planted)], "")
+        .await;
+    problem(&stranger, 401, "SESSION_REQUIRED");
+}
+
+#[tokio::test]
+async fn nobody_learns_whether_there_is_such_a_user() {
+    let world = World::start().await;
+    let user = world.seed.account("free").await.user(Role::Viewer).await;
+    let wrong = world.try_login(&user.email, "not the password").await;
+    let unknown = world.try_login("nobody@example.com", "not the password").await;
+    assert_eq!(
+        problem(&wrong, 401, "INVALID_CREDENTIALS"),
+        problem(&unknown, 401, "INVALID_CREDENTIALS")
+    );
+    for reply in [&wrong, &unknown] {
+        assert!(cookie_of(reply).is_none() && reply.header("www-authenticate").is_none());
+    }
+    let audit = world.audit(&user.account).await;
+    assert_eq!(audit.len(), 1);
+    assert_eq!(audit[0].0, "user.login_failed");
+    assert!(!format!("{audit:?}").contains("not the password"));
+    for (bad, named) in [
+        (json!({ "password": "x" }), "email"),
+        (json!({ "email": "a@example.com" }), "password"),
+        (json!({ "email": "a", "password": "x" }), "email"),
+        (
+            json!({ "email": "a@example.com", "password": "x".repeat(1025) }),
+            "password",
+        ),
+        (
+            json!({ "email": "a@example.com", "password": "x", "role": "owner" }),
+            "role",
+        ),
+        (json!({ "email": ["a@example.com"], "password": "x" }), "email"),
+    ] {
+        let sentence = problem(&world.admin.login(&bad).await, 400, "VALIDATION");
+        assert!(sentence.contains(named), "{sentence}");
+    }
+}

@@ -1,0 +1,22 @@
+//! People through the real `tollgate-admin serve` on a real Redis: accounts, roles, sessions.
+//!
+//! * [`world`]: a server with its store and users
+//! * [`login`]: signing in, rotation, fixation, what an answer tells
+//! * [`lockout`]: guesses, also at the same moment
+//! * [`sessions`]: ends, revocations, stolen and forged cookies
+//! * [`forgery`]: what other sites make a browser send
+//! * [`factors`]: the second factor, recovery codes, the master key
+//! * [`team`]: roles, removal, the last owner; [`invitations`]: links and what becomes of them
+//! * [`passwords`]: changes and resets
+//! * [`api_keys`]: keys managed by people
+//! * [`emails`]: the look-ups of addresses, and removals that are cut off
+//! * [`faults`]: a store that is down, fell back, or is full
+//! * [`cli`]: the operator's commands
+#![cfg(test)]
+
+mod forgery;
+mod lockout;
+mod login;
+mod sessions;
+mod team;
+mod world;

@@ -1,0 +1,93 @@
+//! New passwords: by their users, and by links that the operator hands out.
+
+use crate::world::{BINARY, World, problem, success, text};
+use futures::future::join_all;
+use harness::{Cli, Role, TEST_PASSWORD};
+use serde_json::{Value, json};
+
+const NEW: &str = "a new password of mine";
+
+#[tokio::test]
+async fn a_new_password_renews_the_session_and_ends_the_others() {
+    let world = World::start().await;
+    let (user, session) = world.user(Role::Viewer).await;
+    let other = world.sign_in(&user).await;
+    let change = async |current: &str, new: &str| {
+        let body = json!({ "currentPassword": current, "newPassword": new });
+        session.post("/api/user/password", body).await
+    };
+    problem(&change("not the password", NEW).await, 401, "INVALID_CREDENTIALS");
+    for bad in ["short", "1234567", &"x".repeat(1025)] {
+        assert!(problem(&change(TEST_PASSWORD, bad).await, 400, "VALIDATION").contains("newPassword"));
+    }
+    success(&other.get("/api/user/me").await);
+    let changed = change(TEST_PASSWORD, NEW).await;
+    success(&changed);
+    let renewed = session.renewed(&changed);
+    assert_ne!(renewed.cookie(), session.cookie());
+    problem(&session.get("/api/user/me").await, 401, "SESSION_REQUIRED");
+    problem(&other.get("/api/user/me").await, 401, "SESSION_REQUIRED");
+    let me = success(&renewed.get("/api/user/me").await);
+    assert_eq!(me["csrfToken"], changed.json()["csrfToken"]);
+    success(&renewed.post("/api/user/sessions/revoke-others", json!({})).await);
+    problem(&world.try_login(&user.email, TEST_PASSWORD).await, 401, "INVALID_CREDENTIALS");
+    world.admin.sign_in(&user.email, NEW).await;
+    let audit = format!("{:?}", world.audit(&user.account).await);
+    assert!(audit.contains("user.password_changed") && !audit.contains(NEW) && !audit.contains("argon2"));
+}
+
+/// The token in a link.
+fn token(link: &str, part: &str) -> String {
+    link.split_once(part).unwrap_or_else(|| panic!("{part} in {link}")).1.to_owned()
+}
+
+async fn reset(world: &World, token: &str, new: &str) -> harness::Reply {
+    let body = json!({ "token": token, "newPassword": new });
+    world.admin.caller("").post("/api/user/password/reset", body).await
+}
+
+#[tokio::test]
+async fn a_reset_link_works_once_and_for_an_hour() {
+    let world = World::start().await;
+    let cli = Cli::new(BINARY, world.redis.url()).env("TOLLGATE_ADMIN__PUBLIC_URL", "https://gate.example.com");
+    let (user, session) = world.user(Role::Admin).await;
+    let issue = || -> Value { cli.json(&["user", "reset-password", "--email", &user.email]) };
+    let first = issue();
+    assert_eq!(first["userId"], json!(user.id));
+    let link = text(&first, "/link");
+    assert!(link.starts_with("https://gate.example.com/#/reset/"), "{link}");
+    let old = token(link, "/#/reset/");
+    let second = token(text(&issue(), "/link"), "/#/reset/");
+    problem(&reset(&world, &old, NEW).await, 404, "NOT_FOUND");
+    problem(&reset(&world, &second, "short").await, 400, "VALIDATION");
+    // Ten at once: one is in.
+    let at_once = join_all((0..10).map(|_| reset(&world, &second, NEW))).await;
+    let done: Vec<_> = at_once.iter().filter(|reply| reply.status == 200).collect();
+    assert_eq!(done.len(), 1);
+    let inside = world.admin.session(done[0]);
+    let me = success(&inside.get("/api/user/me").await);
+    assert_eq!(text(&me, "/user/id"), user.id);
+    problem(&session.get("/api/user/me").await, 401, "SESSION_REQUIRED");
+    for reply in at_once.iter().filter(|reply| reply.status != 200) {
+        problem(reply, 404, "NOT_FOUND");
+    }
+    world.admin.sign_in(&user.email, NEW).await;
+
+    // It ends by itself, and with a password that is set otherwise.
+    let third = token(text(&issue(), "/link"), "/#/reset/");
+    let key = user.account.keys.reset(&user.id);
+    let left: i64 = world.redis.command(&["PTTL", &key]);
+    assert!((3_590_000..=3_600_000).contains(&left));
+    let stored: String = world.redis.command(&["GET", &key]);
+    assert_ne!(stored, third, "only its hash is stored");
+    world.redis.command::<i64>(&["DEL", &key]);
+    problem(&reset(&world, &third, NEW).await, 404, "NOT_FOUND");
+    let fourth = token(text(&issue(), "/link"), "/#/reset/");
+    let body = json!({ "currentPassword": NEW, "newPassword": TEST_PASSWORD });
+    success(&inside.post("/api/user/password", body).await);
+    problem(&reset(&world, &fourth, NEW).await, 404, "NOT_FOUND");
+    for nonsense in ["", "x", &"0a".repeat(32)] {
+        problem(&reset(&world, nonsense, NEW).await, 404, "NOT_FOUND");
+    }
+    assert!(!world.admin.logs().contains(&second));
+}

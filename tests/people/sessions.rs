@@ -1,0 +1,269 @@
+//! Sessions: how they end, and cookies that are none.
+
+use crate::world::{World, problem, success, text};
+use harness::{Role, SessionCaller, TEST_PASSWORD};
+use serde_json::json;
+use shared::crypto::sha256_hex;
+use shared::domain::mode::Mode;
+use shared::store::keys;
+
+async fn id_of(session: &SessionCaller) -> String {
+    let me = success(&session.get("/api/user/me").await);
+    text(&me, "/session/id").to_owned()
+}
+
+#[tokio::test]
+async fn a_pause_and_a_lifetime_end_a_session() {
+    let short = |options: harness::AdminOptions| {
+        options
+            .env("TOLLGATE_SESSIONS__IDLE_MINUTES", "10")
+            .env("TOLLGATE_SESSIONS__ABSOLUTE_HOURS", "1")
+    };
+    let world = World::start_with(short).await;
+    let (user, session) = world.user(Role::Viewer).await;
+    let (key, id) = (user.account.keys.sessions(&user.id), id_of(&session).await);
+    let seen = format!("seen:{id}");
+    let read = |field: &str| world.redis.command::<String>(&["HGET", &key, field]);
+    let set = |field: &str, value: &str| {
+        world.redis.command::<i64>(&["HSET", &key, field, value]);
+    };
+    let times = |text: &str| -> Vec<u64> { text.split(' ').take(2).map(|ms| ms.parse().unwrap()).collect() };
+    let whole = read(&id);
+    assert_eq!(times(&whole)[1] - times(&whole)[0], 3_600_000);
+    let lookup = keys::session_lookup(&sha256_hex(&session.cookie().as_bytes()["tollgate_session=".len()..]));
+    for key in [&key, &lookup] {
+        let left: i64 = world.redis.command(&["PTTL", key]);
+        assert!((3_590_000..=3_600_000).contains(&left), "{key}: {left}");
+    }
+
+    // Nine minutes of pause: it goes on, and the pause begins anew.
+    let ago = |ms: u64| (read(&seen).parse::<u64>().unwrap() - ms).to_string();
+    set(&seen, &ago(9 * 60_000));
+    let before = read(&seen);
+    success(&session.get("/api/user/me").await);
+    assert_ne!(read(&seen), before);
+    // Within a minute nothing is written down.
+    let now = read(&seen);
+    success(&session.get("/api/user/me").await);
+    assert_eq!(read(&seen), now);
+    set(&seen, &ago(10 * 60_000 + 1));
+    problem(&session.get("/api/user/me").await, 401, "SESSION_REQUIRED");
+    problem(&session.get("/v1/agents").await, 401, "SESSION_REQUIRED");
+    set(&seen, &now);
+    success(&session.get("/v1/agents").await);
+
+    // Its time is over, however busy it was.
+    let ended = whole.replacen(
+        &times(&whole)[1].to_string(),
+        &(times(&whole)[0] + 1).to_string(),
+        1,
+    );
+    set(&id, &ended);
+    problem(&session.get("/v1/agents").await, 401, "SESSION_REQUIRED");
+    let other = world.sign_in(&user).await;
+    let list = success(&other.get("/api/user/sessions").await);
+    assert_eq!(list["total"], json!(1), "only open ones are listed");
+    assert_eq!(world.redis.command::<i64>(&["HEXISTS", &key, &id]), 0);
+}
+
+#[tokio::test]
+async fn sessions_are_listed_and_revoked() {
+    let world = World::start().await;
+    let (user, first) = world.user(Role::Viewer).await;
+    let (second, third) = (world.sign_in(&user).await, world.sign_in(&user).await);
+    let agent = [("user-agent", "Spider\u{202e} 1.0 <b>")];
+    let body = json!({ "email": user.email, "password": TEST_PASSWORD }).to_string();
+    let odd = world
+        .admin
+        .caller("")
+        .send("POST", "/api/user/login", &agent, body)
+        .await;
+    success(&odd);
+    let list = success(&first.get("/api/user/sessions?limit=3").await);
+    assert_eq!(
+        (&list["total"], &list["limit"], &list["offset"]),
+        (&json!(4), &json!(3), &json!(0))
+    );
+    assert_eq!(list["sessions"].as_array().unwrap().len(), 3);
+    let rest = success(&first.get("/api/user/sessions?offset=3").await);
+    assert_eq!(
+        rest["sessions"][0]["id"],
+        json!(id_of(&first).await),
+        "newest first"
+    );
+    assert_eq!(rest["sessions"][0]["current"], json!(true));
+
+    let id = id_of(&second).await;
+    success(&first.delete(&format!("/api/user/sessions/{id}")).await);
+    problem(&second.get("/api/user/me").await, 401, "SESSION_REQUIRED");
+    problem(
+        &first.delete(&format!("/api/user/sessions/{id}")).await,
+        404,
+        "NOT_FOUND",
+    );
+    for unknown in ["ses_1", "x", "ses_01KAH3V9J80123456789ABCDEF"] {
+        let path = format!("/api/user/sessions/{unknown}");
+        problem(&first.delete(&path).await, 404, "NOT_FOUND");
+    }
+    // Another user's session is not there, even in the same account.
+    let (_, colleague) = world.member(&user.account, Role::Owner).await;
+    let path = format!("/api/user/sessions/{}", id_of(&third).await);
+    problem(&colleague.delete(&path).await, 404, "NOT_FOUND");
+    success(&third.get("/api/user/me").await);
+
+    success(&first.post("/api/user/sessions/revoke-others", json!({})).await);
+    problem(&third.get("/api/user/me").await, 401, "SESSION_REQUIRED");
+    problem(
+        &world.admin.session(&odd).get("/api/user/me").await,
+        401,
+        "SESSION_REQUIRED",
+    );
+    success(&first.post("/api/user/sessions/revoke-others", json!({})).await);
+    let path = format!("/api/user/sessions/{}", id_of(&first).await);
+    let own = first.delete(&path).await;
+    success(&own);
+    assert!(own.header("set-cookie").unwrap().contains("Max-Age=0"));
+    problem(&first.get("/api/user/me").await, 401, "SESSION_REQUIRED");
+    success(&colleague.get("/api/user/me").await);
+    let revoked = world.audit_types(&user.account).await;
+    let revoked = revoked.iter().filter(|kind| *kind == "session.revoked").count();
+    assert_eq!(revoked, 3);
+}
+
+#[tokio::test]
+async fn the_oldest_of_too_many_sessions_ends() {
+    let world = World::start().await;
+    let (user, first) = world.user(Role::Viewer).await;
+    let second = world.sign_in(&user).await;
+    for _ in 0..18 {
+        world.sign_in(&user).await;
+    }
+    success(&first.get("/api/user/me").await);
+    world.sign_in(&user).await;
+    problem(&first.get("/api/user/me").await, 401, "SESSION_REQUIRED");
+    let list = success(&second.get("/api/user/sessions").await);
+    assert_eq!(list["total"], json!(20));
+    let key = user.account.keys.sessions(&user.id);
+    assert_eq!(
+        world.redis.command::<i64>(&["HLEN", &key]),
+        40,
+        "nothing is left behind"
+    );
+}
+
+#[tokio::test]
+async fn cookies_that_are_none_open_nothing_and_are_taken_away() {
+    let world = World::start().await;
+    let (user, session) = world.user(Role::Owner).await;
+    let token = session.cookie().to_owned();
+    let nobody = world.admin.caller("");
+    let mut forged = token.clone();
+    let last = if forged.ends_with('0') { '1' } else { '0' };
+    forged.pop();
+    forged.push(last);
+    let hash = sha256_hex(&token.as_bytes()["tollgate_session=".len()..]);
+    for cookie in [
+        forged.as_str(),
+        &format!("tollgate_session={}", "0".repeat(64)),
+        &format!("tollgate_session={hash}"),
+        &format!("tollgate_session={}", user.id),
+        "tollgate_session=",
+        "tollgate_session=../../x",
+        &token
+            .to_uppercase()
+            .replace("TOLLGATE_SESSION", "tollgate_session"),
+        &format!("{token}; {token}"),
+        &format!("{token}; tollgate_session=x"),
+        &format!("{token}0"),
+    ] {
+        for path in ["/api/user/me", "/v1/agents"] {
+            let reply = nobody.send("GET", path, &[("cookie", cookie)], "").await;
+            problem(&reply, 401, "SESSION_REQUIRED");
+            let taken = reply.header("set-cookie").unwrap();
+            assert!(taken.starts_with("tollgate_session=; Max-Age=0; "), "{taken}");
+            assert_eq!(reply.header("www-authenticate"), None);
+        }
+    }
+    let two = [("cookie", token.as_str()), ("cookie", token.as_str())];
+    problem(
+        &nobody.send("GET", "/v1/agents", &two, "").await,
+        401,
+        "SESSION_REQUIRED",
+    );
+    let among = format!("theme=dark; {token}; x=\"y\"");
+    success(&nobody.send("GET", "/v1/agents", &[("cookie", &among)], "").await);
+    // Without any credential the answer is that of before.
+    let none = nobody.get("/v1/agents").await;
+    problem(&none, 401, "API_KEY_REQUIRED");
+    assert_eq!(none.header("www-authenticate"), Some("Bearer"));
+    let none = nobody.get("/api/user/me").await;
+    problem(&none, 401, "SESSION_REQUIRED");
+    assert!(none.header("www-authenticate").is_none() && none.header("set-cookie").is_none());
+}
+
+#[tokio::test]
+async fn an_api_key_counts_before_a_cookie() {
+    let world = World::start().await;
+    let (_, session) = world.user(Role::Owner).await;
+    let made = success(
+        &session
+            .post("/v1/api-keys", json!({ "permissions": ["read"] }))
+            .await,
+    );
+    let bearer = format!("Bearer {}", text(&made, "/key"));
+    let both = [("authorization", bearer.as_str())];
+    success(&session.send("GET", "/v1/agents", &both, "").await);
+    let reply = session.send("POST", "/v1/agents", &both, r#"{"name":"a"}"#).await;
+    problem(&reply, 403, "INSUFFICIENT_API_KEY_PERMISSIONS");
+    let reply = session.send("GET", "/api/user/me", &both, "").await;
+    let sentence = problem(&reply, 403, "INSUFFICIENT_API_KEY_PERMISSIONS");
+    assert!(sentence.contains("session of the dashboard"), "{sentence}");
+    let wrong = [("x-api-key", "svc_live_nonsense")];
+    problem(
+        &session.send("GET", "/v1/agents", &wrong, "").await,
+        401,
+        "INVALID_API_KEY",
+    );
+}
+
+#[tokio::test]
+async fn a_session_works_in_the_mode_that_it_names() {
+    let world = World::start().await;
+    let (_, session) = world.user(Role::Owner).await;
+    let test = session.in_mode(Mode::Test);
+    success(&session.post("/v1/agents", json!({ "name": "Live" })).await);
+    success(&test.post("/v1/agents", json!({ "name": "Test" })).await);
+    for (session, name) in [
+        (&session, "Live"),
+        (&test, "Test"),
+        (&session.in_mode(Mode::Live), "Live"),
+    ] {
+        let list = success(&session.get("/v1/agents").await);
+        assert_eq!(list["total"], json!(1));
+        assert_eq!(list["agents"][0]["name"], json!(name));
+    }
+    problem(
+        &test.get("/v1/agents/x/virtual-keys").await,
+        400,
+        "LIVE_MODE_REQUIRED",
+    );
+    for bad in ["", "LIVE", "both"] {
+        let reply = session
+            .send("GET", "/v1/agents", &[("x-tollgate-mode", bad)], "")
+            .await;
+        assert!(problem(&reply, 400, "VALIDATION").contains("X-Tollgate-Mode"));
+    }
+
+    // Live money: owners only; the same deposit by a key stays forbidden (decision D17).
+    let deposit = |reference: &str| json!({ "wallet": "user", "amount": 5, "reference": reference });
+    let done = success(&session.post("/v1/wallet/deposits", deposit("a")).await);
+    assert_eq!(done["balance"], json!(5));
+    success(&test.post("/v1/wallet/deposits", deposit("a")).await);
+    let made = success(&session.post("/v1/api-keys", json!({})).await);
+    let key = world.admin.caller(text(&made, "/key"));
+    problem(
+        &key.post("/v1/wallet/deposits", deposit("b")).await,
+        403,
+        "OWNER_REQUIRED",
+    );
+}

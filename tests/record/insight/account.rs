@@ -1,0 +1,77 @@
+//! The account, its plan and what of it is used.
+
+use crate::stage::Stage;
+use crate::world::{World, problem, success};
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+
+#[tokio::test]
+async fn the_account_tells_its_limits_and_what_of_them_is_used() {
+    let stage = Stage::start().await;
+    let client = stage.client("builder", json!({})).await;
+    let api = &client.api;
+    success(&api.post("/v1/agents", json!({ "name": "a" })).await, 200);
+    assert_eq!(client.call(None).await.0.status, 200);
+    let tester = stage.world.caller(&client.account, Mode::Test).await;
+    success(&tester.post("/v1/agents", json!({ "name": "b" })).await, 200);
+    let gone = stage
+        .world
+        .issue(&client.account, Mode::Live, crate::world::FULL, &[], Some(1))
+        .await;
+    assert!(gone.secret.starts_with("svc_live_"), "it has expired long ago");
+    for caller in [api, &tester] {
+        let seen = success(&caller.get("/v1/account").await, 200);
+        assert_eq!(seen["account"]["id"], json!(client.account.id));
+        assert_eq!(seen["account"]["plan"], json!("builder"));
+        let usage = &seen["usage"];
+        let counts = [
+            "activeVirtualKeys",
+            "capAgentsThisMonth",
+            "customAgents",
+            "webhooks",
+            "users",
+            "apiKeys",
+        ]
+        .map(|name| usage[name].as_u64().unwrap());
+        assert_eq!(counts, [1, 1, 1, 0, 0, 2], "test mode counts against no plan");
+        let tracked = client.agent.counters().await.day_nanos;
+        assert_eq!(super::overview::nanos(&usage["trackedUsdThisMonth"]), tracked);
+        assert_eq!(
+            seen["limits"],
+            json!({ "activeVirtualKeys": 10, "proxyRequestsPerMinute": 120, "capAgentsPerMonth": 10,
+                "trackedUsdPerMonth": 500, "customAgents": 50, "walletRequestsPerMinute": 1000,
+                "agentRequestsPerDay": 1000, "managementRequestsPerMinute": 1000 })
+        );
+        assert_eq!(seen["features"], json!({ "webhooksInDashboard": false }));
+        assert_eq!(seen["upgradeTo"], json!("startup"));
+        assert!(seen["upgradeUrl"].as_str().unwrap().ends_with("/plan?to=startup"));
+        let plans = seen["plans"].as_array().unwrap();
+        let names: Vec<(&str, bool)> = plans
+            .iter()
+            .map(|plan| (plan["name"].as_str().unwrap(), plan["current"].as_bool().unwrap()))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                ("free", false),
+                ("builder", true),
+                ("startup", false),
+                ("enterprise", false)
+            ]
+        );
+        assert_eq!(plans[3]["limits"]["trackedUsdPerMonth"], Value::Null, "unlimited");
+        assert_eq!(plans[3]["features"], json!({ "webhooksInDashboard": true }));
+    }
+}
+
+#[tokio::test]
+async fn an_api_key_does_not_change_the_plan() {
+    let world = World::start().await;
+    let (account, caller) = world.account("free").await;
+    let reply = caller
+        .post("/v1/account/plan", json!({ "plan": "enterprise" }))
+        .await;
+    problem(&reply, 403, "INSUFFICIENT_API_KEY_PERMISSIONS");
+    let fields = world.fields(&account.keys.record()).await;
+    assert_eq!(fields["plan"], "free");
+}

@@ -1,0 +1,193 @@
+//! What waits for somebody: each kind appears when it should and goes when it is done with.
+
+use super::overview::overview;
+use crate::stage::Stage;
+use crate::world::{World, success, text};
+use harness::{Answer, Caller, CapPolicy, Upstream, eventually};
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+use shared::domain::permission::Permission;
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// The things of a kind.
+async fn of_kind(caller: &Caller, kind: &str) -> Vec<Value> {
+    let seen = overview(caller, "?days=1").await;
+    let all = seen["attention"].as_array().unwrap();
+    assert_eq!(seen["attentionTotal"].as_u64().unwrap(), all.len() as u64);
+    all.iter().filter(|item| item["kind"] == kind).cloned().collect()
+}
+
+#[tokio::test]
+async fn frozen_agents_wait_until_they_are_unfrozen_and_not_after_they_are_gone() {
+    let world = World::start().await;
+    let (_, caller) = world.account("startup").await;
+    success(&caller.post("/v1/policies/rule", json!({})).await, 200);
+    success(
+        &caller.post("/v1/agents/keyed/virtual-keys", json!({})).await,
+        201,
+    );
+    let made = success(&caller.post("/v1/agents", json!({ "name": "x" })).await, 200);
+    let row = text(&made, "/agent/id");
+    for agent in ["rule", "keyed", row] {
+        success(
+            &caller
+                .send("POST", &format!("/v1/agents/{agent}/freeze"), &[], "")
+                .await,
+            200,
+        );
+    }
+    let frozen = of_kind(&caller, "frozen_agent").await;
+    let ids: Vec<&str> = frozen.iter().map(|item| text(item, "/agentId")).collect();
+    assert_eq!(ids.len(), 3);
+    assert!(
+        ["rule", "keyed", row].iter().all(|agent| ids.contains(agent)),
+        "{ids:?}"
+    );
+    crate::world::fresh(text(&frozen[0], "/since"));
+    success(&caller.delete(&format!("/v1/agents/{row}")).await, 200);
+    success(
+        &caller.send("POST", "/v1/agents/keyed/unfreeze", &[], "").await,
+        200,
+    );
+    let frozen = of_kind(&caller, "frozen_agent").await;
+    assert_eq!(frozen.len(), 1, "{frozen:?}");
+    let seen = overview(&caller, "").await;
+    assert_eq!(
+        seen["totals"]["frozenAgents"],
+        json!(1),
+        "a deleted agent is none"
+    );
+}
+
+#[tokio::test]
+async fn spends_to_approve_and_low_balances_wait() {
+    let world = World::start().await;
+    let account = world.seed.account("startup").await;
+    let all = [Permission::Read, Permission::Write, Permission::Approve];
+    let key = world.issue(&account, Mode::Test, &all, &[], None).await;
+    let caller = world.admin.caller(&key.secret);
+    let made = success(&caller.post("/v1/agents", json!({ "name": "x" })).await, 200);
+    let (agent, wallet) = (text(&made, "/agent/id"), text(&made, "/agent/wallet"));
+    let policy = json!({ "approvalThreshold": "1", "lowBalanceThreshold": "3" });
+    success(&caller.post(&format!("/v1/policies/{agent}"), policy).await, 200);
+    let low = of_kind(&caller, "low_balance").await;
+    assert_eq!(
+        (&low[0]["id"], &low[0]["agentId"]),
+        (&json!(wallet), &json!(agent))
+    );
+    let deposit = json!({ "wallet": agent, "amount": "5", "reference": "r-1" });
+    success(&caller.post("/v1/wallet/deposits", deposit).await, 200);
+    assert_eq!(of_kind(&caller, "low_balance").await, [] as [Value; 0]);
+
+    let asked = caller
+        .post("/v1/spend", json!({ "agent": agent, "amount": "2.5" }))
+        .await;
+    let intent = text(&success(&asked, 202), "/intent_id").to_owned();
+    let waiting = of_kind(&caller, "approval_waiting").await;
+    assert_eq!(
+        (&waiting[0]["id"], &waiting[0]["agentId"]),
+        (&json!(intent), &json!(agent))
+    );
+    assert!(text(&waiting[0], "/text").contains("2.5"), "{waiting:?}");
+    success(
+        &caller
+            .send("POST", &format!("/v1/intents/{intent}/approve"), &[], "")
+            .await,
+        200,
+    );
+    assert_eq!(of_kind(&caller, "approval_waiting").await, [] as [Value; 0]);
+    let low = of_kind(&caller, "low_balance").await;
+    assert!(text(&low[0], "/text").contains("2.5 USD"), "{low:?}");
+
+    // An account-wide threshold holds for the account's own wallet, too, once there is one.
+    success(
+        &caller
+            .post(
+                "/v1/policies",
+                json!({ "name": "All", "lowBalanceThreshold": "1" }),
+            )
+            .await,
+        200,
+    );
+    let deposit = json!({ "wallet": "user", "amount": "0.5", "reference": "r-2" });
+    success(&caller.post("/v1/wallet/deposits", deposit).await, 200);
+    let low = of_kind(&caller, "low_balance").await;
+    assert_eq!(low.len(), 2, "{low:?}");
+    assert_eq!(low[0]["agentId"], Value::Null, "the lowest first");
+}
+
+#[tokio::test]
+async fn webhooks_that_fail_wait_until_they_deliver() {
+    let quick = |options: harness::AdminOptions| {
+        options
+            .env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true")
+            .env("TOLLGATE_WEBHOOKS__RETRY_DELAYS_MS", "1")
+            .env("TOLLGATE_WEBHOOKS__MAX_ATTEMPTS", "2")
+    };
+    let world = World::start_with(quick).await;
+    let (_, caller) = world.account("builder").await;
+    let receiver = Upstream::start(|_| Answer::bytes(500, "no"));
+    let hook = json!({ "url": format!("http://{}/", receiver.addr()), "events": ["agent.frozen"],
+        "secret": "a secret of the tests" });
+    let hook = success(&caller.post("/v1/webhooks", hook).await, 201);
+    let id = text(&hook, "/webhook/id").to_owned();
+    assert_eq!(of_kind(&caller, "failing_webhook").await, [] as [Value; 0]);
+    let test = format!("/v1/webhooks/{id}/test");
+    let made = success(&caller.send("POST", &test, &[], "").await, 200);
+    let deliveries = format!("/v1/webhooks/{id}/deliveries");
+    let given_up = async |status: &str| {
+        eventually("the delivery's end", SOON, async || {
+            let listed = success(&caller.get(&deliveries).await, 200);
+            (listed["deliveries"][0]["status"] == status).then_some(())
+        })
+        .await;
+    };
+    given_up("failed").await;
+    let failing = of_kind(&caller, "failing_webhook").await;
+    assert_eq!(failing[0]["id"], json!(id));
+    assert!(
+        text(&failing[0], "/text").contains("1 were given up"),
+        "{failing:?}"
+    );
+    receiver.set(|_| Answer::bytes(200, "ok"));
+    let again = format!("{deliveries}/{}/redeliver", text(&made, "/deliveryId"));
+    success(&caller.send("POST", &again, &[], "").await, 200);
+    given_up("delivered").await;
+    assert_eq!(of_kind(&caller, "failing_webhook").await, [] as [Value; 0]);
+}
+
+#[tokio::test]
+async fn kept_holds_wait_until_they_are_corrected() {
+    let stage = Stage::start().await;
+    let client = stage.client("builder", json!({})).await;
+    client
+        .agent
+        .cap(CapPolicy {
+            enabled: true,
+            ..CapPolicy::default()
+        })
+        .await;
+    let (name, estimate) = super::kept::overdue(&stage.world, &client).await;
+    eventually("the reaper", SOON, async || {
+        (client.agent.kept_holds().await == 1).then_some(())
+    })
+    .await;
+    let kept = of_kind(&client.api, "kept_hold").await;
+    assert_eq!(
+        (&kept[0]["id"], &kept[0]["agentId"]),
+        (&json!(name.allow_id), &json!("bot"))
+    );
+    let seen = overview(&client.api, "?days=1").await;
+    assert_eq!(super::overview::nanos(&seen["days"][0]["totalUsd"]), estimate);
+    let cli = harness::Cli::new(crate::world::BINARY, stage.world.redis.url());
+    let args = ["holds", "settle", "--id", &name.allow_id, "--actual", "0.000001"];
+    let output = cli.run(&args);
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert_eq!(of_kind(&client.api, "kept_hold").await, [] as [Value; 0]);
+    let seen = overview(&client.api, "?days=1").await;
+    assert_eq!(super::overview::nanos(&seen["days"][0]["totalUsd"]), 1000);
+    assert_eq!(seen["days"][0]["calls"], json!(1), "still one call");
+    assert_eq!(seen["spend"]["todayUsd"], seen["days"][0]["totalUsd"]);
+}

@@ -1,0 +1,45 @@
+//! A call that was approved and that nobody will settle.
+
+use crate::stage::Client;
+use crate::world::World;
+use harness::Nanos;
+use shared::clock;
+use shared::domain::id::Kind;
+use shared::domain::plan::{DEFAULT_PLANS, Plans};
+use shared::store::script::authorize::{AccountView, Authorize, Charge, Outcome};
+use shared::store::script::hold::HoldName;
+use std::time::Duration;
+
+/// Its name, and its estimate in nano-USD.
+pub async fn overdue(world: &World, client: &Client) -> (HoldName, u64) {
+    let estimate = 1_234_567;
+    let name = HoldName {
+        account: client.account.id.clone(),
+        agent: client.agent.id.clone(),
+        run: "r".to_owned(),
+        allow_id: Kind::Allow.mint(clock::now_ms()).unwrap(),
+    };
+    let plans = Plans::parse(DEFAULT_PLANS).unwrap();
+    let view = AccountView {
+        plan: "builder".to_owned(),
+        ..AccountView::default()
+    };
+    let charge = Charge {
+        estimate: Nanos::new(estimate).unwrap(),
+        run_named: true,
+        hold_life: Duration::from_millis(1),
+        price_version: "v",
+        model: "m",
+        provider: "openai",
+    };
+    let ask = Authorize {
+        name: &name,
+        key_id: &client.key_id,
+        view: &view,
+        plan: plans.get("builder").unwrap(),
+        charge: Some(&charge),
+    };
+    let answer = ask.run(&world.store).await.unwrap();
+    assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
+    (name, estimate)
+}

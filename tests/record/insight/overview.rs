@@ -1,0 +1,251 @@
+//! The overview against what callers were really charged and refused.
+
+use crate::stage::{Client, Stage};
+use crate::world::{World, problem, success};
+use harness::{Answer, Caller, Edge, EdgeOptions, SeedAccount, Upstream, chat_body};
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+use shared::domain::period::{DAY_MS, Period};
+use shared::store::survey::AGENTS_MAX;
+use std::time::Duration;
+
+pub async fn overview(caller: &Caller, query: &str) -> Value {
+    success(&caller.get(&format!("/v1/overview{query}")).await, 200)
+}
+
+/// Spends from the ledger alone: the agent has no wallet.
+async fn spend(caller: &Caller, agent: &str, amount: &str, status: u16) {
+    let body = json!({ "agent": agent, "amount": amount });
+    let reply = caller.post("/v1/spend", body).await;
+    assert_eq!(reply.status, status, "{}", reply.text());
+}
+
+/// An amount in nano-USD. A double tells each of them apart below 2^53.
+pub fn nanos(usd: &Value) -> u64 {
+    let nanos = (usd.as_f64().unwrap() * 1e9).round();
+    assert!((0.0..9e15).contains(&nanos), "{usd}");
+    format!("{nanos}").parse().unwrap()
+}
+
+#[tokio::test]
+async fn numbers_are_exactly_what_happened_and_each_mode_and_account_has_its_own() {
+    let stage = Stage::start().await;
+    let client = stage.client("startup", json!({ "maxSpendPerDay": "100" })).await;
+    let Client { api, account, .. } = &client;
+    let mut actual = 0;
+    for _ in 0..5 {
+        let (reply, _) = client.call(None).await;
+        assert_eq!(reply.status, 200);
+        let usd: Value = serde_json::from_str(reply.header("x-service-actual-usd").unwrap()).unwrap();
+        actual += nanos(&usd);
+    }
+    assert!(actual > 0);
+    success(
+        &api.post("/v1/policies/buyer", json!({ "maxSpendPerDay": "1" }))
+            .await,
+        200,
+    );
+    spend(api, "buyer", "0.600000001", 200).await;
+    spend(api, "buyer", "0.5", 402).await;
+    success(&api.send("POST", "/v1/agents/bot/freeze", &[], "").await, 200);
+    assert_eq!(client.call(None).await.0.status, 403);
+    assert_eq!(client.call(None).await.0.status, 403);
+
+    let seen = overview(api, "").await;
+    let spent = actual + 600_000_001;
+    assert_eq!(nanos(&seen["spend"]["todayUsd"]), spent);
+    assert_eq!(nanos(&seen["spend"]["monthUsd"]), spent);
+    assert_eq!(seen["spend"]["heldUsd"], json!(0));
+    assert_eq!(seen["spend"]["trackedLimitUsd"], json!(5000));
+    assert_eq!(
+        seen["totals"],
+        json!({ "agents": 0, "frozenAgents": 1, "activeVirtualKeys": 1 })
+    );
+    let days = seen["days"].as_array().unwrap();
+    assert_eq!(days.len(), 30);
+    let (today, before) = days.split_last().unwrap();
+    assert_eq!(today["day"], seen["today"]);
+    assert_eq!(nanos(&today["totalUsd"]), spent);
+    assert_eq!((&today["calls"], &today["denied"]), (&json!(5), &json!(3)));
+    assert_eq!(seen["topAgents"][0]["agentId"], json!("buyer"));
+    assert_eq!(seen["topAgents"][0]["name"], Value::Null);
+    assert_eq!(nanos(&seen["topAgents"][1]["usd"]), actual);
+    let by_agent: Vec<u64> = today["byAgent"].as_array().unwrap().iter().map(nanos).collect();
+    assert_eq!(by_agent, [600_000_001, actual, 0]);
+    for day in before {
+        let nothing = (json!(0), json!(0), json!(0), json!([0, 0, 0]));
+        let said = (&day["totalUsd"], &day["calls"], &day["denied"], &day["byAgent"]);
+        assert_eq!(said, (&nothing.0, &nothing.1, &nothing.2, &nothing.3));
+    }
+    assert!(
+        before
+            .windows(2)
+            .all(|pair| pair[0]["day"].as_str() < pair[1]["day"].as_str())
+    );
+    assert_eq!(
+        seen["denials"],
+        json!([{ "reason": "frozen", "count": 2 }, { "reason": "daily_limit", "count": 1 }])
+    );
+    assert_eq!((&seen["mode"], &seen["partial"]), (&json!("live"), &json!(false)));
+
+    let tester = stage.world.caller(account, Mode::Test).await;
+    success(&tester.post("/v1/policies/buyer", json!({})).await, 200);
+    spend(&tester, "buyer", "3", 200).await;
+    let seen = overview(&tester, "?days=1").await;
+    assert_eq!(
+        seen["spend"],
+        json!({ "todayUsd": 3, "monthUsd": 3, "heldUsd": 0, "trackedLimitUsd": null })
+    );
+    assert_eq!(seen["totals"]["activeVirtualKeys"], json!(0), "calls are live");
+    assert_eq!(seen["days"].as_array().unwrap().len(), 1);
+    assert_eq!(seen["denials"], json!([]));
+    let (_, stranger) = stage.world.account("builder").await;
+    assert_empty(&overview(&stranger, "").await);
+    assert_eq!(
+        nanos(&overview(api, "").await["spend"]["todayUsd"]),
+        spent,
+        "test mode is apart"
+    );
+}
+
+/// Nothing happened in this account.
+fn assert_empty(seen: &Value) {
+    let spend = &seen["spend"];
+    assert_eq!(
+        (&spend["todayUsd"], &spend["monthUsd"], &spend["heldUsd"]),
+        (&json!(0), &json!(0), &json!(0))
+    );
+    assert_eq!(
+        seen["totals"],
+        json!({ "agents": 0, "frozenAgents": 0, "activeVirtualKeys": 0 })
+    );
+    for list in ["topAgents", "denials", "attention"] {
+        assert_eq!(seen[list], json!([]), "{list}");
+    }
+    let days = seen["days"].as_array().unwrap();
+    assert!(
+        days.iter()
+            .all(|day| day["byAgent"] == json!([0]) && day["totalUsd"] == json!(0))
+    );
+    assert_eq!(
+        (&seen["attentionTotal"], &seen["partial"]),
+        (&json!(0), &json!(false))
+    );
+}
+
+#[tokio::test]
+async fn an_empty_account_has_an_overview_and_days_are_bounded() {
+    let world = World::start().await;
+    let (_, caller) = world.account("free").await;
+    let seen = overview(&caller, "?days=90").await;
+    assert_empty(&seen);
+    assert_eq!(seen["days"].as_array().unwrap().len(), 90);
+    assert_eq!(seen["spend"]["trackedLimitUsd"], json!(50));
+    for bad in ["0", "91", "-1", "x", "", "1.0"] {
+        let reply = caller.get(&format!("/v1/overview?days={bad}")).await;
+        assert!(problem(&reply, 400, "VALIDATION").starts_with("days"), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_under_way_is_held_and_counts_today_but_on_no_day_yet() {
+    let world = World::start().await;
+    let upstream = Upstream::start(|_| Answer::chat(9, 12).delay(Duration::from_secs(600)));
+    let edge = Edge::start(EdgeOptions::new(
+        env!("CARGO_BIN_EXE_tollgate-proxy"),
+        world.redis.url(),
+        upstream.base_url(),
+    ));
+    let (_, caller) = world.account("startup").await;
+    success(&caller.post("/v1/policies/bot", json!({})).await, 200);
+    let key = json!({ "provider": "openai", "apiKey": "sk-test-provider-key" });
+    success(&caller.post("/v1/agents/bot/provider-keys", key).await, 201);
+    let key = success(&caller.post("/v1/agents/bot/virtual-keys", json!({})).await, 201);
+    let bot = edge.caller(key["secret"].as_str().unwrap());
+    let calling = tokio::spawn(async move { bot.chat(chat_body("gpt-4o-mini", "hello")).await });
+    harness::eventually("the call", Duration::from_secs(60), async || {
+        (upstream.arrived() > 0).then_some(())
+    })
+    .await;
+    let seen = overview(&caller, "").await;
+    let held = nanos(&seen["spend"]["heldUsd"]);
+    assert!(held > 0);
+    assert_eq!(nanos(&seen["spend"]["todayUsd"]), held);
+    assert_eq!(nanos(&seen["spend"]["monthUsd"]), held);
+    assert_eq!(seen["days"][29]["totalUsd"], json!(0), "it has not ended");
+    calling.abort();
+}
+
+/// Agents as `POST /agents` leaves them, without a request for each.
+async fn crowd(world: &World, account: &SeedAccount, count: usize) {
+    let (today, keys) = (Period::at(shared::clock::now_ms()), &account.keys);
+    let numbers: Vec<usize> = (0..count).collect();
+    for part in numbers.chunks(500) {
+        let mut pipe = redis::pipe();
+        for n in part {
+            let id = format!("agent-{n}");
+            pipe.cmd("HSET")
+                .arg(keys.agent(Mode::Live, &id))
+                .arg(&["wallet", &format!("wal_{n}"), "wallet_number", &n.to_string()])
+                .arg(&["name", &format!("Agent {n}"), "type", "custom", "balance", "7"])
+                .arg(&["created_at", "1", "updated_at", "1"])
+                .arg(&[
+                    format!("d{}", today.day),
+                    "3".to_owned(),
+                    format!("m{}", today.month),
+                    "5".to_owned(),
+                ])
+                .ignore();
+            pipe.cmd("ZADD")
+                .arg(keys.agents(Mode::Live))
+                .arg(*n)
+                .arg(&id)
+                .ignore();
+        }
+        let () = world.store.pipeline(&pipe).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn thousands_of_agents_are_one_bounded_look() {
+    let world = World::start().await;
+    let (account, caller) = world.account("enterprise").await;
+    crowd(&world, &account, 2000).await;
+    let before = world.redis.calls("hmget");
+    let seen = overview(&caller, "").await;
+    let looks = world.redis.calls("hmget") - before;
+    assert!((2000..2100).contains(&looks), "one look for each agent: {looks}");
+    assert_eq!(nanos(&seen["spend"]["todayUsd"]), 3 * 2000);
+    assert_eq!(
+        (&seen["totals"]["agents"], &seen["partial"]),
+        (&json!(2000), &json!(false))
+    );
+
+    crowd(&world, &account, AGENTS_MAX + 300).await;
+    let before = world.redis.calls("hmget");
+    let seen = overview(&caller, "").await;
+    let looks = world.redis.calls("hmget") - before;
+    assert!(looks < AGENTS_MAX as u64 + 100, "{looks}");
+    assert_eq!(seen["partial"], json!(true), "and it says so");
+    assert_eq!(seen["totals"]["agents"], json!(AGENTS_MAX + 300));
+    assert_eq!(nanos(&seen["spend"]["todayUsd"]), 3 * AGENTS_MAX as u64);
+}
+
+#[tokio::test]
+async fn a_call_that_ends_after_midnight_is_spent_on_the_day_of_its_approval() {
+    let world = World::start().await;
+    let (account, caller) = world.account("startup").await;
+    let today = Period::at(shared::clock::now_ms());
+    let scribe = crate::scribe::Scribe::of(&world.store, &account, Mode::Live);
+    // Approved yesterday, ended just now.
+    let (yesterday, month) = (today.day - 1, Period::at((today.day - 1) * DAY_MS).month);
+    let memo = format!("{} bot - vk_1 p1 gpt-4o", account.id);
+    let line = format!(
+        "A settled 1500000000 allow_01KAH3V9J80000000000000001 H 9 {yesterday} {month} 0 ,,,,,, {memo}"
+    );
+    scribe.write(&[(shared::clock::now_ms(), line)]).await;
+    let seen = overview(&caller, "?days=2").await;
+    let said = |at: usize| (&seen["days"][at]["totalUsd"], &seen["days"][at]["calls"]);
+    assert_eq!(said(0), (&json!(1.5), &json!(1)));
+    assert_eq!(said(1), (&json!(0), &json!(0)));
+}

@@ -1,0 +1,101 @@
+//! What an agent spent and where that leaves its caps.
+
+use crate::stage::Stage;
+use crate::world::{World, problem, success, text};
+use harness::Caller;
+use serde_json::{Value, json};
+
+async fn usage(caller: &Caller, agent: &str) -> Value {
+    success(&caller.get(&format!("/v1/agents/{agent}/usage")).await, 200)
+}
+
+#[tokio::test]
+async fn caps_say_what_is_left_of_them() {
+    let stage = Stage::start().await;
+    let policy = json!({ "name": "Mine", "maxSpendPerDay": "2", "maxSpendPerRun": "1.75", "maxSpendPerTransaction": "1.5" });
+    let client = stage.client("startup", policy).await;
+    let body = json!({ "agent": "bot", "amount": "1.25" });
+    success(&client.api.post("/v1/spend", body).await, 200);
+    let (reply, _) = client.call(None).await;
+    assert_eq!(reply.status, 200);
+    let seen = usage(&client.api, "bot").await;
+    let spent = client.agent.counters().await.day_nanos;
+    let usd = |nanos: u64| -> Value {
+        serde_json::from_str(&shared::domain::money::Nanos::from_stored(nanos).to_string()).unwrap()
+    };
+    assert_eq!(seen["spentTodayUsd"], usd(spent));
+    assert_eq!(seen["spentMonthUsd"], usd(spent));
+    assert_eq!((&seen["heldUsd"], &seen["walletUsd"]), (&json!(0), &Value::Null));
+    assert_eq!(
+        (&seen["policy"]["name"], &seen["policy"]["agentOwn"]),
+        (&json!("Mine"), &json!(true))
+    );
+    let expected = json!([
+        { "check": "per_transaction_limit", "limitUsd": 1.5, "spentUsd": null, "remainingUsd": null },
+        { "check": "per_run_limit", "limitUsd": 1.75, "spentUsd": null, "remainingUsd": null },
+        { "check": "daily_limit", "limitUsd": 2, "spentUsd": usd(spent), "remainingUsd": usd(2_000_000_000 - spent) },
+        { "check": "monthly_limit", "limitUsd": null, "spentUsd": usd(spent), "remainingUsd": null },
+        { "check": "spend_limit", "limitUsd": null, "spentUsd": 0, "remainingUsd": null },
+    ]);
+    assert_eq!(seen["checks"], expected);
+    crate::world::fresh(text(&seen, "/asOf"));
+}
+
+#[tokio::test]
+async fn a_wallet_and_account_wide_policies_are_told() {
+    let world = World::start().await;
+    let (account, _) = world.account("startup").await;
+    let caller = world.caller(&account, shared::domain::mode::Mode::Test).await;
+    let made = success(&caller.post("/v1/agents", json!({ "name": "Bot" })).await, 200);
+    let agent = text(&made, "/agent/id");
+    assert_eq!(usage(&caller, agent).await["policy"], Value::Null);
+    success(
+        &caller
+            .post("/v1/policies", json!({ "name": "All", "maxSpendPerDay": "9" }))
+            .await,
+        200,
+    );
+    let deposit = json!({ "wallet": agent, "amount": "5", "reference": "r-1" });
+    success(&caller.post("/v1/wallet/deposits", deposit).await, 200);
+    let patch = json!({ "spendLimit": "3" });
+    success(&caller.patch(&format!("/v1/agents/{agent}"), patch).await, 200);
+    success(
+        &caller
+            .post("/v1/spend", json!({ "agent": agent, "amount": "1" }))
+            .await,
+        200,
+    );
+    let seen = usage(&caller, agent).await;
+    assert_eq!(seen["walletUsd"], json!(4));
+    assert_eq!(
+        (&seen["policy"]["name"], &seen["policy"]["agentOwn"]),
+        (&json!("All"), &json!(false))
+    );
+    let check = |name: &str| {
+        let checks = seen["checks"].as_array().unwrap();
+        checks
+            .iter()
+            .find(|check| check["check"] == name)
+            .unwrap()
+            .clone()
+    };
+    assert_eq!(
+        check("spend_limit"),
+        json!({ "check": "spend_limit", "limitUsd": 3, "spentUsd": 1, "remainingUsd": 2 })
+    );
+    success(
+        &caller
+            .post("/v1/policies", json!({ "name": "Too", "maxSpendPerDay": "0.5" }))
+            .await,
+        200,
+    );
+    let seen = usage(&caller, agent).await;
+    assert_eq!(seen["policy"]["id"], json!("account-policies"));
+    let daily = &seen["checks"][2];
+    assert_eq!(
+        (&daily["limitUsd"], &daily["remainingUsd"]),
+        (&json!(0.5), &json!(0)),
+        "never below zero"
+    );
+    problem(&caller.get("/v1/agents/nobody/usage").await, 404, "NOT_FOUND");
+}

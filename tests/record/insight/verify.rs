@@ -1,0 +1,142 @@
+//! A trail is verified while the caller watches.
+
+use crate::scribe::{Scribe, lines};
+use crate::world::{FULL, World, problem};
+use futures::StreamExt;
+use harness::{AdminOptions, Caller, eventually};
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(60);
+/// Long enough to be met while it is verified.
+const LONG: u64 = 40_000;
+
+/// All lines of an answer.
+async fn verify(caller: &Caller) -> Vec<Value> {
+    let reply = caller.get("/v1/audit/verify").await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(reply.header("content-type"), Some("application/x-ndjson"));
+    assert_eq!(reply.header("content-disposition"), None);
+    let text = reply.text();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn progress_is_told_and_then_the_verdict() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    let tester = world.caller(&account, Mode::Test).await;
+    let empty = verify(&tester).await;
+    let verdict = empty.last().unwrap();
+    assert_eq!((&verdict["done"], &verdict["ok"]), (&json!(true), &json!(true)));
+    Scribe::of(&world.store, &account, Mode::Test)
+        .write(&lines(2000))
+        .await;
+    let said = verify(&tester).await;
+    let (verdict, steps) = said.split_last().unwrap();
+    assert_eq!(verdict["ok"], json!(true), "{verdict}");
+    assert_eq!(verdict["entries"], steps[0]["total"]);
+    assert_eq!(verdict["firstBroken"], Value::Null);
+    assert!(verdict["message"].as_str().unwrap().contains("are in order"));
+    assert_eq!(steps[0]["checked"], json!(0));
+    let checked: Vec<u64> = steps
+        .iter()
+        .map(|step| step["checked"].as_u64().unwrap())
+        .collect();
+    assert!(checked.is_sorted(), "{checked:?}");
+    problem(&caller.get("/v1/audit/verify?x=1").await, 400, "VALIDATION");
+}
+
+#[tokio::test]
+async fn a_trail_that_was_changed_is_told_where_and_a_checkpoint_proves_its_end() {
+    let often = |options: AdminOptions| options.env("TOLLGATE_AUDIT__CHECKPOINT_EVERY_MS", "100");
+    let world = World::start_with(often).await;
+    let (account, caller) = world.account("builder").await;
+    let scribe = Scribe::of(&world.store, &account, Mode::Live);
+    scribe.write(&lines(1000)).await;
+    eventually("a signed checkpoint", SOON, async || {
+        let said = verify(&caller).await;
+        (said.last()?["endProven"] == json!(true)).then_some(())
+    })
+    .await;
+    let key = account.keys.audit(Mode::Live);
+    let line: String = world.redis.command(&["LINDEX", &key, "700"]);
+    let changed = line.replace("bot-", "rob-");
+    assert_ne!(changed, line);
+    let _: String = world.redis.command(&["LSET", &key, "700", &changed]);
+    let said = verify(&caller).await;
+    let verdict = said.last().unwrap();
+    assert_eq!((&verdict["done"], &verdict["ok"]), (&json!(true), &json!(false)));
+    assert_eq!(verdict["firstBroken"]["seq"], json!(701), "{verdict}");
+    assert_eq!(verdict["endProven"], json!(false));
+    assert!(
+        verdict["message"]
+            .as_str()
+            .unwrap()
+            .contains("BROKEN at entry 701")
+    );
+}
+
+/// Begins a verification and reads its first line.
+async fn begin(
+    world: &World,
+    key: &str,
+) -> impl futures::Stream<Item = reqwest::Result<bytes::Bytes>> + use<> {
+    let url = format!("http://{}/v1/audit/verify", world.admin.addr());
+    let reply = harness::http_client()
+        .get(url)
+        .bearer_auth(key)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(reply.status(), 200);
+    let mut stream = Box::pin(reply.bytes_stream());
+    let first = stream.next().await.unwrap().unwrap();
+    assert!(first.starts_with(br#"{"checked":0,"#), "{first:?}");
+    stream
+}
+
+#[tokio::test]
+async fn an_account_verifies_once_at_a_time_and_who_hangs_up_stops_it() {
+    // No other look at the store comes between.
+    let still = |options: AdminOptions| options.env("TOLLGATE_AUDIT__SEAL_EVERY_MS", "600000");
+    let world = World::start_with(still).await;
+    let mut callers = Vec::new();
+    for _ in 0..3 {
+        let account = world.seed.account("enterprise").await;
+        Scribe::of(&world.store, &account, Mode::Live)
+            .write(&lines(LONG))
+            .await;
+        let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
+        let other = world.issue(&account, Mode::Test, FULL, &[], None).await;
+        shared::store::chain::Chain::of(&world.store, &account.id, Mode::Live)
+            .seal()
+            .await
+            .unwrap();
+        callers.push((key.secret, world.admin.caller(&other.secret)));
+    }
+    let first = begin(&world, &callers[0].0).await;
+    problem(&callers[0].1.get("/v1/audit/verify").await, 409, "CONFLICT");
+    let second = begin(&world, &callers[1].0).await;
+    let full = callers[2].1.get("/v1/audit/verify").await;
+    problem(&full, 503, "SERVICE_UNAVAILABLE");
+    assert_eq!(full.header("retry-after"), Some("5"));
+    let reads = || world.redis.calls("lrange");
+    let before = reads();
+    drop((first, second));
+    // The trail of test mode is empty, and has its turn as soon as nobody verifies the long one any more.
+    for (_, caller) in &callers {
+        eventually("a turn", SOON, async || {
+            (caller.get("/v1/audit/verify").await.status == 200).then_some(())
+        })
+        .await;
+    }
+    let (needed, read) = (LONG / 500, reads() - before);
+    assert!(
+        read < needed,
+        "{read} reads after both hung up, each trail takes {needed}"
+    );
+}

@@ -1,0 +1,131 @@
+//! A delivery that ended is sent again because its owner asks for it.
+
+use crate::world::{Owner, World, accepting, attempts, issue, problem, quick, receiver, success, text, url};
+use harness::{Answer, Redis, Reply};
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+use shared::store::delivery::EARLIER_MAX;
+
+const FROZEN: &[&str] = &["agent.frozen"];
+
+/// Three attempts, quickly one after the other.
+async fn world() -> World {
+    let three = |options: harness::AdminOptions| {
+        quick(options)
+            .env("TOLLGATE_WEBHOOKS__RETRY_DELAYS_MS", "1,1")
+            .env("TOLLGATE_WEBHOOKS__MAX_ATTEMPTS", "3")
+    };
+    World::start_with(Redis::start(), three).await
+}
+
+async fn again(owner: &Owner, webhook: &str, delivery: &str) -> Reply {
+    let path = format!("/v1/webhooks/{webhook}/deliveries/{delivery}/redeliver");
+    owner.caller.send("POST", &path, &[], "").await
+}
+
+/// Waits until a delivery is in this state and has had so many attempts.
+async fn ended(owner: &Owner, webhook: &str, status: &str, count: usize) -> Value {
+    owner
+        .wait_for(webhook, "the end of the delivery", |delivery| {
+            delivery["status"] == status && attempts(delivery) == count
+        })
+        .await
+}
+
+#[tokio::test]
+async fn a_receiver_that_recovered_gets_what_it_missed_to_the_byte() {
+    let world = world().await;
+    let owner = world.owner().await;
+    let target = receiver(|_| Answer::bytes(500, "away"));
+    let webhook = owner.register(&url(&target), FROZEN).await;
+    owner.freeze("bot").await;
+    let failed = ended(&owner, &webhook, "failed", 3).await;
+    let id = text(&failed, "/id");
+
+    // It fails three times more: it has all its attempts again, and its history.
+    let asked = success(&again(&owner, &webhook, id).await, 200);
+    assert_eq!(
+        asked,
+        json!({ "success": true, "deliveryId": id, "status": "pending" })
+    );
+    ended(&owner, &webhook, "failed", 6).await;
+    target.set(|_| Answer::bytes(200, "back"));
+    success(&again(&owner, &webhook, id).await, 200);
+    let delivered = ended(&owner, &webhook, "delivered", 7).await;
+    assert_eq!(delivered["attempts"][6]["responseCode"], json!(200));
+    assert_eq!(delivered["attempts"][0]["responseCode"], json!(500));
+    let requests = target.requests();
+    assert_eq!(requests.len(), 7);
+    for request in &requests {
+        assert_eq!(request.body, requests[0].body, "the same event, to the byte");
+        assert_eq!(request.header("webhook-id"), Some(id));
+    }
+
+    // Also one that was accepted, as often as it is asked for, and only so much of its history is kept.
+    for round in 8..=EARLIER_MAX + 4 {
+        success(&again(&owner, &webhook, id).await, 200);
+        ended(&owner, &webhook, "delivered", round.min(EARLIER_MAX + 1)).await;
+        // Beyond that the number stays, so the receiver tells when it arrived.
+        target.wait_for(round, crate::world::SOON).await;
+    }
+    let audit = success(&owner.caller.get("/v1/audit?type=webhook.redelivered").await, 200);
+    assert_eq!(audit["total"], json!(EARLIER_MAX + 4 - 5));
+    assert_eq!(
+        audit["logs"][0]["data"],
+        json!({ "webhookId": webhook, "deliveryId": id })
+    );
+}
+
+#[tokio::test]
+async fn what_waits_is_disabled_or_is_not_there_is_not_sent_again() {
+    let world = world().await;
+    let (owner, stranger) = (world.owner().await, world.owner().await);
+    let target = accepting();
+    let webhook = owner.register(&url(&target), FROZEN).await;
+    let other = owner.register(&url(&target), &["wallet.deposit"]).await;
+    owner.freeze("bot").await;
+    let delivered = ended(&owner, &webhook, "delivered", 1).await;
+    let id = text(&delivered, "/id");
+    let unknown = "whd_00000000000000000000000000";
+    for (webhook, delivery) in [
+        (webhook.as_str(), unknown),
+        (&other, id),
+        ("wh_00000000000000000000000000", id),
+        (&webhook, "x"),
+    ] {
+        problem(&again(&owner, webhook, delivery).await, 404, "NOT_FOUND");
+    }
+    problem(&again(&stranger, &webhook, id).await, 404, "NOT_FOUND");
+    let tester = world
+        .admin
+        .caller(&issue(&world.store, &owner.account, Mode::Test).await);
+    let path = format!("/v1/webhooks/{webhook}/deliveries/{id}/redeliver");
+    problem(&tester.send("POST", &path, &[], "").await, 404, "NOT_FOUND");
+
+    let change = |status: &str| json!({ "status": status });
+    let hook = format!("/v1/webhooks/{webhook}");
+    success(&owner.caller.patch(&hook, change("disabled")).await, 200);
+    problem(&again(&owner, &webhook, id).await, 409, "CONFLICT");
+    success(&owner.caller.patch(&hook, change("active")).await, 200);
+    target.set(|_| Answer::hang());
+    success(&again(&owner, &webhook, id).await, 200);
+    problem(&again(&owner, &webhook, id).await, 409, "CONFLICT");
+}
+
+#[tokio::test]
+async fn of_many_who_ask_at_once_one_is_heard() {
+    let world = world().await;
+    let owner = world.owner().await;
+    let target = accepting();
+    let webhook = owner.register(&url(&target), FROZEN).await;
+    owner.freeze("bot").await;
+    let delivered = ended(&owner, &webhook, "delivered", 1).await;
+    let id = text(&delivered, "/id");
+    target.set(|_| Answer::hang());
+    let asked = futures::future::join_all((0..16).map(|_| again(&owner, &webhook, id))).await;
+    let heard = asked.iter().filter(|reply| reply.status == 200).count();
+    assert_eq!(heard, 1);
+    for reply in asked.iter().filter(|reply| reply.status != 200) {
+        problem(reply, 409, "CONFLICT");
+    }
+}
