@@ -35,7 +35,7 @@ export async function download(path, { query, name, signal, begin, onChunk }) {
   try {
     begin?.(response.headers);
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await next(reader, signal);
       if (done) break;
       parts.push(value);
       onChunk?.(value);
@@ -44,4 +44,13 @@ export async function download(path, { query, name, signal, begin, onChunk }) {
     reader.cancel().catch(() => {});
   }
   save(parts, fileName(response, name), response.headers.get('content-type') ?? 'application/octet-stream');
+}
+
+async function next(reader, signal) {
+  try {
+    return await reader.read();
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Error('the connection ended before the file was whole.');
+  }
 }

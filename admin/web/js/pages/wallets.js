@@ -50,8 +50,8 @@ export default function Wallets() {
 function columns(wallets) {
   return [
     { label: 'Agent', head: true, cell: (wallet) => html`<span class="agent-name"><a href=${href('/wallets', wallet.walletId)}><${Name} of=${wallets.byNumber(wallet.walletId)?.label ?? wallet.agentId} /></a>
-      <span class="cell-sub">wallet ${wallet.walletId}</span></span>` },
-    { label: 'Status', cell: (wallet) => html`<${Badge} of=${wallet.status} />` },
+      <span class="cell-sub">wallet ${wallet.walletId}${wallet.status !== 'active' && html` <span class="phone-only"><${Badge} of=${wallet.status} /></span>`}</span></span>` },
+    { label: 'Status', wide: true, cell: (wallet) => html`<${Badge} of=${wallet.status} />` },
     { label: 'Daily limit', num: true, wide: true, cell: (wallet) => html`<${Money} of=${wallet.spendLimit} none="none" />` },
     { label: 'Pending', num: true, wide: true, cell: (wallet) => html`<${Money} of=${nanos(wallet.usdcPending) === 0n ? null : wallet.usdcPending} />` },
     { label: 'Balance', num: true, cell: (wallet) => html`<${Money} of=${wallet.usdc} />` },

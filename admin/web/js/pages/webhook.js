@@ -14,14 +14,14 @@ import { Badge, Facts, Id, PageHead, Section } from '../ui/show.js';
 import { Failed, Skeleton } from '../ui/state.js';
 import { Deliveries } from './webhook/deliveries.js';
 import { EditWebhook } from './webhook/edit.js';
-import { Gate, isGated } from './webhook/gate.js';
+import { Gate, isGated, whereAllowed } from './webhook/gate.js';
 import { Issued, Rotate } from './webhook/secret.js';
 
 const BACK = { to: '#/webhooks', label: 'Webhooks' };
 
 /** The page. */
 export default function Webhook({ params }) {
-  const load = useLoad((signal) => get(`/webhooks/${seg(params.id)}`, {}, { signal }), [params.id]);
+  const load = useLoad((signal) => whereAllowed(() => get(`/webhooks/${seg(params.id)}`, {}, { signal }), signal), [params.id]);
   const head = html`<${PageHead} title="Webhook" back=${BACK} />`;
   if (isGated(load.error)) return html`<div>${head}<${Gate} error=${load.error} /></div>`;
   if (load.error && !load.data) return html`<div>${head}<${Failed} error=${load.error} retry=${load.reload} /></div>`;

@@ -14,7 +14,7 @@ import { Empty, Loaded } from '../ui/state.js';
 import { Table } from '../ui/table.js';
 import { count } from '../words.js';
 import { CreateWebhook } from './webhook/edit.js';
-import { Gate, isGated } from './webhook/gate.js';
+import { Gate, isGated, whereAllowed } from './webhook/gate.js';
 import { Issued } from './webhook/secret.js';
 
 /** No account has more in one mode. */
@@ -24,7 +24,7 @@ const MOST = 20;
 export default function Webhooks() {
   const [creating, setCreating] = useState(false);
   const [issued, setIssued] = useState(null);
-  const load = useLoad((signal) => get('/webhooks', { limit: MOST }, { signal }), []);
+  const load = useLoad((signal) => whereAllowed(() => get('/webhooks', { limit: MOST }, { signal }), signal), []);
   const gated = isGated(load.error);
   const create = may('admin') && load.data && html`<${Button} kind="primary" onClick=${() => setCreating(true)}>Create webhook<//>`;
   const made = (webhook, secret) => {
@@ -46,8 +46,9 @@ export default function Webhooks() {
 
 const COLUMNS = [
   { label: 'Receiver', head: true, cell: (webhook) => html`<span class="agent-name"><a href=${href('/webhooks', webhook.id)}><${Name} of=${webhook.url} /></a>
+    ${webhook.status !== 'active' && html`<span class="phone-only"><${Badge} of=${webhook.status} /></span>`}
     ${webhook.description && html`<span class="cell-sub"><${Name} of=${webhook.description} /></span>`}</span>` },
-  { label: 'Status', cell: (webhook) => html`<${Badge} of=${webhook.status} />` },
+  { label: 'Status', wide: true, cell: (webhook) => html`<${Badge} of=${webhook.status} />` },
   { label: 'Events', wide: true, cell: (webhook) => html`<span title=${webhook.events.join(', ')}>${count(webhook.events.length, 'event')}</span>` },
   { label: 'Last delivery', cell: (webhook) => html`<${Last} webhook=${webhook} />` },
 ];

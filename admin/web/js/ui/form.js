@@ -40,7 +40,7 @@ export function Form({ onSubmit, action, kind = 'primary', onCancel, names = {},
   const submit = async (event) => {
     event.preventDefault();
     if (state.busy) return;
-    setState((old) => ({ ...old, busy: true, general: null }));
+    setState((old) => ({ ...old, errors: {}, busy: true, general: null }));
     let outcome = { errors: {}, general: null, upgrade: false, busy: false };
     try {
       await onSubmit(read(element.current));

@@ -2,7 +2,7 @@
  * The state of the chain: its size and head, verifying all of it while one watches, and the files to keep elsewhere.
  */
 import { html, useEffect, useRef, useState } from '../../html.js';
-import { fetchRaw, get } from '../../api.js';
+import { ApiError, fetchRaw, get } from '../../api.js';
 import { save } from '../../download.js';
 import { useLoad } from '../../load.js';
 import { href } from '../../router.js';
@@ -72,9 +72,14 @@ function Verify({ onDone }) {
 
 async function verify(signal, onProgress) {
   const response = await fetchRaw('GET', '/audit/verify', { signal });
-  for await (const line of jsonLines(response)) {
-    if (line.done) return line;
-    onProgress(line);
+  try {
+    for await (const line of jsonLines(response)) {
+      if (line.done) return line;
+      if (line.error) throw new ApiError(503, line.code, line.error);
+      onProgress(line);
+    }
+  } catch (error) {
+    if (signal.aborted || error instanceof ApiError) throw error;
   }
   throw new Error('The connection ended before the result was there. Nothing is known about the chain; verify again.');
 }
@@ -83,12 +88,16 @@ async function verify(signal, onProgress) {
 function Result({ result }) {
   const { ok, entries, firstBroken, endProven, message } = result;
   if (!ok) {
-    return html`<div class="alert alert-error"><p><strong>The chain is broken.</strong> <span dir="auto">${message}</span></p>
-      ${firstBroken && html`<p><a href=${href('/audit', { entry: firstBroken.seq })}>Look at entry ${firstBroken.seq}</a></p>`}</div>`;
+    const seq = firstBroken?.seq ?? null;
+    return html`<div class="alert alert-error"><p><strong>${seq === null ? 'The chain is broken.' : `The chain is broken at entry ${seq}.`}</strong>
+        <span dir="auto"> ${firstBroken?.problem ?? message}</span></p>
+      ${seq !== null && html`<p><a href=${href('/audit', { entry: seq })}>Look at entry ${seq}</a></p>`}</div>`;
   }
-  return html`<div class=${endProven ? 'alert alert-ok' : 'alert alert-warn'}><p><strong>${endProven ? 'The chain is intact.' : 'The chain is in order, but its end is not proven.'}</strong>
-      <span dir="auto"> ${count(entries, 'entry', 'entries')} verified. ${message}</span></p>
-    ${!endProven && html`<p>There is no signed checkpoint to compare the end with yet. Download one and keep it elsewhere.</p>`}</div>`;
+  if (entries === 0) return html`<div class="alert alert-ok"><p>${message}</p></div>`;
+  return html`<div class=${endProven ? 'alert alert-ok' : 'alert alert-warn'}>
+    <p><strong>${endProven ? 'The chain is intact.' : 'The chain is in order, but its end is not proven.'}</strong> ${count(entries, 'entry', 'entries')} verified.</p>
+    <p dir="auto">${message}</p>
+    ${!endProven && html`<p>No signed checkpoint covers its end yet. Download one and keep it elsewhere.</p>`}</div>`;
 }
 
 async function keepCheckpoint() {

@@ -36,7 +36,7 @@ export function Entry({ seq, onClose, go }) {
     : html`<${Loaded} load=${load} label="Loading the entry">${(data) => html`<${Body} ...${data} />`}<//>`}
     </div>
     <div class="actions">
-      <${Button} disabled=${seq <= 1} onClick=${() => go(seq - 1)}>Earlier<//>
+      <${Button} disabled=${!load.data || seq <= 1} onClick=${() => go(seq - 1)}>Earlier<//>
       <${Button} disabled=${!load.data || seq >= load.data.total} onClick=${() => go(seq + 1)}>Later<//>
       <${Button} kind="primary" onClick=${onClose}>Close<//>
     </div>

@@ -9,5 +9,7 @@ export const TYPES = [
   ['Escrow', ['escrow.create', 'escrow.fund', 'escrow.release', 'escrow.dispute', 'escrow.resolve', 'escrow.released', 'escrow.disputed', 'escrow.refunded']],
   ['Keys and webhooks', ['virtual_key.created', 'virtual_key.revoked', 'provider_key.stored', 'api_key.created', 'api_key.revoked',
     'webhook.created', 'webhook.updated', 'webhook.deleted', 'webhook.tested']],
-  ['Account', ['account.created', 'account.plan_set', 'user.created']],
+  ['Account and team', ['account.created', 'account.plan_set', 'user.created', 'user.invited', 'user.invitation_revoked', 'user.joined', 'user.role_changed', 'user.removed']],
+  ['Sign-in', ['user.login', 'user.login_failed', 'user.logout', 'session.revoked', 'user.password_changed', 'user.password_refused', 'user.reset_issued',
+    'user.totp_begun', 'user.totp_enabled', 'user.totp_disabled']],
 ];

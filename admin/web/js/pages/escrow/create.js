@@ -32,7 +32,7 @@ export function CreateEscrow({ wallets, onClose, onDone }) {
       <${WalletField} name="fromWalletId" label="Payer" wallets=${wallets} />
       <${WalletField} name="toWalletId" label="Payee" wallets=${wallets} own=${false} others />
       <${MoneyField} name="amount" label="Amount" required />
-      <${AreaField} name="conditions" label="Conditions" optional rows="4" spellcheck="false" class="input code" placeholder='{"deliverBy": "2026-12-01"}'
+      <${AreaField} name="conditions" label="Conditions" optional rows="4" spellcheck=${false} class="input code" placeholder='{"deliverBy": "2026-12-01"}'
         hint="A JSON object that both sides can read. Tollgate keeps it and does not act on it." />
     <//>
   <//>`;

@@ -44,15 +44,17 @@ export function WalletLink({ number, wallets }) {
 }
 
 /**
- * The choice of a wallet: one of the account's, or with `others` any one by number, id or agent.
- * Its value is read with `walletOf`.
+ * The choice of a wallet: one of the account's, or with `others` (or where there are more than fit a list) any one by number,
+ * id or agent. Its value is read with `walletOf`.
  */
 export function WalletField({ name, label, wallets, value, others = false, hint, own = true }) {
   const [chosen, setChosen] = useState(value === undefined ? (own ? String(wallets[0].walletId) : '') : String(value));
+  const listed = value === undefined || wallets.some((wallet) => wallet.walletId === value);
   const options = [
     ...(own ? [] : [['', 'Choose…']]),
-    ...wallets.map((wallet) => [String(wallet.walletId), `${wallet.label} · ${usd(wallet.usdc)}`]),
-    ...(others ? [[OTHER, 'Another wallet…']] : []),
+    ...(listed ? [] : [[String(value), `Wallet ${value}`]]),
+    ...wallets.map((wallet) => [String(wallet.walletId), `${wallet.label} · ${usd(wallet.usdc)}${wallet.status === 'frozen' ? ' · frozen' : ''}`]),
+    ...(others || wallets.length > MOST ? [[OTHER, 'Another wallet…']] : []),
   ];
   return html`<div class="form">
     <${SelectField} name=${name} label=${label} required hint=${hint} options=${options} value=${chosen} onChange=${(event) => setChosen(event.target.value)} />

@@ -24,8 +24,8 @@ export function Transactions({ number, wallets, turn }) {
   const { type, from, to } = query;
   const columns = [
     { label: 'When', head: true, cell: (row) => html`<${Time} at=${row.createdAt} />` },
-    { label: 'What', cell: (row) => html`<${Kind} row=${row} />` },
-    { label: 'With', cell: (row) => html`<${Counterparty} row=${row} wallets=${wallets} />` },
+    { label: 'What', cell: (row) => html`<${Kind} row=${row} /><span class="phone-only"><${Counterparty} row=${row} wallets=${wallets} /></span>` },
+    { label: 'With', wide: true, cell: (row) => html`<${Counterparty} row=${row} wallets=${wallets} />` },
     { label: 'Amount', num: true, cell: (row) => html`<${Amount} row=${row} />` },
     { label: 'Balance after', num: true, wide: true, cell: (row) => html`<${Money} of=${row.balanceAfter} />` },
   ];
@@ -59,9 +59,10 @@ function Counterparty({ row, wallets }) {
   const { counterparty, type, memo } = row;
   const escrow = /^escrow:(\d+)$/.exec(counterparty ?? '')?.[1];
   const who = () => {
-    if (type.startsWith('escrow') && escrow) return html`<a href=${href('/escrow', escrow)}>Escrow ${escrow}</a>`;
+    if (type.startsWith('escrow') && escrow) return html`<a class="nowrap" href=${href('/escrow', escrow)}>Escrow ${escrow}</a>`;
     if (type.startsWith('transfer') && /^\d+$/.test(counterparty ?? '')) return html`<${WalletLink} number=${Number(counterparty)} wallets=${wallets} />`;
     return html`<${Name} of=${counterparty} />`;
   };
+  if (!counterparty && memo) return html`<${Name} of=${memo} />`;
   return html`${who()}${memo && html`<span class="cell-sub"><${Name} of=${memo} /></span>`}`;
 }

@@ -95,8 +95,14 @@ function Attempts({ delivery }) {
 }
 
 const ATTEMPTS = [
-  { label: 'When', head: true, cell: (attempt) => html`<time dateTime=${attempt.at}>${utc(attempt.at)}</time>` },
+  { label: 'When', head: true, cell: (attempt) => html`<time dateTime=${attempt.at}><${Stamp} of=${utc(attempt.at)} /></time>` },
   { label: 'Took', num: true, cell: (attempt) => html`<span class="nowrap">${attempt.durationMs.toLocaleString('en-US')} ms</span>` },
   { label: 'Code', num: true, cell: (attempt) => attempt.responseCode ?? '–' },
   { label: 'Error', cell: (attempt) => (attempt.error ? html`<span dir="auto">${attempt.error}</span>` : html`<span class="check-ok">accepted</span>`) },
 ];
+
+/** Day and time, which may stand below each other. */
+function Stamp({ of }) {
+  const [day, ...time] = of.split(' ');
+  return html`<span class="nowrap">${day}</span> <span class="nowrap">${time.join(' ')}</span>`;
+}

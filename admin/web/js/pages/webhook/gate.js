@@ -2,6 +2,7 @@
  * What stands in place of the webhooks where the plan has none in the dashboard.
  */
 import { html } from '../../html.js';
+import { ApiError, get } from '../../api.js';
 import { may } from '../../session.js';
 import { plainWord } from '../../words.js';
 import { LinkButton } from '../../ui/button.js';
@@ -10,6 +11,17 @@ import { Empty } from '../../ui/state.js';
 
 /** Whether an error says so. */
 export const isGated = (error) => error?.code === 'PLAN_FEATURE';
+
+/**
+ * Calls `load` where the plan has webhooks in the dashboard. Where it has none the account says so, and nothing is asked for
+ * that would be refused.
+ */
+export async function whereAllowed(load, signal) {
+  const { account, features, upgradeTo, upgradeUrl } = await get('/account', {}, { signal });
+  if (features.webhooksInDashboard) return load();
+  const message = `The plan ${account.plan} has no webhooks in the dashboard.`;
+  throw new ApiError(403, 'PLAN_FEATURE', message, { upgradeTo, upgradeUrl });
+}
 
 /** The way up: an address of http(s) or of this site, or the page of plans. */
 function upgradeAddress(given) {
@@ -21,11 +33,11 @@ function upgradeAddress(given) {
   }
 }
 
-/** @param {{error: {message: string, body: {plan?: string, upgradeTo?: string, upgradeUrl?: string}}}} props */
+/** @param {{error: {message: string, body: {upgradeTo?: string, upgradeUrl?: string}}}} props */
 export function Gate({ error }) {
-  const { plan, upgradeTo, upgradeUrl } = error.body;
+  const { upgradeTo, upgradeUrl } = error.body;
   return html`<${Section} title="Not part of this plan">
-    <${Empty} title=${plan ? `The plan ${plan} has no webhooks in the dashboard.` : error.message}>
+    <${Empty} title=${error.message}>
       <p>Webhooks tell your systems at once when an agent is frozen, a spend waits, a cap denies or a balance is low.
         ${upgradeTo ? html` They come with the plan <strong>${plainWord(upgradeTo)}</strong>.` : ''} Programs with an API key can use them on any plan.</p>
       <p>${may('owner')

@@ -18,7 +18,7 @@ export function newSecret() {
 
 /** The field; empty, a secret is made. */
 export function SecretField() {
-  return html`<${TextField} name="secret" label="Secret" optional autocomplete="off" spellcheck="false" dir="ltr"
+  return html`<${TextField} name="secret" label="Secret" optional class="input masked" autocomplete="off" spellcheck=${false} dir="ltr"
     hint="Leave it empty: one is made in this browser and shown once. Your own has 16 to 256 printable characters." />`;
 }
 
