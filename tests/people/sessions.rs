@@ -30,7 +30,9 @@ async fn a_pause_and_a_lifetime_end_a_session() {
     let times = |text: &str| -> Vec<u64> { text.split(' ').take(2).map(|ms| ms.parse().unwrap()).collect() };
     let whole = read(&id);
     assert_eq!(times(&whole)[1] - times(&whole)[0], 3_600_000);
-    let lookup = keys::session_lookup(&sha256_hex(&session.cookie().as_bytes()["tollgate_session=".len()..]));
+    let lookup = keys::session_lookup(&sha256_hex(
+        &session.cookie().as_bytes()["tollgate_session=".len()..],
+    ));
     for key in [&key, &lookup] {
         let left: i64 = world.redis.command(&["PTTL", key]);
         assert!((3_590_000..=3_600_000).contains(&left), "{key}: {left}");

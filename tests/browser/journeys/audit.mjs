@@ -61,7 +61,7 @@ await play(async (journey) => {
     const at = lines.findIndex((line) => line.includes('Invoice reader'));
     await redis('LSET', key, at, lines[at].replace('Invoice reader', 'Invoice writer'));
     await vera.press('Verify again');
-    await vera.sees('The chain is broken.');
+    await vera.sees(`The chain is broken at entry ${at + 1}.`);
     await vera.sees(vera.page.getByRole('link', { name: `Look at entry ${at + 1}` }));
     await vera.look('broken');
   });
