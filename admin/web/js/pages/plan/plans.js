@@ -1,0 +1,49 @@
+/**
+ * All plans beside each other.
+ */
+import { html } from '../../html.js';
+import { usd } from '../../money.js';
+import { plainWord } from '../../words.js';
+import { ActionButton } from '../../ui/button.js';
+import { Badge, Section } from '../../ui/show.js';
+
+const number = (value, unit = '') => (value === null ? 'unlimited' : `${value.toLocaleString('en-US')}${unit}`);
+
+/** What is compared: a label and a text of a plan. */
+const ROWS = [
+  ['Tracked spend a month', ({ limits }) => (limits.trackedUsdPerMonth === null ? 'unlimited' : usd(limits.trackedUsdPerMonth))],
+  ['Agents that spend in a month', ({ limits }) => number(limits.capAgentsPerMonth)],
+  ['Active virtual keys', ({ limits }) => number(limits.activeVirtualKeys)],
+  ['Calls of a key', ({ limits }) => number(limits.proxyRequestsPerMinute, ' a minute')],
+  ['Agents', ({ limits }) => number(limits.customAgents)],
+  ['Requests of an API key', ({ limits }) => number(limits.managementRequestsPerMinute, ' a minute')],
+  ['Webhooks in the dashboard', ({ features }) => (features.webhooksInDashboard ? 'yes' : 'no')],
+];
+
+/** The least plan first: by what an agent may spend, none being the most. */
+function byRoom(a, b) {
+  const room = (plan) => (plan.limits.trackedUsdPerMonth === null ? Infinity : Number(plan.limits.trackedUsdPerMonth));
+  return room(a) - room(b) || (a.name < b.name ? -1 : 1);
+}
+
+/** @param {{data: object, wanted?: string, choose: null | ((name: string) => Promise<void>)}} props `wanted` is pointed out */
+export function Plans({ data, wanted, choose }) {
+  const plans = [...data.plans].sort(byRoom);
+  const badge = (plan) => {
+    if (plan.current) return html`<${Badge} of="yours" tone="info" />`;
+    return plan.name === (wanted ?? data.upgradeTo) ? html`<${Badge} of="next step" tone="ok" />` : '';
+  };
+  const action = (plan) => !plan.current && html`<${ActionButton} small kind=${plan.name === (wanted ?? data.upgradeTo) ? 'primary' : 'plain'}
+    run=${() => choose(plan.name)} aria-label=${`Change to ${plainWord(plan.name)}`}>Change<//>`;
+  return html`<${Section} title="Plans" flush lead=${choose ? null : 'An owner can change the plan.'}>
+    <div class="table-scroll" role="group" aria-label="Plans" tabindex="0"><table class="table plans">
+      <caption class="sr-only">Plans</caption>
+      <thead><tr><th scope="col"><span class="sr-only">What</span></th>
+        ${plans.map((plan) => html`<th key=${plan.name} scope="col"><span class="plan-name">${plainWord(plan.name)} ${badge(plan)}</span></th>`)}</tr></thead>
+      <tbody>
+        ${ROWS.map(([label, of]) => html`<tr key=${label}><th scope="row">${label}</th>${plans.map((plan) => html`<td key=${plan.name} class="num">${of(plan)}</td>`)}</tr>`)}
+        ${choose && html`<tr><th scope="row"><span class="sr-only">Change the plan</span></th>${plans.map((plan) => html`<td key=${plan.name}>${action(plan)}</td>`)}</tr>`}
+      </tbody>
+    </table></div>
+  <//>`;
+}

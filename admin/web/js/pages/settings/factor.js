@@ -1,0 +1,77 @@
+/**
+ * The second factor: turning it on with an authenticator app and recovery codes, and off again with the password.
+ */
+import { html, useState } from '../../html.js';
+import { post } from '../../api.js';
+import { session } from '../../session.js';
+import { ActionButton, Button } from '../../ui/button.js';
+import { Dialog } from '../../ui/dialog.js';
+import { FieldError, Form, TextField, UserName } from '../../ui/form.js';
+import { say } from '../../ui/live.js';
+import { CodeLine, SecretOnce } from '../../ui/secret.js';
+import { Badge, Section } from '../../ui/show.js';
+
+const enabled = (on) => session.set({ user: { ...session.get().user, totpEnabled: on } });
+
+/** @param {{user: {email: string, totpEnabled: boolean}}} props */
+export function SecondFactor({ user }) {
+  const [offer, setOffer] = useState(null);
+  const [codes, setCodes] = useState(null);
+  const [leaving, setLeaving] = useState(false);
+  const begin = async () => setOffer(await post('/api/user/totp'));
+  const confirmed = (answer) => {
+    setOffer(null);
+    setCodes(answer.recoveryCodes);
+    enabled(true);
+  };
+  return html`<${Section} title="Second factor">
+    <p>A code of an authenticator app, asked for after the password. ${user.totpEnabled
+    ? html`It is <${Badge} of="on" tone="ok" />.` : html`It is <${Badge} of="off" tone="plain" />.`}</p>
+    <div class="actions actions-start">${user.totpEnabled
+    ? html`<${Button} kind="danger" onClick=${() => setLeaving(true)}>Turn off<//>`
+    : html`<${ActionButton} run=${begin}>Turn on<//>`}</div>
+    ${offer && html`<${TurnOn} offer=${offer} onClose=${() => setOffer(null)} onDone=${confirmed} />`}
+    ${codes && html`<${SecretOnce} title="Recovery codes" label="Each works once, in place of a code" what="the recovery codes" secret=${codes.join('\n')} onClose=${() => setCodes(null)} />`}
+    ${leaving && html`<${TurnOff} user=${user} onClose=${() => setLeaving(false)} />`}
+  <//>`;
+}
+
+function TurnOn({ offer, onClose, onDone }) {
+  const submit = async ({ code }) => {
+    try {
+      onDone(await post('/api/user/totp/confirm', { code: code.replace(/\s/g, '') }));
+    } catch (error) {
+      if (error.code === 'INVALID_CREDENTIALS') throw new FieldError('code', 'This code is not right. Codes change every 30 seconds.');
+      throw error;
+    }
+  };
+  return html`<${Dialog} title="Turn on the second factor" onClose=${onClose}>
+    <p>Scan this with an authenticator app, or type the secret into it.</p>
+    <img class="qr" alt="The secret as a QR code" width="200" height="200" src=${`data:image/svg+xml,${encodeURIComponent(offer.qrSvg)}`} />
+    <${CodeLine} label="Secret" text=${offer.secret} what="the secret" />
+    <${Form} label="Turn on the second factor" action="Turn on" onSubmit=${submit} onCancel=${onClose}>
+      <${TextField} name="code" label="Code that the app shows" inputmode="numeric" autocomplete="one-time-code" maxlength="7" required autofocus />
+    <//>
+  <//>`;
+}
+
+function TurnOff({ user, onClose }) {
+  const submit = async ({ password }) => {
+    try {
+      await post('/api/user/totp/disable', { password });
+    } catch (error) {
+      if (error.code === 'INVALID_CREDENTIALS') throw new FieldError('password', 'This is not your password.');
+      throw error;
+    }
+    enabled(false);
+    say('The second factor is off.');
+    onClose();
+  };
+  return html`<${Dialog} title="Turn off the second factor" onClose=${onClose}>
+    <p>From then on your password alone opens the account.</p>
+    <${Form} label="Turn off the second factor" action="Turn off" kind="danger" onSubmit=${submit} onCancel=${onClose}>
+      <${UserName} value=${user.email} />
+      <${TextField} name="password" label="Password" type="password" autocomplete="current-password" required autofocus />
+    <//>
+  <//>`;
+}

@@ -1,0 +1,42 @@
+/**
+ * Where a person is signed in, and ending it elsewhere.
+ */
+import { html, useState } from '../../html.js';
+import { del, post, seg } from '../../api.js';
+import { Time } from '../../time.js';
+import { ActionButton } from '../../ui/button.js';
+import { confirm } from '../../ui/dialog.js';
+import { say } from '../../ui/live.js';
+import { Name, Section } from '../../ui/show.js';
+import { ListTable } from '../../ui/table.js';
+
+/** The section. */
+export function Sessions() {
+  const [turn, setTurn] = useState(0);
+  const again = () => setTurn((count) => count + 1);
+  const end = async (one) => {
+    await del(`/api/user/sessions/${seg(one.id)}`);
+    say('The session has ended.');
+    again();
+  };
+  const endOthers = async () => {
+    const text = 'Everybody who is signed in as you on another device or browser has to sign in again.';
+    if (!(await confirm({ title: 'End all other sessions?', text, action: 'End other sessions' }))) return;
+    await post('/api/user/sessions/revoke-others');
+    say('All other sessions of yours have ended.');
+    again();
+  };
+  const columns = [
+    { label: 'Device', head: true, cell: (one) => html`<span class="agent-name"><${Name} of=${one.userAgent} none="unknown" />
+      ${one.current && html`<span class="cell-sub">this session</span>`}</span>` },
+    { label: 'Address', wide: true, cell: (one) => html`<bdi class="nowrap">${one.ip ?? 'unknown'}</bdi>` },
+    { label: 'Signed in', wide: true, cell: (one) => html`<${Time} at=${one.createdAt} />` },
+    { label: 'Last seen', cell: (one) => html`<${Time} at=${one.lastSeenAt} />` },
+    { label: 'Actions', hidden: true, cell: (one) => (one.current ? '' : html`<span class="cell-actions"><${ActionButton} small kind="danger" run=${() => end(one)}
+      aria-label=${`End the session of ${one.userAgent || 'an unknown device'}`}>End<//></span>`) },
+  ];
+  return html`<${Section} title="Sessions" flush actions=${html`<${ActionButton} small run=${endOthers}>End other sessions<//>`}
+    lead="Where you are signed in. A session ends by itself when it is not used for a while.">
+    <${ListTable} path="/api/user/sessions" plural="sessions" refresh=${turn} caption="Sessions" columns=${columns} keyOf=${(one) => one.id} empty="There is no session." />
+  <//>`;
+}
