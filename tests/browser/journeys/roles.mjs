@@ -88,8 +88,8 @@ await play(async (journey) => {
   await journey.step('a role that was lowered elsewhere binds the next click', async () => {
     const { owner, nora } = people;
     await nora.open(agentPage);
-    await owner.open('/team');
-    await owner.press(/^Change the role of nora@/);
+    await owner.page.reload();
+    await owner.press(/^Change role of nora@/);
     await owner.dialog().getByLabel('Role').selectOption('viewer');
     await owner.press('Change role', owner.dialog());
     await owner.sees('viewer', owner.row('nora@'));
