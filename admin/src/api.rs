@@ -30,3 +30,31 @@ pub mod webhooks;
 
 /// Attempts at a change whose plan limit is of another plan than the account has meanwhile.
 const PLAN_ATTEMPTS: usize = 4;
+
+/// What the document says of every operation, in the order in which it lists the resources.
+pub(crate) fn sections() -> Vec<crate::openapi::Section> {
+    let mut sections = vec![
+        overview::section(),
+        agents::section(),
+        usage::section(),
+        policies::section(),
+        provider_keys::section(),
+        virtual_keys::section(),
+        wallets::section(),
+        deposits::section(),
+        transfers::section(),
+        transactions::section(),
+        spend::section(),
+        escrow::section(),
+        intents::section(),
+        decisions::section(),
+        dry_run::section(),
+        runs::section(),
+        audit::section(),
+        webhooks::section(),
+        account::section(),
+        api_keys::section(),
+    ];
+    sections.extend(people::sections());
+    sections
+}

@@ -80,7 +80,12 @@ impl Caller {
         client: Option<IpAddr>,
     ) -> Result<Self, Problem> {
         let missing = match credential::key_hash(headers) {
-            Ok(hash) => return Self::of_key(app, &hash, client).await,
+            Ok(hash) => {
+                let caller = Self::of_key(app, &hash, client).await?;
+                // The key's own mode counts, but a word that is no mode is never passed over.
+                session::mode(headers)?;
+                return Ok(caller);
+            }
             Err(problem) if problem.code() == Code::ApiKeyRequired => problem,
             Err(problem) => return Err(problem),
         };

@@ -2,7 +2,9 @@
 
 mod assets;
 
-use self::assets::{Asset, Assets};
+pub(crate) use self::assets::Asset;
+
+use self::assets::Assets;
 use crate::problem::{Code, Problem};
 use crate::routes::Seen;
 use crate::serve::App;
@@ -159,6 +161,18 @@ fn show(asset: &Asset, asked: &HeaderMap, cache: &'static str) -> Response<Body>
     }
     guard(&mut response);
     response
+}
+
+/// The same for a file of another page of this server, which the log calls `label`; it is asked for again each time.
+pub(crate) fn send(asset: &Asset, asked: &HeaderMap, label: &'static str) -> Response<Body> {
+    let mut response = show(asset, asked, ASK_AGAIN);
+    response.extensions_mut().insert(Seen::of(label));
+    response
+}
+
+/// The address of a file of the dashboard.
+pub(crate) fn address(path: &str) -> String {
+    format!("/assets/{}/{path}", Assets::get().version)
 }
 
 fn has_it(asked: &HeaderMap, etag: &HeaderValue) -> bool {

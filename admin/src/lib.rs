@@ -6,7 +6,9 @@
 //! * [`ledger`][]: the check of everything that must hold
 //! * [`trail`][] and [`intents`][]: the audit trail and the intents as readers see them; [`archive`][]: what left the store
 //! * [`mod@export`] writes the trail down, [`checkpoint`][] signs its end, [`verify`][] proves what was written down
+//! * [`openapi`]: the OpenAPI document, of the route table and what stands beside the handlers
 //! * [`dashboard`][]: the pages for people, compiled in
+//! * [`reference`][]: the same as pages for people
 //! * [`sandbox`][]: an upstream that needs no provider account
 //! * [`webhook`][]: what leaves for the receivers of webhooks
 
@@ -21,9 +23,11 @@ pub mod injection;
 pub mod intents;
 pub mod ledger;
 pub mod limits;
+pub mod openapi;
 pub mod ops;
 pub mod password;
 pub mod problem;
+pub mod reference;
 pub mod routes;
 pub mod sandbox;
 pub mod serve;

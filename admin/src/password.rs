@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// Shortest password, in characters.
-const SHORTEST: usize = 8;
+pub const SHORTEST: usize = 8;
 /// Longest password, in bytes.
 pub const LONGEST: usize = 1024;
 /// Hashes that are made at once, at most; fewer where there are fewer cores.

@@ -10,11 +10,13 @@ mod run_id;
 mod table;
 mod wallet_name;
 
-pub use body::{CURRENCIES, Fields, Given, Text, missing};
-pub use call::{Call, IDEMPOTENCY_FIELDS, OpenCall, page, require_agent_id, time};
+pub use body::{CURRENCIES, Fields, Given, OBJECT_MAX as FIELD_OBJECT_MAX, Text, missing};
+pub use call::{
+    Call, IDEMPOTENCY_FIELDS, OFFSET_MAX, OpenCall, PAGE_DEFAULT, PAGE_MAX, page, require_agent_id, time,
+};
 pub(crate) use dispatch::method_label;
 pub use dispatch::{BODY_MAX, Seen};
-pub use reply::{Answer, Reply};
+pub use reply::{Answer, Done, Reply};
 pub use route::{Access, Base, Modes, PREFIXES, Rate, Route};
 pub use run_id::require_run_id;
 pub use table::{ROUTES, USER_ROUTES};
@@ -22,6 +24,7 @@ pub use wallet_name::WalletName;
 
 use crate::dashboard;
 use crate::problem::{Code, Problem};
+use crate::reference;
 use crate::serve::App;
 use axum::Router;
 use axum::extract::RawPathParams;
@@ -52,6 +55,7 @@ pub fn router(app: Arc<App>) -> Router {
     }
     router
         .merge(dashboard::router(&app))
+        .merge(reference::router())
         .method_not_allowed_fallback(async || Problem::from(Code::MethodNotAllowed).into_response())
         .fallback(async || Problem::from(Code::NotFound).into_response())
         .layer(from_fn_with_state(app, dispatch::around))

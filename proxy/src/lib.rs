@@ -8,6 +8,7 @@ pub mod call;
 pub mod edge;
 pub mod gate;
 pub mod metrics;
+pub mod openapi;
 pub mod ops;
 pub mod pending;
 pub mod reply;

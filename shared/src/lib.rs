@@ -5,6 +5,7 @@
 //! * [`client_address`][]: from where a request comes
 //! * [`chat_body`][]: the body of a chat-completions call, as the edge decides on it and the admin server predicts
 //! * [`crypto`][]: secrets (key hashes, sealed provider keys)
+//! * [`openapi`][]: what both servers' OpenAPI documents are made of
 //! * [`settings`][]: the configuration file and its environment overrides
 //! * [`telemetry`][]: logs
 
@@ -14,6 +15,7 @@ pub mod clock;
 pub mod crypto;
 pub mod domain;
 pub mod entropy;
+pub mod openapi;
 pub mod settings;
 pub mod store;
 pub mod telemetry;

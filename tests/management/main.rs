@@ -1,7 +1,8 @@
 //! The management API through the real `tollgate-admin serve` on a real Redis.
 //!
 //! * [`world`]: a server with its store, accounts and API keys
-//! * [`sweep`]: every row of the route table without a key, with the wrong key, from another account and mode
+//! * [`matrix`]: every row of the route tables, by everybody: keys, sessions, forged calls
+//! * [`sweep`]: from another account and mode, paths that do not exist, headers and addresses
 //! * [`agents`], [`policies`], [`provider_keys`], [`virtual_keys`]: each resource, bodies and errors to the letter
 //! * [`limits`], [`blocked`], [`order`]: how many requests a key may make, from where, and which refusal comes first
 //! * [`scripts`]: each small change of the scripts behind these is noticed
@@ -14,6 +15,7 @@ mod blocked;
 mod limits;
 #[path = "../ledger/lua.rs"]
 mod lua;
+mod matrix;
 mod order;
 mod policies;
 mod provider_keys;

@@ -23,7 +23,7 @@ async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
     let mut expected = json!({ "success": true, "policy": {
         "id": id, "name": "Böt limits", "agentId": "bot", "maxSpendPerDay": 10.5, "maxSpendPerTransaction": 2,
         "maxSpendPerRun": made["policy"]["maxSpendPerRun"], "maxSpendPerMonth": null, "currency": "USD",
-        "capEnabled": true, "approvalThreshold": null, "lowBalanceThreshold": 0,
+        "capEnabled": true, "approvalThreshold": null, "lowBalanceThreshold": 0, "revision": 1,
         "createdAt": made["policy"]["createdAt"], "updatedAt": made["policy"]["createdAt"],
     }});
     assert_eq!(made, expected);
@@ -50,6 +50,7 @@ async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
     let again = success(&caller.post("/v1/policies/bot", body).await, 200);
     expected["policy"]["maxSpendPerDay"] = Value::Null;
     expected["policy"]["maxSpendPerMonth"] = json!(100);
+    expected["policy"]["revision"] = json!(2);
     expected["policy"]["capEnabled"] = json!(false);
     expected["policy"]["currency"] = json!("USDC");
     expected["policy"]["maxSpendPerTransaction"] = Value::Null;

@@ -1,156 +1,154 @@
-//! Every row of the route table: without a key, with the wrong one, from another account, in the other mode.
+//! Every row of the route tables from another account and in the other mode; paths that do not exist; keys as they now are.
 
 use crate::world::{FULL, World, problem, success, text};
-use admin::routes::{Access, Modes, ROUTES, Route};
+use admin::routes::{Access, Modes, ROUTES, Route, USER_ROUTES};
 use axum::http::Method;
-use harness::{Caller, Reply};
+use harness::{Caller, Role, SeedAccount, TEST_PASSWORD};
 use serde_json::json;
 use shared::clock;
 use shared::domain::mode::Mode;
-use shared::domain::permission::Permission;
 use shared::store::script::api_key;
 use shared::store::script::change::Scope;
-
-/// A path with ids in the place of its parameters.
-fn path(prefix: &str, route: &Route, id: &str, key_id: &str) -> String {
-    let path = format!("{prefix}{}", route.path);
-    path.replace("{keyId}", key_id)
-        .replace("{runId}", "a-run")
-        .replace("{id}", id)
-}
-
-async fn ask(caller: &Caller, prefix: &str, route: &Route) -> Reply {
-    let path = path(prefix, route, "some-bot", "vk_00000000000000000000000000");
-    caller.send(route.method.as_str(), &path, &[], "").await
-}
-
-#[tokio::test]
-async fn every_operation_asks_for_a_key_that_may_do_it() {
-    let world = World::start().await;
-    let account = world.seed.account("builder").await;
-    let none = world.admin.caller("");
-    let malformed = world.admin.caller("svc_live_short");
-    let unknown = world.admin.caller(&format!("svc_live_{}", "0a".repeat(32)));
-    let key = |mode, permissions| world.issue(&account, mode, permissions, &[], None);
-    let reader = world
-        .admin
-        .caller(&key(Mode::Live, &[Permission::Read]).await.secret);
-    let writer = world
-        .admin
-        .caller(&key(Mode::Live, &[Permission::Write]).await.secret);
-    let approver = world
-        .admin
-        .caller(&key(Mode::Live, &[Permission::Approve]).await.secret);
-    let tester = world.admin.caller(&key(Mode::Test, FULL).await.secret);
-    for (prefix, route) in ROUTES
-        .iter()
-        .flat_map(|route| route.prefixes().map(move |prefix| (prefix, route)))
-    {
-        let missing = ask(&none, prefix, route).await;
-        problem(&missing, 401, "API_KEY_REQUIRED");
-        assert_eq!(missing.header("www-authenticate"), Some("Bearer"));
-        problem(&ask(&malformed, prefix, route).await, 401, "INVALID_API_KEY");
-        problem(&ask(&unknown, prefix, route).await, 401, "INVALID_API_KEY");
-        let Access::Key(needed, _) = route.access else {
-            continue;
-        };
-        let callers = [
-            (Permission::Read, &reader),
-            (Permission::Write, &writer),
-            (Permission::Approve, &approver),
-        ];
-        for (_, caller) in callers.iter().filter(|(has, _)| *has != needed) {
-            let sentence = problem(
-                &ask(caller, prefix, route).await,
-                403,
-                "INSUFFICIENT_API_KEY_PERMISSIONS",
-            );
-            assert!(sentence.contains(needed.as_str()), "{sentence}");
-        }
-        let in_test = ask(&tester, prefix, route).await;
-        if route.modes == Modes::LiveOnly {
-            problem(&in_test, 400, "LIVE_MODE_REQUIRED");
-        } else {
-            let said = in_test.text();
-            assert!(!said.contains("LIVE_MODE_REQUIRED"), "{}: {said}", route.path);
-        }
-    }
-    assert_eq!(
-        world.audit_types(&account, Mode::Live).await,
-        vec!["api_key.created"; 3],
-        "nothing was changed"
-    );
-}
 
 #[tokio::test]
 async fn no_operation_reaches_another_account_or_mode() {
     let private = |options: harness::AdminOptions| options.env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true");
     let world = World::start_with(private).await;
     let (owner, caller) = world.account("builder").await;
-    let made = caller
-        .post("/v1/agents", json!({ "name": "Mine", "type": "x" }))
-        .await;
-    let agent = text(&success(&made, 200), "/agent/id").to_owned();
-    let key = caller
-        .post(&format!("/v1/agents/{agent}/virtual-keys"), json!({}))
-        .await;
-    let key = text(&success(&key, 201), "/virtualKey/keyId").to_owned();
-    let policy = caller
-        .post(&format!("/v1/policies/{agent}"), json!({ "maxSpendPerDay": 1 }))
-        .await;
-    let policy = text(&success(&policy, 200), "/policy/id").to_owned();
-    let webhook =
-        json!({ "url": "http://127.0.0.1:9/", "events": ["agent.frozen"], "secret": "0123456789abcdef" });
-    let webhook = caller.post("/v1/webhooks", webhook).await;
-    let webhook = text(&success(&webhook, 201), "/webhook/id").to_owned();
-    let before = world.fields(&owner.keys.agent(Mode::Live, &agent)).await;
+    let own = Ids::make(&world, &owner, &caller).await;
+    let before = world.fields(&owner.keys.agent(Mode::Live, &own.agent)).await;
     let version = world.version(&owner).await;
 
-    let (_, stranger) = world.account("builder").await;
+    // On a plan that has webhooks in the dashboard.
+    let (other, stranger) = world.account("enterprise").await;
     let tester = world.caller(&owner, Mode::Test).await;
     let after_issue = world.version(&owner).await;
     assert_eq!(after_issue, version + 1);
-    for (who, outsider) in [("stranger", &stranger), ("test mode", &tester)] {
-        for route in ROUTES {
-            let id = match route.path {
-                "/policies/{id}" if route.method == Method::DELETE => &policy,
-                path if path.starts_with("/webhooks/") => &webhook,
-                _ => &agent,
-            };
-            // These make something of the caller's own under the same id (decision D6), or take no id.
-            let changes = route.path.ends_with("freeze") || route.path.ends_with("/test");
-            let makes = route.method == Method::POST && !changes;
-            if makes || !route.path.contains('{') || (who == "test mode" && route.modes == Modes::LiveOnly) {
-                continue;
-            }
-            let reply = outsider
-                .send(
-                    route.method.as_str(),
-                    &path("/v1", route, id, &key),
-                    &[],
-                    r#"{"name":"x"}"#,
-                )
-                .await;
+    let boss = other.user(Role::Owner).await;
+    let boss = world.admin.sign_in(&boss.email, TEST_PASSWORD).await;
+    for route in ROUTES.iter().chain(USER_ROUTES) {
+        let Some(path) = own.path(route) else { continue };
+        let (method, body) = (route.method.as_str(), own.body(route));
+        if matches!(route.access, Access::Key(..)) {
+            let reply = stranger.send(method, &path, &[], body).await;
             problem(&reply, 404, "NOT_FOUND");
+            if route.modes == Modes::Both {
+                let reply = tester.send(method, &path, &[], body).await;
+                problem(&reply, 404, "NOT_FOUND");
+            }
         }
+        let reply = boss.send(method, &path, &[], body).await;
+        problem(&reply, 404, "NOT_FOUND");
+    }
+    for (who, outsider) in [("stranger", &stranger), ("test mode", &tester)] {
         let listed = success(&outsider.get("/v1/agents").await, 200);
         assert_eq!(listed["total"], json!(0), "{who}");
         let listed = success(&outsider.get("/v1/policies").await, 200);
         assert_eq!(listed["policies"], json!([]), "{who}");
-        let listed = success(&outsider.get(&format!("/v1/policies?agentId={agent}")).await, 200);
+        let listed = success(
+            &outsider.get(&format!("/v1/policies?agentId={}", own.agent)).await,
+            200,
+        );
         assert_eq!(listed["total"], json!(0), "{who}");
         let listed = success(&outsider.get("/v1/webhooks").await, 200);
         assert_eq!(listed["webhooks"], json!([]), "{who}");
     }
-    assert_eq!(world.fields(&owner.keys.agent(Mode::Live, &agent)).await, before);
+    assert_eq!(
+        world.fields(&owner.keys.agent(Mode::Live, &own.agent)).await,
+        before
+    );
     assert_eq!(world.version(&owner).await, after_issue, "nothing was changed");
 
     // The same id in another account is another agent.
     let theirs = stranger
-        .post(&format!("/v1/policies/{agent}"), json!({ "maxSpendPerDay": 7 }))
+        .post(
+            &format!("/v1/policies/{}", own.agent),
+            json!({ "maxSpendPerDay": 7 }),
+        )
         .await;
-    assert_ne!(text(&success(&theirs, 200), "/policy/id"), policy);
-    assert_eq!(world.fields(&owner.keys.agent(Mode::Live, &agent)).await, before);
+    assert_ne!(text(&success(&theirs, 200), "/policy/id"), own.policy);
+    assert_eq!(
+        world.fields(&owner.keys.agent(Mode::Live, &own.agent)).await,
+        before
+    );
+}
+
+/// The ids of one of each thing of an account.
+struct Ids {
+    agent: String,
+    virtual_key: String,
+    policy: String,
+    webhook: String,
+    api_key: String,
+    user: String,
+    session: String,
+    invitation: String,
+}
+
+impl Ids {
+    async fn make(world: &World, account: &SeedAccount, caller: &Caller) -> Self {
+        let made = caller
+            .post("/v1/agents", json!({ "name": "Mine", "type": "x" }))
+            .await;
+        let agent = text(&success(&made, 200), "/agent/id").to_owned();
+        let key = caller
+            .post(&format!("/v1/agents/{agent}/virtual-keys"), json!({}))
+            .await;
+        let policy = caller
+            .post(&format!("/v1/policies/{agent}"), json!({ "maxSpendPerDay": 1 }))
+            .await;
+        let webhook =
+            json!({ "url": "http://127.0.0.1:9/", "events": ["agent.frozen"], "secret": "0123456789abcdef" });
+        let webhook = caller.post("/v1/webhooks", webhook).await;
+        let user = account.user(Role::Owner).await;
+        let session = world.admin.sign_in(&user.email, TEST_PASSWORD).await;
+        let me = success(&session.get("/api/user/me").await, 200);
+        let invited = json!({ "email": "new@example.com", "role": "viewer" });
+        let invited = session.post("/api/user/invitations", invited).await;
+        Self {
+            agent,
+            virtual_key: text(&success(&key, 201), "/virtualKey/keyId").to_owned(),
+            policy: text(&success(&policy, 200), "/policy/id").to_owned(),
+            webhook: text(&success(&webhook, 201), "/webhook/id").to_owned(),
+            api_key: world.issue(account, Mode::Live, FULL, &[], None).await.id,
+            user: user.id,
+            session: text(&me, "/session/id").to_owned(),
+            invitation: text(&success(&invited, 200), "/invitation/id").to_owned(),
+        }
+    }
+
+    /// The path of an operation on these ids; `None` for one that takes none, or makes something of the caller's own under
+    /// the same id (decision D6).
+    fn path(&self, route: &Route) -> Option<String> {
+        let acts = ["/freeze", "/unfreeze", "/test", "/redeliver"];
+        let acts = acts.iter().any(|end| route.path.ends_with(end));
+        if !route.path.contains('{') || (route.method == Method::POST && !acts) {
+            return None;
+        }
+        let id = match route.path {
+            "/policies/{id}" => &self.policy,
+            path if path.starts_with("/webhooks/") => &self.webhook,
+            path if path.starts_with("/api-keys/") => &self.api_key,
+            path if path.starts_with("/team/") => &self.user,
+            path if path.starts_with("/sessions/") => &self.session,
+            path if path.starts_with("/invitations/") => &self.invitation,
+            _ => &self.agent,
+        };
+        let prefix = route.prefixes().next()?;
+        let path = format!("{prefix}{}", route.path);
+        let path = path
+            .replace("{keyId}", &self.virtual_key)
+            .replace("{deliveryId}", "whd_01KAH3V9J80123456789ABCDEF");
+        Some(path.replace("{runId}", "a-run").replace("{id}", id))
+    }
+
+    /// A body that the operation takes.
+    fn body(&self, route: &Route) -> &'static str {
+        match route.path {
+            "/team/{id}" => r#"{"role":"viewer"}"#,
+            _ => r#"{"name":"x"}"#,
+        }
+    }
 }
 
 #[tokio::test]

@@ -3,14 +3,16 @@
 use crate::world::{BINARY, World, problem, success, text};
 use data_encoding::BASE32_NOPAD;
 use futures::future::join_all;
-use harness::{Admin, AdminOptions, Cli, Reply, Role, SeedUser, SessionCaller, TEST_MASTER_KEY, TEST_PASSWORD};
+use harness::{
+    Admin, AdminOptions, Cli, Reply, Role, SeedUser, SessionCaller, TEST_MASTER_KEY, TEST_PASSWORD,
+};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
 use sha1::Sha1;
 use shared::clock::now_ms;
 
 /// The code that an app with this secret shows at `at_ms` (RFC 6238, written down once more).
-fn code_at(secret: &str, at_ms: u64) -> String {
+pub fn code_at(secret: &str, at_ms: u64) -> String {
     let key = BASE32_NOPAD.decode(secret.as_bytes()).unwrap();
     let mut mac = Hmac::<Sha1>::new_from_slice(&key).unwrap();
     mac.update(&(at_ms / 1000 / 30).to_be_bytes());
@@ -38,7 +40,11 @@ async fn enable(session: &SessionCaller) -> (String, Vec<String>) {
     let begun = success(&session.post("/api/user/totp", json!({})).await);
     let secret = text(&begun, "/secret").to_owned();
     let code = code_at(&secret, now_ms());
-    let done = success(&session.post("/api/user/totp/confirm", json!({ "code": code })).await);
+    let done = success(
+        &session
+            .post("/api/user/totp/confirm", json!({ "code": code }))
+            .await,
+    );
     let codes = done["recoveryCodes"].as_array().unwrap().iter();
     let codes = codes.map(|code| code.as_str().unwrap().to_owned()).collect();
     (secret, codes)
@@ -49,12 +55,19 @@ async fn a_second_factor_is_set_up_and_asked_for() {
     let world = World::start().await;
     let (user, session) = world.user(Role::Owner).await;
     let other = world.sign_in(&user).await;
-    let confirm = async |code: &str| session.post("/api/user/totp/confirm", json!({ "code": code })).await;
+    let confirm = async |code: &str| {
+        session
+            .post("/api/user/totp/confirm", json!({ "code": code }))
+            .await
+    };
     problem(&confirm("000000").await, 409, "CONFLICT");
     let begun = success(&session.post("/api/user/totp", json!({})).await);
     let secret = text(&begun, "/secret");
     let url = text(&begun, "/otpauthUrl");
-    assert!(url.starts_with("otpauth://totp/Tollgate:usr_") && url.contains(secret), "{url}");
+    assert!(
+        url.starts_with("otpauth://totp/Tollgate:usr_") && url.contains(secret),
+        "{url}"
+    );
     assert!(text(&begun, "/qrSvg").contains("<svg"));
     let again = success(&session.post("/api/user/totp", json!({})).await);
     assert_ne!(text(&again, "/secret"), secret, "a new beginning");
@@ -64,7 +77,11 @@ async fn a_second_factor_is_set_up_and_asked_for() {
     let right = code_at(secret, now_ms());
     let wrong = if right == "000000" { "000001" } else { "000000" };
     problem(&confirm(wrong).await, 401, "INVALID_CREDENTIALS");
-    problem(&confirm(&code_at(text(&begun, "/secret"), now_ms())).await, 401, "INVALID_CREDENTIALS");
+    problem(
+        &confirm(&code_at(text(&begun, "/secret"), now_ms())).await,
+        401,
+        "INVALID_CREDENTIALS",
+    );
     let done = success(&confirm(&right).await);
     assert_eq!(done["recoveryCodes"].as_array().unwrap().len(), 10);
     problem(&session.post("/api/user/totp", json!({})).await, 409, "CONFLICT");
@@ -74,9 +91,17 @@ async fn a_second_factor_is_set_up_and_asked_for() {
 
     problem(&login(&world, &user, None).await, 401, "TOTP_REQUIRED");
     problem(&login(&world, &user, Some("")).await, 401, "INVALID_CREDENTIALS");
-    problem(&login(&world, &user, Some(wrong)).await, 401, "INVALID_CREDENTIALS");
+    problem(
+        &login(&world, &user, Some(wrong)).await,
+        401,
+        "INVALID_CREDENTIALS",
+    );
     let stale = code_at(secret, now_ms() - 90_000);
-    problem(&login(&world, &user, Some(&stale)).await, 401, "INVALID_CREDENTIALS");
+    problem(
+        &login(&world, &user, Some(&stale)).await,
+        401,
+        "INVALID_CREDENTIALS",
+    );
     let body = json!({ "email": user.email, "password": "not the password", "totp": next_code(secret) });
     problem(&world.admin.login(&body).await, 401, "INVALID_CREDENTIALS");
     let code = next_code(secret);
@@ -84,14 +109,19 @@ async fn a_second_factor_is_set_up_and_asked_for() {
     assert_eq!(inside["user"]["totpEnabled"], json!(true));
     let text = format!("{:?}", world.audit(&user.account).await);
     assert!(text.contains("user.totp_enabled") && !text.contains(secret));
-    let record: String =
-        world.redis.command(&["HGET", &user.account.keys.users(), &user.email]);
+    let record: String = world
+        .redis
+        .command(&["HGET", &user.account.keys.users(), &user.email]);
     assert!(!record.contains(secret) && !world.admin.logs().contains(secret));
 
     // Off again, with the password only; the other sessions end.
-    let third = world.admin.session(&login(&world, &user, Some(&text_of_recovery(&done))).await);
+    let third = world
+        .admin
+        .session(&login(&world, &user, Some(&text_of_recovery(&done))).await);
     let disable = async |password: &str| {
-        session.post("/api/user/totp/disable", json!({ "password": password })).await
+        session
+            .post("/api/user/totp/disable", json!({ "password": password }))
+            .await
     };
     problem(&disable("not the password").await, 401, "INVALID_CREDENTIALS");
     success(&disable(TEST_PASSWORD).await);
@@ -110,27 +140,44 @@ async fn a_code_is_used_once_also_at_the_same_moment() {
     let (user, session) = world.user(Role::Viewer).await;
     let (secret, recovery) = enable(&session).await;
     let spent = code_at(&secret, now_ms());
-    problem(&login(&world, &user, Some(&spent)).await, 401, "INVALID_CREDENTIALS");
+    problem(
+        &login(&world, &user, Some(&spent)).await,
+        401,
+        "INVALID_CREDENTIALS",
+    );
     let code = next_code(&secret);
     let at_once = join_all((0..5).map(|_| login(&world, &user, Some(&code)))).await;
     let inside = at_once.iter().filter(|reply| reply.status == 200).count();
     assert_eq!(inside, 1);
-    problem(&login(&world, &user, Some(&code)).await, 401, "INVALID_CREDENTIALS");
+    problem(
+        &login(&world, &user, Some(&code)).await,
+        401,
+        "INVALID_CREDENTIALS",
+    );
 
     // With a recovery code, however it is typed, ten times.
     for code in &recovery[..9] {
         let typed = format!(" {} ", code.to_uppercase().replace('-', ""));
         success(&login(&world, &user, Some(&typed)).await);
-        problem(&login(&world, &user, Some(code)).await, 401, "INVALID_CREDENTIALS");
+        problem(
+            &login(&world, &user, Some(code)).await,
+            401,
+            "INVALID_CREDENTIALS",
+        );
     }
     let at_once = join_all((0..5).map(|_| login(&world, &user, Some(&recovery[9])))).await;
     let inside = at_once.iter().filter(|reply| reply.status == 200).count();
     assert_eq!(inside, 1);
-    problem(&login(&world, &user, Some(&recovery[0])).await, 401, "INVALID_CREDENTIALS");
+    problem(
+        &login(&world, &user, Some(&recovery[0])).await,
+        401,
+        "INVALID_CREDENTIALS",
+    );
     let audit = format!("{:?}", world.audit(&user.account).await);
     assert!(recovery.iter().all(|code| !audit.contains(code)));
-    let record: String =
-        world.redis.command(&["HGET", &user.account.keys.users(), &user.email]);
+    let record: String = world
+        .redis
+        .command(&["HGET", &user.account.keys.users(), &user.email]);
     assert!(recovery.iter().all(|code| !record.contains(code)), "{record}");
 }
 
@@ -140,8 +187,13 @@ async fn codes_are_guessed_as_often_as_passwords() {
     let (user, session) = world.user(Role::Viewer).await;
     let (secret, _) = enable(&session).await;
     let wrong = ["000000", "000001", "000002", "000003"];
-    let possible: Vec<String> = (0..4).map(|n| code_at(&secret, now_ms() + n * 30_000 - 30_000)).collect();
-    let wrong = wrong.iter().find(|code| !possible.contains(&(**code).to_owned())).unwrap();
+    let possible: Vec<String> = (0..4)
+        .map(|n| code_at(&secret, now_ms() + n * 30_000 - 30_000))
+        .collect();
+    let wrong = wrong
+        .iter()
+        .find(|code| !possible.contains(&(**code).to_owned()))
+        .unwrap();
     let guesses = join_all((0..30).map(|_| login(&world, &user, Some(wrong)))).await;
     let looked_at = guesses.iter().filter(|reply| reply.status == 401).count();
     assert_eq!(looked_at, 10, "a right password alone gives no attempt back");
@@ -155,7 +207,10 @@ async fn a_stolen_session_cannot_guess_the_password() {
     let (user, session) = world.user(Role::Viewer).await;
     let guess = |n: usize| {
         let (path, body) = match n % 2 {
-            0 => ("/api/user/totp/disable", json!({ "password": format!("guess {n}") })),
+            0 => (
+                "/api/user/totp/disable",
+                json!({ "password": format!("guess {n}") }),
+            ),
             _ => (
                 "/api/user/password",
                 json!({ "currentPassword": format!("guess {n}"), "newPassword": "a new password" }),
@@ -183,7 +238,10 @@ async fn second_factors_outlive_a_rotation_of_the_master_key() {
     let both = format!("{newer},{TEST_MASTER_KEY}");
     let cli = Cli::new(BINARY, world.redis.url()).env("TOLLGATE_SECRETS__MASTER_KEY", both);
     let rotated = cli.json(&["keys", "rotate"]);
-    assert_eq!((&rotated["reencrypted"], &rotated["unopenable"]), (&json!(2), &json!([])));
+    assert_eq!(
+        (&rotated["reencrypted"], &rotated["unopenable"]),
+        (&json!(2), &json!([]))
+    );
     assert_eq!(cli.json(&["keys", "rotate"])["reencrypted"], json!(0));
     let alone = AdminOptions::new(BINARY, world.redis.url()).env("TOLLGATE_SECRETS__MASTER_KEY", newer);
     let admin = Admin::start(alone);
@@ -191,7 +249,15 @@ async fn second_factors_outlive_a_rotation_of_the_master_key() {
     success(&admin.login(&body).await);
     let code = code_at(text(&begun, "/secret"), now_ms());
     let confirmed = admin.sign_in(&pending.email, TEST_PASSWORD).await;
-    success(&confirmed.post("/api/user/totp/confirm", json!({ "code": code })).await);
+    success(
+        &confirmed
+            .post("/api/user/totp/confirm", json!({ "code": code }))
+            .await,
+    );
     // A server without the new key cannot judge, and does not.
-    problem(&login(&world, &user, Some(&next_code(&secret))).await, 503, "SERVICE_UNAVAILABLE");
+    problem(
+        &login(&world, &user, Some(&next_code(&secret))).await,
+        503,
+        "SERVICE_UNAVAILABLE",
+    );
 }

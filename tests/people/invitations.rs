@@ -9,23 +9,36 @@ use shared::store::keys;
 const PASSWORD: &str = "a password of mine";
 
 async fn invite(session: &SessionCaller, email: &str, role: &str) -> Reply {
-    session.post("/api/user/invitations", json!({ "email": email, "role": role })).await
+    session
+        .post("/api/user/invitations", json!({ "email": email, "role": role }))
+        .await
 }
 
 /// The token in the link of an invitation.
 #[track_caller]
 fn token(invited: &Value) -> String {
     let link = text(invited, "/link");
-    link.split_once("/#/join/").unwrap_or_else(|| panic!("{link}")).1.to_owned()
+    link.split_once("/#/join/")
+        .unwrap_or_else(|| panic!("{link}"))
+        .1
+        .to_owned()
 }
 
 async fn look(world: &World, token: &str) -> Reply {
-    world.admin.caller("").post("/api/user/invitations/look", json!({ "token": token })).await
+    world
+        .admin
+        .caller("")
+        .post("/api/user/invitations/look", json!({ "token": token }))
+        .await
 }
 
 async fn accept(world: &World, token: &str) -> Reply {
     let body = json!({ "token": token, "password": PASSWORD });
-    world.admin.caller("").post("/api/user/invitations/accept", body).await
+    world
+        .admin
+        .caller("")
+        .post("/api/user/invitations/accept", body)
+        .await
 }
 
 #[tokio::test]
@@ -46,7 +59,11 @@ async fn somebody_is_invited_looks_and_joins() {
         json!({ "success": true, "email": "new@example.com", "role": "manager", "accountName": "Test" })
     );
     let short = json!({ "token": token, "password": "short" });
-    let reply = world.admin.caller("").post("/api/user/invitations/accept", short).await;
+    let reply = world
+        .admin
+        .caller("")
+        .post("/api/user/invitations/accept", short)
+        .await;
     problem(&reply, 400, "VALIDATION");
 
     let at_once = join_all((0..5).map(|_| accept(&world, &token))).await;
@@ -59,13 +76,24 @@ async fn somebody_is_invited_looks_and_joins() {
     let me = success(&session.get("/api/user/me").await);
     assert_eq!(me["user"]["role"], json!("manager"));
     assert_eq!(text(&me, "/account/id"), owner.account.id);
-    problem(&invite(&session, "x@example.com", "viewer").await, 403, "INSUFFICIENT_ROLE");
+    problem(
+        &invite(&session, "x@example.com", "viewer").await,
+        403,
+        "INSUFFICIENT_ROLE",
+    );
     problem(&look(&world, &token).await, 404, "NOT_FOUND");
     problem(&accept(&world, &token).await, 404, "NOT_FOUND");
     world.admin.sign_in("new@example.com", PASSWORD).await;
-    assert_eq!(success(&boss.get("/api/user/invitations").await)["total"], json!(0));
+    assert_eq!(
+        success(&boss.get("/api/user/invitations").await)["total"],
+        json!(0)
+    );
     let lookup = keys::user_lookup("new@example.com");
-    assert_eq!(world.redis.command::<i64>(&["PTTL", &lookup]), -1, "the e-mail is taken for good");
+    assert_eq!(
+        world.redis.command::<i64>(&["PTTL", &lookup]),
+        -1,
+        "the e-mail is taken for good"
+    );
     let audit = world.audit(&owner.account).await;
     let joined = audit.iter().find(|(kind, _, _)| kind == "user.joined").unwrap();
     assert_eq!(joined.2["invitationId"], invited["invitation"]["id"]);
@@ -90,7 +118,9 @@ async fn links_that_lead_nowhere_are_all_alike() {
     let ends: String = world.redis.command(&["HGET", &key, "b@example.com"]);
     let words: Vec<&str> = ends.splitn(3, ' ').collect();
     let past = format!("{} {} {}", words[0], words[0], words[2]);
-    world.redis.command::<i64>(&["HSET", &key, "b@example.com", &past]);
+    world
+        .redis
+        .command::<i64>(&["HSET", &key, "b@example.com", &past]);
 
     // Who was removed or demoted has left no way back.
     let backed = token(&success(&invite(&deputy, "c@example.com", "owner").await));
@@ -105,7 +135,10 @@ async fn links_that_lead_nowhere_are_all_alike() {
     }
     sentences.dedup();
     assert_eq!(sentences.len(), 1, "{sentences:?}");
-    assert_eq!(success(&boss.get("/api/user/invitations").await)["total"], json!(0));
+    assert_eq!(
+        success(&boss.get("/api/user/invitations").await)["total"],
+        json!(0)
+    );
     // Their places are free again.
     for email in ["a@example.com", "b@example.com", "c@example.com"] {
         success(&invite(&boss, email, "viewer").await);
@@ -124,14 +157,21 @@ async fn invitations_have_their_bounds() {
         (json!({ "email": "a@example.com" }), "role"),
         (json!({ "email": "a b@example.com", "role": "viewer" }), "email"),
         (json!({ "email": "a@example.com", "role": "king" }), "role"),
-        (json!({ "email": "a@example.com", "role": "viewer", "days": 1 }), "days"),
+        (
+            json!({ "email": "a@example.com", "role": "viewer", "days": 1 }),
+            "days",
+        ),
     ] {
         let sentence = problem(&boss.post("/api/user/invitations", body).await, 400, "VALIDATION");
         assert!(sentence.contains(named), "{sentence}");
     }
     problem(&invite(&boss, &owner.email, "viewer").await, 409, "CONFLICT");
     success(&invite(&boss, "twice@example.com", "viewer").await);
-    problem(&invite(&boss, "Twice@example.com", "owner").await, 409, "CONFLICT");
+    problem(
+        &invite(&boss, "Twice@example.com", "owner").await,
+        409,
+        "CONFLICT",
+    );
     // Somebody of another account can be invited, and cannot be in both.
     let elsewhere = token(&success(&invite(&boss, &other.email, "viewer").await));
     problem(&accept(&world, &elsewhere).await, 409, "CONFLICT");
@@ -139,7 +179,11 @@ async fn invitations_have_their_bounds() {
     for n in 0..98 {
         success(&invite(&boss, &format!("n{n}@example.com"), "viewer").await);
     }
-    problem(&invite(&boss, "more@example.com", "viewer").await, 409, "CONFLICT");
+    problem(
+        &invite(&boss, "more@example.com", "viewer").await,
+        409,
+        "CONFLICT",
+    );
     let list = success(&boss.get("/api/user/invitations?limit=200").await);
     assert_eq!(list["total"], json!(100));
 }

@@ -9,14 +9,27 @@
 //! * [`team`]: roles, removal, the last owner; [`invitations`]: links and what becomes of them
 //! * [`passwords`]: changes and resets
 //! * [`api_keys`]: keys managed by people
+//! * [`plan`]: the plan, and what it has in the dashboard
 //! * [`emails`]: the look-ups of addresses, and removals that are cut off
 //! * [`faults`]: a store that is down, fell back, or is full
+//! * [`scripts`]: each small change of the scripts that decide who is in is noticed
 //! * [`cli`]: the operator's commands
 #![cfg(test)]
 
+mod api_keys;
+mod cli;
+mod emails;
+mod factors;
+mod faults;
 mod forgery;
+mod invitations;
 mod lockout;
 mod login;
+#[path = "../ledger/lua.rs"]
+mod lua;
+mod passwords;
+mod plan;
+mod scripts;
 mod sessions;
 mod team;
 mod world;

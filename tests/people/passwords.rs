@@ -30,7 +30,11 @@ async fn a_new_password_renews_the_session_and_ends_the_others() {
     let me = success(&renewed.get("/api/user/me").await);
     assert_eq!(me["csrfToken"], changed.json()["csrfToken"]);
     success(&renewed.post("/api/user/sessions/revoke-others", json!({})).await);
-    problem(&world.try_login(&user.email, TEST_PASSWORD).await, 401, "INVALID_CREDENTIALS");
+    problem(
+        &world.try_login(&user.email, TEST_PASSWORD).await,
+        401,
+        "INVALID_CREDENTIALS",
+    );
     world.admin.sign_in(&user.email, NEW).await;
     let audit = format!("{:?}", world.audit(&user.account).await);
     assert!(audit.contains("user.password_changed") && !audit.contains(NEW) && !audit.contains("argon2"));
@@ -38,18 +42,26 @@ async fn a_new_password_renews_the_session_and_ends_the_others() {
 
 /// The token in a link.
 fn token(link: &str, part: &str) -> String {
-    link.split_once(part).unwrap_or_else(|| panic!("{part} in {link}")).1.to_owned()
+    link.split_once(part)
+        .unwrap_or_else(|| panic!("{part} in {link}"))
+        .1
+        .to_owned()
 }
 
 async fn reset(world: &World, token: &str, new: &str) -> harness::Reply {
     let body = json!({ "token": token, "newPassword": new });
-    world.admin.caller("").post("/api/user/password/reset", body).await
+    world
+        .admin
+        .caller("")
+        .post("/api/user/password/reset", body)
+        .await
 }
 
 #[tokio::test]
 async fn a_reset_link_works_once_and_for_an_hour() {
     let world = World::start().await;
-    let cli = Cli::new(BINARY, world.redis.url()).env("TOLLGATE_ADMIN__PUBLIC_URL", "https://gate.example.com");
+    let cli =
+        Cli::new(BINARY, world.redis.url()).env("TOLLGATE_ADMIN__PUBLIC_URL", "https://gate.example.com");
     let (user, session) = world.user(Role::Admin).await;
     let issue = || -> Value { cli.json(&["user", "reset-password", "--email", &user.email]) };
     let first = issue();

@@ -23,7 +23,10 @@ impl World {
     }
 
     pub async fn start_with(options: impl FnOnce(AdminOptions) -> AdminOptions) -> Self {
-        let redis = Redis::start();
+        Self::on(Redis::start(), options).await
+    }
+
+    pub async fn on(redis: Redis, options: impl FnOnce(AdminOptions) -> AdminOptions) -> Self {
         let store = redis.store();
         let seed = Seed::new(&store).await;
         let admin = Admin::start(options(AdminOptions::new(BINARY, redis.url())));

@@ -1,6 +1,11 @@
 //! `/account`: the plan of the account, what it allows and what of it is used, and the change to another plan.
 
+mod doc;
+
+pub(crate) use doc::section;
+
 use super::upgrade;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply, missing};
 use serde::Serialize;
@@ -14,67 +19,103 @@ use shared::store::account_counters::AccountCounters;
 use shared::store::api_key::ApiKey;
 use shared::store::script::account::{PlanSet, set_plan};
 use shared::store::server_clock;
+use utoipa::ToSchema;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = AccountStanding)]
 struct AccountView<'a> {
     success: bool,
     account: Who<'a>,
     limits: Limits,
     usage: Usage,
     features: Features,
+    /// The next plan up; null on the largest.
+    #[schema(example = "startup")]
     upgrade_to: Option<&'a str>,
+    /// Where to get it.
+    #[schema(example = "https://tollgate.example/plan?to=startup")]
     upgrade_url: Option<String>,
+    /// Every plan, the smallest first.
     plans: Vec<PlanView<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = AccountFacts)]
 struct Who<'a> {
+    #[schema(value_type = is::AccountId)]
     id: &'a str,
+    #[schema(example = "Acme")]
     name: &'a str,
+    #[schema(example = "builder")]
     plan: &'a str,
+    #[schema(value_type = is::Time)]
     created_at: String,
 }
 
 /// What a plan allows; null is unlimited.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = PlanLimits)]
 struct Limits {
+    #[schema(example = 10)]
     active_virtual_keys: Option<u64>,
+    /// Of each virtual key.
+    #[schema(example = 120)]
     proxy_requests_per_minute: Option<u64>,
+    /// Agents that may spend in a UTC month.
+    #[schema(example = 10)]
     cap_agents_per_month: Option<u64>,
+    /// USD of all agents in a UTC month.
     tracked_usd_per_month: Option<Nanos>,
+    #[schema(example = 50)]
     custom_agents: Option<u64>,
+    #[schema(example = 1000)]
     wallet_requests_per_minute: Option<u64>,
+    #[schema(example = 1000)]
     agent_requests_per_day: Option<u64>,
+    #[schema(example = 1000)]
     management_requests_per_minute: Option<u64>,
 }
 
 /// What of it is used. Everything but webhooks is that of live mode, which alone counts against a plan.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = PlanUsage)]
 struct Usage {
+    #[schema(example = 3)]
     active_virtual_keys: u64,
+    #[schema(example = 2)]
     cap_agents_this_month: u64,
     tracked_usd_this_month: Nanos,
+    #[schema(example = 4)]
     custom_agents: u64,
+    #[schema(example = 1)]
     webhooks: u64,
+    #[schema(example = 2)]
     users: u64,
+    /// Keys that work.
+    #[schema(example = 2)]
     api_keys: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = PlanFeatures)]
 struct Features {
+    /// Whether people manage webhooks in the dashboard; API keys always can.
     webhooks_in_dashboard: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Plan)]
 struct PlanView<'a> {
+    #[schema(example = "builder")]
     name: &'a str,
     limits: Limits,
     features: Features,
+    /// Whether the account has it.
     current: bool,
 }
 

@@ -1,20 +1,25 @@
 //! `/agents`: agents with their wallet rows, freeze and unfreeze (decisions D6, D14, D15, D22, D67).
 
+mod doc;
+mod list;
+
+pub(crate) use doc::section;
+pub use list::list;
+
 use super::PLAN_ATTEMPTS;
-use super::listing::Listing;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
-use crate::routes::{Answer, Call, Fields, Given, Reply, Text, missing, page};
+use crate::routes::{Answer, Call, Fields, Given, Reply, Text, missing};
 use serde::Serialize;
 use shared::clock::{iso_from_ms, now_ms};
 use shared::domain::id::Kind;
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::store::agent::{AgentRecord, WalletRow};
-use shared::store::agent_search::Wanted;
 use shared::store::script::agent::{self, Created, Deleted, NewAgent, PlanLimit, Updated};
 use shared::store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
 use shared::store::script::change::FieldChange;
-use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 /// Longest name.
 pub(super) const NAME_MAX: usize = 200;
@@ -28,24 +33,41 @@ const TYPE_DEFAULT: &str = "custom";
 const MARKETPLACE: &str = "marketplace";
 
 /// The record as it is returned (decision D15). Without a wallet row everything that belongs to one is null.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Agent)]
 struct View<'a> {
+    #[schema(value_type = is::AgentId)]
     id: &'a str,
+    #[schema(example = "Research bot")]
     name: Option<&'a str>,
+    /// Free text, `custom` by default.
     #[serde(rename = "type")]
+    #[schema(example = "custom")]
     kind: Option<&'a str>,
+    #[schema(example = "Reads papers at night.")]
     description: Option<&'a str>,
+    /// Whether it is a marketplace subscription.
+    #[schema(value_type = Option<is::AgentSource>)]
     source: Option<&'static str>,
+    #[schema(value_type = is::AgentState)]
     status: &'static str,
+    /// What its wallet may spend through `POST /spend` in a UTC day.
     spend_limit: Option<Nanos>,
+    /// The number of its wallet.
+    #[schema(value_type = Option<is::WalletNumber>)]
     wallet_id: Option<u64>,
+    /// The id of its wallet.
+    #[schema(value_type = Option<is::WalletId>)]
     wallet: Option<&'a str>,
+    #[schema(value_type = Option<is::Time>)]
     created_at: Option<String>,
+    #[schema(value_type = Option<is::Time>)]
     updated_at: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AgentAnswer)]
 struct One<'a> {
     success: bool,
     agent: View<'a>,
@@ -138,67 +160,6 @@ fn tier_limit(plan: &str, limit: Option<u64>) -> Problem {
     let limit = limit.unwrap_or_default();
     let message = format!("The plan `{plan}` allows {limit} agents, and the account has as many.");
     Problem::new(Code::TierLimit, message)
-}
-
-/// `GET /agents`
-///
-/// # Errors
-/// 400, 503.
-pub async fn list(call: Call) -> Answer {
-    let query = call.query(&["q", "status", "limit", "offset"])?;
-    let page = page(&query)?;
-    let (store, keys, mode) = (&call.app.store, call.keys(), call.caller.mode);
-    let (agents, total, partial) = match search(&query)? {
-        None => {
-            let (agents, total) = AgentRecord::list(store, &keys, mode, page).await?;
-            (agents, total, None)
-        }
-        Some(wanted) => {
-            let (agents, total, all) = AgentRecord::search(store, &keys, mode, &wanted, page).await?;
-            (agents, total, Some(!all))
-        }
-    };
-    let records: Vec<View<'_>> = agents.iter().map(View::of).collect();
-    let listing = Listing {
-        plural: "agents",
-        records: &records,
-        total,
-        page,
-    };
-    match partial {
-        None => Reply::ok(&listing),
-        Some(partial) => Reply::ok(&Searched { listing, partial }),
-    }
-}
-
-/// A list that was searched for.
-#[derive(Serialize)]
-struct Searched<'a> {
-    #[serde(flatten)]
-    listing: Listing<'a, View<'a>>,
-    /// Whether there are agents that were not looked at.
-    partial: bool,
-}
-
-/// What is searched for, if anything is.
-fn search(query: &BTreeMap<String, String>) -> Result<Option<Wanted>, Problem> {
-    let text = query.get("q").filter(|text| !text.is_empty());
-    if text.is_some_and(|text| text.chars().count() > NAME_MAX) {
-        return Err(Problem::validation(format!(
-            "q must have at most {NAME_MAX} characters."
-        )));
-    }
-    let frozen = match query.get("status").map(String::as_str) {
-        None => None,
-        Some("active") => Some(false),
-        Some("frozen") => Some(true),
-        Some(_) => return Err(Problem::validation("status must be active or frozen.")),
-    };
-    let wanted = Wanted {
-        text: text.map(|text| text.to_lowercase()),
-        frozen,
-    };
-    Ok((wanted != Wanted::default()).then_some(wanted))
 }
 
 /// `GET /agents/{id}`

@@ -1,6 +1,11 @@
 //! `/api-keys`: the keys of the management API, managed by people only (decision D8). A secret is shown once.
 
+mod doc;
+
+pub(crate) use doc::section;
+
 use super::listing::{Listing, slice};
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, Reply, Text, page};
 use ipnet::IpNet;
@@ -15,6 +20,7 @@ use shared::store::api_key::{API_KEYS_MAX, ApiKey};
 use shared::store::script::api_key::{self, Created, NewApiKey, Revoked};
 use shared::store::script::change::Scope;
 use std::net::IpAddr;
+use utoipa::ToSchema;
 
 /// Longest name.
 const NAME_MAX: usize = 200;
@@ -23,19 +29,34 @@ const ALLOW_IPS_MAX: usize = 100;
 /// What the caller has to know about the secret.
 const NOTE: &str = "Store this key now: it is shown only once and cannot be recovered.";
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = ApiKey)]
 struct View<'a> {
+    #[schema(value_type = is::ApiKeyId)]
     key_id: &'a str,
+    #[schema(example = "CI")]
     name: &'a str,
+    #[schema(value_type = is::ModeName)]
     mode: &'static str,
+    #[schema(value_type = is::ApiKeyState)]
     status: &'static str,
+    #[schema(value_type = Vec<is::PermissionName>)]
     permissions: Vec<&'static str>,
+    /// Addresses and ranges that it can be used from; any when empty.
+    #[schema(example = json!(["10.0.0.0/8"]))]
     allow_ips: Vec<String>,
+    /// The first characters of the secret, to tell keys apart.
+    #[schema(example = "svc_live_9f86")]
     prefix: &'a str,
+    #[schema(value_type = is::Time)]
     created_at: String,
+    #[schema(value_type = Option<is::Time>)]
     expires_at: Option<String>,
+    #[schema(value_type = Option<is::Time>)]
     revoked_at: Option<String>,
+    /// To the minute.
+    #[schema(value_type = Option<is::Time>)]
     last_used_at: Option<String>,
 }
 
@@ -61,12 +82,16 @@ impl<'a> View<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = ApiKeyIssued)]
 struct Issued<'a> {
     success: bool,
     api_key: View<'a>,
+    /// The secret, shown this once.
+    #[schema(value_type = is::ApiKeySecret)]
     key: &'a str,
+    #[schema(example = "Store this key now: it is shown only once and cannot be recovered.")]
     note: &'static str,
 }
 

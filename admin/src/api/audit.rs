@@ -1,13 +1,16 @@
 //! `/audit`: the hash-chained trail of everything that happened, its export and its signed end (specification §4.3,
 //! decisions D25, D50).
 
+mod doc;
 mod verify;
 
+pub(crate) use doc::section;
 pub use verify::verify;
 
 use super::listing::Listing;
 use crate::checkpoint::{self, Stays};
 use crate::export::{CONTENT_TYPE, Export, ExportError};
+use crate::openapi::is;
 use crate::problem::{Code, Problem, chain};
 use crate::routes::{Answer, Call, Reply, page, require_agent_id, time};
 use crate::trail::Trail;
@@ -21,6 +24,7 @@ use shared::store::chain::Filter;
 use shared::store::checkpoint_key;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// Longest name of a type of entry.
 const TYPE_MAX: usize = 64;
@@ -29,16 +33,28 @@ const SIZE_HEADER: &str = "x-service-audit-size";
 /// See [`SIZE_HEADER`].
 const HEAD_HEADER: &str = "x-service-audit-head";
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Checkpoint)]
 struct Signed {
     success: bool,
+    /// How many entries it covers.
+    #[schema(example = 118)]
     size: u64,
+    /// The hash of the last of them.
+    #[schema(value_type = is::PreviousHash)]
     hash: String,
+    /// The signed note, as in docs/audit.md.
+    #[schema(example = "tollgate/acct_.../live\n118\n...\n")]
     note: String,
+    #[schema(example = "MCowBQYDK2VwAyEA...")]
     public_key: String,
+    #[schema(example = "tollgate/acct_.../live")]
     key_name: String,
+    /// The key in the form that verifiers of signed notes read.
+    #[schema(example = "tollgate/acct_.../live+1a2b3c4d+AQ...")]
     verifier_key: String,
+    #[schema(value_type = is::Time)]
     at: String,
 }
 

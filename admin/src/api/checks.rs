@@ -1,10 +1,12 @@
 //! Checks as answers show them: `{check, limit, spent, held, passes}` (decision D56), with the exact nanos beside amounts
 //! and the moment at which the count starts anew.
 
+use crate::openapi::is;
 use serde::Serialize;
 use shared::clock::iso_from_ms;
 use shared::domain::check::{Check, Unit};
 use shared::domain::money::Nanos;
+use utoipa::ToSchema;
 
 /// A number in the unit of its check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -15,25 +17,38 @@ pub(super) enum Measure {
 }
 
 /// One check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Check)]
 pub(super) struct CheckView {
+    #[schema(value_type = is::CheckWord)]
     check: &'static str,
+    /// USD or a count; null where nothing limits.
+    #[schema(value_type = Option<f64>, example = 10)]
     limit: Option<Measure>,
+    #[schema(value_type = Option<f64>, example = 4.5)]
     spent: Option<Measure>,
+    /// Of what is spent, what calls under way hold.
+    #[schema(value_type = Option<f64>, example = 0.25)]
     held: Option<Measure>,
     #[serde(flatten)]
     exact: Option<Exact>,
     passes: bool,
+    /// When what it counts starts again.
+    #[schema(value_type = Option<is::Time>)]
     resets_at: Option<String>,
 }
 
 /// The same amounts, exactly.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = CheckNanos)]
 struct Exact {
+    #[schema(value_type = Option<is::NanoUsd>)]
     limit_nanos: Option<String>,
+    #[schema(value_type = Option<is::NanoUsd>)]
     spent_nanos: Option<String>,
+    #[schema(value_type = Option<is::NanoUsd>)]
     held_nanos: Option<String>,
 }
 

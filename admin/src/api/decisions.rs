@@ -1,6 +1,10 @@
 //! `GET /decisions/{id}`: why a call was approved or denied, and what became of it (decisions D40, D48, D56). Everything
 //! told is read from the call's entries in the audit trail; of a call under way, from its hold.
 
+mod doc;
+
+pub(crate) use doc::section;
+
 mod explain;
 
 use self::explain::Explained;
@@ -14,8 +18,10 @@ use shared::domain::mode::Mode;
 use shared::store::StoreError;
 use shared::store::chain::Head;
 use shared::store::open_holds;
+use utoipa::ToSchema;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = DecisionAnswer)]
 struct One {
     success: bool,
     decision: Explained,

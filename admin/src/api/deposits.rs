@@ -2,9 +2,14 @@
 //!
 //! A deposit is made once for each rail reference: the same one again is answered as it was the first time.
 
+mod doc;
+
+pub(crate) use doc::section;
+
 use super::once::{earlier, identify, record_life};
 use super::wallet_name::{canonical, find};
 use crate::caller::Who;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, IDEMPOTENCY_FIELDS, Reply, WalletName, missing};
 use serde::{Deserialize, Serialize};
@@ -20,6 +25,7 @@ use shared::store::intent::IntentRecord;
 use shared::store::once::Once;
 use shared::store::script::deposit::{Confirmation, Confirmed, Made, NewDeposit};
 use std::time::Duration;
+use utoipa::ToSchema;
 
 /// Attempts at a deposit whose wallet changes between the look and the script.
 const ATTEMPTS: usize = 4;
@@ -42,27 +48,41 @@ struct Kept {
     reference: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Deposit)]
 struct View<'a> {
+    #[schema(value_type = is::TransactionId)]
     id: &'a str,
+    /// The rail's reference, unique in the account and mode.
+    #[schema(example = "wire-2026-000117")]
     reference: &'a str,
+    #[schema(value_type = is::WalletNumber)]
     wallet_id: u64,
     amount: Nanos,
+    #[schema(value_type = is::Currency)]
     currency: &'a str,
+    #[schema(value_type = is::DepositWord)]
     state: &'static str,
+    #[schema(value_type = is::Time)]
     created_at: String,
+    #[schema(value_type = Option<is::Time>)]
     confirmed_at: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = DepositAnswer)]
 struct Done<'a> {
     success: bool,
     deposit: View<'a>,
+    #[schema(value_type = is::TransactionId)]
     transaction_id: &'a str,
+    /// What the wallet holds after it.
     balance: Nanos,
+    /// True in the answer to a repeated request.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = bool, required = false)]
     replayed: Option<bool>,
 }
 

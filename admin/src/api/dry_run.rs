@@ -1,10 +1,15 @@
 //! `POST /decisions/dry-run`: what would be decided on a proxied call or a spend now (decisions D48, D56). The body is read
 //! by the code that the edge and `POST /spend` read it with; the store is looked at once, by a script that cannot write.
 
+mod doc;
+
+pub(crate) use doc::section;
+
 mod call;
 mod spend;
 
 use super::checks::CheckView;
+use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::{Answer, Call, Fields, Reply, missing, require_agent_id};
 use serde::Serialize;
@@ -12,27 +17,43 @@ use shared::clock::iso_from_ms;
 use shared::domain::check::{self, Asked, Check, CheckName, Reset};
 use shared::domain::money::Nanos;
 use shared::store::script::standing::{KeySeen, Look, Seen};
+use utoipa::ToSchema;
 
 /// The counters of the store end here, as in the scripts.
 const CEILING_NANOS: u64 = 9_000_000_000_000_000_000;
 
 /// A prediction, as it is answered.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Prediction)]
 struct Prediction<'a> {
     success: bool,
     would_approve: bool,
+    /// Why it would be denied; null when it would be approved.
+    #[schema(example = json!(null))]
     reason: Option<&'static str>,
+    #[schema(example = "It would be approved: its estimate is 0.00042 USD.")]
     message: String,
+    #[schema(value_type = is::AgentId)]
     agent_id: &'a str,
+    #[schema(value_type = Option<is::RunId>)]
     run_id: Option<&'a str>,
+    #[schema(value_type = Option<is::VirtualKeyId>)]
     key_id: Option<&'a str>,
+    #[schema(example = "gpt-4o-mini")]
     model: Option<&'a str>,
     estimate_usd: Option<Nanos>,
+    #[schema(value_type = Option<is::NanoUsd>)]
     estimate_nanos: Option<String>,
+    /// The version of the price table; null for a spend.
+    #[schema(example = "3f1c9a0b")]
     price_version: Option<&'a str>,
+    /// In the order in which they are made; the first that fails decides.
     checks: Vec<CheckView>,
+    /// When the check that decided starts to count anew.
+    #[schema(value_type = Option<is::Time>)]
     resets_at: Option<String>,
+    #[schema(value_type = is::Time)]
     at: String,
 }
 

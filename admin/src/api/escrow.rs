@@ -1,5 +1,9 @@
 //! `/escrow`: money held between two wallets (specification "Escrow", decisions D3, D26, D27, D54, D59).
 
+mod doc;
+
+pub(crate) use doc::section;
+
 mod answer;
 mod view;
 
@@ -16,11 +20,13 @@ use shared::store::escrow::{Escrow, Party};
 use shared::store::once::Once;
 use shared::store::script::escrow::{Asked, Called, NewEscrow, Verdict, decide, fund as put_in};
 use shared::store::wallet::WalletStatus;
+use utoipa::ToSchema;
 
 /// Longest reason of a dispute.
 const REASON_MAX: usize = 500;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = EscrowAnswer)]
 struct One<'a> {
     success: bool,
     escrow: view::Record<'a>,

@@ -1,6 +1,10 @@
 //! `/intents`: the records of spends and escrow calls, their export as proof, and the decision on those that wait for
 //! approval (specification "Payout intent", decisions D23 to D25, D49).
 
+mod doc;
+
+pub(crate) use doc::section;
+
 mod csv;
 mod document;
 
@@ -9,6 +13,7 @@ use super::PLAN_ATTEMPTS;
 use super::listing::Listing;
 use super::spend::{PlanNamed, Stored, Told, denied, no_agent, settled, too_much};
 use crate::intents::Intents;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply, Text, page, require_agent_id};
 use serde::Serialize;
@@ -20,23 +25,29 @@ use shared::store::keys::{IntentIndex, USER};
 use shared::store::script::spend::deny::deny as deny_spend;
 use shared::store::script::spend::{Ask, Spend, Spent};
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 /// Longest reason of a decision.
 const REASON_MAX: usize = 500;
 /// The filters of the list, of which one can be given.
 const FILTERS: [&str; 3] = ["agentId", "kind", "state"];
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = IntentAnswer)]
 struct One<'a> {
     success: bool,
     intent: Document<'a>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = IntentDenied)]
 struct Denied<'a> {
     success: bool,
+    #[schema(value_type = is::IntentId)]
     intent_id: &'a str,
+    #[schema(value_type = is::Blocked)]
     state: &'static str,
+    #[schema(example = "The approval was denied.")]
     blocked_reason: &'static str,
 }
 

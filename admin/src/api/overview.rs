@@ -3,10 +3,15 @@
 //! Today, this month and what is held are the counters that Cap checks, so calls under way are in them. Days and refusals
 //! are the statistics that were added up while the audit trail was sealed.
 
+mod doc;
+
+pub(crate) use doc::section;
+
 mod attention;
 mod history;
 
 use super::seen;
+use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::{Answer, Call, Reply};
 use attention::Item;
@@ -21,43 +26,65 @@ use shared::store::server_clock;
 use shared::store::statistics::Day;
 use shared::store::survey::{AgentSeen, Survey};
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 /// Days when the caller does not say.
 const DAYS_DEFAULT: u64 = 30;
 /// Most days.
 const DAYS_MAX: u64 = 90;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Overview)]
 struct Overview<'a> {
     success: bool,
+    #[schema(value_type = is::ModeName)]
     mode: &'static str,
+    #[schema(value_type = is::Time)]
     as_of: String,
+    /// The present UTC day.
+    #[schema(value_type = is::Day)]
     today: String,
     spend: Spend,
     totals: Totals,
+    /// Who spent most in the span, most first; at most seven.
     top_agents: Vec<TopAgent<'a>>,
+    /// Every day of the span, oldest first.
     days: Vec<history::DayView>,
+    /// Why calls and spends were refused in the span, most first.
     denials: Vec<history::Denials>,
+    /// What waits for somebody; at most fifty.
     attention: Vec<Item>,
+    /// How much of it there is in all.
+    #[schema(example = 1)]
     attention_total: u64,
+    /// Whether there was more to look at than one answer looks at.
     partial: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = OverviewSpend)]
 struct Spend {
+    /// Calls under way are in it, with their estimates.
     today_usd: Nanos,
     month_usd: Nanos,
+    /// What calls under way hold.
     held_usd: Nanos,
+    /// What the plan tracks in a month; null without a limit.
     tracked_limit_usd: Option<Nanos>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = OverviewTotals)]
 struct Totals {
+    /// Agents with a wallet.
+    #[schema(example = 4)]
     agents: u64,
+    #[schema(example = 1)]
     frozen_agents: u64,
+    #[schema(example = 3)]
     active_virtual_keys: u64,
 }
 

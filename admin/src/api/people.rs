@@ -1,5 +1,10 @@
 //! The user API: people who sign in, what they do about themselves, and their team (specification §4.4, decisions D9, D55).
 
+mod doc;
+mod guesses;
+
+pub(crate) use doc::sections;
+
 pub mod invitations;
 pub mod login;
 pub mod password;

@@ -1,8 +1,12 @@
 //! `/policies`: what agents may spend (decisions D20, D21, D60).
 
+mod doc;
 mod precondition;
 
+pub(crate) use doc::section;
+
 use super::listing::Listing;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, CURRENCIES, Call, Fields, Given, Reply, Text, missing, page, require_agent_id};
 use serde::Serialize;
@@ -12,6 +16,7 @@ use shared::domain::money::Nanos;
 use shared::store::policy::PolicyRecord;
 use shared::store::script::change::FieldChange;
 use shared::store::script::policy::{self, ACCOUNT_POLICIES_MAX, Deleted, PolicySet};
+use utoipa::ToSchema;
 
 /// Longest name.
 const NAME_MAX: usize = 200;
@@ -29,26 +34,44 @@ const LIMITS: [(&str, &str); 6] = [
 const OTHER_FIELDS: [&str; 4] = ["name", "agentId", "currency", "capEnabled"];
 
 /// The record as it is returned (decision D20).
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Policy)]
 struct View<'a> {
+    #[schema(value_type = is::PolicyId)]
     id: &'a str,
+    #[schema(example = "Research budget")]
     name: &'a str,
+    /// The agent whose spend policy it is; null for one of the whole account.
+    #[schema(value_type = Option<is::AgentId>)]
     agent_id: Option<&'a str>,
+    /// Of calls and spends in a UTC day.
     max_spend_per_day: Option<Nanos>,
+    /// Of one `POST /spend`.
     max_spend_per_transaction: Option<Nanos>,
+    /// Of calls and spends with the same run id.
     max_spend_per_run: Option<Nanos>,
+    /// Of calls and spends in a UTC month.
     max_spend_per_month: Option<Nanos>,
+    #[schema(value_type = is::Currency)]
     currency: &'a str,
+    /// Whether Cap lets the agent spend at all.
     cap_enabled: bool,
+    /// A spend above it waits for approval.
     approval_threshold: Option<Nanos>,
+    /// A wallet that falls below it is reported by `wallet.low_balance`.
     low_balance_threshold: Option<Nanos>,
+    /// Counts its changes; `If-Match` names it.
+    #[schema(minimum = 1, example = 3)]
     revision: u64,
+    #[schema(value_type = is::Time)]
     created_at: String,
+    #[schema(value_type = is::Time)]
     updated_at: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = PolicyAnswer)]
 struct One<'a> {
     success: bool,
     policy: View<'a>,

@@ -1,7 +1,12 @@
 //! `/agents/{id}/provider-keys`: the upstream keys that agents' calls are sent with (specification "Provider keys").
 
+mod doc;
+
+pub(crate) use doc::section;
+
 use super::agents;
 use super::listing::Listing;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Given, Reply, missing, page};
 use secrecy::{ExposeSecret, SecretString};
@@ -11,6 +16,7 @@ use shared::crypto::seal::SealedFor;
 use shared::domain::id::Kind;
 use shared::store::agent::ProviderKeyRecord;
 use shared::store::script::provider_key::{NewProviderKey, PROVIDERS_MAX, Stored};
+use utoipa::ToSchema;
 
 /// Longest provider name.
 const PROVIDER_MAX: usize = 32;
@@ -21,17 +27,24 @@ const LAST: usize = 4;
 /// Longest key.
 const KEY_MAX: usize = 512;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = ProviderKey)]
 struct View<'a> {
+    #[schema(value_type = is::ProviderKeyId)]
     key_id: &'a str,
+    #[schema(example = "openai")]
     provider: &'a str,
+    /// The last four characters of the key, all of it that is ever shown.
+    #[schema(example = "a1B2")]
     last4: &'a str,
+    #[schema(value_type = is::Time)]
     created_at: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = ProviderKeyAnswer)]
 struct One<'a> {
     success: bool,
     provider_key: View<'a>,

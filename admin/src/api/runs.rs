@@ -1,10 +1,15 @@
 //! `/agents/{id}/runs`: what each named run spent and waits for, and ending one (decision D38).
 
+mod doc;
+
+pub(crate) use doc::section;
+
 mod select;
 
 use self::select::Selected;
 use super::agents;
 use super::listing::Listing;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply, missing, page, require_run_id};
 use serde::Serialize;
@@ -13,29 +18,45 @@ use shared::domain::money::Nanos;
 use shared::store::paused_runs::Waiting;
 use shared::store::run::Run;
 use shared::store::script::run_end::{End, Ended, end as end_run};
+use utoipa::ToSchema;
 
 /// Intents that wait for approval which are named, at most.
 const WAITING_SHOWN: usize = 20;
 
 /// A run as it is shown.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Run)]
 struct View<'a> {
+    #[schema(value_type = is::RunId)]
     run_id: &'a str,
+    #[schema(value_type = is::AgentId)]
     agent_id: &'a str,
+    #[schema(value_type = is::RunState)]
     status: &'static str,
+    /// Whether a spend of it waits for approval.
     paused: bool,
+    /// The intents that wait, the first twenty.
+    #[schema(value_type = Vec<is::IntentId>)]
     waiting_for_approval: &'a [String],
+    /// Approved calls.
+    #[schema(example = 12)]
     calls: u64,
+    #[schema(example = 0)]
     denied: u64,
     spent_usd: Nanos,
+    #[schema(value_type = is::NanoUsd)]
     spent_nanos: String,
+    #[schema(value_type = is::Time)]
     first_seen_at: String,
+    #[schema(value_type = is::Time)]
     last_seen_at: String,
+    #[schema(value_type = Option<is::Time>)]
     ended_at: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = RunAnswer)]
 struct One<'a> {
     success: bool,
     run: View<'a>,

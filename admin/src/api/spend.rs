@@ -1,9 +1,14 @@
 //! `POST /spend`: an agent spends, checked against its policy, the plan and its wallet in one step (decision D23).
 
+mod doc;
+
+pub(crate) use doc::section;
+
 mod answer;
 mod request;
 
-pub(super) use answer::{Told, denied, settled};
+pub(super) use answer::{Settled, Told, denied, settled};
+pub(super) use doc::{decided, fields};
 pub(super) use request::{PlanNamed, Request, Stored};
 
 use super::{PLAN_ATTEMPTS, once};

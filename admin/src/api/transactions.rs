@@ -1,7 +1,12 @@
 //! `GET /transactions` and `GET /wallets/{id}/transactions`: what moved the wallets (decisions D19, D56).
 
+mod doc;
+
+pub(crate) use doc::section;
+
 use super::listing::Listing;
 use super::wallets::require_own;
+use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::{Answer, Call, Reply, WalletName, page, require_agent_id, time};
 use serde::Serialize;
@@ -12,20 +17,33 @@ use shared::store::transaction::list::{Filter, list as list_transactions};
 use shared::store::transaction::{Transaction, TransactionType};
 use shared::store::wallet::{Wallet, WalletPlace, WalletStatus};
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Transaction)]
 struct View<'a> {
+    #[schema(value_type = is::TransactionId)]
     id: &'a str,
+    #[schema(value_type = is::WalletNumber)]
     wallet_id: u64,
     #[serde(rename = "type")]
+    #[schema(value_type = is::TransactionKind)]
     kind: &'static str,
+    /// What moved, without a sign: `type` says whether it came or went.
     amount: Nanos,
+    #[schema(value_type = is::Currency)]
     currency: &'a str,
+    /// The other side: a wallet, an escrow, a recipient or a rail reference.
+    #[schema(example = "18")]
     counterparty: Option<&'a str>,
+    #[schema(value_type = Option<is::IntentId>)]
     intent_id: Option<&'a str>,
+    /// What the wallet held right after it.
     balance_after: Nanos,
+    #[schema(example = "for the search API")]
     memo: Option<&'a str>,
+    #[schema(value_type = is::Time)]
     created_at: String,
 }
 

@@ -1,7 +1,12 @@
 //! `POST /wallet/transfer` and `POST /wallets/transfer`: money between two wallets (decisions D18, D26, D28, D67).
 
+mod doc;
+
+pub(crate) use doc::section;
+
 use super::once::{earlier, identify, record_life};
 use super::wallet_name::{Found, canonical, find};
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, IDEMPOTENCY_FIELDS, Reply, Text, WalletName};
 use serde::{Deserialize, Serialize};
@@ -15,6 +20,7 @@ use shared::store::once::Once;
 use shared::store::script::transfer::{NewTransfer, Transferred};
 use shared::store::wallet::BALANCE_MAX;
 use std::time::Duration;
+use utoipa::ToSchema;
 
 /// Longest memo.
 const MEMO_MAX: usize = 500;
@@ -43,26 +49,38 @@ struct Kept {
     closed: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Transfer)]
 struct View<'a> {
+    #[schema(value_type = is::TransactionId)]
     id: &'a str,
+    #[schema(value_type = is::WalletNumber)]
     from: u64,
+    #[schema(value_type = is::WalletNumber)]
     to: u64,
     amount: Nanos,
+    #[schema(value_type = is::Currency)]
     currency: &'a str,
+    #[schema(example = "for the search API")]
     memo: Option<&'a str>,
+    #[schema(value_type = is::Time)]
     created_at: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = TransferAnswer)]
 struct Done<'a> {
     success: bool,
     transfer: View<'a>,
+    #[schema(value_type = is::TransactionId)]
     transaction_id: &'a str,
+    /// What is left in the wallet it came from.
     balance: Nanos,
+    /// True in the answer to a repeated request.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = bool, required = false)]
     replayed: Option<bool>,
 }
 

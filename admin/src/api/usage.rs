@@ -1,6 +1,11 @@
 //! `GET /agents/{id}/usage`: what an agent spent, and where that leaves each of its caps.
 
+mod doc;
+
+pub(crate) use doc::section;
+
 use super::agents;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply};
 use serde::Serialize;
@@ -10,36 +15,52 @@ use shared::domain::money::Nanos;
 use shared::store::agent::AgentRecord;
 use shared::store::policy::PolicyRecord;
 use shared::store::script::standing::{Look, Seen};
+use utoipa::ToSchema;
 
 /// What is shown as the policy where several account-wide ones hold together, as in the intents that they allowed.
 const STRICTEST: &str = "account-policies";
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = AgentUsage)]
 struct Usage<'a> {
     success: bool,
+    #[schema(value_type = is::AgentId)]
     agent_id: &'a str,
+    #[schema(value_type = is::Time)]
     as_of: String,
     spent_today_usd: Nanos,
     spent_month_usd: Nanos,
+    /// What calls under way hold; part of what is spent.
     held_usd: Nanos,
+    /// What its wallet holds; null without a wallet.
     wallet_usd: Option<Nanos>,
+    /// The policy that holds; null without one.
     policy: Option<PolicyView>,
+    /// The limits in USD, in the order in which they are checked.
     checks: Vec<CheckView>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = UsagePolicy)]
 struct PolicyView {
+    /// The policy, or `account-policies` where several hold together.
+    #[schema(example = "pol_01KAJ4M7Q8R5T6V9W0X1Y2Z3A4")]
     id: String,
+    #[schema(example = "Research budget")]
     name: String,
+    /// Whether it is the agent's own.
     agent_own: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = UsageCheck)]
 struct CheckView {
+    #[schema(value_type = is::CheckWord)]
     check: &'static str,
+    /// Null where nothing limits.
     limit_usd: Option<Nanos>,
     /// Of a limit on one run or one spend there is no sum.
     spent_usd: Option<Nanos>,

@@ -1,9 +1,14 @@
 //! `/agents/{id}/virtual-keys`: the keys that agents call the proxy with (specification "Virtual keys").
 
+mod doc;
+
+pub(crate) use doc::section;
+
 use super::PLAN_ATTEMPTS;
 use super::agents;
 use super::listing::Listing;
 use super::upgrade;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Given, Reply, Text, page};
 use secrecy::{ExposeSecret, SecretString};
@@ -16,6 +21,7 @@ use shared::store::sanity;
 use shared::store::script::agent::PlanLimit;
 use shared::store::script::virtual_key::{self, Created, NewVirtualKey, Revoked};
 use shared::store::virtual_key::{VirtualKeyRecord, active_agents};
+use utoipa::ToSchema;
 
 /// Longest name.
 const NAME_MAX: usize = 200;
@@ -24,24 +30,38 @@ const NAME_DEFAULT: &str = "default";
 /// What the caller has to know about the secret.
 const NOTE: &str = "Store this secret now: it is shown only once and cannot be recovered.";
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = VirtualKey)]
 struct View<'a> {
+    #[schema(value_type = is::VirtualKeyId)]
     key_id: &'a str,
+    #[schema(value_type = is::AgentId)]
     agent_id: &'a str,
+    #[schema(example = "default")]
     name: &'a str,
+    /// The first characters of the secret, to tell keys apart.
+    #[schema(example = "vk_live_9f86")]
     prefix: &'a str,
+    #[schema(value_type = is::KeyState)]
     status: &'static str,
+    #[schema(value_type = is::Time)]
     created_at: String,
+    /// Null until the first call.
+    #[schema(value_type = Option<is::Time>)]
     last_used_at: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = VirtualKeyIssued)]
 struct Issued<'a> {
     success: bool,
     virtual_key: View<'a>,
+    /// Shown this once.
+    #[schema(value_type = is::VirtualKeySecret)]
     secret: &'a str,
+    #[schema(example = "Store this secret now: it is shown only once and cannot be recovered.")]
     note: &'static str,
 }
 

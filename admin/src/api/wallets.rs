@@ -1,7 +1,12 @@
 //! Wallets: made for a bot, looked at one by one, and all together (specification §4.1 and §4.3, decisions D14, D16).
 
+mod doc;
+
+pub(crate) use doc::section;
+
 use super::agents::{NAME_MAX, make, no_wallet};
 use super::wallet_name::{Found, look_up};
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{
     Answer, CURRENCIES, Call, Given, Reply, Text, WalletName, missing, page, require_agent_id,
@@ -13,64 +18,97 @@ use shared::store::keys::USER;
 use shared::store::script::wallet::user_wallet;
 use shared::store::wallet::Wallet;
 use shared::store::wallet::totals::Totals;
+use utoipa::ToSchema;
 
 /// Wallets on a page of `GET /wallet` when the caller does not say.
 const PAGE_DEFAULT: &str = "200";
 
 /// A wallet as the wallet-centric listing shows it (specification §4.1), with its number and currency.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Wallet)]
 struct View<'a> {
+    #[schema(value_type = is::WalletId)]
     id: &'a str,
+    #[schema(value_type = is::WalletNumber)]
     wallet_id: u64,
+    /// The agent; null for the account's own wallet.
+    #[schema(value_type = Option<is::AgentId>)]
     bot_id: Option<&'a str>,
+    #[schema(example = "Research bot")]
     name: &'a str,
+    /// Rounded down to two fraction digits; the snapshot has the exact amount.
+    #[schema(pattern = r"^[0-9]+\.[0-9]{2}$", example = "12.50")]
     balance: String,
+    #[schema(value_type = is::Currency)]
     currency: &'static str,
+    #[schema(value_type = is::WalletState)]
     status: &'static str,
+    #[schema(value_type = is::Time)]
     created_at: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = WalletAnswer)]
 struct One<'a> {
     success: bool,
     wallet: View<'a>,
 }
 
 /// The wallet snapshot (decision D16).
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = WalletSnapshot)]
 struct Snapshot<'a> {
     /// Where the snapshot is the whole answer.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = bool, required = false)]
     success: Option<bool>,
+    /// Null for the account's own wallet.
+    #[schema(value_type = Option<is::AgentId>)]
     agent_id: Option<&'a str>,
+    #[schema(value_type = is::WalletNumber)]
     wallet_id: u64,
+    #[schema(value_type = is::WalletId)]
     wallet: &'a str,
+    /// What it holds.
     usdc: Nanos,
+    /// Deposits that are not confirmed.
     usdc_pending: Nanos,
+    /// What it may spend through `POST /spend` in a UTC day.
     spend_limit: Option<Nanos>,
+    #[schema(value_type = is::WalletState)]
     status: &'static str,
+    #[schema(value_type = is::Time)]
     created_at: String,
+    #[schema(value_type = is::Time)]
     updated_at: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Wallets)]
 struct All<'a> {
     success: bool,
     user_wallet: Snapshot<'a>,
     agent_wallets: Vec<Snapshot<'a>>,
     totals: Sums,
+    /// How many agents' wallets there are.
+    #[schema(example = 1)]
     total: u64,
+    #[schema(example = 200)]
     limit: usize,
+    #[schema(example = 0)]
     offset: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = WalletTotals)]
 struct Sums {
+    /// Of all wallets, those on other pages included.
     usdc: Nanos,
     usdc_pending: Nanos,
+    #[schema(example = 2)]
     wallets: u64,
 }
 

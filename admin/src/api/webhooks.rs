@@ -1,5 +1,9 @@
 //! `/webhooks`: who is told of what happens in the account (decision D42). Each mode has its own.
 
+mod doc;
+
+pub(crate) use doc::section;
+
 mod deliveries;
 mod gate;
 mod redeliver;
@@ -9,6 +13,7 @@ pub use deliveries::deliveries;
 pub use redeliver::again;
 
 use super::listing::Listing;
+use crate::openapi::is;
 use crate::problem::{Code, Problem, chain};
 use crate::routes::{Answer, Call, Reply, missing, page};
 use crate::trail::Trail;
@@ -16,7 +21,6 @@ use crate::webhook::dispatch::dispatch;
 use request::Request;
 use secrecy::SecretString;
 use serde::Serialize;
-use serde_json::json;
 use shared::clock::{iso_from_ms, now_ms};
 use shared::crypto::seal::WebhookSecretOf;
 use shared::domain::event::EventName;
@@ -26,25 +30,52 @@ use shared::store::delivery::delivery_id;
 use shared::store::script::webhook::{self, Created, Tested, Update};
 use shared::store::webhook::{Status, WEBHOOKS_MAX, WebhookRecord, events_text};
 use std::time::Duration;
+use utoipa::ToSchema;
 
 /// The record as it is returned. The secret never is.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Webhook)]
 struct View<'a> {
+    #[schema(value_type = is::WebhookId)]
     id: &'a str,
+    #[schema(example = "https://hooks.example/tollgate")]
     url: &'a str,
+    #[schema(value_type = Vec<is::WebhookEvent>)]
     events: Vec<&'static str>,
+    #[schema(example = "Pager")]
     description: Option<&'a str>,
+    #[schema(value_type = is::WebhookState)]
     status: &'static str,
+    #[schema(value_type = is::Time)]
     created_at: String,
+    #[schema(value_type = is::Time)]
     updated_at: String,
+    /// When its secret was given last. The secret itself is never shown.
+    #[schema(value_type = is::Time)]
     secret_updated_at: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = WebhookAnswer)]
 struct One<'a> {
     success: bool,
     webhook: View<'a>,
+}
+
+/// The test event that was sent.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = WebhookTested)]
+struct Tried {
+    success: bool,
+    #[schema(value_type = is::DeliveredEvent, example = "webhook.test")]
+    event: &'static str,
+    #[schema(value_type = is::DeliveryId)]
+    delivery_id: String,
+    /// The entry of the audit trail that it tells of.
+    #[schema(example = 118)]
+    audit_seq: u64,
 }
 
 impl<'a> View<'a> {
@@ -209,9 +240,12 @@ pub async fn test(call: Call) -> Answer {
             }
             let event = EventName::WebhookTest;
             let delivery = delivery_id(account, mode, id, seq, event);
-            Reply::ok(
-                &json!({ "success": true, "event": event.as_str(), "deliveryId": delivery, "auditSeq": seq }),
-            )
+            Reply::ok(&Tried {
+                success: true,
+                event: event.as_str(),
+                delivery_id: delivery,
+                audit_seq: seq,
+            })
         }
         Tested::Missing => Err(none(id)),
         Tested::Disabled => Err(Problem::new(Code::Conflict, "This webhook is disabled.")),

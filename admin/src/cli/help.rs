@@ -4,6 +4,7 @@
 //! group, so that they read as one text; docs/cli.md is made from them.
 
 mod money;
+mod people;
 mod proof;
 mod setup;
 
@@ -25,7 +26,7 @@ pub(super) struct Page {
 }
 
 /// All pages, by group.
-const PAGES: [&[Page]; 3] = [setup::PAGES, money::PAGES, proof::PAGES];
+const PAGES: [&[Page]; 4] = [setup::PAGES, people::PAGES, money::PAGES, proof::PAGES];
 
 /// The commands as `tollgate-admin --help` groups them; every command that there is stands in one.
 const GROUPS: [(&str, &[&str]); 5] = [

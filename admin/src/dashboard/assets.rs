@@ -23,6 +23,7 @@ files! {
     "css/overview.css",
     "css/pages.css",
     "css/parts.css",
+    "css/reference.css",
     "favicon.svg",
     "js/api.js",
     "js/app.js",
@@ -130,7 +131,7 @@ static ASSETS: LazyLock<Assets> = LazyLock::new(Assets::new);
 
 /// A file as it is served.
 #[derive(Debug)]
-pub(super) struct Asset {
+pub(crate) struct Asset {
     /// Its content.
     pub(super) plain: Bytes,
     /// Its content compressed, where that is shorter.
@@ -178,7 +179,8 @@ impl Assets {
 }
 
 impl Asset {
-    fn of(path: &str, plain: Bytes) -> Self {
+    /// A file with this content, of the type that its name tells.
+    pub(crate) fn of(path: &str, plain: Bytes) -> Self {
         let etag = format!("W/\"{}\"", short(&Sha256::digest(&plain)));
         Self {
             gzip: compressed(&plain).filter(|gzip| gzip.len() < plain.len()),
@@ -205,6 +207,7 @@ fn kind(path: &str) -> &'static str {
         Some("html") => "text/html; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
+        Some("json") => "application/json",
         Some("svg") => "image/svg+xml",
         _ => "text/plain; charset=utf-8",
     }

@@ -231,7 +231,7 @@ impl<'a> Fields<'a> {
 /// The currencies, one unit of account at par (decision D4); the first is the default.
 pub const CURRENCIES: [&str; 2] = ["USD", "USDC"];
 /// Longest free-form object of a body, in bytes as it was sent.
-const OBJECT_MAX: usize = 16 * 1024;
+pub const OBJECT_MAX: usize = 16 * 1024;
 
 /// Digits that are a number above zero.
 pub(super) fn whole_number(text: &str) -> Option<u64> {

@@ -21,11 +21,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Records on a page when the caller does not say.
-const PAGE_DEFAULT: usize = 50;
+pub const PAGE_DEFAULT: usize = 50;
 /// Most records on a page.
-const PAGE_MAX: usize = 200;
+pub const PAGE_MAX: usize = 200;
 /// Farthest into a list.
-const OFFSET_MAX: usize = 1_000_000_000;
+pub const OFFSET_MAX: usize = 1_000_000_000;
 
 /// The header of an idempotency key.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";

@@ -6,6 +6,7 @@ use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
 use futures::Stream;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// What a handler returns.
 pub type Answer = Result<Reply, Problem>;
@@ -18,6 +19,12 @@ pub struct Reply {
     content_type: &'static str,
     file_name: Option<String>,
     headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// The answer where there is nothing to tell.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Done {
+    success: bool,
 }
 
 /// The type of every answer but some files.
@@ -43,15 +50,9 @@ impl Reply {
     /// 200 with nothing to tell.
     ///
     /// # Errors
-    /// Never.
+    /// 500 when the body cannot be written as JSON.
     pub fn done() -> Answer {
-        Ok(Self {
-            status: StatusCode::OK,
-            body: Body::from(br#"{"success":true}"#.to_vec()),
-            content_type: JSON,
-            file_name: None,
-            headers: Vec::new(),
-        })
+        Self::ok(&Done { success: true })
     }
 
     /// 200 with a file to be saved. The name is one of ours: letters, digits, `_` and `.`.

@@ -119,6 +119,6 @@ function Who() {
   return html`<div class="who">
     <p class="who-account"><${Name} of=${account.name} /></p>
     <p class="who-user"><${Name} of=${user.email} /> <span class="muted">· ${user.role}</span></p>
-    <${Button} small kind="quiet" onClick=${leave}>Sign out<//>
+    <p class="who-links"><${Button} small kind="quiet" onClick=${leave}>Sign out<//><a href="/reference">API reference</a></p>
   </div>`;
 }

@@ -7,7 +7,9 @@ use serde::Serialize;
 use shared::domain::denial::{Denial, RATE_RETRY_AFTER_S, Stage};
 use shared::domain::money::Nanos;
 use shared::domain::plan::Plan;
+use shared::openapi::types as is;
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// A denial, with what its answer tells.
 #[derive(Debug)]
@@ -24,30 +26,49 @@ pub struct Denied {
     pub plan: Option<Arc<PlanLimits>>,
 }
 
-#[derive(Serialize)]
-struct Body<'a> {
+/// A denial: nothing was forwarded and nothing is charged.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Denial)]
+pub(crate) struct Body<'a> {
+    /// False.
+    #[schema(example = false)]
     approved: bool,
+    #[schema(value_type = is::DenialReason)]
     reason: &'static str,
+    #[schema(value_type = is::DecisionId)]
     id: &'a str,
+    /// For people.
+    #[schema(example = "This call would push the agent over its daily cap. The day ends at 00:00 UTC.")]
     message: &'static str,
     error: ErrorBody,
     #[serde(flatten)]
     plan: Option<PlanBody<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = DenialError)]
 struct ErrorBody {
+    #[schema(example = "This call would push the agent over its daily cap. The day ends at 00:00 UTC.")]
     message: &'static str,
+    #[schema(example = "service_denied")]
     r#type: &'static str,
+    #[schema(value_type = is::DenialReason)]
     code: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = DenialPlan)]
 struct PlanBody<'a> {
+    /// The account's plan; this and the next three on denials by the plan only.
+    #[schema(example = "builder")]
     plan: &'a str,
+    /// The limit that was met: keys, agents or USD.
+    #[schema(example = "10")]
     limit: String,
+    #[schema(example = "startup")]
     upgrade_to: Option<&'a str>,
+    #[schema(example = "https://tollgate.example/plan?to=startup")]
     upgrade_url: Option<&'a str>,
 }
 

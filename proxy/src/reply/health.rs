@@ -4,16 +4,31 @@ use super::Reply;
 use crate::gate::Gate;
 use serde::Serialize;
 use std::time::Instant;
+use utoipa::ToSchema;
 
-#[derive(Serialize)]
+/// Whether the edge can decide.
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+#[schema(as = Health)]
+pub(crate) struct Body<'a> {
+    /// `ok`, or `degraded` when every call is denied.
+    #[schema(example = "ok")]
     status: &'static str,
+    /// True: without a decision nothing is forwarded.
     fail_closed: bool,
+    /// `available` or `unavailable`.
+    #[schema(example = "available")]
     decisions: &'static str,
+    #[schema(value_type = Vec<String>, example = json!(ENDPOINTS))]
     endpoints: [&'static str; 3],
+    /// False: there is no streaming yet.
+    #[schema(example = false)]
     streaming: bool,
+    /// The host of the provider.
+    #[schema(example = "api.openai.com")]
     upstream: &'a str,
+    /// How long the store took to answer.
+    #[schema(example = 0.412)]
     latency_ms: f64,
 }
 

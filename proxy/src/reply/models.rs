@@ -3,18 +3,28 @@
 use super::Reply;
 use serde::Serialize;
 use shared::domain::price::PriceTable;
+use utoipa::ToSchema;
 
-#[derive(Serialize)]
-struct Body<'a> {
+/// The models that have a price.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Models)]
+pub(crate) struct Body<'a> {
+    #[schema(example = "list")]
     object: &'static str,
     data: Vec<Model<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Model)]
 struct Model<'a> {
+    #[schema(example = "gpt-4o-mini")]
     id: &'a str,
+    #[schema(example = "model")]
     object: &'static str,
+    /// 0: a price table does not say when a model was made.
+    #[schema(example = 0)]
     created: u64,
+    #[schema(example = "openai")]
     owned_by: &'a str,
 }
 

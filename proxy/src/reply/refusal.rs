@@ -2,17 +2,23 @@
 //! went wrong behind an approval (specification "Other proxy responses", decisions D34, D39, D62 to D64).
 
 use super::{Reply, names};
+use crate::openapi::{RefusalCode, RefusalType};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 macro_rules! refusals {
-    ($($(#[$doc:meta])+ $name:ident = $code:literal, $status:literal, $kind:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $name:ident = $code:literal, $status:literal, $kind:literal;)+) => {
         /// What kind of refusal it is.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum RefusalKind { $($(#[$doc])+ $name,)+ }
+        pub enum RefusalKind { $($(#[doc = $doc])+ $name,)+ }
 
         impl RefusalKind {
             /// Every kind.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// When it is answered, for the documentation.
+            #[must_use]
+            pub fn meaning(self) -> &'static str { match self { $(Self::$name => concat!($($doc),+).trim(),)+ } }
 
             /// `error.code`.
             #[must_use]
@@ -71,16 +77,25 @@ pub struct Refusal {
     pub param: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Body<'a> {
+/// What is wrong with the request, or went wrong behind an approval: OpenAI's shape of an error.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Refusal)]
+pub(crate) struct Body<'a> {
     error: ErrorBody<'a>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = RefusalError)]
 struct ErrorBody<'a> {
+    /// For people; it names the field.
+    #[schema(example = "model is required.")]
     message: &'a str,
+    #[schema(value_type = RefusalType)]
     r#type: &'a str,
+    /// The field, where it is about one.
+    #[schema(example = "model")]
     param: Option<&'a str>,
+    #[schema(value_type = RefusalCode)]
     code: &'a str,
 }
 

@@ -16,7 +16,9 @@ pub enum Family {
 const HEX_DIGITS: usize = 64;
 
 impl Family {
-    const fn prefix(self, mode: Mode) -> &'static str {
+    /// What its keys begin with.
+    #[must_use]
+    pub const fn prefix(self, mode: Mode) -> &'static str {
         match (self, mode) {
             (Self::Svc, Mode::Live) => "svc_live_",
             (Self::Svc, Mode::Test) => "svc_test_",

@@ -6,7 +6,9 @@
 use super::chain::{GENESIS, entry_hash};
 use super::money::Nanos;
 use crate::clock::iso_from_ms;
+use crate::openapi::types as is;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 macro_rules! words {
     ($(#[$doc:meta])+ $name:ident { $($(#[$variant_doc:meta])+ $variant:ident = $word:literal,)+ }) => {
@@ -186,17 +188,29 @@ pub struct Event {
 }
 
 /// A chained event, as it is exported: exactly what was hashed, and the hash.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = TimelineEntry)]
 pub struct Entry {
+    #[schema(value_type = is::Time)]
     at: String,
+    #[schema(value_type = is::IntentEvent)]
     event_type: &'static str,
+    /// What was done, for people.
+    #[schema(example = "Spend requested")]
     action: &'static str,
+    /// Why, for people.
+    #[schema(example = "12.5 USD for agent research-bot.")]
     reasoning: String,
+    /// As it is hashed: the double nearest to the amount.
+    #[schema(example = 12.5)]
     amount: f64,
     #[serde(rename = "amountNanos")]
+    #[schema(value_type = is::NanoUsd)]
     amount_nanos: String,
+    #[schema(value_type = is::PreviousHash)]
     previous_entry_hash: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = is::Sha256)]
     entry_hash: Option<String>,
 }
 

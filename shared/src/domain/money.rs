@@ -1,7 +1,9 @@
 //! Money: an integer count of nano-USD everywhere (decision D4). No floating point, no silent overflow.
 
+use crate::openapi::types::Usd;
 use serde::{Serialize, Serializer};
 use std::fmt;
+use utoipa::{PartialSchema, ToSchema};
 
 /// Nano-USD in one USD.
 pub const NANOS_PER_USD: u64 = 1_000_000_000;
@@ -83,6 +85,19 @@ impl Serialize for Nanos {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let text = serde_json::value::RawValue::from_string(self.to_string());
         text.map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+/// Documents show amounts as [`Usd`].
+impl PartialSchema for Nanos {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        Usd::schema()
+    }
+}
+
+impl ToSchema for Nanos {
+    fn name() -> std::borrow::Cow<'static, str> {
+        Usd::name()
     }
 }
 

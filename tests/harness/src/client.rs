@@ -1,5 +1,6 @@
 //! An HTTP client for well-formed calls. For malformed ones see [`crate::RawClient`].
 
+use crate::document;
 use bytes::Bytes;
 use http::HeaderMap;
 use serde_json::{Value, json};
@@ -36,6 +37,8 @@ pub struct Caller {
     client: reqwest::Client,
     base: String,
     key: String,
+    /// Whether its answers are those of the management API, which are held against the document.
+    is_documented: bool,
 }
 
 /// An answer, read to its end.
@@ -57,7 +60,15 @@ impl Caller {
             client: http_client(),
             base: base.to_owned(),
             key: key.to_owned(),
+            is_documented: false,
         }
+    }
+
+    /// The same caller of an admin server: an answer that its OpenAPI document does not allow panics.
+    #[must_use]
+    pub fn documented(mut self) -> Self {
+        self.is_documented = true;
+        self
     }
 
     /// The same with another client, such as one that trusts a test certificate or speaks HTTP/2 only.
@@ -121,8 +132,8 @@ impl Caller {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> reqwest::Result<Reply> {
-        let method = method.parse().expect("a method");
-        let mut request = self.client.request(method, format!("{}{path}", self.base));
+        let verb = method.parse().expect("a method");
+        let mut request = self.client.request(verb, format!("{}{path}", self.base));
         if !self.key.is_empty() {
             request = request.bearer_auth(&self.key);
         }
@@ -138,11 +149,15 @@ impl Caller {
         }
         let response = request.body(body).send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Ok(Reply {
+        let reply = Reply {
             status,
             headers,
             body: response.bytes().await?,
-        })
+        };
+        if self.is_documented {
+            document::check(method, path, &reply);
+        }
+        Ok(reply)
     }
 }
 

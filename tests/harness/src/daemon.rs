@@ -19,6 +19,9 @@ const OPS_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longer than the programs let a log line wait before they write it (50 ms).
 const LINES_WAIT: Duration = Duration::from_millis(150);
 
+/// The section of the settings of an admin server.
+const ADMIN: &str = "ADMIN";
+
 /// What both kinds of server have in common. `Edge` and `Admin` dereference to it.
 #[derive(Debug)]
 pub struct Daemon {
@@ -26,6 +29,7 @@ pub struct Daemon {
     listen: SocketAddr,
     ops: SocketAddr,
     dir: TempDir,
+    is_admin: bool,
 }
 
 impl Daemon {
@@ -66,6 +70,7 @@ impl Daemon {
             listen,
             ops,
             dir,
+            is_admin: section == ADMIN,
         }
     }
 
@@ -100,10 +105,14 @@ impl Daemon {
         get(self.ops, path)
     }
 
-    /// A caller with this key; an empty one sends none.
+    /// A caller with this key; an empty one sends none. What an admin server answers is held against its document.
     #[must_use]
     pub fn caller(&self, key: &str) -> Caller {
-        Caller::new(&self.url(), key)
+        let caller = Caller::new(&self.url(), key);
+        match self.is_admin {
+            true => caller.documented(),
+            false => caller,
+        }
     }
 
     /// Where it runs; its data directory is `data` in there.
@@ -219,7 +228,7 @@ impl Admin {
             &binary,
             &["serve".to_owned()],
             env,
-            "ADMIN",
+            ADMIN,
             ready_path,
         ))
     }

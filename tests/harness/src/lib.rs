@@ -32,6 +32,7 @@ mod cli;
 mod client;
 mod cluster;
 mod daemon;
+mod document;
 mod net;
 mod options;
 mod packages;

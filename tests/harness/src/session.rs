@@ -62,9 +62,7 @@ pub fn cookie_of(reply: &Reply) -> Option<String> {
             .next()
             .unwrap_or("")
     });
-    let session = pairs
-        .filter(|pair| pair.starts_with("tollgate_session="))
-        .last()?;
+    let session = pairs.rev().find(|pair| pair.starts_with("tollgate_session="))?;
     (session != "tollgate_session=").then(|| session.to_owned())
 }
 

@@ -1,6 +1,7 @@
 //! A decision as it is told: the entry's own fields, and what a person wants to know of them.
 
 use super::Recorded;
+use crate::openapi::is;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use shared::clock::iso_from_ms;
@@ -9,6 +10,7 @@ use shared::domain::denial::{Denial, RATE_RETRY_AFTER_S};
 use shared::domain::entry::{Entry, How};
 use shared::domain::id::made_at_ms;
 use shared::domain::money::Nanos;
+use utoipa::ToSchema;
 
 /// The outcome of a call that is under way.
 const OPEN: &str = "open";
@@ -16,42 +18,77 @@ const OPEN: &str = "open";
 const ACCOUNT_WORD: usize = 6;
 
 /// A decision (decision D56).
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Decision)]
 pub(super) struct Explained {
+    #[schema(value_type = is::DecisionId)]
     id: String,
+    #[schema(value_type = bool)]
     approved: Value,
+    /// Why it was denied; null when it was approved.
+    #[schema(value_type = Option<is::DenialReason>)]
     reason: Value,
+    #[schema(value_type = is::Outcome)]
     outcome: String,
+    /// The decision in a sentence, with its numbers.
+    #[schema(example = "Approved. It was estimated at 0.00042 USD and cost 0.00031 USD.")]
     message: String,
+    #[schema(value_type = Option<is::AgentId>)]
     agent_id: Option<String>,
+    #[schema(value_type = Option<String>, example = "vk_01KAJ4M7Q8R5T6V9W0X1Y2Z3A4")]
     key_id: Value,
+    #[schema(value_type = Option<String>, example = "gpt-4o-mini")]
     model: Value,
+    #[schema(value_type = Option<is::RunId>)]
     run_id: Value,
+    /// The checks that were made.
+    #[schema(value_type = Vec<super::super::checks::CheckView>)]
     checks: Vec<Value>,
+    #[schema(value_type = Option<is::Usd>)]
     estimate_usd: Value,
+    #[schema(value_type = Option<is::NanoUsd>)]
     estimate_nanos: Value,
+    /// What is charged now.
+    #[schema(value_type = Option<is::Usd>)]
     charged_usd: Value,
+    #[schema(value_type = Option<is::NanoUsd>)]
     charged_nanos: Value,
+    /// What it really cost, where that is known.
+    #[schema(value_type = Option<is::Usd>)]
     actual_usd: Value,
+    #[schema(value_type = Option<is::NanoUsd>)]
     actual_nanos: Value,
+    #[schema(value_type = Option<String>, example = "3f1c9a0b")]
     price_version: Value,
+    #[schema(value_type = is::Time)]
     at: String,
+    #[schema(value_type = Option<is::Time>)]
     ended_at: Option<String>,
+    #[schema(value_type = Option<is::Time>)]
     resets_at: Option<String>,
+    /// Its number in the audit trail; null while the call is under way.
+    #[schema(example = 118)]
     audit_seq: Option<u64>,
     history: Vec<Step>,
 }
 
 /// One of the entries that a call has: two when it was kept and corrected.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = DecisionStep)]
 struct Step {
+    #[schema(value_type = is::Outcome)]
     outcome: Value,
+    #[schema(value_type = Option<is::Usd>)]
     charged_usd: Value,
+    #[schema(value_type = Option<is::NanoUsd>)]
     charged_nanos: Value,
+    #[schema(value_type = is::Time)]
     at: String,
+    #[schema(example = 118)]
     audit_seq: u64,
+    #[schema(value_type = is::Sha256)]
     hash: String,
 }
 

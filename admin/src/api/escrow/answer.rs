@@ -1,6 +1,7 @@
 //! The answers to calls on escrows, the first time and again (decisions D26, D27, D59).
 
 use super::view::{self, New};
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply};
 use serde::Serialize;
@@ -10,41 +11,60 @@ use shared::domain::money::Nanos;
 use shared::store::escrow::{Escrow, EscrowStatus};
 use shared::store::intent::IntentRecord;
 use shared::store::script::escrow::{Blocked, Made, NewEscrow, Verdict};
+use utoipa::ToSchema;
 
-#[derive(Serialize)]
-struct Created<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = EscrowCreated)]
+pub(super) struct Created<'a> {
     success: bool,
     escrow: New<'a>,
+    #[schema(value_type = is::IntentId)]
     intent_id: &'a str,
+    /// True in the answer to a repeated request.
     #[serde(skip_serializing_if = "is_false")]
+    #[schema(required = false, extensions(("x-not-in-examples" = json!(true))))]
     replayed: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Funded<'a> {
+#[schema(as = EscrowFunded)]
+pub(super) struct Funded<'a> {
     success: bool,
+    #[schema(value_type = is::EscrowNumber)]
     escrow_id: u64,
+    #[schema(value_type = is::EscrowFundedWord)]
     status: &'static str,
+    #[schema(value_type = is::IntentId)]
     intent_id: &'a str,
     #[serde(rename = "intent_id")]
+    #[schema(value_type = is::IntentId)]
     intent: &'a str,
+    /// What is left in the payer's wallet.
     balance: Nanos,
+    /// True in the answer to a repeated request.
     #[serde(skip_serializing_if = "is_false")]
+    #[schema(required = false, extensions(("x-not-in-examples" = json!(true))))]
     replayed: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Resolved<'a> {
+#[schema(as = EscrowResolved)]
+pub(super) struct Resolved<'a> {
     success: bool,
+    #[schema(value_type = is::EscrowNumber)]
     escrow_id: u64,
+    #[schema(value_type = is::EscrowResolution)]
     status: &'static str,
     /// Only a dispute has one; it can be null.
     #[serde(rename = "dispute_reason", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, required = false, extensions(("x-can-be-left-out" = json!(true))), example = "Nothing was delivered.")]
     dispute_reason: Option<Option<&'a str>>,
+    #[schema(value_type = is::IntentId)]
     intent_id: &'a str,
     #[serde(rename = "intent_id")]
+    #[schema(value_type = is::IntentId)]
     intent: &'a str,
 }
 

@@ -1,40 +1,67 @@
 //! Escrows as they are returned (specification "Escrow").
 
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use shared::clock::iso_from_ms;
 use shared::domain::money::Nanos;
 use shared::store::escrow::{Escrow, EscrowStatus};
+use utoipa::ToSchema;
 
 /// The record.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Escrow)]
 pub(super) struct Record<'a> {
+    #[schema(value_type = is::EscrowNumber)]
     id: u64,
+    /// The payer's wallet.
+    #[schema(value_type = is::WalletNumber)]
     from_wallet_id: u64,
+    /// The payee's wallet.
+    #[schema(value_type = is::WalletNumber)]
     to_wallet_id: u64,
     amount: Nanos,
+    #[schema(value_type = is::Currency)]
     currency: &'a str,
+    #[schema(value_type = is::EscrowState)]
     status: &'static str,
+    /// As they were given; not enforced.
+    #[schema(value_type = is::Free)]
     conditions: Box<RawValue>,
     #[serde(rename = "dispute_reason")]
+    #[schema(example = "Nothing was delivered.")]
     dispute_reason: Option<&'a str>,
+    #[schema(value_type = is::Time)]
     created_at: String,
+    #[schema(value_type = is::Time)]
     updated_at: String,
 }
 
 /// The record as it was when it was made.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = EscrowAsMade)]
 pub(super) struct New<'a> {
+    #[schema(value_type = is::EscrowNumber)]
     pub(super) id: u64,
+    /// The payer's wallet.
+    #[schema(value_type = is::WalletNumber)]
     pub(super) from_wallet_id: u64,
+    /// The payee's wallet.
+    #[schema(value_type = is::WalletNumber)]
     pub(super) to_wallet_id: u64,
     pub(super) amount: Nanos,
+    #[schema(value_type = is::Currency)]
     pub(super) currency: &'a str,
+    /// `pending`, whatever became of it since.
+    #[schema(value_type = is::EscrowPending)]
     pub(super) status: &'static str,
+    /// As they were given; not enforced.
+    #[schema(value_type = is::Free)]
     pub(super) conditions: Box<RawValue>,
+    #[schema(value_type = is::Time)]
     pub(super) created_at: String,
 }
 

@@ -2,6 +2,7 @@
 
 use super::require_intact;
 use crate::intents::Intents;
+use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::Call;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -11,59 +12,92 @@ use shared::domain::intent::{Entry, Kind, State};
 use shared::domain::money::Nanos;
 use shared::store::intent::IntentRecord;
 use shared::store::intent_links::{EscrowLink, SIBLINGS_MAX};
+use utoipa::ToSchema;
 
 /// Siblings that are read at the same time.
 const AT_ONCE: usize = 16;
 
 /// The document; in brief it has neither siblings nor timeline nor downstream.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Intent)]
 pub(super) struct Document<'a> {
+    #[schema(value_type = is::IntentId)]
     pub(super) intent_id: &'a str,
+    #[schema(value_type = is::IntentKind)]
     pub(super) kind: &'static str,
+    #[schema(value_type = is::IntentState)]
     pub(super) state: &'static str,
     pub(super) amount: Nanos,
+    #[schema(value_type = is::Currency)]
     pub(super) currency: &'a str,
+    /// Who or what allowed it; null when it is blocked.
+    #[schema(example = "policy")]
     pub(super) allowed_by: Option<&'a str>,
+    /// Why it is blocked, for people.
+    #[schema(example = json!(null))]
     pub(super) blocked_reason: Option<&'static str>,
+    /// Always null: money moves between wallets of Tollgate.
+    #[schema(example = json!(null))]
     pub(super) rail_reference: Option<&'a str>,
+    /// Of intents of which one can settle: `escrow:<number>`.
+    #[schema(example = "escrow:42")]
     xor_group: Option<String>,
+    /// Not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Vec<Sibling>, required = false)]
     xor_siblings: Option<&'a [Sibling]>,
+    /// Not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Vec<Entry>, required = false)]
     timeline: Option<Vec<Entry>>,
+    /// The record that came of it. Not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Downstream, required = false)]
     downstream: Option<Downstream<'a>>,
+    #[schema(value_type = is::Time)]
     pub(super) created_at: String,
+    #[schema(value_type = is::Time)]
     pub(super) updated_at: String,
 }
 
 /// An intent of which only one of a group can settle.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = IntentSibling)]
 struct Sibling {
+    #[schema(value_type = is::IntentId)]
     intent_id: String,
+    #[schema(value_type = is::IntentKind)]
     kind: &'static str,
+    #[schema(value_type = is::IntentState)]
     state: &'static str,
+    #[schema(example = "The escrow was already released.")]
     blocked_reason: Option<&'static str>,
 }
 
 /// The record that came of the intent.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
+#[schema(as = Downstream)]
 enum Downstream<'a> {
     Escrow { escrow_agreement: EscrowAgreement<'a> },
     Transaction { transaction: Transaction<'a> },
     Nothing {},
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DownstreamEscrow)]
 struct EscrowAgreement<'a> {
+    #[schema(value_type = is::EscrowNumber)]
     id: u64,
+    #[schema(value_type = is::EscrowState)]
     status: &'a str,
     amount: Nanos,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DownstreamTransaction)]
 struct Transaction<'a> {
+    #[schema(value_type = is::TransactionId)]
     id: &'a str,
     amount: Nanos,
 }

@@ -1,5 +1,6 @@
 //! What of an account waits for somebody: frozen agents, spends to approve, webhooks that fail, kept holds, low balances.
 
+use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::Call;
 use serde::Serialize;
@@ -15,6 +16,7 @@ use shared::store::page::Page;
 use shared::store::survey::{AgentSeen, Survey};
 use shared::store::wallet::Wallet;
 use shared::store::webhook::{Status, WebhookRecord};
+use utoipa::ToSchema;
 
 /// Most things shown.
 const SHOWN_MAX: usize = 50;
@@ -24,13 +26,21 @@ const EACH: usize = 10;
 const DELIVERIES: u64 = 50;
 
 /// One thing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = AttentionItem)]
 pub(super) struct Item {
+    #[schema(value_type = is::AttentionKind)]
     kind: &'static str,
+    /// What it is about: an agent, an intent, a webhook, a decision or a wallet.
+    #[schema(example = "research-bot")]
     id: String,
+    #[schema(value_type = Option<is::AgentId>)]
     agent_id: Option<String>,
+    /// What to know of it, for people.
+    #[schema(example = "The agent is frozen.")]
     text: String,
+    #[schema(value_type = Option<is::Time>)]
     since: Option<String>,
 }
 
@@ -222,7 +232,7 @@ async fn low_balances(call: &Call, survey: &Survey, threshold: Option<Nanos>) ->
     {
         add(&wallet.id, None, wallet.balance, threshold);
     }
-    low.sort_by(|(a, _), (b, _)| a.cmp(b));
+    low.sort_by_key(|(balance, _)| *balance);
     Ok(Found::of(low.into_iter().map(|(_, item)| item).collect()))
 }
 

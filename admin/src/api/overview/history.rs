@@ -1,40 +1,53 @@
 //! The statistics of some days, as they are shown: who spent most, day by day, and why calls and spends were refused.
 
 use super::date;
+use crate::openapi::is;
 use serde::Serialize;
 use shared::domain::money::Nanos;
 use shared::store::statistics::Day;
 use shared::store::survey::Survey;
 use std::collections::{BTreeMap, HashMap};
+use utoipa::ToSchema;
 
 /// Agents shown by themselves.
 const TOP: usize = 7;
 
 /// An agent that spent.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = TopAgent)]
 pub(super) struct TopAgent<'a> {
+    #[schema(value_type = is::AgentId)]
     agent_id: &'a str,
+    #[schema(example = "Research bot")]
     name: Option<&'a str>,
+    /// What it spent in the span.
     usd: Nanos,
 }
 
 /// A day.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = OverviewDay)]
 pub(super) struct DayView {
+    #[schema(value_type = is::Day)]
     day: String,
     total_usd: Nanos,
+    #[schema(example = 120)]
     calls: u64,
+    #[schema(example = 2)]
     denied: u64,
     /// Of each agent that is shown by itself, and then of all others.
     by_agent: Vec<Nanos>,
 }
 
 /// How often something was refused for a reason.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = DenialCount)]
 pub(super) struct Denials {
+    #[schema(example = "daily_limit")]
     reason: String,
+    #[schema(example = 2)]
     count: u64,
 }
 
@@ -103,7 +116,7 @@ impl<'a> History<'a> {
                 count,
             })
             .collect();
-        denials.sort_by(|a, b| b.count.cmp(&a.count));
+        denials.sort_by_key(|denial| std::cmp::Reverse(denial.count));
         denials
     }
 }

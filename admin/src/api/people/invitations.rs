@@ -1,16 +1,17 @@
 //! `/invitations`: links by which people join the account. One counts only while an owner stands behind it.
 
+use super::guesses::{source, source_attempts, take};
 use super::login::end_earlier;
 use super::password::{given_token, no_link};
-use super::person::{Fresh, new_password, scope, signed_in, source, source_attempts, take};
+use super::person::{Fresh, new_password, scope, signed_in};
 use super::team::given_role;
 use crate::api::listing::{Listing, slice};
 use crate::caller::View as Version;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, OpenCall, Reply, missing, page};
 use crate::serve::App;
 use serde::Serialize;
-use serde_json::json;
 use shared::clock::{iso_from_ms, now_ms};
 use shared::crypto::token::Token;
 use shared::domain::email;
@@ -22,23 +23,48 @@ use shared::store::keys::AccountKeys;
 use shared::store::sanity;
 use shared::store::script::invitation::{self as script, Invited, Joined};
 use shared::store::user::User;
+use utoipa::ToSchema;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct View<'a> {
+#[schema(as = Invitation)]
+pub(super) struct View<'a> {
+    #[schema(value_type = is::InvitationId)]
     id: &'a str,
+    #[schema(example = "grace@example.com")]
     email: &'a str,
+    #[schema(value_type = is::RoleName)]
     role: Role,
+    #[schema(value_type = is::Time)]
     created_at: String,
+    #[schema(value_type = is::Time)]
     expires_at: String,
+    #[schema(value_type = is::UserId)]
     invited_by: &'a str,
 }
 
-#[derive(Serialize)]
-struct Created<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = InvitationCreated)]
+pub(super) struct Created<'a> {
     success: bool,
     invitation: View<'a>,
+    /// Shown this once; Tollgate sends no mail.
+    #[schema(example = "https://tollgate.example/#/join/9f86d081")]
     link: String,
+}
+
+/// What an invitation says to who has its link.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = InvitationLooked)]
+pub(super) struct Looked<'a> {
+    success: bool,
+    #[schema(example = "grace@example.com")]
+    email: &'a str,
+    #[schema(value_type = is::RoleName)]
+    role: Role,
+    #[schema(example = "Acme")]
+    account_name: &'a str,
 }
 
 impl<'a> View<'a> {
@@ -173,10 +199,12 @@ async fn by_token(app: &App, token: &Token, from: &str) -> Result<(Account, Invi
 pub async fn look(call: OpenCall) -> Answer {
     let token = given_token(&call.body()?.only(&["token"])?)?;
     let (account, invitation) = by_token(&call.app, &token, &source(call.client)).await?;
-    Reply::ok(
-        &json!({ "success": true, "email": invitation.email, "role": invitation.body.role,
-        "accountName": account.name }),
-    )
+    Reply::ok(&Looked {
+        success: true,
+        email: &invitation.email,
+        role: invitation.body.role,
+        account_name: &account.name,
+    })
 }
 
 /// `POST /invitations/accept`

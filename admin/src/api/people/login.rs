@@ -1,12 +1,11 @@
 //! `POST /login`, `POST /logout`, `GET /me`.
 
 use super::ATTEMPTS;
-use super::person::{
-    AccountView, Fresh, Me, UserView, find, given_code, given_password, login_attempts, scope, signed_in,
-    source, source_attempts, take,
-};
+use super::guesses::{login_attempts, source, source_attempts, take};
+use super::person::{AccountView, Fresh, Me, UserView, find, given_code, given_password, scope, signed_in};
 use super::totp::{Factor, second_factor};
 use crate::caller::session::{self, Sent};
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Given, OpenCall, Reply, missing};
 use crate::serve::App;
@@ -23,6 +22,7 @@ use shared::store::script::session::{End, Open, Opened, end};
 use shared::store::script::user::note;
 use shared::store::session::{Session, SessionPlace};
 use shared::store::user::{Stored, User, last_logins};
+use utoipa::ToSchema;
 
 /// Stand for the account and the user of an e-mail that nobody has: everything is done as if there were one.
 const NO_ACCOUNT: &str = "acct_none";
@@ -94,7 +94,13 @@ async fn enter(
         let (user, factor) = match second_factor(app, &account.id, &stored.user, asked.code.as_deref())? {
             Factor::None => (stored.user.clone(), "password"),
             Factor::Right(user, how) => (user, how),
-            Factor::Missing => return Err(Code::TotpRequired.into()),
+            Factor::Missing => {
+                // The address guessed nothing; the attempt of the e-mail stays taken until somebody is in.
+                source_attempts(&source(call.client))
+                    .give_back(&app.store)
+                    .await?;
+                return Err(Code::TotpRequired.into());
+            }
             Factor::Wrong => {
                 let found = (account.clone(), stored);
                 return Err(refused(call, Some(&found), "code").await?);
@@ -193,21 +199,29 @@ pub async fn logout(call: Call) -> Answer {
     Ok(Reply::done()?.header("set-cookie", &session::no_cookie(&call.app)))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct MeView<'a> {
+#[schema(as = Me)]
+pub(super) struct MeView<'a> {
     success: bool,
     user: UserView<'a>,
     account: AccountView<'a>,
     session: SessionTimes<'a>,
+    /// Goes into `X-CSRF-Token` of every call that changes something.
+    #[schema(value_type = is::CsrfToken)]
     csrf_token: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = SessionTimes)]
 struct SessionTimes<'a> {
+    #[schema(value_type = is::SessionId)]
     id: &'a str,
+    #[schema(value_type = is::Time)]
     created_at: String,
+    /// When it ends at the latest.
+    #[schema(value_type = is::Time)]
     expires_at: String,
 }
 

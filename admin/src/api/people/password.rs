@@ -1,21 +1,33 @@
 //! `POST /password` and `POST /password/reset`: a new password ends every other session.
 
 use super::ATTEMPTS;
+use super::guesses::{login_attempts, source, source_attempts, take};
 use super::login::{end_earlier, refused};
-use super::person::{
-    Fresh, Me, find, given_code, given_password, login_attempts, new_password, scope, signed_in, source,
-    source_attempts, take,
-};
+use super::person::{Fresh, Me, find, given_code, given_password, new_password, scope, signed_in};
 use super::totp::{Factor, second_factor};
 use crate::caller::session;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, OpenCall, Reply, missing};
+use serde::Serialize;
 use serde_json::json;
 use shared::crypto::token::Token;
 use shared::store::sanity;
 use shared::store::script::session::{Open, Opened};
 use shared::store::script::user::find_reset;
 use shared::store::user::User;
+use utoipa::ToSchema;
+
+/// The password was changed; the session goes on under a new cookie.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PasswordChanged)]
+pub(super) struct Changed {
+    success: bool,
+    /// The new one, for `X-CSRF-Token`.
+    #[schema(value_type = is::CsrfToken)]
+    csrf_token: String,
+}
 
 /// `POST /password`
 ///
@@ -46,7 +58,10 @@ pub async fn change(call: Call) -> Answer {
             data: json!({ "by": "user" }),
         };
         if let Opened::Done(_) = open.run(&app.store, &scope, &fresh.session(app)).await? {
-            let answer = Reply::ok(&json!({ "success": true, "csrfToken": fresh.token.csrf() }))?;
+            let answer = Reply::ok(&Changed {
+                success: true,
+                csrf_token: fresh.token.csrf(),
+            })?;
             return Ok(answer.header("set-cookie", &session::cookie(app, &fresh.token)));
         }
         stored = me.stored(&call).await?;
@@ -103,7 +118,10 @@ pub async fn reset(call: OpenCall) -> Answer {
         let (user, factor) = match second_factor(app, &account.id, &stored.user, code.as_deref())? {
             Factor::None => (stored.user.clone(), "link"),
             Factor::Right(user, how) => (user, how),
-            Factor::Missing => return Err(Code::TotpRequired.into()),
+            Factor::Missing => {
+                source_attempts(&from).give_back(&app.store).await?;
+                return Err(Code::TotpRequired.into());
+            }
             Factor::Wrong => return Err(refused(&call, Some(&found), "code").await?),
         };
         let password = password.clone();

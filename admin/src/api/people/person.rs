@@ -1,7 +1,9 @@
 //! What the parts of the user API have in common: a user as answers show it, the signed-in user as the store has it, attempts,
 //! and the answer that carries a new session.
 
+use super::guesses::{login_attempts, take};
 use crate::caller::{View, Who, session};
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, Reply, missing};
 use crate::serve::App;
@@ -14,25 +16,32 @@ use shared::crypto::token::Token;
 use shared::domain::mode::Mode;
 use shared::domain::role::Role;
 use shared::store::account::Account;
-use shared::store::keys::{AccountKeys, Tries};
-use shared::store::script::attempts::{Attempts, Taken};
+use shared::store::keys::AccountKeys;
 use shared::store::script::change::Scope;
 use shared::store::script::session::{NewSession, mint_id};
 use shared::store::script::user::note;
 use shared::store::session::{Session, user_agent};
 use shared::store::user::{Stored, User};
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
+use utoipa::ToSchema;
 
 /// A user, as answers show it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = User)]
 pub(super) struct UserView<'a> {
+    #[schema(value_type = is::UserId)]
     id: &'a str,
+    #[schema(example = "ada@example.com")]
     email: &'a str,
+    #[schema(value_type = is::RoleName)]
     role: Role,
+    /// Whether signing in needs a second factor.
     totp_enabled: bool,
+    #[schema(value_type = is::Time)]
     created_at: String,
+    #[schema(value_type = Option<is::Time>)]
     last_login_at: Option<String>,
 }
 
@@ -54,10 +63,14 @@ impl<'a> UserView<'a> {
 }
 
 /// An account, as its users see it.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = AccountOfUser)]
 pub(super) struct AccountView<'a> {
+    #[schema(value_type = is::AccountId)]
     pub(super) id: &'a str,
+    #[schema(example = "Acme")]
     pub(super) name: &'a str,
+    #[schema(example = "builder")]
     pub(super) plan: &'a str,
 }
 
@@ -71,12 +84,15 @@ impl<'a> AccountView<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct SignedIn<'a> {
+#[schema(as = SignedIn)]
+pub(super) struct SignedIn<'a> {
     success: bool,
     user: UserView<'a>,
     account: AccountView<'a>,
+    /// Goes into `X-CSRF-Token` of every call that changes something.
+    #[schema(value_type = is::CsrfToken)]
     csrf_token: String,
 }
 
@@ -198,49 +214,6 @@ impl<'a> Me<'a> {
     }
 }
 
-/// The attempts to sign in with an e-mail.
-pub(super) const fn login_attempts(email: &str) -> Attempts<'_> {
-    Attempts {
-        tries: Tries::Login,
-        of: email,
-    }
-}
-
-/// From where attempts come: an address, or for IPv6 the network of one customer. One that is not known is like any other.
-pub(super) fn source(client: Option<IpAddr>) -> String {
-    match client {
-        None => "unknown".to_owned(),
-        Some(IpAddr::V4(address)) => address.to_string(),
-        Some(IpAddr::V6(address)) => {
-            let [a, b, c, d, ..] = address.segments();
-            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).to_string()
-        }
-    }
-}
-
-/// The attempts from such a place.
-pub(super) const fn source_attempts(source: &str) -> Attempts<'_> {
-    Attempts {
-        tries: Tries::Address,
-        of: source,
-    }
-}
-
-/// Takes an attempt, before anything is looked at.
-///
-/// # Errors
-/// 429 `LOGIN_LOCKED` when there is none left.
-pub(super) async fn take(app: &App, attempts: Attempts<'_>) -> Result<(), Problem> {
-    match attempts.take(&app.store).await? {
-        Taken::Yes => Ok(()),
-        Taken::Locked(left) => {
-            let seconds = left.as_millis().div_ceil(1000).max(1);
-            let problem = Problem::from(Code::LoginLocked);
-            Err(problem.header(header::RETRY_AFTER, &seconds.to_string()))
-        }
-    }
-}
-
 /// Reads an account and its user of this e-mail; `None` when there is no such user. What lost writes is not believed.
 ///
 /// # Errors
@@ -303,4 +276,4 @@ pub(super) fn given_code(body: &Fields<'_>, name: &str) -> Result<Option<String>
 }
 
 /// Longest text that is looked at as a code.
-const CODE_MAX: usize = 64;
+pub(super) const CODE_MAX: usize = 64;

@@ -3,6 +3,7 @@
 use super::person::{Me, scope};
 use crate::api::listing::{Listing, slice};
 use crate::caller::session;
+use crate::openapi::is;
 use crate::problem::Code;
 use crate::routes::{Answer, Call, Reply, page};
 use serde::Serialize;
@@ -10,16 +11,28 @@ use shared::clock::{iso_from_ms, now_ms};
 use shared::domain::id::Kind;
 use shared::store::script::session::{End, end};
 use shared::store::session::Session;
+use utoipa::ToSchema;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct View<'a> {
+#[schema(as = Session)]
+pub(super) struct View<'a> {
+    #[schema(value_type = is::SessionId)]
     id: &'a str,
+    #[schema(value_type = is::Time)]
     created_at: String,
+    #[schema(value_type = is::Time)]
     last_seen_at: String,
+    /// When it ends at the latest.
+    #[schema(value_type = is::Time)]
     expires_at: String,
+    /// From where it was opened.
+    #[schema(example = "203.0.113.7")]
     ip: Option<&'a str>,
+    /// What the browser called itself.
+    #[schema(example = "Mozilla/5.0")]
     user_agent: &'a str,
+    /// Whether it is the one of this call.
     current: bool,
 }
 

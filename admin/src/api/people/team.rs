@@ -12,6 +12,7 @@ use shared::domain::role::Role;
 use shared::store::email::EmailOwner;
 use shared::store::script::user::{ChangeUser, Ending, UserChanged};
 use shared::store::user::{Stored, User, last_logins};
+use utoipa::ToSchema;
 
 /// `GET /team`
 ///
@@ -52,8 +53,9 @@ async fn member(call: &Call, id: &str) -> Result<Stored, Problem> {
     found.ok_or_else(|| Code::NotFound.into())
 }
 
-#[derive(Serialize)]
-struct Changed<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = UserAnswer)]
+pub(super) struct Changed<'a> {
     success: bool,
     user: UserView<'a>,
 }

@@ -17,6 +17,7 @@ use shared::store::script::user::{ChangeUser, Ending, UserChanged};
 use shared::store::user::{Stored, Totp, User};
 use subtle::ConstantTimeEq;
 use url::form_urlencoded::byte_serialize;
+use utoipa::ToSchema;
 
 /// Whom apps name beside the user.
 const ISSUER: &str = "Tollgate";
@@ -80,12 +81,19 @@ fn open(app: &App, account: &str, user: &str, sealed: &str) -> Result<SecretStri
     })
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Begun<'a> {
+#[schema(as = TotpBegun)]
+pub(super) struct Begun<'a> {
     success: bool,
+    /// To be typed into an app, in base 32.
+    #[schema(example = "JBSWY3DPEHPK3PXP")]
     secret: &'a str,
+    /// The same as an address that apps read.
+    #[schema(example = "otpauth://totp/Tollgate:ada%40example.com?secret=JBSWY3DPEHPK3PXP&issuer=Tollgate")]
     otpauth_url: &'a str,
+    /// The same as a picture.
+    #[schema(example = "<svg/>")]
     qr_svg: &'a str,
 }
 
@@ -125,6 +133,17 @@ pub async fn begin(call: Call) -> Answer {
         otpauth_url: &url,
         qr_svg: &picture,
     })
+}
+
+/// The second factor counts from now on.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = TotpConfirmed)]
+pub(super) struct Confirmed<'a> {
+    success: bool,
+    /// Ten codes for the day the app is lost; each works once, and they are shown this once.
+    #[schema(example = json!(["k7p2m-9xq4t"]))]
+    recovery_codes: &'a [String],
 }
 
 fn has_one() -> Problem {
@@ -182,7 +201,10 @@ pub async fn confirm(call: Call) -> Answer {
         },
     )
     .await?;
-    Reply::ok(&json!({ "success": true, "recoveryCodes": codes }))
+    Reply::ok(&Confirmed {
+        success: true,
+        recovery_codes: &codes,
+    })
 }
 
 /// `POST /totp/disable`

@@ -2,6 +2,7 @@
 //! nothing but `replayed` (decisions D23, D26, D59).
 
 use super::request::{PlanNamed, Stored};
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Reply};
 use axum::http::StatusCode;
@@ -9,6 +10,7 @@ use serde::Serialize;
 use shared::domain::intent::{Reason, State};
 use shared::domain::money::Nanos;
 use shared::store::intent::IntentRecord;
+use utoipa::ToSchema;
 
 /// What an answer tells of a spend that was not refused.
 #[derive(Debug, Clone, Copy)]
@@ -25,52 +27,86 @@ pub(in crate::api) struct Told<'a> {
     pub(in crate::api) balance: Option<Nanos>,
 }
 
-#[derive(Serialize)]
-struct Settled<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = SpendSettled)]
+pub(in crate::api) struct Settled<'a> {
     success: bool,
+    #[schema(value_type = is::IntentId)]
     intent_id: &'a str,
+    #[schema(value_type = is::Settled)]
     state: &'static str,
+    /// Null where the agent has no wallet.
     #[serde(rename = "transactionId")]
+    #[schema(value_type = Option<is::TransactionId>)]
     transaction_id: Option<&'a str>,
     amount: Nanos,
+    #[schema(value_type = is::Currency)]
     currency: &'a str,
+    /// What is left in the wallet; null where there is none.
     balance: Option<Nanos>,
+    /// True in the answer to a repeated request.
     #[serde(skip_serializing_if = "is_first")]
+    #[schema(required = false, extensions(("x-not-in-examples" = json!(true))))]
     replayed: bool,
 }
 
-#[derive(Serialize)]
-struct Pending<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = SpendPending)]
+pub(super) struct Pending<'a> {
     success: bool,
+    #[schema(value_type = is::IntentId)]
     intent_id: &'a str,
+    #[schema(value_type = is::PendingApproval)]
     state: &'static str,
     amount: Nanos,
+    #[schema(value_type = is::Currency)]
     currency: &'a str,
+    /// True in the answer to a repeated request.
     #[serde(skip_serializing_if = "is_first")]
+    #[schema(required = false, extensions(("x-not-in-examples" = json!(true))))]
     replayed: bool,
 }
 
-#[derive(Serialize)]
-struct Denied<'a> {
+#[derive(Serialize, ToSchema)]
+#[schema(as = SpendDenied)]
+pub(super) struct Denied<'a> {
+    /// False.
+    #[schema(example = false)]
     success: bool,
+    #[schema(example = "The spend would push the agent over its daily limit.")]
     error: &'static str,
+    /// The reason in capitals.
+    #[schema(example = "DAILY_LIMIT")]
     code: String,
+    #[schema(value_type = is::BlockedReason)]
     reason: &'static str,
+    #[schema(value_type = is::IntentId)]
     intent_id: &'a str,
+    #[schema(value_type = is::Blocked)]
     state: &'static str,
+    /// The sentence again.
+    #[schema(example = "The spend would push the agent over its daily limit.")]
     blocked_reason: &'static str,
     #[serde(flatten)]
     plan: Option<PlanBody<'a>>,
+    /// True in the answer to a repeated request.
     #[serde(skip_serializing_if = "is_first")]
+    #[schema(required = false, extensions(("x-not-in-examples" = json!(true))))]
     replayed: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct PlanBody<'a> {
+#[schema(as = PlanMet)]
+pub(super) struct PlanBody<'a> {
+    #[schema(example = "builder")]
     plan: &'a str,
+    /// What the plan allows: agents or USD.
+    #[schema(example = "10")]
     limit: String,
+    #[schema(example = "startup")]
     upgrade_to: Option<&'a str>,
+    #[schema(example = "https://tollgate.example/plan?to=startup")]
     upgrade_url: Option<&'a str>,
 }
 

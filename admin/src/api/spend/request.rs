@@ -11,9 +11,9 @@ use shared::domain::money::Nanos;
 use shared::store::script::spend::PlanCap;
 
 /// Longest recipient.
-const RECIPIENT_MAX: usize = 200;
+pub(in crate::api) const RECIPIENT_MAX: usize = 200;
 /// Longest description.
-const DESCRIPTION_MAX: usize = 2000;
+pub(in crate::api) const DESCRIPTION_MAX: usize = 2000;
 const FIELDS: [&str; 7] = [
     "agent",
     "amount",

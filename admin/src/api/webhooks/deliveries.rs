@@ -2,40 +2,62 @@
 
 use super::super::listing::Listing;
 use super::{gate, of_path};
+use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::{Answer, Call, Reply, page};
 use serde::Serialize;
 use shared::clock::iso_from_ms;
 use shared::store::delivery::{Attempt, Delivery, Listed, State, Wanted, delivery_id};
+use utoipa::ToSchema;
 
 /// What a delivery is failed with that was never attempted.
 const REFUSED: &str = "too many deliveries are waiting";
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct View<'a> {
+#[schema(as = Delivery)]
+pub(super) struct View<'a> {
+    #[schema(value_type = is::DeliveryId)]
     id: String,
+    #[schema(value_type = is::DeliveredEvent)]
     event: &'static str,
+    /// The same as `event`.
+    #[schema(value_type = is::DeliveredEvent)]
     event_type: &'static str,
+    #[schema(value_type = is::DeliveryState)]
     status: &'static str,
     /// Of the last attempt.
+    #[schema(value_type = Option<i32>, example = 200)]
     response_code: Option<u16>,
     /// Of the last attempt, or why there was none.
+    #[schema(example = json!(null))]
     error: Option<&'a str>,
+    #[schema(value_type = is::Time)]
     created_at: String,
+    /// The entry of the audit trail that it tells of.
+    #[schema(example = 118)]
     audit_seq: u64,
     attempts: Vec<AttemptView<'a>>,
+    #[schema(value_type = Option<is::Time>)]
     next_attempt_at: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = DeliveryAttempt)]
 struct AttemptView<'a> {
+    #[schema(value_type = is::Time)]
     at: String,
+    #[schema(example = 38)]
     duration_ms: u64,
+    /// Null without an answer.
+    #[schema(value_type = Option<i32>, example = 200)]
     response_code: Option<u16>,
+    #[schema(example = json!(null))]
     error: Option<&'a str>,
+    /// The beginning of an answer that was no success.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false, example = "internal error")]
     response_excerpt: Option<&'a str>,
 }
 

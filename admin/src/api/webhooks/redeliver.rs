@@ -1,13 +1,28 @@
 //! `POST /webhooks/{id}/deliveries/{deliveryId}/redeliver`: a receiver that was away gets what it missed.
 
 use super::gate;
+use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply};
-use serde_json::json;
+use serde::Serialize;
 use shared::domain::id::Kind;
 use shared::store::delivery::State;
 use shared::store::script::webhook::Endpoint;
 use shared::store::script::webhook::redeliver::{Redelivered, redeliver};
+use utoipa::ToSchema;
+
+/// A delivery that is tried again.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Redelivered)]
+pub(super) struct Again<'a> {
+    success: bool,
+    #[schema(value_type = is::DeliveryId)]
+    delivery_id: &'a str,
+    /// `pending`
+    #[schema(value_type = is::DeliveryState)]
+    status: &'static str,
+}
 
 /// `POST /webhooks/{id}/deliveries/{deliveryId}/redeliver`
 ///
@@ -27,8 +42,11 @@ pub async fn again(call: Call) -> Answer {
                 webhook: webhook.to_owned(),
             };
             call.app.wake.these(std::iter::once(endpoint));
-            let status = State::Pending.as_str();
-            Reply::ok(&json!({ "success": true, "deliveryId": delivery, "status": status }))
+            Reply::ok(&Again {
+                success: true,
+                delivery_id: delivery,
+                status: State::Pending.as_str(),
+            })
         }
         Redelivered::AlreadyPending => conflict("This delivery waits for an attempt anyway."),
         Redelivered::Disabled => conflict("This webhook is disabled."),

@@ -12,9 +12,9 @@ use shared::store::webhook::{Status, events_text};
 use url::Url;
 
 /// Longest description.
-const DESCRIPTION_MAX: usize = 500;
+pub(super) const DESCRIPTION_MAX: usize = 500;
 /// Most names in a list of events; it may name one twice.
-const NAMES_MAX: usize = 64;
+pub(super) const NAMES_MAX: usize = 64;
 
 /// The fields given.
 #[derive(Debug, Default)]

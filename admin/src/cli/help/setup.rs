@@ -92,17 +92,6 @@ pub(super) const PAGES: &[Page] = &[
         refused: "there is no such account",
     },
     Page {
-        path: "user create",
-        about: "Creates somebody who signs in to the dashboard. An e-mail belongs to one user of the installation. The \
-                password comes on standard input, one line, at least 8 characters, and is kept as an argon2id hash only.",
-        changes: "a new user of the account, audited as user.created.",
-        examples: &[
-            "printf '%s\\n' \"$PASSWORD\" | tollgate-admin user create \\\n    \
-                     --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC --email bo@example.com --role viewer --password-stdin",
-        ],
-        refused: "there is no such account, another user has the e-mail, or the account has too many users",
-    },
-    Page {
         path: "api-key create",
         about: "Issues a key of the management API. A key has a mode (records of live and test never mix), permissions, and \
                 optionally addresses it may be used from and an end; all of that is read on every request. It is printed \

@@ -26,7 +26,8 @@ pub(super) async fn reset_link(context: &Context, email: &str) -> Result<Report,
             found.stored.user.id
         ),
         found.document(json!({ "link": link, "expiresAt": ends })),
-    ))
+    )
+    .secret())
 }
 
 pub(super) async fn unlock(context: &Context, email: &str) -> Result<Report, Failure> {

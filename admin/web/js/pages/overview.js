@@ -8,7 +8,7 @@ import { nanos, sum, usd } from '../money.js';
 import { href, setQuery } from '../router.js';
 import { Time } from '../time.js';
 import { count, reasonWord } from '../words.js';
-import { LinkButton } from '../ui/button.js';
+import { Button, LinkButton } from '../ui/button.js';
 import { StackedDays } from '../ui/chart.js';
 import { Meter, Money, Name, PageHead, Section } from '../ui/show.js';
 import { Empty, Loaded } from '../ui/state.js';
@@ -23,7 +23,7 @@ export default function Overview({ query }) {
   const span = SPANS.some(([days]) => days === query.days) ? query.days : '30';
   const load = useLoad((signal) => get('/overview', { days: span }, { signal }), [span]);
   return html`<div>
-    <${PageHead} title="Overview" actions=${html`<${Span} span=${span} />`} />
+    <${PageHead} title="Overview" actions=${html`<${Span} span=${span} /><${Button} onClick=${load.reload}>Refresh<//>`} />
     <${Loaded} load=${load} label="Loading the overview">${(data) => (isNew(data) ? html`<${FirstSteps} />` : html`<${Body} data=${data} span=${span} />`)}<//>
   </div>`;
 }
@@ -46,7 +46,7 @@ function Body({ data, span }) {
     <${Attention} data=${data} />
     <${Section} title=${`Spend by day and agent, ${span} days`}><${Chart} data=${data} /><//>
     <div class="grid">
-      <${CloseToCaps} agents=${data.topAgents} />
+      <${CloseToCaps} agents=${data.topAgents} asOf=${data.asOf} />
       <${Denials} denials=${data.denials} span=${span} />
     </div>
     <p class="hint">As of <${Time} at=${data.asOf} />. Days are UTC.</p>

@@ -8,7 +8,7 @@ import { may } from '../session.js';
 import { Button, LinkButton } from '../ui/button.js';
 import { CodeLine } from '../ui/secret.js';
 import { Badge, Money, Name, PageHead, Section } from '../ui/show.js';
-import { Empty, Failed } from '../ui/state.js';
+import { Empty } from '../ui/state.js';
 import { ListTable } from '../ui/table.js';
 import { count } from '../words.js';
 import { ConfirmDeposit, Deposit } from './wallet/deposit.js';
@@ -35,7 +35,8 @@ export default function Wallets() {
   ];
   return html`<div class="stack">
     <${PageHead} title="Wallets" actions=${actions}>The account has one wallet of its own and one for each agent. Agents spend from theirs; fund them by transfer.<//>
-    ${wallets.error && html`<${Failed} error=${wallets.error} retry=${wallets.reload} />`}
+    ${wallets.error && all && html`<div class="alert alert-warn next-step"><p>The wallets could not be loaded for deposits and transfers: <span dir="auto">${wallets.error.message}</span></p>
+      <${Button} small onClick=${wallets.reload}>Try again<//></div>`}
     ${all && html`<${Tiles} all=${all} pending=${pending} />`}
     <${Section} title="Agent wallets" flush>
       <${ListTable} path="/wallet" plural="agent_wallets" refresh=${turn} caption="Agent wallets" columns=${columns(wallets)} onData=${setAll}

@@ -4,8 +4,9 @@
 import { html, useEffect } from '../html.js';
 import { store, useStore } from '../store.js';
 
+/** How long a result is shown; a failure stays until it is dismissed. */
 const SHOWN_MS = 6000;
-const SHOWN_MAX = 4;
+const SHOWN_MAX = 3;
 const toasts = store({ list: [], next: 1 });
 
 /**
@@ -24,6 +25,7 @@ function dismiss(id) {
 
 function Toast({ id, text, tone }) {
   useEffect(() => {
+    if (tone === 'error') return undefined;
     const timer = setTimeout(() => dismiss(id), SHOWN_MS);
     return () => clearTimeout(timer);
   }, [id]);

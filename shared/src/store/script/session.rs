@@ -119,7 +119,7 @@ pub struct NewSession<'a> {
 }
 
 impl NewSession<'_> {
-    /// Writes the look-up for the session's whole life. Without a session it leads nowhere.
+    /// Writes the look-up for the session's whole life. Without a session it leads nowhere. Whoever tries again writes it again.
     pub(super) async fn announce(&self, store: &Store, account: &str, user: &str) -> Result<(), StoreError> {
         let place = SessionPlace {
             account: account.to_owned(),
@@ -129,12 +129,9 @@ impl NewSession<'_> {
         let mut set = redis::cmd("SET");
         set.arg(keys::session_lookup(&self.token.hash()))
             .arg(place.to_stored())
-            .arg("NX")
             .arg("PX")
             .arg(self.life_ms());
-        let done: Option<String> = store.command(&set).await?;
-        done.map(drop)
-            .ok_or_else(|| StoreError::Nonsense("a new session token that is known already".to_owned()))
+        store.command(&set).await
     }
 
     /// What is stored behind the times. No part but the last can contain a space.

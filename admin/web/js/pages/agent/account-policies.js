@@ -3,6 +3,7 @@
  */
 import { html, useState } from '../../html.js';
 import { del, seg } from '../../api.js';
+import { href } from '../../router.js';
 import { may } from '../../session.js';
 import { ActionButton, Button } from '../../ui/button.js';
 import { confirm } from '../../ui/dialog.js';
@@ -29,7 +30,7 @@ export function AccountPolicies() {
   };
   const columns = [
     { label: 'Policy', head: true, cell: (policy) => html`<${Name} of=${policy.name} />` },
-    { label: 'For', cell: (policy) => (policy.agentId ? html`<${Name} of=${policy.agentId} />` : 'all without one of their own') },
+    { label: 'For', cell: (policy) => (policy.agentId ? html`<a href=${href('/agents', policy.agentId)}><${Name} of=${policy.agentId} /></a>` : 'all without one of their own') },
     { label: 'Cap', wide: true, cell: (policy) => html`<${Badge} of=${policy.capEnabled ? 'on' : 'off'} tone=${policy.capEnabled ? 'ok' : 'bad'} />` },
     { label: 'Per day', num: true, cell: (policy) => html`<${Money} of=${policy.maxSpendPerDay} none="not set" />` },
     { label: 'Per month', wide: true, num: true, cell: (policy) => html`<${Money} of=${policy.maxSpendPerMonth} none="not set" />` },

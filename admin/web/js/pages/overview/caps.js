@@ -13,15 +13,15 @@ import { Empty, Loaded } from '../../ui/state.js';
 /** Caps that fill up. */
 const FILLING = ['daily_limit', 'monthly_limit', 'spend_limit'];
 
-/** @param {{agents: Array<{agentId: string, name: string|null}>}} props */
-export function CloseToCaps({ agents }) {
+/** @param {{agents: Array<{agentId: string, name: string|null}>, asOf: string}} props another `asOf` asks again */
+export function CloseToCaps({ agents, asOf }) {
   const ids = agents.map((agent) => agent.agentId);
   const load = useLoad(async (signal) => {
     const asked = await Promise.allSettled(ids.map((id) => get(`/agents/${seg(id)}/usage`, {}, { signal })));
     // An agent that was deleted meanwhile has no usage any more.
     return asked.map(({ value }, index) => value && { ...agents[index], tightest: tightest(value.checks) })
       .filter((agent) => agent?.tightest).sort((one, other) => full(other.tightest) - full(one.tightest));
-  }, [ids.join(' ')]);
+  }, [ids.join(' '), asOf]);
   return html`<${Section} title="Closest to a cap" lead="Of the agents that spend most, the cap that would stop each first">
     <${Loaded} load=${load} label="Loading the caps">${(closest) => (closest.length === 0
     ? html`<${Empty} title="None of these agents has a cap that fills up." />`

@@ -23,8 +23,9 @@ export function Transactions({ number, wallets, turn }) {
   const { query } = usePlace();
   const { type, from, to } = query;
   const columns = [
-    { label: 'When', head: true, cell: (row) => html`<${Time} at=${row.createdAt} />` },
-    { label: 'What', cell: (row) => html`<${Kind} row=${row} /><span class="phone-only"><${Counterparty} row=${row} wallets=${wallets} /></span>` },
+    { label: 'When', wide: true, cell: (row) => html`<${Time} at=${row.createdAt} />` },
+    { label: 'What', head: true, cell: (row) => html`<${Kind} row=${row} />
+      <span class="phone-only"><${Counterparty} row=${row} wallets=${wallets} /><span class="cell-sub"><${Time} at=${row.createdAt} /></span></span>` },
     { label: 'With', wide: true, cell: (row) => html`<${Counterparty} row=${row} wallets=${wallets} />` },
     { label: 'Amount', num: true, cell: (row) => html`<${Amount} row=${row} />` },
     { label: 'Balance after', num: true, wide: true, cell: (row) => html`<${Money} of=${row.balanceAfter} />` },
@@ -37,8 +38,8 @@ export function Transactions({ number, wallets, turn }) {
       <${SelectFilter} name="type" label="What" options=${OPTIONS} />
       <${TimeFilter} name="from" label="From" /><${TimeFilter} name="to" label="Before" />
     <//></div>
-    <${ListTable} path=${`/wallets/${seg(number)}/transactions`} plural="transactions" query=${{ type, from, to }} refresh=${turn} caption="Transactions"
-      columns=${columns} keyOf=${(row) => row.id} empty=${empty} />
+    <div class="transactions"><${ListTable} path=${`/wallets/${seg(number)}/transactions`} plural="transactions" query=${{ type, from, to }} refresh=${turn} caption="Transactions"
+      columns=${columns} keyOf=${(row) => row.id} empty=${empty} /></div>
   <//>`;
 }
 

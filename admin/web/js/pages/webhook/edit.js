@@ -48,8 +48,8 @@ export function EditWebhook({ webhook, onClose, onDone }) {
 
 function Fields({ webhook = {} }) {
   return html`<div class="form">
-    <${TextField} name="url" label="URL" value=${webhook.url} required autofocus dir="ltr" inputmode="url" autocomplete="off" placeholder="https://example.com/hooks/tollgate"
-      hint="A public address that answers 2xx to a POST." />
+    <${TextField} name="url" label="URL" value=${webhook.url} required autofocus dir="ltr" inputmode="url" autocomplete="off"
+      hint="A public https address that answers a POST with 2xx." />
     <div class="event-choices"><${ChoicesField} name="events" label="Events" options=${OPTIONS} value=${webhook.events ?? []} /></div>
     <${AreaField} name="description" label="Description" value=${webhook.description ?? ''} optional rows="2" maxlength="500" hint="For people: who gets it, and what for." />
   </div>`;

@@ -10,7 +10,10 @@ local taken = redis.call('LRANGE', KEYS[1], 0, -1)
 if #taken >= most then return {'locked', string.format('%d', math.max(left, 1))} end
 
 local old = 0
-while taken[old + 1] and tonumber(taken[old + 1]) <= now_ms - span do old = old + 1 end
+for at, time in ipairs(taken) do
+  if tonumber(time) > now_ms - span then break end
+  old = at
+end
 if old > 0 then redis.call('LTRIM', KEYS[1], old, -1) end
 redis.call('RPUSH', KEYS[1], string.format('%d', now_ms))
 redis.call('PEXPIRE', KEYS[1], ARGV[2])

@@ -1,0 +1,71 @@
+//! `GET /agents`: the agents that have a wallet, all or those that are searched for.
+
+use super::{NAME_MAX, View};
+use crate::api::listing::Listing;
+use crate::problem::Problem;
+use crate::routes::{Answer, Call, Reply, page};
+use serde::Serialize;
+use shared::store::agent::AgentRecord;
+use shared::store::agent_search::Wanted;
+use std::collections::BTreeMap;
+
+/// `GET /agents`
+///
+/// # Errors
+/// 400, 503.
+pub async fn list(call: Call) -> Answer {
+    let query = call.query(&["q", "status", "limit", "offset"])?;
+    let page = page(&query)?;
+    let (store, keys, mode) = (&call.app.store, call.keys(), call.caller.mode);
+    let (agents, total, partial) = match search(&query)? {
+        None => {
+            let (agents, total) = AgentRecord::list(store, &keys, mode, page).await?;
+            (agents, total, None)
+        }
+        Some(wanted) => {
+            let (agents, total, all) = AgentRecord::search(store, &keys, mode, &wanted, page).await?;
+            (agents, total, Some(!all))
+        }
+    };
+    let records: Vec<View<'_>> = agents.iter().map(View::of).collect();
+    let listing = Listing {
+        plural: "agents",
+        records: &records,
+        total,
+        page,
+    };
+    match partial {
+        None => Reply::ok(&listing),
+        Some(partial) => Reply::ok(&Searched { listing, partial }),
+    }
+}
+
+/// A list that was searched for.
+#[derive(Serialize)]
+struct Searched<'a> {
+    #[serde(flatten)]
+    listing: Listing<'a, View<'a>>,
+    /// Whether there are agents that were not looked at.
+    partial: bool,
+}
+
+/// What is searched for, if anything is.
+fn search(query: &BTreeMap<String, String>) -> Result<Option<Wanted>, Problem> {
+    let text = query.get("q").filter(|text| !text.is_empty());
+    if text.is_some_and(|text| text.chars().count() > NAME_MAX) {
+        return Err(Problem::validation(format!(
+            "q must have at most {NAME_MAX} characters."
+        )));
+    }
+    let frozen = match query.get("status").map(String::as_str) {
+        None => None,
+        Some("active") => Some(false),
+        Some("frozen") => Some(true),
+        Some(_) => return Err(Problem::validation("status must be active or frozen.")),
+    };
+    let wanted = Wanted {
+        text: text.map(|text| text.to_lowercase()),
+        frozen,
+    };
+    Ok((wanted != Wanted::default()).then_some(wanted))
+}

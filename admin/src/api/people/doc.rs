@@ -1,0 +1,24 @@
+//! What the document says of the user API.
+
+mod session;
+mod team;
+
+use crate::openapi::Section;
+use crate::openapi::field::{email, is};
+
+pub(crate) fn sections() -> [Section; 3] {
+    let signing_in = "How people sign in, and what they do about themselves. A login sets a cookie, which `X-CSRF-Token` guards.";
+    let factor =
+        "The optional second factor: codes of an app (RFC 6238), and recovery codes for the day it is lost.";
+    let team = "The users of the account, and the links by which people join it.";
+    [
+        Section::of("Signing in", signing_in, session::docs()).param("id", is("SessionId"), "The session."),
+        Section::of("Second factor", factor, session::totp()),
+        Section::of("Team", team, team::docs()).param("id", is("UserId"), "The user."),
+    ]
+}
+
+/// An e-mail of somebody in examples.
+fn somebody() -> shared::openapi::Json {
+    email().eg("grace@example.com")
+}

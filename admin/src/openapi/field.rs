@@ -1,0 +1,203 @@
+//! The fields of bodies and the parameters of queries and paths: what [`crate::routes::Fields`] reads, told as schemas.
+
+use crate::routes::{CURRENCIES, FIELD_OBJECT_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX};
+use shared::domain::names::{AGENT_ID_MAX, RUN_ID_MAX};
+use shared::openapi::components::{or_null, reference};
+use shared::openapi::example::NOT_IN_EXAMPLES;
+use shared::openapi::{Json, object};
+use shared::store::once::KEY_MAX;
+
+/// Characters that no text may have, for a class of a regular expression.
+const CONTROL: &str = r"\u0000-\u001f\u007f-\u009f\u2028\u2029";
+/// An amount as text.
+const DECIMAL: &str = r"^[0-9]{1,7}(\.[0-9]{1,9})?$";
+/// The largest amount, in USD.
+const USD_MAX: u64 = 9_000_000;
+
+/// A field or parameter.
+#[derive(Debug, Clone)]
+pub(crate) struct Field {
+    pub(super) name: &'static str,
+    pub(super) schema: Json,
+    pub(super) says: &'static str,
+    pub(super) is_required: bool,
+}
+
+impl Field {
+    pub(super) fn must(name: &'static str, schema: Json, says: &'static str) -> Self {
+        Self {
+            name,
+            schema,
+            says,
+            is_required: true,
+        }
+    }
+
+    pub(super) fn given(name: &'static str, schema: Json, says: &'static str) -> Self {
+        Self {
+            name,
+            schema,
+            says,
+            is_required: false,
+        }
+    }
+
+    pub(super) fn may(name: &'static str, schema: Json, says: &'static str) -> Self {
+        Self::given(name, or_null(schema), says)
+    }
+
+    /// The same, left out of examples.
+    pub(super) fn not_in_examples(mut self) -> Self {
+        self.schema.set(NOT_IN_EXAMPLES, true);
+        self
+    }
+
+    /// The schema, with what is said of the field.
+    pub(super) fn described(&self) -> Json {
+        match self.says {
+            "" => self.schema.clone(),
+            says => self.schema.clone().with("description", says),
+        }
+    }
+}
+
+fn kind(kind: &str) -> Json {
+    object([("type", kind.into())])
+}
+
+/// One line that says something.
+pub(crate) fn line(longest: usize) -> Json {
+    kind("string")
+        .with("minLength", 1_u64)
+        .with("maxLength", longest)
+        .with("pattern", format!(r"^[^{CONTROL}]*[^\s{CONTROL}][^{CONTROL}]*$"))
+}
+
+/// Several lines, possibly none.
+pub(crate) fn lines(longest: usize) -> Json {
+    let pattern = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]*$";
+    kind("string").with("maxLength", longest).with("pattern", pattern)
+}
+
+/// Any string.
+pub(crate) fn string() -> Json {
+    kind("string")
+}
+
+/// A string of this form.
+pub(crate) fn pattern(pattern: &str) -> Json {
+    kind("string").with("pattern", pattern)
+}
+
+/// `true` or `false`.
+pub(crate) fn flag() -> Json {
+    kind("boolean")
+}
+
+/// An e-mail address.
+pub(crate) fn email() -> Json {
+    kind("string").with("format", "email").with("maxLength", 254_u64)
+}
+
+/// One of these words.
+pub(crate) fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Json {
+    kind("string").with("enum", words.into_iter().collect::<Vec<_>>())
+}
+
+/// A list of what this schema says.
+pub(crate) fn list(items: Json, most: usize) -> Json {
+    kind("array").with("items", items).with("maxItems", most)
+}
+
+/// A whole number from `low` to `high`.
+pub(crate) fn whole(low: usize, high: usize) -> Json {
+    kind("integer").with("minimum", low).with("maximum", high)
+}
+
+/// A number from `low` on.
+pub(crate) fn count(low: usize) -> Json {
+    kind("integer").with("minimum", low)
+}
+
+/// What has a schema of its own in [`super::is`].
+pub(crate) fn is(name: &str) -> Json {
+    reference(name)
+}
+
+/// An amount that is to move.
+pub(crate) fn amount() -> Json {
+    usd(kind("number")
+        .with("exclusiveMinimum", 0_u64)
+        .with("maximum", USD_MAX))
+}
+
+/// A limit in USD.
+pub(crate) fn limit() -> Json {
+    usd(kind("number").with("minimum", 0_u64).with("maximum", USD_MAX))
+}
+
+fn usd(number: Json) -> Json {
+    let text = pattern(DECIMAL);
+    object([("anyOf", Json::List(vec![number, text]))]).eg(Json::Number(25.into()))
+}
+
+/// `USD` or `USDC`.
+pub(crate) fn currency() -> Json {
+    words(CURRENCIES).with("default", CURRENCIES[0])
+}
+
+/// The name of a wallet (decision D61).
+pub(crate) fn wallet() -> Json {
+    let name = pattern(&format!("^[A-Za-z0-9._:-]{{1,{AGENT_ID_MAX}}}$"));
+    object([("anyOf", Json::List(vec![count(1), name]))]).eg("research-bot")
+}
+
+/// The number of a wallet or its id.
+pub(crate) fn wallet_of_path() -> Json {
+    pattern("^([1-9][0-9]{0,18}|wal_[0-9A-Za-z]{26})$").eg("17")
+}
+
+/// A whole number above zero, as a number or as text.
+pub(crate) fn number() -> Json {
+    let text = pattern("^0*[1-9][0-9]{0,17}$");
+    object([("anyOf", Json::List(vec![count(1), text]))]).eg(Json::Number(42.into()))
+}
+
+/// An object of any fields.
+pub(crate) fn free() -> Json {
+    kind("object")
+        .with("additionalProperties", true)
+        .with("x-longest-bytes", FIELD_OBJECT_MAX)
+}
+
+/// The id of an agent in a path or query.
+pub(crate) fn agent_id() -> Json {
+    is("AgentId")
+}
+
+/// The id of a run.
+pub(crate) fn run_id() -> Json {
+    pattern(&format!("^[A-Za-z0-9._:-]{{1,{RUN_ID_MAX}}}$")).eg("nightly-42")
+}
+
+/// A moment.
+pub(crate) fn time() -> Json {
+    kind("string")
+        .with("format", "date-time")
+        .eg("2026-11-01T00:00:00Z")
+}
+
+/// An idempotency key.
+pub(crate) fn idempotency_key() -> Json {
+    pattern(&format!("^[ -~]{{1,{KEY_MAX}}}$")).eg("order-7731")
+}
+
+/// The parameters of a page.
+pub(super) fn page() -> [Field; 2] {
+    let limit = whole(1, PAGE_MAX).with("default", PAGE_DEFAULT);
+    let offset = whole(0, OFFSET_MAX).with("default", 0_u64);
+    [
+        Field::given("limit", limit, "Most records on the page."),
+        Field::given("offset", offset, "Records to leave out at the beginning."),
+    ]
+}

@@ -1,0 +1,125 @@
+//! The headers of the edge, under the names with which it sets them.
+
+use crate::reply::names;
+use http::HeaderName;
+use shared::domain::denial::Denial;
+use shared::domain::names::RUN_ID_MAX;
+use shared::openapi::{Json, object};
+
+/// Every header of ours that an answer can have.
+const ALL: [(HeaderName, &str); 9] = [
+    (
+        names::DECISION,
+        "`approved` or `denied`; absent where nothing was decided.",
+    ),
+    (names::REASON, "Why the call was denied."),
+    (
+        names::ALLOW_ID,
+        "The id of the approval; `GET /decisions/{id}` of the management API explains it.",
+    ),
+    (
+        names::RUN_ID,
+        "The run: the caller's, or a generated one that begins with `req_`.",
+    ),
+    (
+        names::ESTIMATED_USD,
+        "What the call was estimated at: an exact decimal number of USD.",
+    ),
+    (
+        names::ACTUAL_USD,
+        "What it really cost, where the provider reported its usage.",
+    ),
+    (
+        names::OVERHEAD_MS,
+        "Milliseconds spent in Tollgate, the provider excluded.",
+    ),
+    (
+        names::SHOULD_RETRY,
+        "`false` where repeating the call would be charged again or cannot help.",
+    ),
+    (
+        names::REQUEST_ID,
+        "The id of the request: the caller's or the provider's, else a new one.",
+    ),
+];
+/// Seconds to wait.
+const RETRY_AFTER: &str = "Retry-After";
+
+fn text() -> Json {
+    object([("type", "string".into())])
+}
+
+/// All of them, for references.
+pub(super) fn components() -> Json {
+    let mut all = Json::Object(Vec::new());
+    for (name, says) in ALL {
+        let words: Vec<&str> = if name == names::DECISION {
+            vec!["approved", "denied"]
+        } else if name == names::REASON {
+            Denial::ALL.iter().map(|denial| denial.reason()).collect()
+        } else {
+            Vec::new()
+        };
+        let schema = if words.is_empty() {
+            text()
+        } else {
+            text().with("enum", words)
+        };
+        all.set(
+            name.as_str(),
+            object([("description", says.into()), ("schema", schema)]),
+        );
+    }
+    let seconds = object([("type", "integer".into())]);
+    all.with(
+        RETRY_AFTER,
+        object([("description", "Seconds to wait.".into()), ("schema", seconds)]),
+    )
+}
+
+/// References to headers of ours.
+pub(super) fn some(names: &[HeaderName]) -> Json {
+    let mut some = Json::Object(Vec::new());
+    for name in names {
+        some.set(name.as_str(), reference(name.as_str()));
+    }
+    some
+}
+
+fn reference(name: &str) -> Json {
+    object([("$ref", format!("#/components/headers/{name}").into())])
+}
+
+/// The same with `Retry-After`.
+pub(super) fn with_retry_after(headers: Json) -> Json {
+    headers.with(RETRY_AFTER, reference(RETRY_AFTER))
+}
+
+fn parameter(name: &str, says: &str, schema: Json) -> Json {
+    object([
+        ("name", name.into()),
+        ("in", "header".into()),
+        ("required", false.into()),
+        ("description", says.into()),
+        ("schema", schema),
+    ])
+}
+
+/// The caller's own id of the request.
+pub(super) fn request_id() -> Json {
+    let says = format!(
+        "Your own id of the request; it is sent back where the provider sends none. One that has not 1 to {RUN_ID_MAX} characters of \
+         A-Z a-z 0-9 . _ : - is replaced by a new one."
+    );
+    parameter("X-Request-Id", &says, text().eg("my-request-1"))
+}
+
+/// What a call is read from beside its body.
+pub(super) fn chat() -> Vec<Json> {
+    let run = "Calls of an agent with the same run id share the per-run limit, also after the agent restarts. Without it each call is a run of its own.";
+    let schema = text().with("pattern", format!("^[A-Za-z0-9._:-]{{1,{RUN_ID_MAX}}}$"));
+    vec![
+        parameter("X-Service-Run-Id", run, schema.eg("nightly-42")),
+        request_id(),
+    ]
+}

@@ -1,0 +1,183 @@
+//! The answers of an operation by status: of the lists of denials and refusals, and what the provider can say.
+
+use super::{headers, schemas};
+use crate::reply::refusal::RefusalKind;
+use crate::reply::{denied, health, models, names, refusal};
+use shared::domain::denial::{Denial, Stage};
+use shared::openapi::components::public;
+use shared::openapi::{Components, Json, example, object};
+use std::collections::BTreeMap;
+
+/// Answers to requests that meet no operation.
+pub(super) const OF_NO_ROUTE: [RefusalKind; 2] = [RefusalKind::NotFound, RefusalKind::MethodNotAllowed];
+
+/// An operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    Chat,
+    Models,
+    Health,
+}
+
+/// What one status can be.
+#[derive(Debug, Default)]
+struct Status {
+    says: Vec<String>,
+    denied: Vec<&'static str>,
+    refused: Vec<&'static str>,
+}
+
+impl Of {
+    /// Whether it can be denied for this.
+    const fn is_denied(self, denial: Denial) -> bool {
+        match self {
+            Self::Chat => true,
+            // Its key, its rate and the store are all that it is asked about.
+            Self::Models => {
+                matches!(denial.stage(), Stage::BeforeCap) && !matches!(denial, Denial::NoProviderKey)
+            }
+            Self::Health => false,
+        }
+    }
+
+    /// Whether it can be refused for this.
+    fn is_refused(self, kind: RefusalKind) -> bool {
+        let about_key = matches!(kind.status(), 401 | 403);
+        match self {
+            Self::Chat => !OF_NO_ROUTE.contains(&kind),
+            Self::Models => kind == RefusalKind::BadRequest || about_key,
+            Self::Health => kind == RefusalKind::BadRequest,
+        }
+    }
+}
+
+/// All answers.
+pub(super) fn all(components: &mut Components, of: Of) -> Json {
+    let mut statuses: BTreeMap<u16, Status> = BTreeMap::new();
+    for denial in Denial::ALL.iter().filter(|denial| of.is_denied(**denial)) {
+        let status = statuses.entry(denial.status()).or_default();
+        status
+            .says
+            .push(format!("- `{}`: {}", denial.reason(), denial.message()));
+        status.denied.push(denial.reason());
+    }
+    for kind in RefusalKind::ALL.iter().filter(|kind| of.is_refused(**kind)) {
+        let status = statuses.entry(kind.status()).or_default();
+        status
+            .says
+            .push(format!("- `{}`: {}", kind.code(), public(kind.meaning())));
+        status.refused.push(kind.code());
+    }
+    let mut all = vec![("200".to_owned(), success(components, of))];
+    all.extend(
+        statuses
+            .into_iter()
+            .map(|(status, what)| (status.to_string(), error(components, of, status, &what))),
+    );
+    match of {
+        Of::Chat => {
+            let says = "Any other status is the provider's own, passed through with its body, less fragments of keys.";
+            all.push((
+                "default".to_owned(),
+                response(components, says, approved_headers(), None),
+            ));
+        }
+        Of::Health => {
+            let schema = components.of::<health::Body<'_>>();
+            let headers = headers::some(&[names::REQUEST_ID, names::OVERHEAD_MS]);
+            let says =
+                "`degraded`: the edge cannot reach its store or may not trust it, and every call is denied.";
+            all.push((
+                "503".to_owned(),
+                response(components, says, headers, Some(schema)),
+            ));
+        }
+        Of::Models => {}
+    }
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Json::Object(all)
+}
+
+fn approved_headers() -> Json {
+    headers::some(&[
+        names::DECISION,
+        names::ALLOW_ID,
+        names::RUN_ID,
+        names::ESTIMATED_USD,
+        names::ACTUAL_USD,
+        names::SHOULD_RETRY,
+        names::OVERHEAD_MS,
+        names::REQUEST_ID,
+    ])
+}
+
+fn success(components: &mut Components, of: Of) -> Json {
+    let plain = headers::some(&[names::REQUEST_ID, names::OVERHEAD_MS]);
+    match of {
+        Of::Chat => {
+            let schema = components.named(
+                "Completion",
+                schemas::completion().eg(schemas::completion_example()),
+            );
+            let says = "Approved: the provider's answer, and what it cost in the headers.";
+            response(components, says, approved_headers(), Some(schema))
+        }
+        Of::Models => {
+            let schema = components.of::<models::Body<'_>>();
+            response(components, "The models.", plain, Some(schema))
+        }
+        Of::Health => {
+            let schema = components.of::<health::Body<'_>>();
+            response(components, "Every call can be decided.", plain, Some(schema))
+        }
+    }
+}
+
+fn error(components: &mut Components, of: Of, status: u16, what: &Status) -> Json {
+    let mut choices = Vec::new();
+    let mut set = vec![names::REQUEST_ID, names::OVERHEAD_MS];
+    if !what.denied.is_empty() {
+        choices.push(components.of::<denied::Body<'_>>());
+        set.extend([
+            names::DECISION,
+            names::REASON,
+            names::RUN_ID,
+            names::ESTIMATED_USD,
+            names::SHOULD_RETRY,
+        ]);
+    }
+    if !what.refused.is_empty() {
+        choices.push(components.of::<refusal::Body<'_>>());
+    }
+    let mut says = what.says.join("\n");
+    if of == Of::Chat {
+        says.push_str("\n\nOr the provider's own answer with this status.");
+        choices.push(components.named("ProviderError", schemas::provider_error()));
+    }
+    let schema = match <[Json; 1]>::try_from(choices) {
+        Ok([one]) => one,
+        Err(several) => object([("anyOf", Json::List(several))]),
+    };
+    let headers = headers::some(&set);
+    let headers = if status == 429 {
+        headers::with_retry_after(headers)
+    } else {
+        headers
+    };
+    response(components, &says, headers, Some(schema))
+        .with("x-reasons", what.denied.clone())
+        .with("x-codes", what.refused.clone())
+}
+
+fn response(components: &Components, says: &str, headers: Json, schema: Option<Json>) -> Json {
+    let response = object([("description", says.into()), ("headers", headers)]);
+    let Some(schema) = schema else {
+        return response;
+    };
+    let example = example::of(components, &schema).ok();
+    let mut media = object([("schema", schema)]);
+    if let Some(example) = example {
+        media.set("example", example);
+    }
+    response.with("content", object([("application/json", media)]))
+}

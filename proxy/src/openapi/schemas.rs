@@ -1,0 +1,124 @@
+//! The schemas of the edge that no struct has: what is read from a body, and the words of refusals.
+
+use crate::reply::refusal::RefusalKind;
+use serde_json::{Value, json};
+use shared::openapi::{Json, object};
+use std::borrow::Cow;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+/// The codes of refusals.
+#[derive(Debug)]
+pub(crate) enum RefusalCode {}
+
+/// The types of refusals.
+#[derive(Debug)]
+pub(crate) enum RefusalType {}
+
+fn words(words: impl Iterator<Item = &'static str>) -> ObjectBuilder {
+    let mut all: Vec<&str> = Vec::new();
+    words.for_each(|word| {
+        if !all.contains(&word) {
+            all.push(word);
+        }
+    });
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(all.into_iter().map(Value::from)))
+}
+
+impl PartialSchema for RefusalCode {
+    fn schema() -> RefOr<Schema> {
+        let kinds = RefusalKind::ALL
+            .iter()
+            .filter(|kind| !super::responses::OF_NO_ROUTE.contains(kind));
+        words(kinds.map(|kind| kind.code())).into()
+    }
+}
+
+impl ToSchema for RefusalCode {
+    fn name() -> Cow<'static, str> {
+        "RefusalCode".into()
+    }
+}
+
+impl PartialSchema for RefusalType {
+    fn schema() -> RefOr<Schema> {
+        words(RefusalKind::ALL.iter().map(|kind| kind.kind())).into()
+    }
+}
+
+impl ToSchema for RefusalType {
+    fn name() -> Cow<'static, str> {
+        "RefusalType".into()
+    }
+}
+
+/// The fields that the edge reads; the provider knows many more, and all of them go along.
+pub(super) fn request() -> Json {
+    let count = |most: u64, says: &str| json!({ "type": ["integer", "null"], "minimum": 1, "maximum": most, "description": says });
+    Json::of(&json!({
+        "type": "object",
+        "required": ["model", "messages"],
+        "properties": {
+            "model": { "type": "string", "minLength": 1, "description": "One without a known price is estimated at the dearest." },
+            "messages": { "type": "array", "minItems": 1, "items": { "type": "object" }, "description": "Not empty." },
+            "n": count(128, "How many answers; each costs."),
+            "max_completion_tokens": count(10_000_000, "Counts instead of `max_tokens`; 1,024 in the estimate without either."),
+            "max_tokens": count(10_000_000, "As `max_completion_tokens`."),
+            "stream": { "type": ["boolean", "null"], "enum": [false, null], "description": "True is refused: `stream_not_supported`." },
+        },
+        "additionalProperties": true,
+    }))
+}
+
+/// A minimal call.
+pub(super) fn request_example() -> Json {
+    Json::of(&json!({
+        "model": "gpt-4o-mini",
+        "messages": [{ "role": "user", "content": "Say hello." }],
+        "max_completion_tokens": 64,
+    }))
+}
+
+/// The provider's own answer.
+pub(super) fn completion() -> Json {
+    object([
+        ("type", "object".into()),
+        ("description", "The provider's answer, unchanged.".into()),
+        ("additionalProperties", true.into()),
+    ])
+}
+
+/// What the provider answers to a call that it refuses: an error in its own words, less fragments of keys.
+pub(super) fn provider_error() -> Json {
+    object([
+        ("type", "object".into()),
+        (
+            "description",
+            "The provider's own error; `X-Service-Decision` is `approved` then.".into(),
+        ),
+        ("required", vec!["error"].into()),
+        (
+            "properties",
+            object([(
+                "error",
+                object([("type", "object".into()), ("additionalProperties", true.into())]),
+            )]),
+        ),
+        ("additionalProperties", true.into()),
+    ])
+}
+
+/// An answer of the provider's to a chat completion.
+pub(super) fn completion_example() -> Json {
+    Json::of(&json!({
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1_795_248_930,
+        "model": "gpt-4o-mini",
+        "choices": [{ "index": 0, "message": { "role": "assistant", "content": "Hello." }, "finish_reason": "stop" }],
+        "usage": { "prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11 },
+    }))
+}

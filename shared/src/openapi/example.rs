@@ -1,0 +1,84 @@
+//! An example of a schema, made of the examples of its parts, so that it is always one of exactly this schema.
+
+use super::components::Components;
+use super::json::Json;
+
+/// Marks a property that examples leave out.
+pub const NOT_IN_EXAMPLES: &str = "x-not-in-examples";
+/// How deep schemas refer to each other, at most.
+const DEPTH_MAX: usize = 16;
+
+/// A value of the schema.
+///
+/// # Errors
+/// The path of a part for which none follows: it needs an `example`.
+pub fn of(components: &Components, schema: &Json) -> Result<Json, String> {
+    part(components, schema, "", DEPTH_MAX)
+}
+
+fn part(components: &Components, schema: &Json, path: &str, depth: usize) -> Result<Json, String> {
+    let missing = || Err(format!("{path} needs an example"));
+    if depth == 0 {
+        return missing();
+    }
+    if let Some(example) = stated(schema) {
+        return Ok(example.clone());
+    }
+    let schema = components.resolve(schema);
+    if let Some(example) = stated(schema) {
+        return Ok(example.clone());
+    }
+    for choice in ["oneOf", "anyOf", "allOf"] {
+        let choices = schema.get(choice).map(Json::items).unwrap_or_default();
+        let real = choices.iter().find(|choice| kind(choice) != Some("null"));
+        if let Some(first) = real {
+            return part(components, first, path, depth - 1);
+        }
+    }
+    match kind(schema) {
+        Some("object") => {
+            let properties = schema.get("properties").map(Json::fields).unwrap_or_default();
+            let fields: Result<Vec<_>, String> = properties
+                .iter()
+                .filter(|(_, property)| property.get(NOT_IN_EXAMPLES).is_none())
+                .map(|(name, property)| {
+                    let example = part(components, property, &format!("{path}/{name}"), depth - 1)?;
+                    Ok((name.clone(), example))
+                })
+                .collect();
+            Ok(Json::Object(fields?))
+        }
+        Some("array") => match schema.get("items") {
+            None => missing(),
+            Some(items) => Ok(Json::List(vec![part(
+                components,
+                items,
+                &format!("{path}/0"),
+                depth - 1,
+            )?])),
+        },
+        Some("boolean") => Ok(true.into()),
+        Some("null") => Ok(Json::Null),
+        _ => missing(),
+    }
+}
+
+/// The example that a schema states: its own, its default, its only value or the first of its words.
+fn stated(schema: &Json) -> Option<&Json> {
+    let first = |word: &str| schema.get(word)?.items().first();
+    first("examples")
+        .or_else(|| schema.get("const"))
+        .or_else(|| first("enum"))
+        .or_else(|| schema.get("default"))
+}
+
+/// The type, `null` aside.
+fn kind(schema: &Json) -> Option<&str> {
+    let kind = schema.get("type")?;
+    let listed = kind
+        .items()
+        .iter()
+        .filter_map(Json::text)
+        .find(|kind| *kind != "null");
+    kind.text().or(listed)
+}

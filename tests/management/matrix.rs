@@ -1,0 +1,359 @@
+//! Every row of both route tables, under each of its prefixes, by everybody: who is refused follows from the row alone; what
+//! becomes of the others is written down for each row, so that a row that is not written down fails.
+
+mod through;
+
+use crate::world::{FULL, World, problem};
+use admin::routes::{Access, Modes, ROUTES, Route, USER_ROUTES};
+use axum::http::Method;
+use harness::{Caller, Reply, SeedAccount, SessionCaller, TEST_PASSWORD};
+use shared::clock;
+use shared::domain::mode::Mode;
+use shared::domain::permission::Permission;
+use shared::domain::role::Role;
+use shared::store::script::api_key;
+use shared::store::script::change::Scope;
+use through::through;
+
+/// Somebody who calls, and as what.
+enum Who {
+    /// Without any credential.
+    Nobody(Caller),
+    /// With a key that is none: malformed, unknown, expired or revoked.
+    BadKey(Caller),
+    /// With a key.
+    Key(Caller, Mode, &'static [Permission]),
+    /// With a cookie that is none: forged, or of a session that has ended.
+    BadCookie(Caller, String),
+    /// With a session.
+    Session(Role, Mode),
+    /// With a session of an owner and these headers only, of which none proves whose page it is.
+    Forged(Vec<(&'static str, String)>),
+}
+
+/// What becomes of a call.
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    Refused(u16, &'static str),
+    Through,
+}
+
+const LIVE_MODE: Outcome = Outcome::Refused(400, "LIVE_MODE_REQUIRED");
+const CSRF: Outcome = Outcome::Refused(403, "CSRF_FAILED");
+
+/// What the row says of this caller.
+fn expected(route: &Route, who: &Who) -> Outcome {
+    let changes = route.method != Method::GET;
+    let no_test = |mode: Mode| route.modes == Modes::LiveOnly && mode == Mode::Test;
+    let least = match route.access {
+        Access::Key(_, role) | Access::Session(role) => role,
+        Access::Public => Role::Viewer,
+    };
+    match (who, route.access) {
+        (Who::Forged(headers), Access::Public) if changes && says_where(headers) => CSRF,
+        (_, Access::Public) => Outcome::Through,
+        (Who::Nobody(_), Access::Key(..)) => Outcome::Refused(401, "API_KEY_REQUIRED"),
+        (Who::Nobody(_) | Who::BadCookie(..), _) => Outcome::Refused(401, "SESSION_REQUIRED"),
+        (Who::BadKey(_), _) => Outcome::Refused(401, "INVALID_API_KEY"),
+        (Who::Key(..), Access::Session(_)) => Outcome::Refused(403, "INSUFFICIENT_API_KEY_PERMISSIONS"),
+        (Who::Key(_, _, has), Access::Key(needed, _)) if !has.contains(&needed) => {
+            Outcome::Refused(403, "INSUFFICIENT_API_KEY_PERMISSIONS")
+        }
+        (Who::Key(_, mode, _) | Who::Session(_, mode), Access::Key(..)) if no_test(*mode) => match who {
+            Who::Session(role, _) if *role < least => Outcome::Refused(403, "INSUFFICIENT_ROLE"),
+            _ => LIVE_MODE,
+        },
+        // Live money (decision D17).
+        (Who::Key(_, Mode::Live, _), _) if changes && route.path.starts_with("/wallet/deposits") => {
+            Outcome::Refused(403, "OWNER_REQUIRED")
+        }
+        (Who::Key(..), _) => Outcome::Through,
+        (Who::Session(role, _), _) if *role < least => Outcome::Refused(403, "INSUFFICIENT_ROLE"),
+        (Who::Session(..), _) => Outcome::Through,
+        (Who::Forged(_), _) if changes => CSRF,
+        (Who::Forged(_), _) => Outcome::Through,
+    }
+}
+
+/// Whether the headers say that the page is another site's.
+fn says_where(headers: &[(&'static str, String)]) -> bool {
+    headers
+        .iter()
+        .any(|(name, _)| ["origin", "sec-fetch-site"].contains(name))
+}
+
+/// A path with ids in the place of its parameters. They have the right form, and nobody has them.
+fn path(prefix: &str, route: &Route) -> String {
+    const ULID: &str = "01KAH3V9J80123456789ABCDEF";
+    let kind = match route.path {
+        path if path.starts_with("/escrow/") => "7".to_owned(),
+        path if path.starts_with("/wallets/") => "7".to_owned(),
+        path if path.starts_with("/webhooks/") => format!("wh_{ULID}"),
+        path if path.starts_with("/intents/") => format!("int_{ULID}"),
+        path if path.starts_with("/decisions/") => format!("allow_{ULID}"),
+        path if path.starts_with("/api-keys/") => format!("key_{ULID}"),
+        path if path.starts_with("/sessions/") => format!("ses_{ULID}"),
+        path if path.starts_with("/team/") => format!("usr_{ULID}"),
+        path if path.starts_with("/invitations/") => format!("inv_{ULID}"),
+        "/policies/{id}" if route.method == Method::DELETE => format!("pol_{ULID}"),
+        // These make an agent by its id.
+        path if ["/policies/{id}", "/agents/{id}/virtual-keys"].contains(&path)
+            && route.method == Method::POST =>
+        {
+            "made-bot".to_owned()
+        }
+        _ => "some-bot".to_owned(),
+    };
+    format!("{prefix}{}", route.path)
+        .replace("{keyId}", &format!("vk_{ULID}"))
+        .replace("{deliveryId}", &format!("whd_{ULID}"))
+        .replace("{runId}", "a-run")
+        .replace("{id}", &kind)
+}
+
+fn rows() -> impl Iterator<Item = (&'static str, &'static Route)> {
+    let all = ROUTES.iter().chain(USER_ROUTES);
+    all.flat_map(|route| route.prefixes().map(move |prefix| (prefix, route)))
+}
+
+/// The account that everything is tried on, and everybody who tries.
+struct Cast {
+    world: World,
+    account: SeedAccount,
+    users: Vec<(Role, String)>,
+    all: Vec<Who>,
+}
+
+impl Cast {
+    async fn gather() -> Self {
+        let world = World::start().await;
+        // Without limits that would get in the way.
+        let account = world.seed.account("enterprise").await;
+        let mut users = Vec::new();
+        for role in Role::ALL {
+            users.push((role, account.user(role).await.email));
+        }
+        let mut cast = Self {
+            world,
+            account,
+            users,
+            all: Vec::new(),
+        };
+        cast.keys().await;
+        cast.cookies().await;
+        for role in Role::ALL {
+            cast.all.extend(Mode::ALL.map(|mode| Who::Session(role, mode)));
+        }
+        cast.forgeries().await;
+        cast
+    }
+
+    async fn keys(&mut self) {
+        const SETS: [&[Permission]; 4] = [
+            &[Permission::Read],
+            &[Permission::Write],
+            &[Permission::Approve],
+            &Permission::ALL,
+        ];
+        let (world, account) = (&self.world, &self.account);
+        let caller = |key: &str| world.admin.caller(key);
+        let mut all = vec![
+            Who::Nobody(caller("")),
+            Who::BadKey(caller("svc_live_short")),
+            Who::BadKey(caller(&format!("svc_live_{}", "0a".repeat(32)))),
+            Who::BadKey(caller(&format!("sk_service_test_{}", "0a".repeat(32)))),
+        ];
+        for mode in Mode::ALL {
+            for permissions in SETS {
+                let key = world.issue(account, mode, permissions, &[], None).await;
+                all.push(Who::Key(caller(&key.secret), mode, permissions));
+            }
+        }
+        let past = clock::now_ms() - 1;
+        let expired = world.issue(account, Mode::Live, FULL, &[], Some(past)).await;
+        all.push(Who::BadKey(caller(&expired.secret)));
+        let revoked = world.issue(account, Mode::Live, FULL, &[], None).await;
+        let scope = Scope {
+            account: &account.id,
+            mode: Mode::Live,
+            actor: "test",
+        };
+        api_key::revoke(&world.store, &scope, &revoked.id).await.unwrap();
+        all.push(Who::BadKey(caller(&revoked.secret)));
+        self.all.extend(all);
+    }
+
+    async fn cookies(&mut self) {
+        let ended = self.sign_in(Role::Owner).await;
+        let bye = ended.post("/api/user/logout", serde_json::json!({})).await;
+        assert_eq!(bye.status, 200);
+        for cookie in [
+            ended.cookie().to_owned(),
+            format!("tollgate_session={}", "0a".repeat(32)),
+            "tollgate_session=x".to_owned(),
+            format!("{0}; {0}", ended.cookie()),
+        ] {
+            let nobody = self.world.admin.caller("");
+            self.all.push(Who::BadCookie(nobody, cookie));
+        }
+    }
+
+    async fn forgeries(&mut self) {
+        let other = self.sign_in(Role::Owner).await.csrf().to_owned();
+        let foreign = "https://evil.example.org".to_owned();
+        for headers in [
+            vec![],
+            vec![("x-csrf-token", other)],
+            vec![("origin", foreign)],
+            vec![("sec-fetch-site", "cross-site".to_owned())],
+        ] {
+            self.all.push(Who::Forged(headers));
+        }
+    }
+
+    async fn sign_in(&self, role: Role) -> SessionCaller {
+        let (_, email) = self.users.iter().find(|(of, _)| *of == role).unwrap();
+        self.world.admin.sign_in(email, TEST_PASSWORD).await
+    }
+
+    /// One call.
+    async fn ask(&self, who: &Who, prefix: &str, route: &Route) -> Reply {
+        let (method, path) = (route.method.as_str(), path(prefix, route));
+        let json = ("content-type", "application/json");
+        let body = if method == "GET" { "" } else { "{}" };
+        match who {
+            Who::Nobody(caller) | Who::BadKey(caller) | Who::Key(caller, ..) => {
+                caller.send(method, &path, &[json], body).await
+            }
+            Who::BadCookie(caller, cookie) => {
+                caller
+                    .send(
+                        method,
+                        &path,
+                        &[json, ("cookie", cookie), ("x-csrf-token", "0a")],
+                        body,
+                    )
+                    .await
+            }
+            Who::Session(role, mode) => {
+                let session = self.sign_in(*role).await.in_mode(*mode);
+                session.send(method, &path, &[json], body).await
+            }
+            Who::Forged(headers) => {
+                let session = self.sign_in(Role::Owner).await;
+                let right = session.csrf().to_owned();
+                let mut all = vec![json];
+                all.extend(headers.iter().map(|(name, value)| (*name, value.as_str())));
+                if says_where(headers) {
+                    all.push(("x-csrf-token", &right));
+                }
+                session.send_bare(method, &path, &all, body).await
+            }
+        }
+    }
+}
+
+fn called(who: &Who) -> String {
+    match who {
+        Who::Nobody(_) => "nobody".to_owned(),
+        Who::BadKey(_) => "a bad key".to_owned(),
+        Who::Key(_, mode, permissions) => format!("a {mode} key for {}", Permission::list_text(permissions)),
+        Who::BadCookie(_, cookie) => format!("the cookie {cookie}"),
+        Who::Session(role, mode) => format!("a session of a {role} in {mode}"),
+        Who::Forged(headers) => format!("a forged call with {headers:?}"),
+    }
+}
+
+#[tokio::test]
+async fn every_row_refuses_and_serves_whom_it_says() {
+    let cast = Cast::gather().await;
+    for (prefix, route) in rows() {
+        let name = format!("{} {}", route.method, route.path);
+        let (status, code) = through(&name).unwrap_or_else(|| panic!("{name} is not written down"));
+        for who in &cast.all {
+            let reply = cast.ask(who, prefix, route).await;
+            let what = format!("{name} under {prefix} by {}: {}", called(who), reply.text());
+            let (status, code) = match expected(route, who) {
+                Outcome::Refused(status, code) => (status, code),
+                Outcome::Through => (status, code),
+            };
+            assert_eq!(reply.status, status, "{what}");
+            match code {
+                "" => assert!(reply.error_code().is_empty(), "{what}"),
+                code => assert!(reply.text().contains(&format!("\"code\":\"{code}\"")), "{what}"),
+            }
+            assert_eq!(reply.header("cache-control"), Some("no-store"), "{what}");
+            let bearer = ["API_KEY_REQUIRED", "INVALID_API_KEY"].contains(&code);
+            assert_eq!(
+                reply.header("www-authenticate"),
+                bearer.then_some("Bearer"),
+                "{what}"
+            );
+            let taken = reply
+                .header("set-cookie")
+                .is_some_and(|cookie| cookie.contains("Max-Age=0"));
+            let ended = code == "SESSION_REQUIRED" && matches!(who, Who::BadCookie(..));
+            assert_eq!(
+                taken,
+                ended || (code.is_empty() && route.path == "/logout"),
+                "{what}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_is_refused_changes_nothing() {
+    let cast = Cast::gather().await;
+    let viewer = cast.sign_in(Role::Viewer).await;
+    let version = cast.world.version(&cast.account).await;
+    let without_sign_in = |who: &&Who| !matches!(who, Who::Session(..) | Who::Forged(_));
+    for (prefix, route) in rows().filter(|(_, route)| route.method != Method::GET) {
+        for who in cast.all.iter().filter(without_sign_in) {
+            if let Outcome::Refused(status, _) = expected(route, who) {
+                assert_eq!(cast.ask(who, prefix, route).await.status, status);
+            }
+        }
+        let as_viewer = Who::Session(Role::Viewer, Mode::Live);
+        for (csrf, outcome) in [(true, expected(route, &as_viewer)), (false, CSRF)] {
+            if let (Outcome::Refused(status, _), true) = (outcome, route.access != Access::Public) {
+                let token = [
+                    ("x-csrf-token", viewer.csrf()),
+                    ("content-type", "application/json"),
+                ];
+                let headers = if csrf { &token[..] } else { &token[1..] };
+                let path = path(prefix, route);
+                let reply = viewer
+                    .send_bare(route.method.as_str(), &path, headers, "{}")
+                    .await;
+                assert_eq!(reply.status, status, "{path}: {}", reply.text());
+            }
+        }
+    }
+    assert_eq!(cast.world.version(&cast.account).await, version);
+}
+
+#[test]
+fn every_row_is_written_down_and_nothing_else() {
+    let rows: std::collections::BTreeSet<String> = rows()
+        .map(|(_, route)| format!("{} {}", route.method, route.path))
+        .collect();
+    let written: std::collections::BTreeSet<String> =
+        through::ALL.iter().map(|row| row.0.to_owned()).collect();
+    assert_eq!(written.len(), through::ALL.len(), "a row is written down twice");
+    assert_eq!(written, rows);
+}
+
+#[tokio::test]
+async fn a_mode_that_is_none_is_refused_behind_the_session_and_before_the_role() {
+    let cast = Cast::gather().await;
+    let viewer = cast.sign_in(Role::Viewer).await;
+    for (prefix, route) in rows().filter(|(_, route)| route.access != Access::Public) {
+        let headers = [("x-tollgate-mode", "prod"), ("content-type", "application/json")];
+        let reply = viewer
+            .send(route.method.as_str(), &path(prefix, route), &headers, "")
+            .await;
+        let sentence = problem(&reply, 400, "VALIDATION");
+        assert!(sentence.contains("X-Tollgate-Mode"), "{}: {sentence}", route.path);
+    }
+}

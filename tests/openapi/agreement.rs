@@ -1,0 +1,80 @@
+//! What the document says that requests can have is what the server reads: the fields of every body and the parameters of every
+//! query, as the server itself names them when it is sent one that it does not know.
+
+use crate::world::World;
+use harness::Reply;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+const UNKNOWN: &str = "nobodyKnowsThis";
+
+/// The names behind `mark` in a complaint about an unknown one.
+fn known(reply: &Reply, mark: &str) -> Option<BTreeSet<String>> {
+    let sentence = reply.json()["error"].as_str()?.to_owned();
+    let (_, names) = sentence.split_once(mark)?;
+    let names = names.trim().trim_end_matches('.').split(',').map(str::trim);
+    Some(names.filter(|name| !name.is_empty()).map(str::to_owned).collect())
+}
+
+fn documented<'a>(names: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
+    names.map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn bodies_have_the_fields_that_are_documented() {
+    let world = World::start().await;
+    let mut compared = 0;
+    for operation in world.operations() {
+        let Some(schema) = operation.body(&world.document) else {
+            continue;
+        };
+        if schema["additionalProperties"] == true {
+            continue;
+        }
+        let path = world.path(&operation).await;
+        let body = json!({ UNKNOWN: 1 }).to_string();
+        let reply = world.owner.send(&operation.method, &path, &[], body).await;
+        let said = known(&reply, "is not a field here; known:");
+        let said = said.unwrap_or_else(|| panic!("{operation}: {} {}", reply.status, reply.text()));
+        let properties = schema["properties"].as_object().expect("properties");
+        assert_eq!(
+            said,
+            documented(properties.keys().map(String::as_str)),
+            "{operation}"
+        );
+        compared += 1;
+    }
+    assert!(compared > 25, "{compared} bodies were compared");
+}
+
+#[tokio::test]
+async fn queries_have_the_parameters_that_are_documented() {
+    let world = World::start().await;
+    let mut compared = 0;
+    for operation in world
+        .operations()
+        .into_iter()
+        .filter(|operation| operation.method == "GET")
+    {
+        let parameters = operation.json["parameters"].as_array().expect("parameters");
+        let in_query = parameters.iter().filter(|parameter| parameter["in"] == "query");
+        let expected = documented(in_query.filter_map(|parameter| parameter["name"].as_str()));
+        let path = format!("{}?{UNKNOWN}=1", world.path(&operation).await);
+        let reply = world.owner.send("GET", &path, &[], "").await;
+        let said = match serde_json::from_slice::<Value>(&reply.body) {
+            Ok(_) => known(&reply, "Unknown query parameter; known here:"),
+            Err(_) => None,
+        };
+        if said.is_some() || !expected.is_empty() {
+            assert_eq!(
+                said.as_ref(),
+                Some(&expected),
+                "{operation}: {} {}",
+                reply.status,
+                reply.text()
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared > 15, "{compared} queries were compared");
+}

@@ -1,0 +1,118 @@
+//! The files in docs/openapi are what the code says, follow OpenAPI 3.1, and every example is one of its schema.
+
+use harness::{REPOSITORY, python_package};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Set to anything, it makes the tests write the files instead of comparing them.
+const WRITE: &str = "TOLLGATE_WRITE_OPENAPI";
+/// Checks a document against the schema that the OpenAPI Initiative publishes; it is part of the package.
+const VALIDATOR: &str = "openapi-spec-validator==0.9.0";
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(REPOSITORY).join("docs/openapi").join(name)
+}
+
+#[track_caller]
+fn compare(name: &str, generated: &str) {
+    let file = file(name);
+    if std::env::var_os(WRITE).is_some() {
+        std::fs::write(&file, generated).unwrap();
+    }
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    let differs = kept
+        .lines()
+        .zip(generated.lines())
+        .position(|(kept, generated)| kept != generated);
+    assert!(
+        kept == generated,
+        "docs/openapi/{name} is not what the code says, from line {} on. If the code is right, write it anew:\n    \
+         {WRITE}=1 cargo test --test openapi documents",
+        differs.map_or(kept.lines().count(), |at| at) + 1
+    );
+}
+
+#[test]
+fn the_management_document_is_that_of_the_code() {
+    compare("management.json", &admin::openapi::MANAGEMENT);
+}
+
+#[test]
+fn the_document_of_the_edge_is_that_of_the_code() {
+    compare("edge.json", &proxy::openapi::document().pretty());
+}
+
+fn documents() -> [(&'static str, Value); 2] {
+    let (management, edge) = (admin::openapi::management(), proxy::openapi::document());
+    [("management.json", management), ("edge.json", edge)].map(|(name, document)| (name, json!(document)))
+}
+
+#[test]
+fn both_documents_follow_openapi_3_1() {
+    let validator = python_package(env!("CARGO_TARGET_TMPDIR"), "openapi-spec-validator", VALIDATOR);
+    for (name, document) in documents() {
+        assert_eq!(document["openapi"], "3.1.0");
+        let output = Command::new(validator.join("bin/openapi-spec-validator"))
+            .args(["--schema", "3.1"])
+            .arg(file(name))
+            .output()
+            .unwrap();
+        let said =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {said}");
+    }
+}
+
+/// Every content of a document: where it stands, its schema and its example.
+fn contents<'a>(path: &str, value: &'a Value, found: &mut Vec<(String, &'a Value, &'a Value)>) {
+    match value {
+        Value::Object(fields) => {
+            if let (Some(schema), Some(example)) = (fields.get("schema"), fields.get("example")) {
+                found.push((path.to_owned(), schema, example));
+            }
+            let properties = fields.get("properties").and_then(Value::as_object);
+            for schema in properties.into_iter().flat_map(|properties| properties.values()) {
+                let examples = schema["examples"].as_array();
+                found.extend(
+                    examples
+                        .into_iter()
+                        .flatten()
+                        .map(|example| (format!("{path}/examples"), schema, example)),
+                );
+            }
+            for (name, value) in fields
+                .iter()
+                .filter(|(name, _)| *name != "example" && *name != "examples")
+            {
+                contents(&format!("{path}/{name}"), value, found);
+            }
+        }
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .for_each(|(at, item)| contents(&format!("{path}/{at}"), item, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_example_is_one_of_its_schema() {
+    for (name, document) in documents() {
+        let mut found = Vec::new();
+        contents("", &document, &mut found);
+        assert!(found.len() > 20, "{name} has {} examples", found.len());
+        for (path, schema, example) in found {
+            let schema = json!({ "allOf": [schema], "components": document["components"] });
+            let validator = jsonschema::draft202012::options()
+                .should_validate_formats(true)
+                .build(&schema)
+                .unwrap();
+            let wrong: Vec<String> = validator
+                .iter_errors(example)
+                .map(|error| error.to_string())
+                .collect();
+            assert!(wrong.is_empty(), "{name} {path}: {example}: {wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Schemathesis against running servers: no 5xx, no answer that is not documented, whatever is sent.
+//!
+//! It is bounded by a number of examples for each operation, and deterministic: the same requests each time.
+
+use crate::world::World;
+use harness::{CapPolicy, Edge, EdgeOptions, Nanos, REPOSITORY, python_package};
+use secrecy::ExposeSecret;
+use shared::clock;
+use shared::crypto::api_key::Family;
+use shared::domain::id::Kind;
+use shared::domain::mode::Mode;
+use shared::domain::permission::Permission;
+use shared::store::script::api_key::{Created, NewApiKey};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+const SCHEMATHESIS: &str = "schemathesis==4.32.5";
+/// Requests for each operation, beside those that cover each field's edges.
+const EXAMPLES: &str = "6";
+
+/// Runs it with these headers and options; panics with what it found.
+fn run(document: &str, url: &str, headers: &[String], config: &str, options: &[&str]) {
+    let installed = python_package(env!("CARGO_TARGET_TMPDIR"), "schemathesis", SCHEMATHESIS);
+    let dir = tempfile::tempdir().expect("a directory");
+    let settings = dir.path().join("schemathesis.toml");
+    std::fs::write(&settings, config).expect("its settings");
+    let document = Path::new(REPOSITORY).join("docs/openapi").join(document);
+    let mut command = Command::new(installed.join("bin/st"));
+    command
+        .arg("--config-file")
+        .arg(&settings)
+        .arg("run")
+        .arg(document);
+    command.args([
+        "--url",
+        url,
+        "--checks",
+        "all",
+        "--phases",
+        "examples,coverage,fuzzing",
+    ]);
+    command.args([
+        "--max-examples",
+        EXAMPLES,
+        "--seed",
+        "1",
+        "--generation-deterministic",
+        "--no-color",
+    ]);
+    command.args(["--request-timeout", "30", "--continue-on-failure", "--no-shrink"]);
+    command
+        .args(["--suppress-health-check", "all", "--warnings", "off"])
+        .args(options);
+    for header in headers {
+        command.args(["--header", header]);
+    }
+    let output = command
+        .current_dir(dir.path())
+        .stdin(Stdio::null())
+        .output()
+        .expect("schemathesis runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{said}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// Refusals of requests that are well-formed: what is asked for does not exist, is not covered, or was done before.
+const REFUSALS: &str = r#"
+[checks.positive_data_acceptance]
+expected-statuses = ["2xx", "400", "401", "402", "403", "404", "409", "412", "422", "429"]
+"#;
+
+async fn key(world: &World, mode: Mode) -> String {
+    let id = Kind::ApiKey.mint(clock::now_ms()).expect("an id");
+    let secret = Family::Svc.mint(mode).expect("a secret");
+    let key = NewApiKey {
+        account: &world.account.id,
+        key_id: &id,
+        name: "fuzz",
+        mode,
+        secret: &secret,
+        permissions: &Permission::ALL,
+        allow_ips: &[],
+        expires_at_ms: None,
+        actor: "test",
+    };
+    assert_eq!(key.create(&world.store).await.expect("a key"), Created::Done);
+    secret.expose_secret().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_management_api_with_an_api_key() {
+    let world = World::start().await;
+    let key = key(&world, Mode::Live).await;
+    let headers = [format!("Authorization: Bearer {key}")];
+    run(
+        "management.json",
+        &world.admin.url(),
+        &headers,
+        REFUSALS,
+        &["--exclude-path-regex", "^/api/user/"],
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_management_api_with_a_session() {
+    let world = World::start().await;
+    let headers = [
+        format!("Cookie: {}", world.owner.cookie()),
+        format!("X-CSRF-Token: {}", world.owner.csrf()),
+    ];
+    // Signing out would end the session that all others need.
+    let options = [
+        "--include-path-regex",
+        "^/api/(user|v1/(api-keys|account|wallet/deposits))",
+        "--exclude-path",
+        "/api/user/logout",
+    ];
+    run(
+        "management.json",
+        &world.admin.url(),
+        &headers,
+        REFUSALS,
+        &options,
+    );
+    let still = world.owner.get("/api/user/me").await;
+    assert_eq!(
+        still.status,
+        200,
+        "the session lasted until the end: {}",
+        still.text()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_edge() {
+    let world = World::start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let sandbox = listener.local_addr().expect("an address");
+    tokio::spawn(admin::sandbox::serve(
+        listener,
+        Duration::ZERO,
+        std::future::pending(),
+    ));
+    let bot = world.account.agent("bot");
+    bot.cap(CapPolicy {
+        enabled: true,
+        daily: Nanos::new(1_000_000_000),
+        ..CapPolicy::default()
+    })
+    .await;
+    bot.provider_key("sk-test-provider-key").await;
+    let key = bot.virtual_key().await;
+    let options = EdgeOptions::new(
+        env!("CARGO_BIN_EXE_tollgate-proxy"),
+        world.redis.url(),
+        format!("http://{sandbox}/v1"),
+    );
+    let edge = Edge::start(options);
+    let headers = [format!("Authorization: Bearer {key}")];
+    run("edge.json", &edge.url(), &headers, REFUSALS, &[]);
+}

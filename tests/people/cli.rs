@@ -1,0 +1,156 @@
+//! `tollgate-admin user`, as the server sees what it does.
+
+use crate::world::{BINARY, World, problem, success};
+use harness::{Cli, CliOutput, Role, TEST_PASSWORD};
+use serde_json::{Value, json};
+
+fn run(cli: &Cli, args: &[&str], stdin: &str) -> CliOutput {
+    let args: Vec<&str> = [&["user"], args, &["--json"]].concat();
+    cli.run_with_stdin(&args, stdin)
+}
+
+#[track_caller]
+fn document(output: &CliOutput, code: i32) -> Value {
+    assert_eq!(output.code, Some(code), "{output:?}");
+    serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+#[tokio::test]
+async fn the_operator_creates_lists_changes_and_removes_users() {
+    let world = World::start().await;
+    let cli = Cli::new(BINARY, world.redis.url());
+    let (owner, boss) = world.user(Role::Owner).await;
+    let account = owner.account.id.as_str();
+    let email = ["--email", "Ann@Example.com"];
+    let create = [
+        &["create", "--account", account],
+        &email[..],
+        &["--role", "viewer", "--password-stdin"],
+    ]
+    .concat();
+    let made = document(&run(&cli, &create, "a password of hers\n"), 0);
+    let id = made["userId"].clone();
+    let session = world.admin.sign_in("ann@example.com", "a password of hers").await;
+    let list = document(&run(&cli, &["list", "--account", account], ""), 0);
+    assert_eq!(list["total"], json!(2));
+    assert_eq!(
+        (&list["users"][0]["userId"], &list["users"][0]["role"]),
+        (&id, &json!("viewer"))
+    );
+    assert!(list["users"][0]["lastLoginAt"].is_string());
+    let table = cli.run(&["user", "list", "--account", account]).stdout;
+    assert!(
+        table.starts_with("USER") && table.contains("ann@example.com") && !table.contains("argon2"),
+        "{table}"
+    );
+
+    let set = [&["set-role"], &email[..], &["--role", "admin"]].concat();
+    assert_eq!(document(&run(&cli, &set, ""), 0)["role"], json!("admin"));
+    success(&session.post("/v1/agents", json!({ "name": "a" })).await);
+    let reset = [&["reset-password"], &email[..], &["--password-stdin"]].concat();
+    assert_eq!(document(&run(&cli, &reset, "short"), 2)["code"], json!("USAGE"));
+    assert_eq!(
+        document(&run(&cli, &reset, "a newer password\n"), 0)["userId"],
+        id
+    );
+    problem(&session.get("/api/user/me").await, 401, "SESSION_REQUIRED");
+    let session = world.admin.sign_in("ann@example.com", "a newer password").await;
+    let remove = [&["remove"], &email[..]].concat();
+    assert_eq!(document(&run(&cli, &remove, ""), 0)["removed"], json!(true));
+    problem(&session.get("/api/user/me").await, 401, "SESSION_REQUIRED");
+    assert_eq!(document(&run(&cli, &remove, ""), 1)["code"], json!("NOT_FOUND"));
+    let last = document(&run(&cli, &["remove", "--email", &owner.email], ""), 1);
+    assert_eq!(last["code"], json!("LAST_OWNER"));
+    let last = document(
+        &run(
+            &cli,
+            &["set-role", "--email", &owner.email, "--role", "viewer"],
+            "",
+        ),
+        1,
+    );
+    assert_eq!(last["code"], json!("LAST_OWNER"));
+    success(&boss.get("/api/user/me").await);
+    let kinds = world.audit(&owner.account).await;
+    let kinds: Vec<&str> = kinds
+        .iter()
+        .filter(|(_, actor, _)| actor == "operator")
+        .map(|(kind, _, _)| kind.as_str())
+        .collect();
+    let expected = [
+        "user.created",
+        "user.role_changed",
+        "user.password_changed",
+        "user.removed",
+    ];
+    assert_eq!(kinds, expected);
+    // The address is free again.
+    assert_eq!(
+        document(&run(&cli, &create, "a password of hers\n"), 0)["accountId"],
+        json!(account)
+    );
+}
+
+#[tokio::test]
+async fn the_operator_helps_who_cannot_sign_in() {
+    let world = World::start().await;
+    let cli = Cli::new(BINARY, world.redis.url());
+    let (user, session) = world.user(Role::Viewer).await;
+    let email = ["--email", user.email.as_str()];
+    for _ in 0..11 {
+        world.try_login(&user.email, "not the password").await;
+    }
+    problem(
+        &world.try_login(&user.email, TEST_PASSWORD).await,
+        429,
+        "LOGIN_LOCKED",
+    );
+    let unlock = [&["unlock"], &email[..]].concat();
+    assert_eq!(document(&run(&cli, &unlock, ""), 0)["unlocked"], json!(true));
+    world.sign_in(&user).await;
+
+    let begun = success(&session.post("/api/user/totp", json!({})).await);
+    let secret = begun["secret"].as_str().unwrap();
+    let code = crate::factors::code_at(secret, shared::clock::now_ms());
+    success(
+        &session
+            .post("/api/user/totp/confirm", json!({ "code": code }))
+            .await,
+    );
+    problem(
+        &world.try_login(&user.email, TEST_PASSWORD).await,
+        401,
+        "TOTP_REQUIRED",
+    );
+    // A link does not go around the second factor.
+    let link = document(&run(&cli, &[&["reset-password"], &email[..]].concat(), ""), 0);
+    let token = link["link"]
+        .as_str()
+        .unwrap()
+        .rsplit_once('/')
+        .unwrap()
+        .1
+        .to_owned();
+    let reset = json!({ "token": token, "newPassword": "a new password" });
+    let nobody = world.admin.caller("");
+    problem(
+        &nobody.post("/api/user/password/reset", reset.clone()).await,
+        401,
+        "TOTP_REQUIRED",
+    );
+    let disable = [&["disable-totp"], &email[..]].concat();
+    assert_eq!(document(&run(&cli, &disable, ""), 0)["totpEnabled"], json!(false));
+    problem(&session.get("/api/user/me").await, 401, "SESSION_REQUIRED");
+    success(&world.try_login(&user.email, TEST_PASSWORD).await);
+    problem(
+        &nobody.post("/api/user/password/reset", reset).await,
+        404,
+        "NOT_FOUND",
+    );
+    for command in ["unlock", "disable-totp", "reset-password", "remove"] {
+        let none = run(&cli, &[command, "--email", "nobody@example.com"], "");
+        assert_eq!(document(&none, 1)["code"], json!("NOT_FOUND"));
+        let bad = run(&cli, &[command, "--email", "nobody"], "");
+        assert_eq!(document(&bad, 2)["code"], json!("USAGE"));
+    }
+}

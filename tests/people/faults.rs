@@ -1,0 +1,167 @@
+//! A store that is down, empty, behind, full, or a cluster: sessions fail closed, as keys do.
+
+use crate::world::{BINARY, World, problem, success, text};
+use harness::{Admin, AdminOptions, RedisCluster, Role, Seed, Store, TEST_PASSWORD, eventually};
+use serde_json::json;
+use std::time::Duration;
+
+#[tokio::test]
+async fn without_a_store_nobody_is_in_and_nobody_gets_in() {
+    let world = World::start().await;
+    let (user, session) = world.user(Role::Owner).await;
+    world.redis.stop();
+    problem(&session.get("/api/user/me").await, 503, "SERVICE_UNAVAILABLE");
+    problem(&session.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
+    problem(
+        &session.post("/v1/agents", json!({ "name": "a" })).await,
+        503,
+        "SERVICE_UNAVAILABLE",
+    );
+    problem(
+        &world.try_login(&user.email, TEST_PASSWORD).await,
+        503,
+        "SERVICE_UNAVAILABLE",
+    );
+    let nobody = world.admin.caller("");
+    let token = "0a".repeat(32);
+    for (path, body) in [
+        (
+            "/api/user/password/reset",
+            json!({ "token": token, "newPassword": "12345678" }),
+        ),
+        ("/api/user/invitations/look", json!({ "token": token })),
+        (
+            "/api/user/invitations/accept",
+            json!({ "token": token, "password": "12345678" }),
+        ),
+    ] {
+        problem(&nobody.post(path, body).await, 503, "SERVICE_UNAVAILABLE");
+    }
+    problem(&nobody.get("/api/user/me").await, 401, "SESSION_REQUIRED");
+}
+
+#[tokio::test]
+async fn a_store_that_forgot_or_fell_back_is_not_trusted() {
+    let world = World::start().await;
+    let (user, session) = world.user(Role::Owner).await;
+    success(&session.get("/v1/agents").await);
+    let record = user.account.keys.record();
+    let version: u64 = world
+        .redis
+        .command::<String>(&["HGET", &record, "version"])
+        .parse()
+        .unwrap();
+    let set = |version: u64| {
+        world
+            .redis
+            .command::<i64>(&["HSET", &record, "version", &version.to_string()]);
+    };
+    set(version - 1);
+    problem(&session.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
+    problem(&session.get("/api/user/me").await, 503, "SERVICE_UNAVAILABLE");
+    problem(
+        &world.try_login(&user.email, TEST_PASSWORD).await,
+        503,
+        "SERVICE_UNAVAILABLE",
+    );
+    assert!(world.admin.logs().contains("store accept"));
+    set(version);
+    success(&session.get("/v1/agents").await);
+
+    let epoch: String = world
+        .redis
+        .command(&["HGET", shared::store::keys::STORE, "epoch"]);
+    world
+        .redis
+        .command::<i64>(&["HDEL", shared::store::keys::STORE, "epoch"]);
+    problem(&session.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
+    problem(
+        &world.try_login(&user.email, TEST_PASSWORD).await,
+        503,
+        "SERVICE_UNAVAILABLE",
+    );
+    world
+        .redis
+        .command::<i64>(&["HSET", shared::store::keys::STORE, "epoch", &epoch]);
+    eventually("trust", Duration::from_secs(20), async || {
+        (session.get("/v1/agents").await.status == 200).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_full_store_lets_people_leave_and_be_stopped() {
+    let world = World::start().await;
+    let (owner, boss) = world.user(Role::Owner).await;
+    let (user, session) = world.member(&owner.account, Role::Admin).await;
+    let (leaver, leaving) = world.member(&owner.account, Role::Viewer).await;
+    let other = world.sign_in(&owner).await;
+    let made = success(&boss.post("/v1/api-keys", json!({})).await);
+    world
+        .redis
+        .command::<String>(&["CONFIG", "SET", "maxmemory", "1"]);
+    problem(
+        &world.try_login(&owner.email, TEST_PASSWORD).await,
+        503,
+        "SERVICE_UNAVAILABLE",
+    );
+    problem(
+        &boss.post("/v1/agents", json!({ "name": "a" })).await,
+        503,
+        "SERVICE_UNAVAILABLE",
+    );
+    success(&boss.get("/api/user/me").await);
+    success(
+        &boss
+            .patch(
+                &format!("/api/user/team/{}", user.id),
+                json!({ "role": "viewer" }),
+            )
+            .await,
+    );
+    problem(
+        &session.post("/v1/agents", json!({ "name": "a" })).await,
+        403,
+        "INSUFFICIENT_ROLE",
+    );
+    success(&leaving.post("/api/user/logout", json!({})).await);
+    success(&boss.delete(&format!("/api/user/team/{}", leaver.id)).await);
+    success(&boss.post("/api/user/sessions/revoke-others", json!({})).await);
+    problem(&other.get("/api/user/me").await, 401, "SESSION_REQUIRED");
+    success(
+        &boss
+            .delete(&format!("/v1/api-keys/{}", text(&made, "/apiKey/keyId")))
+            .await,
+    );
+}
+
+#[tokio::test]
+async fn people_work_on_a_cluster() {
+    let cluster = RedisCluster::start(3);
+    let store = Store::open(&cluster.url(), Duration::from_secs(10)).unwrap();
+    let seed = Seed::new(&store).await;
+    let admin = Admin::start(AdminOptions::new(BINARY, cluster.url()));
+    for round in 0..3 {
+        let owner = seed.account("builder").await.user(Role::Owner).await;
+        let session = admin.sign_in(&owner.email, TEST_PASSWORD).await;
+        let email = format!("colleague{round}@example.com");
+        let invited = json!({ "email": email, "role": "viewer" });
+        let invited = success(&session.post("/api/user/invitations", invited).await);
+        let token = text(&invited, "/link").rsplit_once('/').unwrap().1.to_owned();
+        let join = json!({ "token": token, "password": "a password of mine" });
+        let joined = admin.caller("").post("/api/user/invitations/accept", join).await;
+        success(&joined);
+        let colleague = admin.session(&joined);
+        let change = json!({ "currentPassword": "a password of mine", "newPassword": "another password" });
+        let changed = colleague.post("/api/user/password", change).await;
+        success(&changed);
+        let colleague = colleague.renewed(&changed);
+        success(&colleague.post("/api/user/totp", json!({})).await);
+        let me = success(&colleague.get("/api/user/me").await);
+        let path = format!("/api/user/team/{}", text(&me, "/user/id"));
+        success(&session.patch(&path, json!({ "role": "manager" })).await);
+        success(&session.delete(&path).await);
+        problem(&colleague.get("/api/user/me").await, 401, "SESSION_REQUIRED");
+        success(&session.post("/api/user/logout", json!({})).await);
+    }
+}

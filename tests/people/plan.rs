@@ -1,0 +1,110 @@
+//! The plan: owners change it where the operator lets them, and what it has in the dashboard.
+
+use crate::world::{World, problem, success};
+use harness::{Role, SessionCaller};
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+
+async fn choose(session: &SessionCaller, plan: &str) -> harness::Reply {
+    session
+        .post("/api/v1/account/plan", json!({ "plan": plan }))
+        .await
+}
+
+#[tokio::test]
+async fn an_owner_changes_the_plan_and_it_is_recorded_who_did() {
+    let world = World::start().await;
+    let account = world.seed.account("free").await;
+    let (owner, session) = world.member(&account, Role::Owner).await;
+    let changed = success(&choose(&session, "startup").await);
+    assert_eq!(changed["account"]["plan"], json!("startup"));
+    assert_eq!(changed["limits"]["activeVirtualKeys"], json!(50));
+    assert_eq!(changed["usage"]["users"], json!(1));
+    let seen = success(&session.get("/api/v1/account").await);
+    assert_eq!(seen, changed);
+    let set: Vec<(String, String, Value)> = world
+        .audit(&account)
+        .await
+        .into_iter()
+        .filter(|(kind, ..)| kind == "account.plan_set")
+        .collect();
+    assert_eq!(
+        set,
+        [(
+            "account.plan_set".to_owned(),
+            owner.id.clone(),
+            json!({ "plan": "startup" })
+        )]
+    );
+    success(&choose(&session, "startup").await);
+    success(&choose(&session.in_mode(Mode::Test), "free").await);
+    problem(&choose(&session, "gold").await, 400, "VALIDATION");
+    problem(
+        &session.post("/api/v1/account/plan", json!({})).await,
+        400,
+        "VALIDATION",
+    );
+    for role in [Role::Admin, Role::Manager, Role::Viewer] {
+        let (_, other) = world.member(&account, role).await;
+        problem(&choose(&other, "enterprise").await, 403, "INSUFFICIENT_ROLE");
+        success(&other.get("/api/v1/account").await);
+        success(&other.get("/api/v1/overview").await);
+    }
+}
+
+#[tokio::test]
+async fn where_the_operator_changes_plans_an_owner_does_not() {
+    let world = World::start_with(|options| options.env("TOLLGATE_PLANS__SELF_SERVICE", "false")).await;
+    let account = world.seed.account("free").await;
+    let (_, session) = world.member(&account, Role::Owner).await;
+    problem(&choose(&session, "startup").await, 403, "PLAN_BY_OPERATOR");
+    problem(&choose(&session, "gold").await, 400, "VALIDATION");
+    let seen = success(&session.get("/api/v1/account").await);
+    assert_eq!(seen["account"]["plan"], json!("free"));
+}
+
+#[tokio::test]
+async fn webhooks_are_in_the_dashboard_of_some_plans_and_the_next_request_knows() {
+    let world = World::start_with(|options| options.env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true")).await;
+    let account = world.seed.account("builder").await;
+    let (_, session) = world.member(&account, Role::Owner).await;
+    let hook =
+        json!({ "url": "http://127.0.0.1:9/", "events": ["agent.frozen"], "secret": "0123456789abcdef" });
+    let (webhook, delivery) = ("wh_00000000000000000000000000", "whd_00000000000000000000000000");
+    let base = format!("/api/v1/webhooks/{webhook}");
+    let calls = [
+        ("GET", "/api/v1/webhooks".to_owned()),
+        ("POST", "/api/v1/webhooks".to_owned()),
+        ("GET", base.clone()),
+        ("PATCH", base.clone()),
+        ("DELETE", base.clone()),
+        ("POST", format!("{base}/test")),
+        ("GET", format!("{base}/deliveries")),
+        ("GET", format!("/api/user/webhooks/{webhook}/deliveries")),
+        ("POST", format!("{base}/deliveries/{delivery}/redeliver")),
+    ];
+    for (method, path) in &calls {
+        let reply = session.send(method, path, &[], hook.to_string()).await;
+        assert_eq!(reply.status, 403, "{method} {path}: {}", reply.text());
+        let body = reply.json();
+        assert_eq!(body["code"], json!("PLAN_FEATURE"), "{method} {path}");
+        assert_eq!(
+            (&body["plan"], &body["upgradeTo"]),
+            (&json!("builder"), &json!("startup"))
+        );
+        assert!(
+            body["upgradeUrl"].as_str().unwrap().ends_with("/plan?to=startup"),
+            "{body}"
+        );
+    }
+    success(&choose(&session, "startup").await);
+    for (method, path) in &calls {
+        let reply = session.send(method, path, &[], hook.to_string()).await;
+        assert!(
+            [200, 201, 404].contains(&reply.status),
+            "{method} {path}: {}",
+            reply.text()
+        );
+    }
+    assert_eq!(success(&session.get("/api/v1/webhooks").await)["total"], json!(1));
+}

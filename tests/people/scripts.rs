@@ -1,0 +1,421 @@
+//! The scripts that decide who is in: what each leaves in the store, and that every small change of them is noticed.
+
+use crate::lua;
+use harness::{Redis, Role, Store};
+use serde_json::json;
+use shared::domain::mode::Mode;
+use shared::store::keys::{AccountKeys, Tries, attempts};
+use shared::store::script::attempts::{Attempts, Taken};
+use shared::store::script::change::Scope;
+use shared::store::script::lookup::{Claimed, claim};
+use shared::store::script::session::{End, end, in_use};
+use shared::store::script::user::{ChangeUser, Ending, UserChanged};
+use shared::store::script::{Script, WhenFull};
+use shared::store::session::SessionPlace;
+use shared::store::user::{Stored, User};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+const TAKE: &str = include_str!("../../shared/src/store/script/attempts/take.lua");
+const USE: &str = include_str!("../../shared/src/store/script/session/use.lua");
+const END: &str = include_str!("../../shared/src/store/script/session/end.lua");
+const CHANGE_USER: &str = include_str!("../../shared/src/store/script/user/change.lua");
+const CLAIM: &str = include_str!("../../shared/src/store/script/lookup/claim.lua");
+/// What changes of an account end with.
+const CHANGE: &str = include_str!("../../shared/src/store/script/change.lua");
+/// The time of these tests.
+const NOW_MS: u64 = 1_800_000_012_345;
+const SPAN_MS: u64 = 900_000;
+const HASH: &str = "0a0a";
+const EMAIL: &str = "a@example.com";
+const SCOPE: Scope<'static> = Scope {
+    account: "acct_1",
+    mode: Mode::Live,
+    actor: "test",
+};
+
+/// Changes that cannot be noticed, because the changed script does the same.
+const EQUIVALENT: &[(&str, &str)] = &[
+    (
+        "if #taken >= most then return {'locked', string.format('%d', math.max(left, 1))} end | 77: 1 -> 0",
+        "only in the last millisecond of a lock is there none left, and no test can wait for that one",
+    ),
+    (
+        "if old > 0 then redis.call('LTRIM', KEYS[1], old, -1) end | 4: old > 0 -> true",
+        TRIM_NOTHING,
+    ),
+    (
+        "if old > 0 then redis.call('LTRIM', KEYS[1], old, -1) end | 8: > -> >=",
+        TRIM_NOTHING,
+    ),
+    (
+        "if string.find(record, '\"role\":\"owner\"', 1, true) and record ~= ARGV[4] then owners = owners + 1 end | 42: 1 -> 0",
+        "Lua begins at the first character for both",
+    ),
+    (
+        "if string.find(record, '\"role\":\"owner\"', 1, true) and record ~= ARGV[4] then owners = owners + 1 end | 94: + -> -",
+        "only none is refused, and the number is not told",
+    ),
+    (
+        "return {'taken', owner or '', lasting and 'lasting' or 'for now'} | 56: 'for now' -> 'for nowx'",
+        "the twin asks for the other word",
+    ),
+];
+const TRIM_NOTHING: &str = "to trim nothing changes nothing";
+
+/// What a check found wrong.
+type Checked = Result<(), String>;
+
+macro_rules! same {
+    ($found:expr, $expected:expr) => {
+        let (found, expected) = ($found, $expected);
+        if found != expected {
+            return Err(format!("{}: {found:?} is not {expected:?}", line!()));
+        }
+    };
+}
+
+async fn ask<T: redis::FromRedisValue>(store: &Store, words: &[&str]) -> Result<T, String> {
+    let mut command = redis::cmd(words[0]);
+    for word in &words[1..] {
+        command.arg(*word);
+    }
+    store.command(&command).await.map_err(said)
+}
+
+fn said(error: impl std::fmt::Debug) -> String {
+    format!("{error:?}")
+}
+
+async fn fresh(store: &Store) -> Result<AccountKeys, String> {
+    let keys = AccountKeys::of("acct_1");
+    ask::<()>(store, &["FLUSHALL"]).await?;
+    let words = [
+        "HSET",
+        &keys.record(),
+        "generation",
+        "3",
+        "version",
+        "7",
+        "name",
+        "Acme",
+        "plan",
+        "free",
+    ];
+    ask::<i64>(store, &[&words[..], &["created_at", "5"]].concat()).await?;
+    Ok(keys)
+}
+
+/// How far the account has come: its version, and the lines of its log.
+async fn changes(store: &Store, keys: &AccountKeys) -> Result<(u64, u64), String> {
+    let version: u64 = ask(store, &["HGET", &keys.record(), "version"]).await?;
+    Ok((version, ask(store, &["LLEN", &keys.audit(Mode::Live)]).await?))
+}
+
+async fn takes(store: &Store) -> Checked {
+    fresh(store).await?;
+    let tries = Attempts {
+        tries: Tries::Login,
+        of: EMAIL,
+    };
+    let key = attempts(Tries::Login, EMAIL);
+    // Two are just too old, one is just not.
+    for ago in [SPAN_MS + 1, SPAN_MS, SPAN_MS - 1] {
+        ask::<i64>(store, &["RPUSH", &key, &(NOW_MS - ago).to_string()]).await?;
+    }
+    for taken in 2..=10 {
+        same!(tries.take(store).await.map_err(said)?, Taken::Yes);
+        same!(ask::<u64>(store, &["LLEN", &key]).await?, taken);
+        let last: u64 = ask(store, &["LINDEX", &key, "-1"]).await?;
+        same!(last, NOW_MS);
+        let left: u64 = ask(store, &["PTTL", &key]).await?;
+        same!((SPAN_MS - 5000..=SPAN_MS).contains(&left), true);
+        ask::<i64>(store, &["PEXPIRE", &key, "60000"]).await?;
+    }
+    let first: u64 = ask(store, &["LINDEX", &key, "0"]).await?;
+    same!(first, NOW_MS - SPAN_MS + 1);
+    for _ in 0..2 {
+        let Taken::Locked(left) = tries.take(store).await.map_err(said)? else {
+            return Err("an eleventh attempt".to_owned());
+        };
+        same!((55_000..=60_000).contains(&left.as_millis()), true);
+    }
+    same!(ask::<u64>(store, &["LLEN", &key]).await?, 10);
+    fresh(store).await?;
+    ask::<i64>(store, &["RPUSH", &key, &(NOW_MS - SPAN_MS).to_string()]).await?;
+    same!(tries.take(store).await.map_err(said)?, Taken::Yes);
+    same!(ask::<u64>(store, &["LLEN", &key]).await?, 1);
+    Ok(())
+}
+
+async fn claims(store: &Store) -> Checked {
+    fresh(store).await?;
+    let run =
+        async |expected: &str, owner: &str| claim(store, "x", expected, owner, 60_000).await.map_err(said);
+    let taken = |owner: &str, lasting| Claimed::Taken {
+        owner: owner.to_owned(),
+        lasting,
+    };
+    same!(run("a", "b").await?, taken("", false));
+    same!(run("", "a").await?, Claimed::Done);
+    let left: u64 = ask(store, &["PTTL", "x"]).await?;
+    same!((50_000..=60_000).contains(&left), true);
+    same!(run("", "b").await?, taken("a", false));
+    same!(run("a", "b").await?, taken("a", false));
+    ask::<i64>(store, &["PERSIST", "x"]).await?;
+    same!(run("", "b").await?, taken("a", true));
+    same!(run("c", "b").await?, taken("a", true));
+    same!(ask::<String>(store, &["GET", "x"]).await?, "a");
+    same!(run("a", "b").await?, Claimed::Done);
+    same!(ask::<String>(store, &["GET", "x"]).await?, "b");
+    let left: u64 = ask(store, &["PTTL", "x"]).await?;
+    same!((50_000..=60_000).contains(&left), true);
+    Ok(())
+}
+
+fn user(id: &str, email: &str, role: Role) -> Stored {
+    let user = User {
+        id: id.to_owned(),
+        email: email.to_owned(),
+        role,
+        password: "hash".to_owned(),
+        created_at_ms: 5,
+        totp: None,
+        totp_pending: None,
+    };
+    Stored {
+        text: user.to_stored(),
+        user,
+    }
+}
+
+async fn uses(store: &Store) -> Checked {
+    const IDLE_MS: u64 = 600_000;
+    const NOTE_MS: u64 = 60_000;
+    let place = SessionPlace {
+        account: "acct_1".to_owned(),
+        user: "usr_1".to_owned(),
+        id: "ses_1".to_owned(),
+    };
+    let keys = fresh(store).await?;
+    let (sessions, users) = (keys.sessions("usr_1"), keys.users());
+    let somebody = user("usr_1", EMAIL, Role::Viewer);
+    let put = async |ends: u64, seen: u64| {
+        let text = format!("5 {ends} {HASH} ::1 {EMAIL} Fire fox");
+        let words = ["HSET", &sessions, "ses_1", &text, "seen:ses_1", &seen.to_string()];
+        ask::<i64>(store, &words).await
+    };
+    let look = async |hash: &str| {
+        let (idle, note) = (Duration::from_millis(IDLE_MS), Duration::from_millis(NOTE_MS));
+        in_use(store, &place, hash, idle, note).await.map_err(said)
+    };
+    let noted = async || ask::<u64>(store, &["HGET", &sessions, "seen:ses_1"]).await;
+    same!(look(HASH).await?.is_none(), true);
+    put(NOW_MS + 1, NOW_MS - NOTE_MS + 1).await?;
+    same!(look(HASH).await?.is_none(), true);
+    ask::<i64>(store, &["HSET", &users, EMAIL, &somebody.text]).await?;
+    let Some(found) = look(HASH).await? else {
+        return Err("a session that is open".to_owned());
+    };
+    same!(found.user, somebody.clone());
+    same!(
+        (found.session.expires_at_ms, found.session.last_seen_ms),
+        (NOW_MS + 1, NOW_MS - NOTE_MS + 1)
+    );
+    same!(
+        (found.account_name.as_str(), found.plan.as_str()),
+        ("Acme", "free")
+    );
+    same!(
+        (found.account_created_at_ms, found.generation, found.version),
+        (5, 3, 7)
+    );
+    same!(noted().await?, NOW_MS - NOTE_MS + 1);
+    same!(look("0b0b").await?.is_none(), true);
+    for (ends, seen, open) in [
+        (NOW_MS + 1, NOW_MS - NOTE_MS, true),
+        (NOW_MS + 1, NOW_MS - IDLE_MS + 1, true),
+        (NOW_MS + 1, NOW_MS - IDLE_MS, false),
+        (NOW_MS + 1, NOW_MS - IDLE_MS - 1, false),
+        (NOW_MS, NOW_MS, false),
+        (NOW_MS - 1, NOW_MS, false),
+    ] {
+        put(ends, seen).await?;
+        same!((ends, seen, look(HASH).await?.is_some()), (ends, seen, open));
+        same!(noted().await?, if open { NOW_MS } else { seen });
+    }
+    put(NOW_MS + 1, NOW_MS).await?;
+    ask::<i64>(store, &["HDEL", &sessions, "seen:ses_1"]).await?;
+    same!(look(HASH).await?.is_none(), true);
+    put(NOW_MS + 1, NOW_MS).await?;
+    ask::<i64>(store, &["HDEL", &keys.record(), "generation"]).await?;
+    same!(look(HASH).await?.is_none(), true);
+    same!(ask::<u64>(store, &["HGET", &keys.record(), "version"]).await?, 7);
+    Ok(())
+}
+
+/// Three sessions of a user.
+async fn three(store: &Store, key: &str) -> Checked {
+    for id in ["ses_1", "ses_2", "ses_3"] {
+        let seen = format!("seen:{id}");
+        ask::<i64>(store, &["HSET", key, id, "5 9 0a - a@example.com x", &seen, "5"]).await?;
+    }
+    Ok(())
+}
+
+async fn left(store: &Store, key: &str) -> Result<Vec<String>, String> {
+    let fields: BTreeMap<String, String> = ask(store, &["HGETALL", key]).await?;
+    Ok(fields.into_keys().collect())
+}
+
+async fn ends(store: &Store) -> Checked {
+    let keys = fresh(store).await?;
+    let key = keys.sessions("usr_1");
+    let run = async |which| {
+        end(store, &SCOPE, "usr_1", which, "session.revoked")
+            .await
+            .map_err(said)
+    };
+    for which in [End::One("ses_1"), End::AllBut("ses_1")] {
+        same!(run(which).await?, false);
+    }
+    same!(changes(store, &keys).await?, (7, 0));
+    three(store, &key).await?;
+    same!(run(End::One("ses_2")).await?, true);
+    same!(
+        left(store, &key).await?,
+        ["seen:ses_1", "seen:ses_3", "ses_1", "ses_3"]
+    );
+    same!(run(End::One("ses_2")).await?, false);
+    same!(changes(store, &keys).await?, (8, 1));
+    same!(run(End::AllBut("ses_3")).await?, true);
+    same!(left(store, &key).await?, ["seen:ses_3", "ses_3"]);
+    same!(run(End::AllBut("ses_3")).await?, false);
+    same!(changes(store, &keys).await?, (9, 2));
+    same!(run(End::One("ses_3")).await?, true);
+    same!(left(store, &key).await?, Vec::<String>::new());
+    Ok(())
+}
+
+async fn user_changes(store: &Store) -> Checked {
+    let keys = fresh(store).await?;
+    let (users, sessions, logins, reset) = (
+        keys.users(),
+        keys.sessions("usr_1"),
+        keys.last_logins(),
+        keys.reset("usr_1"),
+    );
+    let (owner, other) = (
+        user("usr_1", EMAIL, Role::Owner),
+        user("usr_2", "b@example.com", Role::Admin),
+    );
+    for stored in [&owner, &other] {
+        ask::<i64>(store, &["HSET", &users, &stored.user.email, &stored.text]).await?;
+        ask::<i64>(store, &["HSET", &logins, &stored.user.id, "5"]).await?;
+    }
+    three(store, &sessions).await?;
+    ask::<()>(store, &["SET", &reset, "0a"]).await?;
+    let demoted = user("usr_1", EMAIL, Role::Admin);
+    let run = async |old: &Stored, new: Option<&Stored>, ending: Ending<'_>| {
+        let change = ChangeUser {
+            old,
+            new: new.map(|stored| &stored.user),
+            ending,
+            kind: "user.changed",
+            data: json!({}),
+        };
+        change.run(store, &SCOPE).await.map_err(said)
+    };
+    let stored = async |email: &str| ask::<Option<String>>(store, &["HGET", &users, email]).await;
+    let exists = async |key: &str| ask::<u64>(store, &["EXISTS", key]).await;
+    same!(
+        run(&demoted, Some(&owner), Ending::All).await?,
+        UserChanged::Changed
+    );
+    same!(
+        run(&owner, Some(&demoted), Ending::All).await?,
+        UserChanged::LastOwner
+    );
+    same!(run(&owner, None, Ending::All).await?, UserChanged::LastOwner);
+    same!(changes(store, &keys).await?, (7, 0));
+    same!(
+        (left(store, &sessions).await?.len(), exists(&reset).await?),
+        (6, 1)
+    );
+    // Who stays an owner needs no other one.
+    let mut renamed = owner.clone();
+    renamed.user.password = "another".to_owned();
+    renamed.text = renamed.user.to_stored();
+    same!(
+        run(&owner, Some(&renamed), Ending::None).await?,
+        UserChanged::Done
+    );
+    same!(stored(EMAIL).await?, Some(renamed.text.clone()));
+    same!(
+        (left(store, &sessions).await?.len(), exists(&reset).await?),
+        (6, 1)
+    );
+    same!(
+        run(&renamed, Some(&owner), Ending::AllBut("ses_2")).await?,
+        UserChanged::Done
+    );
+    same!(left(store, &sessions).await?, ["seen:ses_2", "ses_2"]);
+    same!(exists(&reset).await?, 0);
+    same!(changes(store, &keys).await?, (9, 2));
+    let second = user("usr_2", "b@example.com", Role::Owner);
+    same!(run(&other, Some(&second), Ending::None).await?, UserChanged::Done);
+    same!(run(&owner, Some(&demoted), Ending::All).await?, UserChanged::Done);
+    same!(left(store, &sessions).await?, Vec::<String>::new());
+    same!(stored(EMAIL).await?, Some(demoted.text.clone()));
+    same!(ask::<u64>(store, &["HLEN", &logins]).await?, 2);
+    same!(run(&demoted, None, Ending::All).await?, UserChanged::Done);
+    same!(stored(EMAIL).await?, None);
+    same!(left(store, &logins).await?, ["usr_2"]);
+    same!(run(&demoted, None, Ending::All).await?, UserChanged::Changed);
+    same!(changes(store, &keys).await?, (12, 5));
+    Ok(())
+}
+
+/// The checks of a script whose text is this.
+async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
+    let clock = format!("local now_ms = {NOW_MS}\n");
+    let change = match script {
+        "session_end" | "user_change" => CHANGE,
+        _ => "",
+    };
+    let store = store.replacing(Script::new(script, WhenFull::Run, &[&clock, change, text]));
+    match script {
+        "attempts_take" => takes(&store).await,
+        "session_use" => uses(&store).await,
+        "session_end" => ends(&store).await,
+        "user_change" => user_changes(&store).await,
+        _ => claims(&store).await,
+    }
+}
+
+#[tokio::test]
+async fn every_changed_script_is_noticed() {
+    let redis = Redis::start();
+    let store = redis.store();
+    let mut survivors = BTreeSet::new();
+    let mut all = 0;
+    for (script, text) in [
+        ("attempts_take", TAKE),
+        ("session_use", USE),
+        ("session_end", END),
+        ("user_change", CHANGE_USER),
+        ("lookup_claim", CLAIM),
+    ] {
+        // The script as it is passes, or the death of a mutant would say nothing.
+        assert_eq!(check(&store, script, text).await, Ok(()), "{script}");
+        for mutant in lua::mutants(text) {
+            all += 1;
+            if check(&store, script, &mutant.text).await.is_ok() {
+                survivors.insert(mutant.name);
+            }
+        }
+    }
+    let equivalent: BTreeSet<String> = EQUIVALENT.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(survivors, equivalent, "of {all} changes");
+    assert!(all > 150, "only {all} changes");
+}
