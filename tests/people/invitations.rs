@@ -265,7 +265,7 @@ async fn who_joined_is_in_whatever_the_browser_had_before() {
     let headers = [("cookie", cookie.as_str()), ("content-type", "application/json")];
     let nobody = world.admin.caller("");
     let reply = nobody
-        .send("POST", "/api/user/invitations/accept", &headers, &body)
+        .send("POST", "/api/user/invitations/accept", &headers, body)
         .await;
     success(&reply);
     success(&world.admin.session(&reply).get("/api/user/me").await);
