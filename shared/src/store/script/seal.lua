@@ -5,12 +5,12 @@
 --   numbers, then texts of decisions
 -- ARGV: 1 number of the first entry  2 hash of the entry before it  3 how many entries  4 how many lists  5 how many days
 --   6 most agents that a day names  7 life of what is remembered of a kept hold, in ms  8 and on: for each day until when it is
---   kept (in seconds), how many agents and their fields in order, how many reasons and of each its field and how often, and how
+--   kept (in seconds), how many agents and their fields in order, how many sums and of each its field and what is added, and how
 --   many moves and of each the eight words that `move` takes; then the hashes; then for each list how many numbers and the
 --   numbers; then for each text what is appended to it
 -- Returns: {'sealed'} | {'moved'} (the next entry to be sealed is another one) | {'disagree'} (the hash before is another one:
 --   lines or hashes were changed by hand, or another version computes other entries)
--- Cost: O(entries); 5 calls, one a list and text; for each day 2, one a reason, and of each agent up to 3; up to 5 a kept hold
+-- Cost: O(entries); 5 calls, one a list and text; for each day 2, one a sum, and of each agent up to 2; up to 6 a kept hold
 local CEILING, FIRST_DAY = 9e18, 4 -- what would pass the ceiling, where counters end, is not added
 local base = redis.call('HMGET', KEYS[3], 'seq', 'hash')
 local sealed, count, lists, days = redis.call('LLEN', KEYS[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -19,14 +19,14 @@ if redis.call('LLEN', KEYS[1]) < sealed + count then return {'moved'} end
 local before = sealed > 0 and redis.call('LINDEX', KEYS[2], -1) or base[2] or ''
 if before ~= ARGV[2] then return {'disagree'} end
 
--- What the days say now, and where in ARGV their reasons and moves begin.
+-- What the days say now, and where in ARGV their sums and moves begin.
 local at, seen = 8, {}
 for day = 1, days do
   local agents = tonumber(ARGV[at + 1])
   local known = redis.call('HMGET', KEYS[FIRST_DAY + day], 'spent', 'agents', 'a:*', unpack(ARGV, at + 2, at + 1 + agents))
-  local reasons = at + 2 + agents
-  local moves = reasons + 1 + 2 * tonumber(ARGV[reasons])
-  seen[day] = {first = at + 1, agents = agents, reasons = reasons, moves = moves, ends = ARGV[at],
+  local adds = at + 2 + agents
+  local moves = adds + 1 + 2 * tonumber(ARGV[adds])
+  seen[day] = {first = at + 1, agents = agents, adds = adds, moves = moves, ends = ARGV[at],
     sums = {spent = tonumber(known[1] or '0'), ['a:*'] = tonumber(known[3] or '0')}, named = tonumber(known[2] or '0'),
     known = known}
   at = moves + 1 + 8 * tonumber(ARGV[moves])
@@ -52,8 +52,8 @@ local function add(day, field, amount)
   redis.call('HINCRBY', KEYS[FIRST_DAY + day], field, amount)
 end
 
--- The words from number `first` on: place of the agent among those of the day, calls and nanos to add, '' or 'keep' (then
--- what follows is remembered as kept) or 'end' (then it is forgotten, and if it was there the next two are added instead),
+-- The words from number `first` on: place of the agent among those of the day, calls and nanos to add, '' (then the sums of
+-- the day hold them already) or 'keep' (then what follows is remembered as kept) or 'end' (then it is forgotten, and if it was there the next two are added instead),
 -- calls, nanos, id of the decision, and when, in ms.
 local function move(day, first, names)
   local agent, calls, nanos, what, other_calls, other_nanos, id, when = unpack(ARGV, first, first + 7)
@@ -63,17 +63,16 @@ local function move(day, first, names)
   elseif what == 'end' and redis.call('ZREM', KEYS[4], id) == 1 then
     calls, nanos = other_calls, other_nanos
   end
+  if nanos ~= '0' then add(day, names[tonumber(agent)], nanos) end
+  if what == '' then return end
   if calls ~= '0' then add(day, 'calls', calls) end
-  if nanos ~= '0' then
-    add(day, 'spent', nanos)
-    add(day, names[tonumber(agent)], nanos)
-  end
+  if nanos ~= '0' then add(day, 'spent', nanos) end
 end
 
 for day = 1, days do
   local its = seen[day]
-  for reason = its.reasons + 1, its.moves - 1, 2 do
-    add(day, ARGV[reason], ARGV[reason + 1])
+  for sum = its.adds + 1, its.moves - 1, 2 do
+    add(day, ARGV[sum], ARGV[sum + 1])
   end
   local names, named = {}, its.named
   for agent = 1, its.agents do

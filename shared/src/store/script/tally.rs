@@ -79,10 +79,9 @@ impl Tally {
             all.push(ends.to_string());
             all.push(day.agents.len().to_string());
             all.extend(day.agents.iter().cloned());
-            all.push(day.reasons.len().to_string());
-            for (reason, count) in &day.reasons {
-                all.extend([format!("{REASON_PREFIX}{reason}"), count.to_string()]);
-            }
+            let sums = day.sums();
+            all.push(sums.len().to_string());
+            all.extend(sums.into_iter().flatten());
             all.push((day.charged.len() + day.moves.len()).to_string());
             for (place, amounts) in &day.charged {
                 all.extend(words(*place, *amounts, "", Amounts::NONE, ("", 0)));
@@ -90,6 +89,20 @@ impl Tally {
             all.extend(day.moves.iter().flatten().cloned());
         }
         all
+    }
+}
+
+impl Day {
+    /// What is added whatever was before: fields and amounts.
+    fn sums(&self) -> Vec<[String; 2]> {
+        let charged = self.charged.values();
+        let charged = charged.fold(Amounts::NONE, |sum, amounts| sum.plus(*amounts));
+        let charged = [("calls", charged.calls), ("spent", charged.nanos)];
+        let charged = charged.into_iter().filter(|(_, amount)| *amount != 0);
+        let charged = charged.map(|(field, amount)| [field.to_owned(), amount.to_string()]);
+        let reasons = self.reasons.iter();
+        let reasons = reasons.map(|(reason, count)| [format!("{REASON_PREFIX}{reason}"), count.to_string()]);
+        charged.chain(reasons).collect()
     }
 }
 
@@ -155,7 +168,19 @@ mod tests {
             ["1829520000", "1", "a:bot", "0", "2"].as_slice(),
             &["1", "1", "200", "keep", "0", "0", id, at],
             &["1", "0", "0", "end", "0", "-199", id, at],
-            &["1829606400", "1", "a:bot", "1", "n:frozen", "2", "1"],
+            &[
+                "1829606400",
+                "1",
+                "a:bot",
+                "3",
+                "calls",
+                "2",
+                "spent",
+                "12",
+                "n:frozen",
+                "2",
+                "1",
+            ],
             &["1", "2", "12", "", "0", "0", "", "0"],
         ];
         assert_eq!(tally.words(), expected.concat());

@@ -70,11 +70,16 @@ const SILENT: &[&str] = &[
     "transfer.received",
     "transfer.requested",
     "user.created",
+    "user.invitation_revoked",
+    "user.invited",
+    "user.joined",
+    "user.reset_issued",
     "virtual_key.created",
     "virtual_key.revoked",
     "wallet.opened",
     "webhook.created",
     "webhook.deleted",
+    "webhook.redelivered",
     "webhook.updated",
 ];
 /// Those that can make one.
