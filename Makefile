@@ -14,7 +14,7 @@ run: ## Bring up the whole system on loopback, with a sandbox in place of the pr
 	@deploy/local/up.sh
 
 test: ## Run every test on private servers
-	@deploy/local/packages.sh build store node python
+	@deploy/local/packages.sh build store node python browser
 	$(CARGO) test --workspace --locked
 
 bench: ## Measure the edge beside nginx and a bare pass-through

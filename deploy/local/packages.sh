@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing from the distribution's packages (Debian, Ubuntu), and nothing else.
-# Usage: packages.sh GROUP…   with the groups build, store, node, python, nginx
+# Usage: packages.sh GROUP…   with the groups build, store, node, python, browser, nginx
 set -euo pipefail
 
 die() {
@@ -12,6 +12,17 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 missing=()
 need() { have "$1" || missing+=("$2"); }
+
+# Ubuntu's package chromium is no browser but a request for a snap, which is of no use in a container.
+need_browser() {
+  local program
+  for program in "${TOLLGATE_CHROMIUM:-chromium}" chromium google-chrome google-chrome-stable chromium-browser; do
+    ! have "$program" || return 0
+  done
+  ! grep -qs '^ID=ubuntu' /etc/os-release ||
+    die "the browser tests need Chrome or Chromium, which Ubuntu has as a snap only: install Google Chrome's package or 'snap install chromium', or name a program in TOLLGATE_CHROMIUM"
+  missing+=(chromium fonts-dejavu-core)
+}
 
 for group in "$@"; do
   case "$group" in
@@ -27,6 +38,7 @@ for group in "$@"; do
       need node nodejs
       need npm npm
       ;;
+    browser) need_browser ;;
     nginx) need nginx nginx ;;
     python) python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv) ;;
     *) die "there is no group $group" ;;

@@ -121,7 +121,8 @@ announce() {
 Tollgate is up. Ctrl-C stops it; data, logs and these credentials (demo.env) stay in $STATE.
 
   edge         http://$EDGE/v1          (the base URL for any OpenAI client)
-  management   http://$ADMIN/api/v1
+  dashboard    http://$ADMIN/            (sign in with the owner below)
+  management   http://$ADMIN/api/v1     (reference: http://$ADMIN/reference)
   upstream     $TOLLGATE_UPSTREAM__BASE_URL
   metrics      http://$EDGE_OPS/metrics   http://$ADMIN_OPS/metrics
 

@@ -10,7 +10,6 @@ pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 pub struct World {
     pub admin: Admin,
     pub redis: Redis,
-    pub seed: Seed,
     pub store: Store,
     pub account: SeedAccount,
     /// The owner of the account, signed in.
@@ -45,7 +44,6 @@ impl World {
         Self {
             admin,
             redis,
-            seed,
             store,
             account,
             owner,

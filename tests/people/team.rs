@@ -52,7 +52,7 @@ async fn a_role_binds_the_next_call() {
         .filter(|(kind, actor, _)| *actor == owner.id && kind.starts_with("user."))
         .map(|(kind, _, _)| kind.as_str())
         .collect();
-    let role_changes = vec!["user.role_changed"; 5];
+    let role_changes = ["user.role_changed"; 5];
     assert_eq!(
         changes,
         [&["user.login"], &role_changes[..], &["user.removed"]].concat()

@@ -32,7 +32,7 @@ impl Sdk {
 
     /// The Node SDK, in `target/sdk-node`.
     pub fn node() -> Self {
-        let dir = node_package(env!("CARGO_TARGET_TMPDIR"), "sdk-node", NODE_SDK);
+        let dir = node_package(env!("CARGO_TARGET_TMPDIR"), "sdk-node", &[NODE_SDK]);
         Self {
             program: "node".into(),
             args: vec![script("calls.mjs"), dir],

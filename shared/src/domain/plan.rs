@@ -91,6 +91,22 @@ impl Plans {
         names
     }
 
+    /// The first plan up from `name` that `has` what is wanted, and the plan below it, whose address leads there.
+    #[must_use]
+    pub fn way_to(&self, name: &str, has: impl Fn(&Plan) -> bool) -> Option<(&str, &Plan)> {
+        let mut below = self.get(name)?;
+        // A table whose plans lead in a circle has an end here, too.
+        for _ in 0..self.0.len() {
+            let next = below.upgrade_to.as_deref()?;
+            let plan = self.get(next)?;
+            if has(plan) {
+                return Some((next, below));
+            }
+            below = plan;
+        }
+        None
+    }
+
     /// The names, in alphabetical order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
@@ -150,6 +166,20 @@ mod tests {
         assert_eq!(plans.by_rank(), ["free", "builder", "startup", "enterprise"]);
         let circle = "[b]\nupgrade_to = \"a\"\n[a]\nupgrade_to = \"b\"\n[c]\n";
         assert_eq!(Plans::parse(circle).unwrap().by_rank(), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn the_way_up_leads_to_a_plan_that_has_what_is_wanted() {
+        let plans = Plans::parse(DEFAULT_PLANS).unwrap();
+        let way = |name: &str| {
+            let found = plans.way_to(name, |plan| plan.webhooks_in_dashboard)?;
+            Some((found.0, found.1.upgrade_url.as_deref()?))
+        };
+        assert_eq!(way("free"), Some(("startup", "/plan?to=startup")));
+        assert_eq!(way("builder"), Some(("startup", "/plan?to=startup")));
+        assert_eq!(way("enterprise"), None);
+        let circle = "[b]\nupgrade_to = \"a\"\n[a]\nupgrade_to = \"b\"\n";
+        assert_eq!(Plans::parse(circle).unwrap().way_to("a", |_| false), None);
     }
 
     #[test]

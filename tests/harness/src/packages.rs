@@ -54,17 +54,17 @@ pub fn python_package(scratch: &str, name: &str, package: &str) -> PathBuf {
     })
 }
 
-/// The folder in whose `node_modules` `package` is. `scratch` is the caller's `CARGO_TARGET_TMPDIR`.
+/// The folder in whose `node_modules` the `packages` are. `scratch` is the caller's `CARGO_TARGET_TMPDIR`.
 ///
 /// # Panics
 /// When it cannot be installed, with what to do about it.
 #[must_use]
-pub fn node_package(scratch: &str, name: &str, package: &str) -> PathBuf {
-    once(scratch, name, package, |dir| {
+pub fn node_package(scratch: &str, name: &str, packages: &[&str]) -> PathBuf {
+    once(scratch, name, &packages.join(" "), |dir| {
         let advice = "This test needs Node 20 or newer and npm: install the packages nodejs and npm. \
-                      npm installs the package once, from the registry that it is set to.";
+                      npm installs the packages once, from the registry that it is set to.";
         let prefix = dir.display().to_string();
-        let options = ["install", "--no-audit", "--no-fund", "--prefix", &prefix, package];
-        step("npm", &options, advice);
+        let options = ["install", "--no-audit", "--no-fund", "--prefix", &prefix];
+        step("npm", &[&options[..], packages].concat(), advice);
     })
 }

@@ -2,7 +2,7 @@
 
 use super::{HEAD_HEADER, SIZE_HEADER, Signed};
 use crate::export::CONTENT_TYPE;
-use crate::openapi::field::{agent_id, count, pattern, time};
+use crate::openapi::field::{agent_id, count, string, time};
 use crate::openapi::{Doc, Section, is};
 use crate::problem::Code;
 use utoipa::ToSchema;
@@ -51,11 +51,7 @@ pub(crate) fn section() -> Section {
 fn list() -> Doc {
     Doc::of("GET /audit", "listAudit", "List the audit trail")
         .query("agentId", agent_id(), "Entries of this agent.")
-        .query(
-            "type",
-            pattern("^.*$").eg("agent.frozen"),
-            "Entries of this type.",
-        )
+        .query("type", string().eg("agent.frozen"), "Entries of this type.")
         .query("from", time(), "Entries from this moment on.")
         .query("to", time(), "Entries before this moment.")
         .lists::<Entry>(

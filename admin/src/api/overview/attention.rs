@@ -153,16 +153,27 @@ async fn failing_webhooks(call: &Call) -> Result<Found, Problem> {
             .rfind(|delivery| is_given_up(delivery) || is_retried(delivery));
         items.push(Item {
             kind: "failing_webhook",
-            text: format!(
-                "Of its last {} deliveries {given_up} were given up and {retried} failed and wait for another attempt.",
-                newest.len()
-            ),
+            text: failing(newest.len(), given_up, retried),
             id: webhook.id,
             agent_id: None,
             since: first.map(|delivery| iso_from_ms(delivery.created_at_ms)),
         });
     }
     Ok(Found::of(items))
+}
+
+/// How many of the newest deliveries failed, and what becomes of them; at least one of the two is not zero.
+fn failing(newest: usize, given_up: usize, retried: usize) -> String {
+    let last = match newest {
+        1 => "Its last delivery".to_owned(),
+        all if all == given_up + retried => format!("All of its last {all} deliveries"),
+        all => format!("{} of its last {all} deliveries", given_up + retried),
+    };
+    match (given_up, retried) {
+        (_, 0) => format!("{last} failed for good."),
+        (0, _) => format!("{last} failed and will be tried again."),
+        _ => format!("{last} failed: {given_up} for good, {retried} will be tried again."),
+    }
 }
 
 fn is_given_up(delivery: &Delivery) -> bool {

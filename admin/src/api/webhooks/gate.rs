@@ -23,11 +23,17 @@ pub(super) fn require(call: &Call) -> Result<(), Problem> {
     let message =
         format!("The plan `{name}` has no webhooks in the dashboard; API keys manage them on every plan.");
     let mut problem = Problem::new(Code::PlanFeature, message).with("plan", name.as_str());
-    if let Some(upgrade) = &plan.upgrade_to {
-        problem = problem.with("upgradeTo", upgrade.as_str());
-    }
-    if let Some(url) = upgrade::url(&call.app, &plan) {
-        problem = problem.with("upgradeUrl", url);
+    // Not always the next plan: one that has them.
+    if let Some((upgrade, below)) = call
+        .app
+        .plans
+        .load()
+        .way_to(name, |plan| plan.webhooks_in_dashboard)
+    {
+        problem = problem.with("upgradeTo", upgrade);
+        if let Some(url) = upgrade::url(&call.app, below) {
+            problem = problem.with("upgradeUrl", url);
+        }
     }
     Err(problem)
 }

@@ -83,15 +83,15 @@ const PLACES = {
 };
 
 function Attention({ data }) {
-  const { attention, attentionTotal } = data;
+  const { attention, attentionTotal, topAgents } = data;
   if (attention.length === 0) return html`<p class="alert alert-ok">Nothing needs attention.</p>`;
-  const names = Object.fromEntries(data.topAgents.map((agent) => [agent.agentId, agent.name]));
   return html`<${Section} title="Needs attention" flush actions=${html`<span class="muted num">${attentionTotal.toLocaleString('en-US')}</span>`}>
     <ul class="rows">${attention.map((item) => {
+    const agent = topAgents.find(({ agentId }) => agentId === item.agentId)?.name ?? item.agentId;
     const [kind, to] = PLACES[item.kind]?.(item) ?? [item.kind, '#/'];
     return html`<li key=${`${item.kind} ${item.id}`}><a class="row" href=${to}>
       <span class=${`badge badge-${item.kind === 'frozen_agent' || item.kind === 'failing_webhook' ? 'bad' : 'warn'}`}>${kind}</span>
-      <span class="row-text">${item.agentId && html`<strong><${Name} of=${names[item.agentId] ?? item.agentId} /></strong> `}<span dir="auto">${item.text}</span></span>
+      <span class="row-text">${agent && html`<strong><${Name} of=${agent} /></strong> `}<span dir="auto">${item.text}</span></span>
       <span class="row-when muted">${item.since && html`<${Time} at=${item.since} />`}</span>
     </a></li>`;
   })}</ul>

@@ -30,7 +30,7 @@ export default function Team() {
     again();
   };
   const actions = (person) => html`<span class="cell-actions">
-    <${Button} small onClick=${() => setChanging(person)} aria-label=${`Change the role of ${person.email}`}>Change role<//>
+    <${Button} small onClick=${() => setChanging(person)} aria-label=${`Change role of ${person.email}`}>Change role<//>
     <${ActionButton} small kind="danger" run=${() => remove(person)} aria-label=${`Remove ${person.email}`}>Remove<//>
   </span>`;
   const columns = [

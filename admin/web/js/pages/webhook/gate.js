@@ -3,6 +3,7 @@
  */
 import { html } from '../../html.js';
 import { ApiError, get } from '../../api.js';
+import { href } from '../../router.js';
 import { may } from '../../session.js';
 import { plainWord } from '../../words.js';
 import { LinkButton } from '../../ui/button.js';
@@ -17,10 +18,17 @@ export const isGated = (error) => error?.code === 'PLAN_FEATURE';
  * that would be refused.
  */
 export async function whereAllowed(load, signal) {
-  const { account, features, upgradeTo, upgradeUrl } = await get('/account', {}, { signal });
-  if (features.webhooksInDashboard) return load();
-  const message = `The plan ${account.plan} has no webhooks in the dashboard.`;
-  throw new ApiError(403, 'PLAN_FEATURE', message, { upgradeTo, upgradeUrl });
+  const answer = await get('/account', {}, { signal });
+  if (answer.features.webhooksInDashboard) return load();
+  const message = `The plan ${answer.account.plan} has no webhooks in the dashboard.`;
+  throw new ApiError(403, 'PLAN_FEATURE', message, wayUp(answer));
+}
+
+/** The first plan up that has them, which need not be the next one; the account's own address leads to that. */
+function wayUp({ plans, upgradeTo, upgradeUrl }) {
+  const above = plans.slice(plans.findIndex((plan) => plan.current) + 1);
+  const to = above.find((plan) => plan.features.webhooksInDashboard)?.name ?? null;
+  return { upgradeTo: to, upgradeUrl: to === upgradeTo ? upgradeUrl : to && href('/plan', { to }) };
 }
 
 /** The way up: an address of http(s) or of this site, or the page of plans. */

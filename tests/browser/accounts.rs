@@ -1,0 +1,62 @@
+//! Accounts with users, made by the operator's command line.
+
+use crate::stage::Stage;
+use serde_json::{Map, Value, json};
+
+/// The password of every user.
+const PASSWORD: &str = "correct horse battery staple";
+
+/// An account called `name` on `plan` with a user of each of `roles`, and an API key of each mode that may do everything.
+pub fn account(stage: &Stage, name: &str, plan: &str, roles: &[&str]) -> Value {
+    let cli = stage.cli();
+    let made = cli.json(&["account", "create", "--name", name, "--plan", plan]);
+    let id = made["accountId"].as_str().expect("the account's id");
+    let users: Map<String, Value> = roles
+        .iter()
+        .map(|&role| {
+            let email = format!("{role}@{}.example", slug(name));
+            (role.to_owned(), user(stage, id, &email, role))
+        })
+        .collect();
+    let key = |mode: &str| {
+        let options = [
+            "--account",
+            id,
+            "--mode",
+            mode,
+            "--permissions",
+            "read,write,approve",
+        ];
+        cli.json(&[&["api-key", "create"][..], &options].concat())["key"].clone()
+    };
+    json!({ "id": id, "name": name, "users": users, "liveKey": key("live"), "testKey": key("test") })
+}
+
+/// One more user of an account.
+pub fn user(stage: &Stage, account: &str, email: &str, role: &str) -> Value {
+    let options = [
+        "user",
+        "create",
+        "--account",
+        account,
+        "--email",
+        email,
+        "--role",
+        role,
+    ];
+    let args = [&options[..], &["--password-stdin", "--json"]].concat();
+    let output = stage.cli().run_with_stdin(&args, PASSWORD);
+    assert_eq!(output.code, Some(0), "{args:?}: {output:?}");
+    let made: Value = serde_json::from_str(&output.stdout).expect("a document");
+    json!({ "id": made["userId"], "email": email, "role": role, "password": PASSWORD })
+}
+
+/// The letters and digits of a name, for an address.
+fn slug(name: &str) -> String {
+    let kept: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    if kept.is_empty() {
+        "nobody".to_owned()
+    } else {
+        kept.to_lowercase()
+    }
+}

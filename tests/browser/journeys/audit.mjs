@@ -1,0 +1,68 @@
+// The audit trail in the browser: filters, a verification with its progress and its good result, the signed end to keep;
+// and an entry that somebody changed in the store, which the verification names.
+
+import assert from 'node:assert/strict';
+import { api } from '../kit/calls.mjs';
+import { play } from '../kit/journey.mjs';
+import { account, redis } from '../kit/stage.mjs';
+import { worker } from '../kit/town.mjs';
+
+await play(async (journey) => {
+  const acme = await account('Acme Robotics', 'startup', ['viewer']);
+  const [reader, other] = [await worker(acme, 'Invoice reader'), await worker(acme, 'Travel desk')];
+  const call = api(acme.liveKey);
+  for (const way of ['freeze', 'unfreeze', 'freeze']) await call('POST', `/agents/${reader.id}/${way}`);
+  await call('POST', `/agents/${other.id}/freeze`);
+  const { total } = await call('GET', '/audit?limit=1');
+  const vera = await journey.person('Vera, viewer');
+  await vera.enter(acme.users.viewer, '/audit');
+  const rows = () => vera.page.getByRole('table', { name: 'Entries' }).getByRole('row').count();
+
+  await journey.step('the trail by type and by agent, under an address that can be passed on', async () => {
+    await vera.sees('account.created', vera.page.getByRole('table'));
+    await vera.fill({ What: 'agent.frozen' });
+    await vera.misses('account.created', vera.page.getByRole('table'));
+    await vera.rest();
+    assert.equal(await rows(), 4, 'a head and three entries');
+    await vera.fill({ Agent: 'Invoice reader' });
+    await vera.misses('Travel desk', vera.page.getByRole('table'));
+    await vera.page.reload();
+    await vera.rest();
+    assert.equal(await rows(), 3, 'a head and two entries');
+  });
+
+  await journey.step('the signed end of the chain can be kept', async () => {
+    await vera.open('/audit');
+    const { name, text } = await vera.download(() => vera.press('Download checkpoint'));
+    const [, size] = text.split('\n');
+    assert.ok(Number(size) >= total, text);
+    assert.ok(name.endsWith(`_${size}.txt`), name);
+    assert.match(text, /\n\n— \S+ \S+\n$/);
+  });
+
+  await journey.step('so can all of it', async () => {
+    const { text } = await vera.download(() => vera.press('Download export'));
+    const entries = text.trim().split('\n').map((line) => JSON.parse(line));
+    assert.ok(entries.length >= total);
+    assert.deepEqual(entries.map(({ seq }) => seq), entries.map((_, at) => at + 1));
+    await vera.dialog().waitFor({ state: 'hidden' });
+  });
+
+  await journey.step('verify now says that the chain is intact', async () => {
+    await vera.press('Verify now');
+    await vera.sees(/\d+ entries verified\./);
+    await vera.sees(/The chain is (intact|in order)/);
+    await vera.look('verified');
+  });
+
+  await journey.step('an entry that was changed in the store is named', async () => {
+    const [key] = await redis('KEYS', `*/${acme.id}/live/audit`);
+    const lines = await redis('LRANGE', key, 0, -1);
+    const at = lines.findIndex((line) => line.includes('Invoice reader'));
+    await redis('LSET', key, at, lines[at].replace('Invoice reader', 'Invoice writer'));
+    await vera.press('Verify again');
+    await vera.sees(`The chain is broken at entry ${at + 1}.`);
+    await vera.sees(vera.page.getByRole('link', { name: `Look at entry ${at + 1}` }));
+    await vera.look('broken');
+  });
+});

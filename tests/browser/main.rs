@@ -1,0 +1,63 @@
+//! The dashboard in headless Chromium, used as a person would: the journeys in `journeys/`, against real servers.
+//!
+//! A journey is a script of Playwright. It is given the servers' addresses and asks this side, line by line, for what a
+//! browser cannot do: an account, an operator's command, a server that stops. What every journey must show beside its
+//! own story is in `kit/journey.mjs`.
+#![cfg(test)]
+
+mod accounts;
+mod asks;
+mod chromium;
+mod script;
+mod stage;
+
+use stage::Stage;
+
+/// One test for each journey, which is a file of the same name in `journeys/`.
+macro_rules! journeys {
+    ($($(#[$doc:meta])+ $name:ident;)+) => {
+        $($(#[$doc])+
+        #[test]
+        fn $name() {
+            Stage::start().play(stringify!($name));
+        })+
+
+        #[test]
+        fn every_journey_is_played() {
+            let mut names = vec![$(concat!(stringify!($name), ".mjs")),+];
+            names.sort_unstable();
+            assert_eq!(script::journeys(), names);
+        }
+    };
+}
+
+journeys! {
+    /// The fixture itself: on pages with known faults it has to find each of them.
+    fixture;
+    /// Every page, looked at.
+    gallery;
+    /// The owner's first hour: agent, keys, spend, cap, denial, freeze.
+    first_steps;
+    /// Agreements between two accounts, and their proofs.
+    escrow;
+    /// A failing receiver, redelivery, and a plan without webhooks.
+    webhooks;
+    /// What each role may do, invitations, and changes of the team.
+    roles;
+    /// Names and texts that would do harm.
+    hostile;
+    /// The ids of another account.
+    strangers;
+    /// Cookies, sessions, addresses, the back button.
+    sessions;
+    /// Two people edit one policy.
+    tabs;
+    /// With the keyboard alone.
+    keyboard;
+    /// The audit trail: filters, verification, a changed entry.
+    audit;
+    /// Live and test mode.
+    modes;
+    /// What holds whoever uses it: small, quiet, and plain about a server that is away.
+    facts;
+}

@@ -1,0 +1,136 @@
+//! Runs the script of a journey and answers what it asks, until it ends or its time is over.
+
+use crate::chromium;
+use crate::stage::Stage;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// Longest time of a journey; the script gives up a little earlier, and says where it was.
+const TIME: Duration = Duration::from_secs(180);
+/// How much earlier.
+const EARLIER: Duration = Duration::from_secs(15);
+/// Where screenshots go, should it not be `target/browser-screenshots`.
+const SCREENSHOTS: &str = "TOLLGATE_SCREENSHOTS";
+
+/// A process that ends with its owner.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Stage {
+    /// Plays the journey `journeys/<name>.mjs`.
+    ///
+    /// # Panics
+    /// When it fails, with everything that it has said.
+    #[track_caller]
+    pub fn play(&self, name: &str) {
+        let home = tempfile::tempdir().expect("a directory");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/browser/journeys/{name}.mjs"));
+        let mut command = Command::new("node");
+        command
+            .arg(script)
+            .env_clear()
+            .env("PATH", std::env::var("PATH").unwrap_or_default())
+            // The browser keeps its profile and its caches there.
+            .env("HOME", home.path());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut running = Running(command.spawn().unwrap_or_else(|error| panic!("node: {error}")));
+        let mut input = running.0.stdin.take().expect("a pipe");
+        tell(&mut input, &self.plan(name));
+        let (said, whole) = self.converse(&mut running, input);
+        let ended = whole && running.0.wait().expect("the script ends").success();
+        let why = if whole { "failed" } else { "took too long" };
+        assert!(ended, "The journey {name} {why}.\n{said}");
+        println!("The journey {name}:\n{said}");
+    }
+
+    /// What a script is told first.
+    fn plan(&self, name: &str) -> Value {
+        json!({
+            "name": name,
+            "base": self.base,
+            "edge": self.edge.url(),
+            "packages": chromium::packages(),
+            "chromium": chromium::program(),
+            "screenshots": screenshots(),
+            "timeMs": u64::try_from((TIME - EARLIER).as_millis()).expect("a short time"),
+        })
+    }
+
+    /// Answers questions until the script has nothing more to say; what it said, and whether that was all of it.
+    fn converse(&self, running: &mut Running, mut input: ChildStdin) -> (String, bool) {
+        let (lines, heard) = mpsc::channel();
+        let out = BufReader::new(running.0.stdout.take().expect("a pipe"));
+        let err = BufReader::new(running.0.stderr.take().expect("a pipe"));
+        let copy = lines.clone();
+        std::thread::spawn(move || {
+            out.lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| lines.send(line))
+        });
+        std::thread::spawn(move || {
+            err.lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| copy.send(line))
+        });
+        let (end, mut said) = (Instant::now() + TIME, String::new());
+        loop {
+            match heard.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(line) => match question(&line) {
+                    Some(question) => {
+                        let ask = question["ask"].as_str().unwrap_or_default();
+                        tell(&mut input, &self.answer(ask, &question["with"]));
+                    }
+                    None => drop(writeln!(said, "{line}")),
+                },
+                Err(RecvTimeoutError::Disconnected) => return (said, true),
+                Err(RecvTimeoutError::Timeout) => return (said, false),
+            }
+        }
+    }
+}
+
+/// Screenshots of a failed run of CI are what a person looks at first.
+fn screenshots() -> PathBuf {
+    let dir = std::env::var_os(SCREENSHOTS).map_or_else(
+        || Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("browser-screenshots"),
+        PathBuf::from,
+    );
+    std::fs::create_dir_all(&dir).expect("a folder for screenshots");
+    dir
+}
+
+/// A line that is a question, and not something to be read by a person.
+fn question(line: &str) -> Option<Value> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    value.get("ask").is_some().then_some(value)
+}
+
+/// One line to the script. One that has ended does not hear it, and its end says enough.
+fn tell(input: &mut ChildStdin, value: &Value) {
+    let _ = writeln!(input, "{value}");
+}
+
+/// The files of all journeys, sorted.
+pub fn journeys() -> Vec<String> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/journeys");
+    let names = std::fs::read_dir(dir).expect("the journeys");
+    let mut names: Vec<String> = names
+        .map(|entry| entry.expect("a file").file_name().into_string().expect("a name"))
+        .collect();
+    names.sort_unstable();
+    names
+}

@@ -1,0 +1,67 @@
+//! The servers of one journey: a store, a provider, the edge, and an admin server that can be stopped and started.
+
+use harness::{Admin, AdminOptions, Answer, Cli, Edge, EdgeOptions, Redis, Upstream, free_port};
+use std::sync::{Mutex, PoisonError};
+
+const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
+const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
+/// A store that is slow because the machine is busy must not look like one that is down.
+const STORE_TIMEOUT_MS: &str = "10000";
+
+/// What a journey runs against.
+pub struct Stage {
+    // The servers before the store that they use: fields are dropped in this order.
+    admin: Mutex<Option<Admin>>,
+    pub edge: Edge,
+    pub upstream: Upstream,
+    pub redis: Redis,
+    options: AdminOptions,
+    /// `http://127.0.0.1:port` of the admin server, whether it runs or not.
+    pub base: String,
+}
+
+impl Stage {
+    /// Starts everything. Each call costs the provider 9 + 12 tokens.
+    pub fn start() -> Self {
+        let redis = Redis::start();
+        let cli = Cli::new(ADMIN, redis.url());
+        let _ = cli.json(&["store", "init"]);
+        let upstream = Upstream::start(|_| Answer::chat(9, 12));
+        let edge = EdgeOptions::new(EDGE, redis.url(), upstream.base_url());
+        let edge = Edge::start(edge.env("TOLLGATE_STORE__TIMEOUT_MS", STORE_TIMEOUT_MS));
+        let address = format!("127.0.0.1:{}", free_port());
+        let base = format!("http://{address}");
+        let options = AdminOptions::new(ADMIN, redis.url())
+            .env("TOLLGATE_ADMIN__LISTEN", address)
+            .env("TOLLGATE_ADMIN__PUBLIC_URL", &base)
+            .env("TOLLGATE_PROXY__PUBLIC_URL", edge.url())
+            .env("TOLLGATE_STORE__TIMEOUT_MS", STORE_TIMEOUT_MS)
+            .env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true")
+            .env("TOLLGATE_WEBHOOKS__RETRY_DELAYS_MS", "100,200")
+            .env("TOLLGATE_WEBHOOKS__MAX_ATTEMPTS", "3");
+        Self {
+            admin: Mutex::new(Some(Admin::start(options.clone()))),
+            edge,
+            upstream,
+            redis,
+            options,
+            base,
+        }
+    }
+
+    /// The operator's command line.
+    pub fn cli(&self) -> Cli {
+        Cli::new(ADMIN, self.redis.url()).env("TOLLGATE_ADMIN__PUBLIC_URL", &self.base)
+    }
+
+    /// Kills the admin server.
+    pub fn stop_admin(&self) {
+        self.admin.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Starts the admin server again, at the same address.
+    pub fn start_admin(&self) {
+        let mut admin = self.admin.lock().unwrap_or_else(PoisonError::into_inner);
+        *admin = Some(Admin::start(self.options.clone()));
+    }
+}
