@@ -16,6 +16,8 @@ pub const SHORTEST: usize = 8;
 pub const LONGEST: usize = 1024;
 /// Hashes that are made at once, at most; fewer where there are fewer cores.
 const AT_ONCE: usize = 8;
+/// Requests that wait for their turn, at most. Each holds a connection, and a flood of guesses must leave the others theirs.
+const WAITING_MAX: usize = 256;
 /// Longest wait for one's turn.
 const TURN: Duration = Duration::from_secs(10);
 
@@ -55,6 +57,8 @@ fn is_right(password: &SecretString, hash: &str) -> bool {
 #[derive(Debug)]
 pub struct Passwords {
     room: Arc<Semaphore>,
+    /// The places of those who wait.
+    line: Semaphore,
     /// What the password of nobody is compared with, so that it takes as long as anybody's.
     nobody: String,
 }
@@ -69,6 +73,7 @@ impl Passwords {
         let password = hex::encode(random_bytes::<32>().map_err(|_| HashFailed)?);
         Ok(Self {
             room: Arc::new(Semaphore::new(cores.min(AT_ONCE))),
+            line: Semaphore::new(WAITING_MAX),
             nobody: hash(&password.into())?,
         })
     }
@@ -99,11 +104,16 @@ impl Passwords {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
+        let too_many = || {
+            tracing::warn!("too many passwords at once");
+            Problem::from(Code::ServiceUnavailable)
+        };
+        let place = self.line.try_acquire().map_err(|_| too_many())?;
         let turn = Arc::clone(&self.room).acquire_owned();
         let Ok(Ok(turn)) = tokio::time::timeout(TURN, turn).await else {
-            tracing::warn!("too many passwords at once");
-            return Err(Code::ServiceUnavailable.into());
+            return Err(too_many());
         };
+        drop(place);
         let working = tokio::task::spawn_blocking(move || {
             let done = work();
             drop(turn);
@@ -119,6 +129,7 @@ impl Passwords {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::task::Poll;
 
     #[test]
     fn hashes_verify_and_are_salted() {
@@ -155,5 +166,24 @@ mod tests {
                 .unwrap()
         );
         assert!(!passwords.is_right("correct horse".into(), None).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn those_who_wait_are_bounded_and_the_next_is_told_at_once() {
+        let passwords = Passwords::new().unwrap();
+        let cores = u32::try_from(passwords.room.available_permits()).unwrap();
+        let busy = passwords.room.acquire_many(cores).await.unwrap();
+        let hash = || Box::pin(passwords.hash("correct horse".into()));
+        let mut waiting: Vec<_> = (0..WAITING_MAX).map(|_| hash()).collect();
+        for one in &mut waiting {
+            assert!(futures::poll!(one).is_pending());
+        }
+        let Poll::Ready(Err(problem)) = futures::poll!(hash()) else {
+            panic!("one more waits");
+        };
+        assert_eq!(problem.code(), Code::ServiceUnavailable);
+        drop(waiting);
+        drop(busy);
+        assert!(hash().await.is_ok(), "who gave up has left the line");
     }
 }

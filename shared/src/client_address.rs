@@ -17,9 +17,9 @@ pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> O
         return Some(client);
     }
     for line in headers.get_all(X_FORWARDED_FOR).iter().rev() {
-        let line = line.to_str().ok()?;
-        for entry in line.rsplit(',') {
-            client = parse(entry.trim())?.to_canonical();
+        // Entry by entry, not as one text: what a stranger sent stands in the same line, left of what a proxy appended.
+        for entry in line.as_bytes().rsplit(|byte| *byte == b',') {
+            client = parse(entry.trim_ascii())?.to_canonical();
             if !is_trusted(client) {
                 return Some(client);
             }
@@ -29,7 +29,8 @@ pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> O
 }
 
 /// An address, with or without a port.
-fn parse(text: &str) -> Option<IpAddr> {
+fn parse(text: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(text).ok()?;
     let with_port = || text.parse::<SocketAddr>().map(|address| address.ip());
     text.parse().or_else(|_| with_port()).ok()
 }
@@ -37,12 +38,13 @@ fn parse(text: &str) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderValue;
 
     fn client(peer: &str, forwarded: &[&str]) -> Option<String> {
         let trusted: Vec<IpNet> = ["10.0.0.0/8", "::1/128"].map(|net| net.parse().unwrap()).into();
         let mut headers = HeaderMap::new();
         for line in forwarded {
-            headers.append(X_FORWARDED_FOR, line.parse().unwrap());
+            headers.append(X_FORWARDED_FOR, HeaderValue::from_bytes(line.as_bytes()).unwrap());
         }
         client_address(peer.parse().unwrap(), &headers, &trusted).map(|address| address.to_string())
     }
@@ -68,6 +70,15 @@ mod tests {
             ("10.0.0.1", vec!["10.0.0.7"], Some("10.0.0.7")),
             ("10.0.0.1", vec!["203.0.113.9, unknown"], None),
             ("10.0.0.1", vec![""], None),
+            // What the client itself sent to the proxy is not looked at, and cannot hide the client either.
+            ("10.0.0.1", vec!["é, 203.0.113.9"], Some("203.0.113.9")),
+            (
+                "10.0.0.1",
+                vec!["x y=z; \u{7f3a}, 203.0.113.9, 10.0.0.2"],
+                Some("203.0.113.9"),
+            ),
+            ("10.0.0.1", vec!["é", "203.0.113.9"], Some("203.0.113.9")),
+            ("10.0.0.1", vec!["203.0.113.9, é"], None),
         ] {
             assert_eq!(
                 client(peer, &forwarded).as_deref(),

@@ -124,6 +124,9 @@ async fn ranges_of_both_families_behind_a_trusted_proxy() {
         // What the client itself wrote stands to the left of what the proxy saw.
         ("192.0.2.1, 203.0.113.9", 403),
         ("203.0.113.9, 192.0.2.1", 200),
+        // Nor does it hide the client, whatever it is.
+        ("é, 203.0.113.9", 403),
+        ("x, 203.0.113.9", 403),
         ("203.0.113.9, 192.0.2.1, 127.0.0.9", 200),
         // An address that is not known is on no list.
         ("unknown", 200),

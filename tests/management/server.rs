@@ -379,3 +379,49 @@ async fn overdue_holds_are_kept_and_shown() {
     .await;
     assert!(world.admin.logs().contains(&name.allow_id));
 }
+
+#[tokio::test]
+async fn no_answer_is_a_page_but_those_that_are() {
+    let world = World::start().await;
+    let (_, caller) = world.account("builder").await;
+    let nobody = world.admin.caller("");
+    for (caller, method, path, status) in [
+        (&caller, "GET", "/v1/agents", 200),
+        (&caller, "GET", "/v1/audit/export", 200),
+        (&nobody, "GET", "/v1/agents", 401),
+        (&nobody, "GET", "/no/such/path", 404),
+        (&nobody, "GET", "/assets/x/y.js", 404),
+        (&nobody, "POST", "/reference", 405),
+        (&nobody, "PUT", "/v1/agents", 405),
+        (&nobody, "POST", "/api/user/login", 415),
+        (&nobody, "GET", "/plan", 303),
+        (&nobody, "GET", "/", 200),
+        (&nobody, "GET", "/reference", 200),
+    ] {
+        let reply = caller.send(method, path, &[], "").await;
+        assert_eq!(reply.status, status, "{method} {path}");
+        assert_eq!(
+            reply.header("x-content-type-options"),
+            Some("nosniff"),
+            "{method} {path}"
+        );
+        assert_eq!(reply.header("referrer-policy"), Some("no-referrer"), "{path}");
+        let policy = reply.header("content-security-policy").unwrap_or_default();
+        assert!(
+            policy.starts_with("default-src 'none';"),
+            "{method} {path}: {policy}"
+        );
+        assert!(
+            policy.contains("frame-ancestors 'none'"),
+            "{method} {path}: {policy}"
+        );
+        let is_page = ["/", "/reference"].contains(&path) && status == 200;
+        assert_eq!(
+            policy.contains("style-src 'self'"),
+            is_page || path == "/plan" || path.starts_with("/assets"),
+            "{method} {path}"
+        );
+        assert_eq!(reply.headers.get_all("content-security-policy").iter().count(), 1);
+        assert!(reply.header("x-request-id").is_some(), "{method} {path}");
+    }
+}

@@ -4,7 +4,18 @@ use crate::world::{World, problem, success, text};
 use futures::future::join_all;
 use harness::{Reply, Role, SessionCaller, TEST_PASSWORD};
 use serde_json::{Value, json};
+use shared::clock::now_ms;
+use shared::crypto::sha256_hex;
+use shared::crypto::token::Token;
+use shared::domain::id::Kind;
+use shared::domain::mode::Mode;
+use shared::store::invitation::Invitation;
 use shared::store::keys;
+use shared::store::script::change::Scope;
+use shared::store::script::invitation::{self as script, Joined};
+use shared::store::script::session::NewSession;
+use shared::store::user::User;
+use std::time::Duration;
 
 const PASSWORD: &str = "a password of mine";
 
@@ -186,4 +197,76 @@ async fn invitations_have_their_bounds() {
     );
     let list = success(&boss.get("/api/user/invitations?limit=200").await);
     assert_eq!(list["total"], json!(100));
+}
+
+#[tokio::test]
+async fn who_is_removed_while_an_invitation_is_being_accepted_leaves_no_way_back() {
+    let world = World::start().await;
+    let (owner, boss) = world.user(Role::Owner).await;
+    let (deputy, deputys) = world.member(&owner.account, Role::Owner).await;
+    let token = token(&success(&invite(&deputys, "back@example.com", "owner").await));
+    // What accepting reads first; the password is hashed after it, and the deputy goes meanwhile.
+    let hash = sha256_hex(token.as_bytes());
+    let found = Invitation::find(&world.store, &hash, now_ms()).await.unwrap();
+    let (account, invitation) = found.expect("an open invitation");
+    let fresh = Token::mint().unwrap();
+    let user = User {
+        id: Kind::User.mint(now_ms()).unwrap(),
+        email: invitation.email.clone(),
+        role: invitation.body.role,
+        password: "$argon2id$".to_owned(),
+        created_at_ms: now_ms(),
+        totp: None,
+        totp_pending: None,
+    };
+    let scope = Scope {
+        account: &account,
+        mode: Mode::Live,
+        actor: &user.id,
+    };
+    let session = NewSession {
+        id: "ses_1",
+        token: &fresh,
+        client: None,
+        user_agent: "",
+        life: Duration::from_secs(60),
+    };
+    let path = format!("/api/user/team/{}", deputy.id);
+    let accepted = async || {
+        script::accept(&world.store, &scope, &invitation, &user, &session)
+            .await
+            .unwrap()
+    };
+    success(&boss.patch(&path, json!({ "role": "admin" })).await);
+    assert_eq!(accepted().await, Joined::Missing, "demoted");
+    success(&boss.patch(&path, json!({ "role": "owner" })).await);
+    success(&boss.delete(&path).await);
+    assert_eq!(accepted().await, Joined::Missing, "removed");
+    assert_eq!(success(&boss.get("/api/user/team").await)["total"], json!(1));
+    // The e-mail was not kept from anybody.
+    success(&invite(&boss, "back@example.com", "viewer").await);
+    let owned: Option<String> = world
+        .redis
+        .command(&["GET", &keys::user_lookup("back@example.com")]);
+    assert_eq!(owned, None);
+}
+
+#[tokio::test]
+async fn who_joined_is_in_whatever_the_browser_had_before() {
+    let world = World::start().await;
+    let (_, boss) = world.user(Role::Owner).await;
+    let token = token(&success(&invite(&boss, "new@example.com", "viewer").await));
+    // The look-up of the browser's earlier session makes no sense: it cannot be ended.
+    let earlier = "0a".repeat(32);
+    let lookup = keys::session_lookup(&sha256_hex(earlier.as_bytes()));
+    world.redis.command::<String>(&["SET", &lookup, "nonsense"]);
+    let body = json!({ "token": token, "password": PASSWORD }).to_string();
+    let cookie = format!("tollgate_session={earlier}");
+    let headers = [("cookie", cookie.as_str()), ("content-type", "application/json")];
+    let nobody = world.admin.caller("");
+    let reply = nobody
+        .send("POST", "/api/user/invitations/accept", &headers, &body)
+        .await;
+    success(&reply);
+    success(&world.admin.session(&reply).get("/api/user/me").await);
 }

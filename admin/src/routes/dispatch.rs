@@ -13,9 +13,9 @@ use crate::serve::{App, Peer};
 use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, State};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, Method, Request, Response};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use axum::middleware::Next;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
@@ -31,6 +31,15 @@ use std::time::{Duration, Instant};
 pub const BODY_MAX: usize = 1 << 20;
 /// Longest time for a request body to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// What a browser may do with an answer that says nothing else of it: nothing. Pages bring their own policy.
+const GUARDS: [(HeaderName, &str); 3] = [
+    (
+        CONTENT_SECURITY_POLICY,
+        "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (REFERRER_POLICY, "no-referrer"),
+];
 /// How requests that met no route appear in logs and metrics: outside text is not log text.
 const NO_ROUTE: &str = "none";
 
@@ -54,7 +63,7 @@ impl Seen {
     }
 }
 
-/// Gives every request its id, its log line and its place in the metrics.
+/// Gives every request its id, its guards, its log line and its place in the metrics.
 pub(super) async fn around(
     State(app): State<Arc<App>>,
     request: Request<Body>,
@@ -67,9 +76,11 @@ pub(super) async fn around(
         Some(problem) => problem.into_response(),
         None => next.run(request).await,
     };
-    response
-        .headers_mut()
-        .insert(request_id::X_REQUEST_ID, id.clone());
+    let headers = response.headers_mut();
+    headers.insert(request_id::X_REQUEST_ID, id.clone());
+    for (name, value) in GUARDS {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
     let seen = response.extensions().get::<Seen>();
     let route = seen.map_or(NO_ROUTE, |seen| seen.route);
     let caller = seen.and_then(|seen| seen.caller.as_ref());

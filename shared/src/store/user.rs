@@ -12,7 +12,7 @@ use std::collections::HashMap;
 /// One user. The password exists only as an argon2id hash.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
-    /// `usr_…`
+    /// `usr_…`. The stored text begins with it, see [`User::stored_start`].
     pub id: String,
     /// Lower case; unique in the whole installation, since a login names nothing else.
     pub email: String,
@@ -55,6 +55,12 @@ impl User {
     #[must_use]
     pub fn to_stored(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// How the stored text of the user with this id begins, and nobody else's: scripts find a user by it.
+    #[must_use]
+    pub fn stored_start(id: &str) -> String {
+        format!("{{\"id\":{},", serde_json::Value::from(id))
     }
 
     /// All users of `account`, oldest first.
@@ -161,5 +167,25 @@ mod tests {
         assert_eq!(user.to_stored().matches(owner).count(), 1);
         user.role = Role::Admin;
         assert!(!user.to_stored().contains(owner));
+    }
+
+    #[test]
+    fn scripts_know_a_user_by_how_the_text_begins() {
+        let user = User {
+            id: "usr_1".into(),
+            email: "a@example.com".into(),
+            role: Role::Viewer,
+            password: "$argon2id$".into(),
+            created_at_ms: 5,
+            totp: None,
+            totp_pending: None,
+        };
+        assert!(user.to_stored().starts_with(&User::stored_start("usr_1")));
+        for other in ["usr_", "usr_12", "usr_2", ""] {
+            assert!(
+                !user.to_stored().starts_with(&User::stored_start(other)),
+                "{other}"
+            );
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! `/invitations`: links by which people join the account. One counts only while an owner stands behind it.
 
 use super::guesses::{source, source_attempts, take};
-use super::login::end_earlier;
+use super::login::{end_earlier, tidied};
 use super::password::{given_token, no_link};
 use super::person::{Fresh, new_password, scope, signed_in};
 use super::team::given_role;
@@ -231,7 +231,7 @@ pub async fn accept(call: OpenCall) -> Answer {
     let conflict = |message: &'static str| Err(Problem::new(Code::Conflict, message));
     match script::accept(&app.store, &scope, &invitation, &user, &fresh.session(app)).await? {
         Joined::Done(session) => {
-            end_earlier(app, call.headers()).await?;
+            tidied(end_earlier(app, call.headers()).await);
             signed_in(app, &account, &user, &session, &fresh.token)
         }
         Joined::Missing => Err(no_link()),

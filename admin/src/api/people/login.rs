@@ -64,11 +64,18 @@ pub async fn login(call: OpenCall) -> Answer {
     }
     let (account, stored) = found.ok_or(Code::InvalidCredentials)?;
     let (user, opened) = enter(&call, &asked, &account, stored, &fresh).await?;
-    // The user is signed in: what cannot be tidied up now is no reason to say otherwise.
-    if let Err(error) = tidy(&call, &asked.email, &from, owner).await {
-        tracing::warn!(error = error.message(), "not all traces of attempts were removed");
-    }
+    tidied(tidy(&call, &asked.email, &from, owner).await);
     signed_in(app, &account, &user, &opened, &fresh.token)
+}
+
+/// Somebody is in: what could not be tidied up is no reason to say otherwise.
+pub(super) fn tidied(done: Result<(), Problem>) {
+    if let Err(error) = done {
+        tracing::warn!(
+            error = error.message(),
+            "not everything was tidied up after somebody signed in"
+        );
+    }
 }
 
 fn given_email(body: &crate::routes::Fields<'_>) -> Result<String, Problem> {

@@ -125,7 +125,7 @@ pub async fn revoke(store: &Store, scope: &Scope<'_>, invitation: &Invitation) -
 pub enum Joined {
     /// The user exists, and has a session.
     Done(Session),
-    /// The invitation was used or revoked, or has ended.
+    /// The invitation was used or revoked, or has ended, or who invited is no owner any more.
     Missing,
     /// Another user of this installation has the e-mail.
     EmailTaken,
@@ -162,6 +162,7 @@ pub async fn accept(
         account.last_logins(),
     ];
     let (record, text, life) = (user.to_stored(), session.text(&user.email), session.life_ms());
+    let inviter = User::stored_start(&invitation.body.invited_by);
     let args = [
         user.email.as_str(),
         &invitation.text,
@@ -171,6 +172,7 @@ pub async fn accept(
         session.id,
         &text,
         &life,
+        &inviter,
     ];
     let event = about(&user.id, "user.joined", data);
     let reply = scope.run(store, &ACCEPT, event, &keys, &args).await?;
