@@ -18,6 +18,11 @@ export function SearchFilter({ name, label, placeholder }) {
   const [text, setText] = useState(query[name] ?? '');
   const timer = useRef(0);
   useEffect(() => () => clearTimeout(timer.current), []);
+  // Whoever else changes the address ("Show all") changes what stands here; what was typed keeps its spaces.
+  useEffect(() => {
+    clearTimeout(timer.current);
+    setText((old) => (old.trim() === (query[name] ?? '') ? old : (query[name] ?? '')));
+  }, [query[name]]);
   const type = (event) => {
     const { value } = event.target;
     setText(value);
