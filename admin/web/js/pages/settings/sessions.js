@@ -15,6 +15,8 @@ export function Sessions() {
   const [turn, setTurn] = useState(0);
   const again = () => setTurn((count) => count + 1);
   const end = async (one) => {
+    const text = 'Whoever uses it has to sign in again.';
+    if (!(await confirm({ title: 'End this session?', text, action: 'End session' }))) return;
     await del(`/api/user/sessions/${seg(one.id)}`);
     say('The session has ended.');
     again();
