@@ -40,6 +40,8 @@ journeys! {
     first_steps;
     /// Agreements between two accounts, and their proofs.
     escrow;
+    /// Deposit, transfer, approval, API key.
+    money;
     /// A failing receiver, redelivery, and a plan without webhooks.
     webhooks;
     /// What each role may do, invitations, and changes of the team.

@@ -1,30 +1,51 @@
-//! The dashboard's own arithmetic, run by Node.js: amounts are read and shown to the nano, whatever a browser's numbers can hold.
+//! The dashboard's own modules, run by Node.js: amounts are read and shown to the nano, whatever a browser's numbers can hold, and
+//! what must happen once is asked for under one key.
 #![cfg(test)]
 
 use std::path::Path;
 use std::process::Command;
 
-#[test]
-fn amounts_are_read_shown_and_typed_exactly() {
+/// Stands in for the view library, which needs a page.
+const HTML: &str = "export const html = () => null;\nexport const useRef = (current) => ({ current });\n";
+/// Stands in for the server: notes the keys it is asked with, and answers as it is told.
+const API: &str = "let made = 0;\nexport const sent = [];\nexport const answers = [];\nexport const newIdempotencyKey = () => `key-${made += 1}`;\n\
+     export const post = async (_path, _body, { idempotencyKey }) => { sent.push(idempotencyKey); return answers.shift()(); };\n";
+
+/// Runs `checks` beside these modules of the dashboard and these others.
+fn run(checks: &str, modules: &[&str], others: &[(&str, &str)]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().expect("a folder");
     // Outside a page, Node.js has to be told that these files are modules.
     std::fs::write(folder.path().join("package.json"), r#"{"type":"module"}"#).expect("a package");
-    for file in ["exact.js", "money.js"] {
-        let from = root.join("admin/web/js").join(file);
-        std::fs::copy(from, folder.path().join(file)).expect(file);
+    for (file, text) in others {
+        std::fs::write(folder.path().join(file), text).expect("a stand-in");
     }
-    std::fs::copy(
-        root.join("tests/dashboard/amounts.mjs"),
-        folder.path().join("amounts.mjs"),
-    )
-    .expect("the checks");
+    for file in modules {
+        let from = root.join("admin/web/js").join(file);
+        std::fs::copy(from, folder.path().join(file)).expect("a module");
+    }
+    let from = root.join("tests/dashboard").join(checks);
+    std::fs::copy(from, folder.path().join(checks)).expect("the checks");
     let run = Command::new("node")
-        .arg("amounts.mjs")
+        .arg(checks)
         .current_dir(folder.path())
         .output()
         .expect("node");
     let said = String::from_utf8_lossy(&run.stderr);
     assert!(run.status.success(), "{said}");
     assert_eq!(String::from_utf8_lossy(&run.stdout).trim(), "checked");
+}
+
+#[test]
+fn amounts_are_read_shown_and_typed_exactly() {
+    run("amounts.mjs", &["exact.js", "money.js"], &[]);
+}
+
+#[test]
+fn what_must_happen_once_keeps_its_key_until_it_is_known_to_have_happened() {
+    run(
+        "once.mjs",
+        &["once.js", "time.js"],
+        &[("html.js", HTML), ("api.js", API)],
+    );
 }

@@ -167,6 +167,10 @@ async fn the_list_stays_while_the_store_is_away_and_nothing_comes_in_before_it_i
     let upstream = stage.upstream.base_url();
     let late = super::stage::options(&redis, &upstream).alive_is_enough();
     let late = harness::Edge::start(late);
+    eventually("a listener", SOON, async || {
+        tokio::net::TcpStream::connect(late.addr()).await.ok()
+    })
+    .await;
     for key in ["sk-x", &actor.key] {
         let reply = late.caller(key).chat(ask(1)).await;
         assert_eq!(

@@ -1,5 +1,7 @@
 //! How the files are served, and that those compiled in are those of the folder.
 
+mod sources;
+
 use super::assets::{Assets, FILES, PAGE};
 use super::*;
 use axum::extract::Request;

@@ -74,7 +74,7 @@ pub(super) fn table(label: &str, head: &[&str], rows: &[Vec<String>]) -> String 
         })
         .collect();
     format!(
-        "<div class=\"scroll\" role=\"region\" aria-label=\"{}\" tabindex=\"0\"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>",
+        "<div class=\"scroll\" role=\"group\" aria-label=\"{}\" tabindex=\"0\"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>",
         escape(label),
         head.concat(),
         rows.concat()

@@ -37,9 +37,8 @@ impl Operation<'_> {
     pub(super) fn section(&self, document: &Document) -> String {
         let id = self.anchor();
         format!(
-            "<section class=\"operation\" id=\"{id}\" aria-labelledby=\"{id}-title\"><h3 id=\"{id}-title\">{}</h3>\
-             <p class=\"call\"><a href=\"#{id}\" aria-label=\"Link to {}\">{}</a></p>{}{}{}{}{}</section>",
-            escape(self.text("summary")),
+            "<section class=\"operation\" id=\"{id}\"><h3>{}</h3>\
+             <p class=\"call\"><a href=\"#{id}\">{}</a></p>{}{}{}{}{}</section>",
             escape(self.text("summary")),
             self.title(),
             prose(self.text("description")),

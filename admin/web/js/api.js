@@ -130,12 +130,17 @@ async function request(method, path, options) {
 async function mayRepeat({ status, code }) {
   if (status !== 403 || !['CSRF_FAILED', 'INSUFFICIENT_ROLE'].includes(code) || session.get().status !== 'in') return false;
   const before = session.get().user.id;
+  return (await askWho()) && code === 'CSRF_FAILED' && session.get().user?.id === before;
+}
+
+/** Asks the server who is signed in: in another tab it may be someone else by now. False when it does not tell. */
+export async function askWho() {
   try {
     signedIn(await get('/api/user/me'));
+    return true;
   } catch {
     return false;
   }
-  return code === 'CSRF_FAILED' && session.get().user?.id === before;
 }
 
 /** @param {string} path @param {object} [query] @param {{signal?: AbortSignal}} [options] */

@@ -2,7 +2,7 @@
  * The start: learns who is signed in and where the edge is, then shows the frame.
  */
 import { html, render } from './html.js';
-import { get } from './api.js';
+import { askWho, get } from './api.js';
 import { session, signedIn, signedOut } from './session.js';
 import { App } from './app.js';
 
@@ -21,6 +21,11 @@ async function start() {
     if (error.status !== 401) session.set({ trouble: 'The server cannot be reached. Check the connection and reload.' });
   }
 }
+
+// The cookie is the browser's, not this tab's: whoever comes back to the tab sees who is signed in by now.
+document.addEventListener('visibilitychange', () => {
+  if (document.visibilityState === 'visible' && session.get().status === 'in') askWho();
+});
 
 render(html`<${App} />`, document.getElementById('app'));
 start();

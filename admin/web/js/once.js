@@ -4,6 +4,7 @@
 import { useRef } from './html.js';
 import { newIdempotencyKey, post } from './api.js';
 
+const BEFORE = 'What you sent before, with other values, has arrived. Look at what it did; sending this again does it as well.';
 const UNKNOWN = 'No answer came, so it is not known whether it was done. Send it again: it is done at most once.';
 
 /**
@@ -22,6 +23,7 @@ export function useOnce() {
       const definite = error.status >= 400 && error.status < 500;
       if (definite) key.current = newIdempotencyKey();
       else error.message = UNKNOWN;
+      if (error.code === 'IDEMPOTENCY_KEY_REUSED') error.message = BEFORE;
       throw error;
     }
   };

@@ -12,7 +12,7 @@ import { PageHead } from './ui/show.js';
 /** The page. */
 export function Page() {
   const { route, params, query, path } = usePlace();
-  const { mode, status } = useSession();
+  const { mode, status, user } = useSession();
   const [loaded, setLoaded] = useState({ route: null, show: null, failed: false });
   const first = useRef(true);
   useEffect(() => {
@@ -36,7 +36,8 @@ export function Page() {
   if (route.role && !may(route.role)) return html`<${NotYours} route=${route} />`;
   if (loaded.route !== route) return html`<${Skeleton} rows=${4} label="Loading the page" />`;
   if (loaded.failed) return html`<${Outdated} />`;
-  return html`<${loaded.show} key=${path} params=${params} query=${query} />`;
+  // What one person was shown is not kept for another who signed in in this browser meanwhile.
+  return html`<${loaded.show} key=${route.open ? path : `${user?.id} ${path}`} params=${params} query=${query} />`;
 }
 
 function title(route, params, test) {

@@ -19,6 +19,8 @@ export const session = store({
   place: { edgeUrl: '', provider: '' },
   /** Where to go after signing in. */
   wanted: null,
+  /** Why it is not known who is signed in. */
+  trouble: null,
 });
 
 /** Watches the session. */
@@ -27,7 +29,7 @@ export const useSession = () => useStore(session);
 /** Takes the answer of login, me, accept, password reset. */
 export function signedIn(answer) {
   const { user, account } = answer;
-  session.set({ status: 'in', user, account, session: answer.session ?? null, csrfToken: answer.csrfToken });
+  session.set({ status: 'in', user, account, session: answer.session ?? null, csrfToken: answer.csrfToken, trouble: null });
 }
 
 /** Forgets who was signed in; `wanted` is the page that asked for it. */

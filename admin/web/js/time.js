@@ -6,7 +6,7 @@ import { html } from './html.js';
 const STEPS = [
   ['year', 31_536_000], ['month', 2_592_000], ['day', 86_400], ['hour', 3_600], ['minute', 60], ['second', 1],
 ];
-const words = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+const words = new Intl.RelativeTimeFormat('en');
 
 /** @param {string|number|null} value @param {number} now milliseconds */
 export function relative(value, now = Date.now()) {

@@ -94,8 +94,11 @@ impl Model {
             (Some(who), false) if who == "operator" || who == word => return "already".to_owned(),
             (_, false) => (Some(word), "agent.frozen"),
         };
-        self.sides[at].agents.entry(agent.to_owned()).or_default().frozen = next;
         let moment = self.now();
+        let record = self.sides[at].agents.entry(agent.to_owned()).or_default();
+        record.frozen = next;
+        // An operator who freezes what is frozen does not move it in the index.
+        record.frozen_at = next.map(|_| record.frozen_at.take().unwrap_or_else(|| moment.clone()));
         self.record(at, event(moment, kind, ACTOR, Some(agent)));
         "done".to_owned()
     }
@@ -115,8 +118,10 @@ impl Model {
             limits,
             made: moment.clone(),
             set: String::new(),
+            revision: 0,
         });
         (policy.limits, policy.set) = (limits, moment.clone());
+        policy.revision += 1;
         self.record(at, event(moment, "policy.set", ACTOR, agent));
         "set".to_owned()
     }

@@ -50,6 +50,8 @@ pub struct Side {
 pub struct Agent {
     pub wallet: Option<Wallet>,
     pub frozen: Option<&'static str>,
+    /// Since when.
+    pub frozen_at: Option<String>,
     pub policy: Option<String>,
     pub virtual_keys: BTreeSet<String>,
     pub provider_key: bool,
@@ -165,6 +167,7 @@ pub struct Policy {
     pub limits: Limits,
     pub made: String,
     pub set: String,
+    pub revision: u64,
 }
 
 #[derive(Debug, Clone)]

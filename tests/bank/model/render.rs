@@ -267,6 +267,7 @@ impl Model {
     fn rest_of(&self, page: &mut Page, at: At) {
         let (side, keys, mode) = (&self.sides[at], keys(at), mode(at));
         side.policies_in(page, &keys, mode);
+        side.frozen_in(page, &keys, mode);
         for (owner, numbers) in &side.open {
             let numbers = numbers.iter().map(u64::to_string).collect();
             page.put(keys.open_escrows(mode, owner), Shape::Set(numbers));

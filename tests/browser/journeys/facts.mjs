@@ -46,7 +46,7 @@ await play(async (journey) => {
 
   await journey.step('a page whose code cannot be fetched says so, and loads when the server is back', async () => {
     await ask('stop');
-    await ada.menu('Escrow').catch(() => {});
+    await ada.toward('Escrow');
     await ada.sees('This page could not be loaded');
     await ada.look('code-away');
     await ask('start');

@@ -13,6 +13,13 @@ const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 /** A field's label, which may say that the field is optional. */
 const labelled = (label) => new RegExp(`^${escaped(label)}( optional)?$`);
 
+/** Chooses by what an option says, or how it begins. */
+async function choose(field, wanted) {
+  const options = await field.getByRole('option').allInnerTexts();
+  const found = options.find((text) => (wanted instanceof RegExp ? wanted.test(text) : text === wanted));
+  await field.selectOption({ label: found ?? `none of ${options} is ${wanted}` });
+}
+
 /** Looks until `look` gives something that is true. */
 export async function eventually(what, look) {
   const end = Date.now() + EVENTUALLY_MS;
@@ -74,9 +81,14 @@ export class Person {
     await this.page.getByRole('navigation', { name: 'Main' }).waitFor();
   }
 
+  /** Clicks an entry of the navigation, wherever that leads. */
+  toward(label) {
+    return this.follow(label, this.page.getByRole('navigation', { name: 'Main' }));
+  }
+
   /** Goes to a page by the navigation. */
   async menu(label) {
-    await this.page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: label, exact: true }).click();
+    await this.toward(label);
     await this.heading(label);
   }
 
@@ -107,7 +119,7 @@ export class Person {
       const around = where.getByRole('combobox', { name: label, exact: true });
       const field = where.getByLabel(labelled(label)).or(around).first();
       if (typeof value === 'boolean') await field.setChecked(value);
-      else if ((await field.evaluate((one) => one.tagName)) === 'SELECT') await field.selectOption({ label: value });
+      else if ((await field.evaluate((one) => one.tagName)) === 'SELECT') await choose(field, value);
       else await field.fill(value);
     }
   }

@@ -16,8 +16,6 @@ export class Watch {
     this.faults = [];
     this.log = [];
     this.expected = [];
-    this.routes = new Set();
-    this.requests = [];
   }
 
   /** From now on, an answer with `status` (or a network error such as `net::ERR_CONNECTION_REFUSED`) is no fault where
@@ -65,7 +63,6 @@ export class Watch {
     });
     page.on('framenavigated', (frame) => {
       if (frame !== page.mainFrame()) this.fault(`a frame: ${frame.url()}`);
-      else if (frame.url().startsWith(this.base)) this.routes.add(frame.url().slice(this.base.length));
     });
   }
 
@@ -79,7 +76,6 @@ export class Watch {
   }
 
   asked(url) {
-    this.requests.push(url);
     if (/^(data|blob|about):/.test(url) || url.startsWith(this.base + '/')) return;
     this.fault(`a request to another host: ${url}`);
   }

@@ -3,6 +3,7 @@
 use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::Call;
+use futures::future::try_join_all;
 use serde::Serialize;
 use shared::clock::iso_from_ms;
 use shared::domain::intent::State as IntentState;
@@ -136,12 +137,15 @@ async fn approvals(call: &Call) -> Result<Found, Problem> {
 
 async fn failing_webhooks(call: &Call) -> Result<Found, Problem> {
     let (store, keys, mode) = (&call.app.store, call.keys(), call.caller.mode);
+    let mut active = WebhookRecord::all(store, &keys, mode).await?;
+    active.retain(|webhook| webhook.status == Status::Active);
+    // An account has a handful: they are looked at together, not one behind the other.
+    let looks = active
+        .iter()
+        .map(|webhook| Delivery::newest(store, &keys, mode, &webhook.id, DELIVERIES));
+    let newest = try_join_all(looks).await?;
     let mut items = Vec::new();
-    for webhook in WebhookRecord::all(store, &keys, mode).await? {
-        if webhook.status != Status::Active {
-            continue;
-        }
-        let newest = Delivery::newest(store, &keys, mode, &webhook.id, DELIVERIES).await?;
+    for (webhook, newest) in active.into_iter().zip(newest) {
         let given_up = newest.iter().filter(|delivery| is_given_up(delivery));
         let retried = newest.iter().filter(|delivery| is_retried(delivery));
         let (given_up, retried) = (given_up.count(), retried.count());

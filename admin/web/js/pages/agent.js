@@ -9,7 +9,7 @@ import { ActionButton } from '../ui/button.js';
 import { confirm } from '../ui/dialog.js';
 import { say } from '../ui/live.js';
 import { Badge, Id, PageHead } from '../ui/show.js';
-import { Failed, Skeleton } from '../ui/state.js';
+import { Failed, Skeleton, Stale } from '../ui/state.js';
 import { Tabs } from '../ui/tabs.js';
 import { Activity } from './agent/activity.js';
 import { Caps } from './agent/caps.js';
@@ -32,6 +32,7 @@ export default function Agent({ params }) {
       actions=${may('manager') && html`<${Freeze} agent=${agent} onChange=${load.set} />`}>
       ${agent.name && html`<${Id} of=${agent.id} />`}
     <//>
+    <${Stale} load=${load} />
     ${agent.status === 'frozen' && html`<p class="alert alert-error agent-alert">This agent is frozen: its calls are denied and nothing leaves its wallet.</p>`}
     <${Tabs} label="About the agent" tabs=${[
     { id: 'caps', label: 'Caps and spend', show: () => html`<${Caps} agent=${agent} />` },

@@ -11,7 +11,7 @@ import { Dialog } from '../ui/dialog.js';
 import { Filters, SearchFilter, SelectFilter } from '../ui/filters.js';
 import { AreaField, Form, TextField } from '../ui/form.js';
 import { say } from '../ui/live.js';
-import { Badge, Id, Money, Name, PageHead, Section } from '../ui/show.js';
+import { Badge, Id, Money, Name, PageHead } from '../ui/show.js';
 import { Empty } from '../ui/state.js';
 import { ListTable } from '../ui/table.js';
 import { AccountPolicies } from './agent/account-policies.js';
@@ -28,6 +28,7 @@ const COLUMNS = [
 /** The page. */
 export default function Agents({ query }) {
   const [creating, setCreating] = useState(query.new === '1' && may('admin'));
+  const [partial, setPartial] = useState(false);
   const close = () => {
     setCreating(false);
     if (query.new) setQuery({ new: null });
@@ -43,9 +44,10 @@ export default function Agents({ query }) {
       <${SearchFilter} name="q" label="Search" placeholder="Name or id" />
       <${SelectFilter} name="status" label="Status" options=${[['', 'All'], ['active', 'Active'], ['frozen', 'Frozen']]} />
     <//>
+    ${partial && html`<p class="alert alert-warn">There are more agents than one search looks at: only the 5,000 newest were searched.</p>`}
     <div class="card card-flush"><div class="card-body">
       <${ListTable} path="/agents" plural="agents" query=${{ q: query.q, status: query.status }} caption="Agents" columns=${COLUMNS}
-        keyOf=${(agent) => agent.id} empty=${empty} />
+        onData=${(answer) => setPartial(answer.partial === true)} keyOf=${(agent) => agent.id} empty=${empty} />
     </div></div>
     <${AccountPolicies} />
     ${creating && html`<${Create} onClose=${close} />`}

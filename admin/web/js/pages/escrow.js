@@ -10,7 +10,7 @@ import { href } from '../router.js';
 import { Time } from '../time.js';
 import { Source } from '../ui/hash.js';
 import { Badge, Facts, Money, Name, PageHead, Section } from '../ui/show.js';
-import { Failed, Skeleton } from '../ui/state.js';
+import { Failed, Skeleton, Stale } from '../ui/state.js';
 import { Actions } from './escrow/actions.js';
 import { Timeline } from './escrow/timeline.js';
 import { ACCOUNT_WALLET } from './wallet/own.js';
@@ -33,6 +33,7 @@ export default function Escrow({ params }) {
   const { escrow, conditions, payer, payee } = load.data;
   return html`<div class="stack">
     <${PageHead} title=${title} back=${BACK} badge=${html`<${Badge} of=${escrow.status} />`} />
+    <${Stale} load=${load} />
     <${Flow} escrow=${escrow} payer=${payer} payee=${payee} />
     <${Actions} escrow=${escrow} payer=${payer} payee=${payee} onDone=${load.reload} />
     ${escrow.dispute_reason && html`<${Section} title="Reason of the dispute"><p><bdi class="prewrap">${escrow.dispute_reason}</bdi></p><//>`}

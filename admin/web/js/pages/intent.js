@@ -14,7 +14,7 @@ import { ActionButton, Button, CopyButton } from '../ui/button.js';
 import { Hash } from '../ui/hash.js';
 import { say } from '../ui/live.js';
 import { Badge, Facts, Id, Money, Name, PageHead, Section } from '../ui/show.js';
-import { Failed, Loaded, Skeleton } from '../ui/state.js';
+import { Failed, Loaded, Skeleton, Stale } from '../ui/state.js';
 import { Calls, ownCalls } from './escrow/calls.js';
 import { Asked } from './intent/asked.js';
 import { Decide } from './intent/decide.js';
@@ -28,10 +28,10 @@ export default function Intent({ params }) {
   const load = useLoad((signal) => get(`/intents/${seg(id)}`, {}, { signal }), [id]);
   if (load.error && !load.data) return html`<div><${PageHead} title="Intent" back=${BACK} /><${Failed} error=${load.error} retry=${load.reload} /></div>`;
   if (!load.data) return html`<div><${PageHead} title="Intent" back=${BACK} /><${Skeleton} label="Loading the intent" /></div>`;
-  return html`<${Body} intent=${load.data.intent} reload=${load.reload} />`;
+  return html`<${Body} intent=${load.data.intent} load=${load} />`;
 }
 
-function Body({ intent, reload }) {
+function Body({ intent, load }) {
   const [deciding, setDeciding] = useState(null);
   const waits = intent.state === 'pending_approval';
   const exports = ['json', 'csv'].map((format) => html`<${ActionButton} key=${format} run=${() => keep(intent, format)}>Export ${format.toUpperCase()}<//>`);
@@ -39,6 +39,7 @@ function Body({ intent, reload }) {
     <${PageHead} title=${`${plainWord(intent.kind)} of ${usd(intent.amount)}`} back=${BACK} badge=${html`<${State} intent=${intent} />`} actions=${exports}>
       <span class="hash"><${Id} of=${intent.intent_id} /><${CopyButton} text=${intent.intent_id} what="the id" /></span>
     <//>
+    <${Stale} load=${load} />
     ${intent.blocked_reason && html`<p class="alert alert-error lead-text" dir="auto">${intent.blocked_reason}</p>`}
     ${waits && html`<${Waiting} decide=${setDeciding} />`}
     <div class="grid">
@@ -47,7 +48,7 @@ function Body({ intent, reload }) {
     </div>
     <${Timeline} intent=${intent} />
     ${intent.xor_group && html`<${Siblings} intent=${intent} />`}
-    ${deciding && html`<${Decide} intent=${intent} approve=${deciding === 'approve'} onClose=${() => setDeciding(null)} onDone=${reload} />`}
+    ${deciding && html`<${Decide} intent=${intent} approve=${deciding === 'approve'} onClose=${() => setDeciding(null)} onDone=${load.reload} />`}
   </div>`;
 }
 

@@ -41,7 +41,7 @@ function Span({ span }) {
 
 function Body({ data, span }) {
   return html`<div class="stack">
-    ${data.partial && html`<p class="alert alert-info">The days below are still being added up; the sums of today and this month are exact.</p>`}
+    ${data.partial && html`<p class="alert alert-info">Not everything was looked at: the days below are still being added up, or there are more than 5,000 agents, and then today’s sum and what needs attention are those of the newest.</p>`}
     <${Tiles} data=${data} />
     <${Attention} data=${data} />
     <${Section} title=${`Spend by day and agent, ${span} days`}><${Chart} data=${data} /><//>

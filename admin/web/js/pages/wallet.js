@@ -10,7 +10,7 @@ import { may } from '../session.js';
 import { Time } from '../time.js';
 import { Button } from '../ui/button.js';
 import { Badge, Facts, Id, Money, Name, PageHead, Section } from '../ui/show.js';
-import { Failed, Skeleton } from '../ui/state.js';
+import { Failed, Skeleton, Stale } from '../ui/state.js';
 import { ConfirmDeposit, Deposit } from './wallet/deposit.js';
 import { ACCOUNT_WALLET, useWallets } from './wallet/own.js';
 import { Transactions } from './wallet/transactions.js';
@@ -27,7 +27,7 @@ export default function Wallet({ params }) {
   }, [id]);
   if (load.error && !load.data) return html`<div><${PageHead} title="Wallet" back=${BACK} /><${Failed} error=${load.error} retry=${load.reload} /></div>`;
   if (!load.data) return html`<div><${PageHead} title="Wallet" back=${BACK} /><${Skeleton} label="Loading the wallet" /></div>`;
-  return html`<${Loaded} ...${load.data} reload=${load.reload} />`;
+  return html`<${Loaded} ...${load.data} load=${load} />`;
 }
 
 async function snapshotOf(wallet, signal) {
@@ -36,14 +36,14 @@ async function snapshotOf(wallet, signal) {
   return get(`/agents/${seg(wallet.botId)}/wallet`, {}, { signal });
 }
 
-function Loaded({ wallet, snapshot, reload }) {
+function Loaded({ wallet, snapshot, load }) {
   const [turn, setTurn] = useState(0);
   const [dialog, setDialog] = useState(null);
   const wallets = useWallets();
   const close = () => setDialog(null);
   const done = () => {
     close();
-    reload();
+    load.reload();
     wallets.reload();
     setTurn(turn + 1);
   };
@@ -56,6 +56,7 @@ function Loaded({ wallet, snapshot, reload }) {
   ];
   return html`<div class="stack">
     <${PageHead} title=${wallet.botId === null ? ACCOUNT_WALLET : wallet.name} back=${BACK} badge=${html`<${Badge} of=${wallet.status} />`} actions=${actions}><${Id} of=${wallet.id} /><//>
+    <${Stale} load=${load} />
     <${Alerts} wallet=${wallet} />
     <div class="grid grid-even">
       <${Section} title="Balance"><p class="tile-value num"><${Money} of=${snapshot?.usdc ?? wallet.balance} /></p>

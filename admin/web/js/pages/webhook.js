@@ -11,7 +11,7 @@ import { ActionButton, Button } from '../ui/button.js';
 import { confirm } from '../ui/dialog.js';
 import { say } from '../ui/live.js';
 import { Badge, Facts, Id, PageHead, Section } from '../ui/show.js';
-import { Failed, Skeleton } from '../ui/state.js';
+import { Failed, Skeleton, Stale } from '../ui/state.js';
 import { Deliveries } from './webhook/deliveries.js';
 import { EditWebhook } from './webhook/edit.js';
 import { Gate, isGated, whereAllowed } from './webhook/gate.js';
@@ -26,7 +26,7 @@ export default function Webhook({ params }) {
   if (isGated(load.error)) return html`<div>${head}<${Gate} error=${load.error} /></div>`;
   if (load.error && !load.data) return html`<div>${head}<${Failed} error=${load.error} retry=${load.reload} /></div>`;
   if (!load.data) return html`<div>${head}<${Skeleton} label="Loading the webhook" /></div>`;
-  return html`<${Body} webhook=${load.data.webhook} set=${(webhook) => load.set({ webhook })} reload=${load.reload} />`;
+  return html`<${Body} webhook=${load.data.webhook} set=${(webhook) => load.set({ webhook })} load=${load} />`;
 }
 
 /** Scheme and host; a path can be long and hold a token. */
@@ -38,7 +38,7 @@ function origin(url) {
   }
 }
 
-function Body({ webhook, set, reload }) {
+function Body({ webhook, set, load }) {
   const [dialog, setDialog] = useState(null);
   const [secret, setSecret] = useState(null);
   const close = () => setDialog(null);
@@ -50,6 +50,7 @@ function Body({ webhook, set, reload }) {
     <${PageHead} title=${origin(webhook.url)} back=${BACK} badge=${html`<${Badge} of=${webhook.status} />`} actions=${may('admin') && html`<${Actions} webhook=${webhook} set=${set} open=${setDialog} />`}>
       <${Id} of=${webhook.id} />
     <//>
+    <${Stale} load=${load} />
     ${webhook.status === 'disabled' && html`<p class="alert alert-warn">Disabled: nothing is sent, and it is told of nothing that happens meanwhile.</p>`}
     <${Section} title="About"><${Facts} rows=${[
     ['URL', html`<bdi dir="ltr">${webhook.url}</bdi>`],
@@ -60,7 +61,7 @@ function Body({ webhook, set, reload }) {
   ]} /><//>
     <${Deliveries} webhook=${webhook} />
     ${dialog === 'edit' && html`<${EditWebhook} webhook=${webhook} onClose=${close} onDone=${done(set)} />`}
-    ${dialog === 'rotate' && html`<${Rotate} webhook=${webhook} onClose=${close} onDone=${done((made) => { setSecret(made); reload(); })} />`}
+    ${dialog === 'rotate' && html`<${Rotate} webhook=${webhook} onClose=${close} onDone=${done((made) => { setSecret(made); load.reload(); })} />`}
     ${secret && html`<${Issued} secret=${secret} onClose=${() => setSecret(null)} />`}
   </div>`;
 }

@@ -2,7 +2,7 @@
  * Dialogs: the native element, which keeps the focus inside and gives it back; and the question before anything that
  * destroys or stops something.
  */
-import { html, useLayoutEffect, useRef, useState } from '../html.js';
+import { html, useEffect, useLayoutEffect, useRef, useState } from '../html.js';
 import { store, useStore } from '../store.js';
 import { Button } from './button.js';
 
@@ -76,9 +76,13 @@ function Question({ title, text, action, danger, type, answer }) {
   <//>`;
 }
 
-/** The place of the question; the frame has one. */
+/** The place of the question; the frame has one. A frame that goes, since the session ended, takes it away as not agreed to. */
 export function Confirmations() {
   const { question } = useStore(asked);
+  useEffect(() => () => {
+    asked.get().question?.resolve(false);
+    asked.set({ question: null });
+  }, []);
   if (!question) return null;
   const answer = (said) => {
     asked.set({ question: null });

@@ -18,11 +18,23 @@ export function SearchFilter({ name, label, placeholder }) {
   const [text, setText] = useState(query[name] ?? '');
   const timer = useRef(0);
   useEffect(() => () => clearTimeout(timer.current), []);
+  // Whoever else changes the address ("Show all") changes what stands here; what this box wrote itself may be typed on already.
+  const wrote = useRef(query[name] ?? '');
+  useEffect(() => {
+    const given = query[name] ?? '';
+    if (given === wrote.current) return;
+    wrote.current = given;
+    clearTimeout(timer.current);
+    setText(given);
+  }, [query[name]]);
   const type = (event) => {
     const { value } = event.target;
     setText(value);
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => setQuery({ [name]: value.trim() || null }), TYPING_MS);
+    timer.current = setTimeout(() => {
+      wrote.current = value.trim();
+      setQuery({ [name]: wrote.current || null });
+    }, TYPING_MS);
   };
   return html`<label class="filter"><span class="filter-label">${label}</span>
     <input class="input" type="search" dir="auto" value=${text} placeholder=${placeholder} onInput=${type} />

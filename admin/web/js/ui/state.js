@@ -22,6 +22,13 @@ export function Failed({ error, retry }) {
   </div>`;
 }
 
+/** Above data that could not be loaded again: it is what was the case before. */
+export function Stale({ load }) {
+  if (!load.error || !load.data) return null;
+  return html`<div class="alert alert-warn next-step" role="alert"><p>This is as it was before; it could not be loaded again: <span dir="auto">${load.error.message}</span></p>
+    <${Button} small onClick=${load.reload}>Try again<//></div>`;
+}
+
 /** Nothing there yet; children say what to do. */
 export function Empty({ title, children }) {
   return html`<div class="empty"><p class="empty-title">${title}</p>${children}</div>`;

@@ -72,7 +72,10 @@ export function ListTable({ path, plural, query = {}, refresh = 0, caption, colu
     [path, filters, offset, refresh],
   );
   useEffect(() => {
-    if (data) onData?.(data);
+    if (!data) return;
+    // The last record of the last page went: the page before it is the last one then.
+    if (data[plural].length === 0 && data.total > 0 && offset >= data.total) setOffset(lastPage(data.total));
+    onData?.(data);
   }, [data]);
   if (error) return html`<${Failed} error=${error} retry=${reload} />`;
   if (!data) return html`<${Skeleton} rows=${5} label=${`Loading: ${caption}`} />`;
@@ -83,6 +86,9 @@ export function ListTable({ path, plural, query = {}, refresh = 0, caption, colu
     <${Pager} total=${data.total} offset=${offset} limit=${PAGE} go=${setOffset} />
   </div>`;
 }
+
+/** Where the last page begins. */
+const lastPage = (total) => Math.floor((total - 1) / PAGE) * PAGE;
 
 /** Which part of a list is shown, and the way to the others. */
 export function Pager({ total, offset, limit, go }) {

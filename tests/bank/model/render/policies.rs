@@ -16,6 +16,7 @@ impl Side {
             let mut record = cells([("id", id), ("name", "n"), ("currency", USD)]);
             record.insert("created_at".to_owned(), policy.made.clone());
             record.insert("updated_at".to_owned(), policy.set.clone());
+            record.insert("revision".to_owned(), policy.revision.to_string());
             record.extend(policy.limits.on_record());
             match &policy.agent {
                 Some(agent) => drop(record.insert("agent".to_owned(), agent.clone())),
@@ -29,6 +30,13 @@ impl Side {
             .map(|(id, policy)| (id.clone(), policy.made.clone()));
         page.put(keys.policies(mode), Shape::Zset(order.collect()));
         page.put(keys.account_policies(mode), Shape::Hash(wide));
+    }
+
+    /// The index of frozen agents.
+    pub(super) fn frozen_in(&self, page: &mut Page, keys: &AccountKeys, mode: Mode) {
+        let frozen = self.agents.iter();
+        let frozen = frozen.filter_map(|(id, agent)| Some((id.clone(), agent.frozen_at.clone()?)));
+        page.put(keys.frozen_agents(mode), Shape::Zset(frozen.collect()));
     }
 
     /// Virtual and provider keys, which are live only.

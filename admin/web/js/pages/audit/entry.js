@@ -15,15 +15,20 @@ import { Loaded } from '../../ui/state.js';
 
 /** Newest first, an entry stands behind those that were written since the trail was counted: so many may be. */
 const NEWER_MAX = 50;
+/** Looks, when more were written. */
+const LOOKS = 5;
 
 /** @returns {Promise<{entry: object, line: string, total: number}|null>} `line` is the entry to the byte */
 async function find(seq, signal) {
-  const { total } = await get('/audit', { limit: 1 }, { signal });
+  let { total } = await get('/audit', { limit: 1 }, { signal });
   if (seq < 1 || seq > total) return null;
-  const answer = await get('/audit', { limit: NEWER_MAX, offset: total - seq }, { signal });
-  const at = answer.logs.findIndex((entry) => entry.seq === seq);
-  if (at < 0) return null;
-  return { entry: answer.logs[at], line: part(sourceOf(answer), ['logs', at]), total: answer.total };
+  for (let look = 0; look < LOOKS; look += 1) {
+    const answer = await get('/audit', { limit: NEWER_MAX, offset: total - seq }, { signal });
+    const at = answer.logs.findIndex((entry) => entry.seq === seq);
+    if (at >= 0) return { entry: answer.logs[at], line: part(sourceOf(answer), ['logs', at]), total: answer.total };
+    total = answer.total;
+  }
+  throw new Error(`Entries are written faster than entry ${seq} can be found. Try again.`);
 }
 
 /** @param {{seq: number, onClose: () => void, go: (seq: number) => void}} props */

@@ -1,0 +1,83 @@
+// The owner's money: a deposit, a transfer that the balance does not cover and one that it does, a spend that waits for a
+// person; and an API key, which works until it is revoked.
+
+import assert from 'node:assert/strict';
+import { api } from '../kit/calls.mjs';
+import { play } from '../kit/journey.mjs';
+import { account, plan } from '../kit/stage.mjs';
+import { worker } from '../kit/town.mjs';
+
+await play(async (journey) => {
+  const acme = await account('Acme Robotics', 'builder', ['owner', 'manager']);
+  const bot = await worker(acme, 'Buyer', { policy: { approvalThreshold: 1 } });
+  const call = api(acme.liveKey);
+  const balances = async () => {
+    const { user_wallet: own, agent_wallets: agents } = await call('GET', '/wallet');
+    return [own.usdc, agents[0].usdc];
+  };
+  const ada = await journey.person('Ada');
+  await ada.enter(acme.users.owner, '/wallets');
+
+  await journey.step('a deposit is asked about, and counts once', async () => {
+    for (const wanted of [100, 100]) {
+      await ada.press('Deposit');
+      const form = ada.dialog('Deposit');
+      await ada.fill({ Into: /^Account wallet/, Amount: '100', Reference: 'bank-1' }, form);
+      await ada.press('Deposit…', form);
+      await ada.press('Deposit', ada.dialog('Deposit $100.00?'));
+      await form.waitFor({ state: 'hidden' });
+      assert.deepEqual(await balances(), [wanted, 0]);
+    }
+    await ada.sees('$100.00', ada.section('Account wallet'));
+  });
+
+  await journey.step('a transfer over the balance is refused in the form; one within it moves the money', async () => {
+    await ada.press('Transfer');
+    const form = ada.dialog('Transfer');
+    await ada.fill({ From: /^Account wallet/, To: /^Buyer/, Amount: '1e3', Memo: 'November' }, form);
+    await ada.press('Transfer…', form);
+    await ada.sees(/^Give an amount in USD/, form);
+    await ada.fill({ Amount: '100.000000001' }, form);
+    await ada.press('Transfer…', form);
+    ada.expect(400, '/api/v1/wallet/transfer');
+    await ada.press('Transfer $100.000000001', ada.dialog('Transfer $100.000000001?'));
+    await ada.sees(form.getByRole('alert'));
+    await ada.look('not-covered');
+    await ada.fill({ Amount: '12.5' }, form);
+    await ada.press('Transfer…', form);
+    await ada.press('Transfer $12.50', ada.dialog('Transfer $12.50?'));
+    await form.waitFor({ state: 'hidden' });
+    assert.deepEqual(await balances(), [87.5, 12.5]);
+  });
+
+  await journey.step('a spend above the threshold waits until a manager approves it', async () => {
+    const { intent_id: id } = await call('POST', '/spend', { agent: bot.id, amount: 2.25, description: 'A book' });
+    const max = await journey.person('Max, manager');
+    await max.enter(acme.users.manager);
+    await max.follow(/^Waits for approval/);
+    await max.heading(/^Spend of \$2\.25/);
+    await max.sees('A book');
+    await max.press('Approve');
+    await max.look('approve');
+    await max.fill({ Reason: 'It is a good one' }, max.dialog());
+    await max.press('Approve $2.25', max.dialog());
+    await max.sees('settled', max.page.getByRole('main'));
+    assert.equal((await call('GET', `/intents/${id}`)).intent.state, 'settled');
+    assert.deepEqual(await balances(), [87.5, 10.25]);
+  });
+
+  await journey.step('an API key is shown once, works, and ends with its revocation', async () => {
+    await ada.menu('API keys');
+    await ada.press('Create API key');
+    await ada.fill({ Name: 'Nightly' }, ada.dialog());
+    await ada.press('Create key', ada.dialog());
+    const key = await ada.dialog().getByText(/^svc_live_[0-9a-f]{64}$/).innerText();
+    await ada.press('I have stored it', ada.dialog());
+    const status = async () => (await fetch(`${plan.base}/api/v1/agents`, { headers: { 'x-api-key': key } })).status;
+    assert.equal(await status(), 200);
+    await ada.press('Revoke the API key Nightly');
+    await ada.press('Revoke key', ada.dialog());
+    await ada.sees('revoked', ada.row('Nightly'));
+    assert.equal(await status(), 401);
+  });
+});
