@@ -109,7 +109,11 @@ async fn the_operator_helps_who_cannot_sign_in() {
     assert_eq!(document(&run(&cli, &unlock, ""), 0)["unlocked"], json!(true));
     world.sign_in(&user).await;
 
-    let begun = success(&session.post("/api/user/totp", json!({})).await);
+    let begun = success(
+        &session
+            .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
+            .await,
+    );
     let secret = begun["secret"].as_str().unwrap();
     let code = crate::factors::code_at(secret, shared::clock::now_ms());
     success(

@@ -37,7 +37,11 @@ async fn login(world: &World, user: &SeedUser, totp: Option<&str>) -> Reply {
 
 /// Sets a second factor up: its secret and the recovery codes.
 async fn enable(session: &SessionCaller) -> (String, Vec<String>) {
-    let begun = success(&session.post("/api/user/totp", json!({})).await);
+    let begun = success(
+        &session
+            .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
+            .await,
+    );
     let secret = text(&begun, "/secret").to_owned();
     let code = code_at(&secret, now_ms());
     let done = success(
@@ -61,7 +65,22 @@ async fn a_second_factor_is_set_up_and_asked_for() {
             .await
     };
     problem(&confirm("000000").await, 409, "CONFLICT");
-    let begun = success(&session.post("/api/user/totp", json!({})).await);
+    for (body, status, code) in [
+        (json!({}), 400, "VALIDATION"),
+        (
+            json!({ "password": "not the password" }),
+            401,
+            "INVALID_CREDENTIALS",
+        ),
+    ] {
+        problem(&session.post("/api/user/totp", body).await, status, code);
+    }
+    problem(&confirm("000000").await, 409, "CONFLICT");
+    let begun = success(
+        &session
+            .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
+            .await,
+    );
     let secret = text(&begun, "/secret");
     let url = text(&begun, "/otpauthUrl");
     assert!(
@@ -69,7 +88,11 @@ async fn a_second_factor_is_set_up_and_asked_for() {
         "{url}"
     );
     assert!(text(&begun, "/qrSvg").contains("<svg"));
-    let again = success(&session.post("/api/user/totp", json!({})).await);
+    let again = success(
+        &session
+            .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
+            .await,
+    );
     assert_ne!(text(&again, "/secret"), secret, "a new beginning");
     let secret = text(&again, "/secret");
     // Not confirmed, it does not count.
@@ -84,7 +107,13 @@ async fn a_second_factor_is_set_up_and_asked_for() {
     );
     let done = success(&confirm(&right).await);
     assert_eq!(done["recoveryCodes"].as_array().unwrap().len(), 10);
-    problem(&session.post("/api/user/totp", json!({})).await, 409, "CONFLICT");
+    problem(
+        &session
+            .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
+            .await,
+        409,
+        "CONFLICT",
+    );
     problem(&confirm(&right).await, 409, "CONFLICT");
     success(&session.get("/api/user/me").await);
     problem(&other.get("/api/user/me").await, 401, "SESSION_REQUIRED");
@@ -233,7 +262,11 @@ async fn second_factors_outlive_a_rotation_of_the_master_key() {
     let (user, session) = world.user(Role::Owner).await;
     let (secret, _) = enable(&session).await;
     let (pending, beginner) = world.member(&user.account, Role::Viewer).await;
-    let begun = success(&beginner.post("/api/user/totp", json!({})).await);
+    let begun = success(
+        &beginner
+            .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
+            .await,
+    );
     let newer = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
     let both = format!("{newer},{TEST_MASTER_KEY}");
     let cli = Cli::new(BINARY, world.redis.url()).env("TOLLGATE_SECRETS__MASTER_KEY", both);

@@ -156,7 +156,11 @@ async fn people_work_on_a_cluster() {
         let changed = colleague.post("/api/user/password", change).await;
         success(&changed);
         let colleague = colleague.renewed(&changed);
-        success(&colleague.post("/api/user/totp", json!({})).await);
+        success(
+            &colleague
+                .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
+                .await,
+        );
         let me = success(&colleague.get("/api/user/me").await);
         let path = format!("/api/user/team/{}", text(&me, "/user/id"));
         success(&session.patch(&path, json!({ "role": "manager" })).await);

@@ -63,7 +63,7 @@ pub const ALL: &[(&str, u16, &str)] = &[
     ("GET /team", 200, ""),
     ("DELETE /team/{id}", 404, "NOT_FOUND"),
     ("PATCH /team/{id}", 400, "VALIDATION"),
-    ("POST /totp", 200, ""),
+    ("POST /totp", 400, "VALIDATION"),
     ("POST /totp/confirm", 400, "VALIDATION"),
     ("POST /totp/disable", 400, "VALIDATION"),
     ("GET /transactions", 200, ""),

@@ -97,13 +97,16 @@ pub(super) struct Begun<'a> {
     qr_svg: &'a str,
 }
 
-/// `POST /totp`: a new secret, which counts once a code of it was sent.
+/// `POST /totp`: a new secret, which counts once a code of it was sent. It takes the password, so that nobody with a stolen
+/// session locks its owner out.
 ///
 /// # Errors
-/// 400, 409 when there is a second factor, 503.
+/// 400, 401 `INVALID_CREDENTIALS`, 409 when there is a second factor, 429 `LOGIN_LOCKED`, 503.
 pub async fn begin(call: Call) -> Answer {
-    call.body()?.require_only(&[])?;
+    let body = call.body()?.only(&["password"])?;
+    let password = given_password(&body, "password")?;
     let me = Me::of(&call)?;
+    let stored = me.confirm(&call, password).await?;
     let (app, account) = (&call.app, call.caller.account.as_str());
     let secret = totp::mint()?;
     let owner = TotpSecretOf { account, user: me.id };
@@ -112,6 +115,9 @@ pub async fn begin(call: Call) -> Answer {
         Code::ServiceUnavailable
     })?;
     let url = change(&call, &me, Ending::None, "user.totp_begun", |user| {
+        if user.password != stored.user.password {
+            return Err(Code::InvalidCredentials.into());
+        }
         if user.totp.is_some() {
             return Err(has_one());
         }

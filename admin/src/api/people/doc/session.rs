@@ -160,8 +160,9 @@ fn revoke_others() -> Doc {
 fn begin() -> Doc {
     Doc::of("POST /user/totp", "beginTotp", "Begin a second factor")
         .says("It counts once a code of it was confirmed.")
-        .takes(Body::of("NothingToSay"))
+        .takes(password_proof())
         .gives::<Begun<'_>>(200, "The secret for an app.")
+        .refuses(&GUESSED)
         .refuses(&[Code::Conflict])
 }
 
@@ -179,14 +180,17 @@ fn confirm() -> Doc {
 }
 
 fn disable() -> Doc {
-    let body = Body::of("PasswordProof").must("password", password(), "The password.");
     Doc::of(
         "POST /user/totp/disable",
         "disableTotp",
         "Disable the second factor",
     )
     .says("Ends all other sessions.")
-    .takes(body)
+    .takes(password_proof())
     .gives::<Done>(200, "There is none any more.")
     .refuses(&GUESSED)
+}
+
+fn password_proof() -> Body {
+    Body::of("PasswordProof").must("password", password(), "The password.")
 }

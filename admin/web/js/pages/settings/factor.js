@@ -4,7 +4,7 @@
 import { html, useState } from '../../html.js';
 import { post } from '../../api.js';
 import { session } from '../../session.js';
-import { ActionButton, Button } from '../../ui/button.js';
+import { Button } from '../../ui/button.js';
 import { Dialog } from '../../ui/dialog.js';
 import { FieldError, Form, TextField, UserName } from '../../ui/form.js';
 import { say } from '../../ui/live.js';
@@ -15,24 +15,36 @@ const enabled = (on) => session.set({ user: { ...session.get().user, totpEnabled
 
 /** @param {{user: {email: string, totpEnabled: boolean}}} props */
 export function SecondFactor({ user }) {
+  const [starting, setStarting] = useState(false);
   const [offer, setOffer] = useState(null);
   const [codes, setCodes] = useState(null);
   const [leaving, setLeaving] = useState(false);
-  const begin = async () => setOffer(await post('/api/user/totp'));
+  const begun = (answer) => {
+    setStarting(false);
+    setOffer(answer);
+  };
   const confirmed = (answer) => {
     setOffer(null);
     setCodes(answer.recoveryCodes);
     enabled(true);
+  };
+  const left = () => {
+    setLeaving(false);
+    enabled(false);
+    say('The second factor is off.');
   };
   return html`<${Section} title="Second factor">
     <p>A code of an authenticator app, asked for after the password. ${user.totpEnabled
     ? html`It is <${Badge} of="on" tone="ok" />.` : html`It is <${Badge} of="off" tone="plain" />.`}</p>
     <div class="actions actions-start">${user.totpEnabled
     ? html`<${Button} kind="danger" onClick=${() => setLeaving(true)}>Turn off<//>`
-    : html`<${ActionButton} run=${begin}>Turn on<//>`}</div>
+    : html`<${Button} onClick=${() => setStarting(true)}>Turn on<//>`}</div>
+    ${starting && html`<${WithPassword} user=${user} title="Turn on the second factor" action="Continue" text="First your password, so that nobody else locks you out."
+      path="/api/user/totp" onClose=${() => setStarting(false)} onDone=${begun} />`}
     ${offer && html`<${TurnOn} offer=${offer} onClose=${() => setOffer(null)} onDone=${confirmed} />`}
     ${codes && html`<${SecretOnce} title="Recovery codes" label="Each works once, in place of a code" what="the recovery codes" secret=${codes.join('\n')} onClose=${() => setCodes(null)} />`}
-    ${leaving && html`<${TurnOff} user=${user} onClose=${() => setLeaving(false)} />`}
+    ${leaving && html`<${WithPassword} user=${user} title="Turn off the second factor" action="Turn off" kind="danger" text="From then on your password alone opens the account."
+      path="/api/user/totp/disable" onClose=${() => setLeaving(false)} onDone=${left} />`}
   <//>`;
 }
 
@@ -55,21 +67,19 @@ function TurnOn({ offer, onClose, onDone }) {
   <//>`;
 }
 
-function TurnOff({ user, onClose }) {
+/** A step that takes the password. */
+function WithPassword({ user, title, text, action, kind = 'primary', path, onClose, onDone }) {
   const submit = async ({ password }) => {
     try {
-      await post('/api/user/totp/disable', { password });
+      onDone(await post(path, { password }));
     } catch (error) {
       if (error.code === 'INVALID_CREDENTIALS') throw new FieldError('password', 'This is not your password.');
       throw error;
     }
-    enabled(false);
-    say('The second factor is off.');
-    onClose();
   };
-  return html`<${Dialog} title="Turn off the second factor" onClose=${onClose}>
-    <p>From then on your password alone opens the account.</p>
-    <${Form} label="Turn off the second factor" action="Turn off" kind="danger" onSubmit=${submit} onCancel=${onClose}>
+  return html`<${Dialog} title=${title} onClose=${onClose}>
+    <p>${text}</p>
+    <${Form} label=${title} action=${action} kind=${kind} onSubmit=${submit} onCancel=${onClose}>
       <${UserName} value=${user.email} />
       <${TextField} name="password" label="Password" type="password" autocomplete="current-password" required autofocus />
     <//>
