@@ -158,7 +158,7 @@ async fn people_work_on_a_cluster() {
         let colleague = colleague.renewed(&changed);
         success(
             &colleague
-                .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
+                .post("/api/user/totp", json!({ "password": "another password" }))
                 .await,
         );
         let me = success(&colleague.get("/api/user/me").await);

@@ -148,7 +148,7 @@ async fn webhooks_that_fail_wait_until_they_deliver() {
     let failing = of_kind(&caller, "failing_webhook").await;
     assert_eq!(failing[0]["id"], json!(id));
     assert!(
-        text(&failing[0], "/text").contains("1 were given up"),
+        text(&failing[0], "/text").contains("failed for good"),
         "{failing:?}"
     );
     receiver.set(|_| Answer::bytes(200, "ok"));
