@@ -158,8 +158,13 @@ pub(super) async fn refused(
 }
 
 /// What remains to be done when somebody is in: the attempts were right, an earlier session of this browser ends, and the
-/// look-up of the e-mail lasts, should a crash have kept it from that.
-async fn tidy(call: &OpenCall, email: &str, from: &str, owner: Option<EmailOwner>) -> Result<(), Problem> {
+/// look-up of the e-mail, where it was read, lasts, should a crash have kept it from that.
+pub(super) async fn tidy(
+    call: &OpenCall,
+    email: &str,
+    from: &str,
+    owner: Option<EmailOwner>,
+) -> Result<(), Problem> {
     let store = &call.app.store;
     login_attempts(email).clear(store).await?;
     source_attempts(from).give_back(store).await?;

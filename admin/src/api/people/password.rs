@@ -2,7 +2,7 @@
 
 use super::ATTEMPTS;
 use super::guesses::{login_attempts, source, source_attempts, take};
-use super::login::{end_earlier, refused, tidied};
+use super::login::{refused, tidied, tidy};
 use super::person::{Fresh, Me, find, given_code, given_password, new_password, scope, signed_in};
 use super::totp::{Factor, second_factor};
 use crate::caller::session;
@@ -138,7 +138,7 @@ pub async fn reset(call: OpenCall) -> Answer {
         let scope = scope(&account.id, &stored.user.id);
         match open.run(&app.store, &scope, &fresh.session(app)).await? {
             Opened::Done(session) => {
-                tidied(tidy(&call, &email, &from).await);
+                tidied(tidy(&call, &email, &from, None).await);
                 return signed_in(app, account, &user, &session, &fresh.token);
             }
             Opened::Used => return Err(no_link()),
@@ -147,12 +147,4 @@ pub async fn reset(call: OpenCall) -> Answer {
         found = find(app, &account.id, &email).await?.ok_or_else(no_link)?;
     }
     Err(Code::ServiceUnavailable.into())
-}
-
-/// The attempts were right, and an earlier session of this browser ends.
-async fn tidy(call: &OpenCall, email: &str, from: &str) -> Result<(), Problem> {
-    let store = &call.app.store;
-    login_attempts(email).clear(store).await?;
-    source_attempts(from).give_back(store).await?;
-    end_earlier(&call.app, call.headers()).await
 }

@@ -20,15 +20,9 @@ const ROWS = [
   ['Webhooks in the dashboard', ({ features }) => (features.webhooksInDashboard ? 'yes' : 'no')],
 ];
 
-/** The least plan first: by what an agent may spend, none being the most. */
-function byRoom(a, b) {
-  const room = (plan) => (plan.limits.trackedUsdPerMonth === null ? Infinity : Number(plan.limits.trackedUsdPerMonth));
-  return room(a) - room(b) || (a.name < b.name ? -1 : 1);
-}
-
 /** @param {{data: object, wanted?: string, choose: null | ((name: string) => Promise<void>)}} props `wanted` is pointed out */
 export function Plans({ data, wanted, choose }) {
-  const plans = [...data.plans].sort(byRoom);
+  const { plans } = data;
   const badge = (plan) => {
     if (plan.current) return html`<${Badge} of="yours" tone="info" />`;
     return plan.name === (wanted ?? data.upgradeTo) ? html`<${Badge} of="next step" tone="ok" />` : '';
