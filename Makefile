@@ -5,7 +5,7 @@ CARGO ?= cargo
 DIST := $(or $(CARGO_TARGET_DIR),target)/dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench bench-money bench-record lint
+.PHONY: help run test bench bench-money bench-record bench-growth static lint
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -14,7 +14,7 @@ run: ## Bring up the whole system on loopback, with a sandbox in place of the pr
 	@deploy/local/up.sh
 
 test: ## Run every test on private servers
-	@deploy/local/packages.sh build store node python browser
+	@deploy/local/packages.sh build store node python browser prometheus
 	$(CARGO) test --workspace --locked
 
 bench: ## Measure the edge beside nginx and a bare pass-through
@@ -31,7 +31,18 @@ bench-record: ## Measure memory, sealing and verification of the audit trail of 
 	@deploy/local/packages.sh build store
 	$(CARGO) run --locked --release -p gate-bench --bin bench-record -- $(BENCH_OPTIONS)
 
+bench-growth: ## Measure what a call costs the store, with little and with millions of records in it
+	@deploy/local/packages.sh build store
+	$(CARGO) build --locked --profile dist -p tollgate -p gate-bench-rig --bin tollgate-proxy
+	$(CARGO) run --locked --release -p gate-bench --bin bench-growth -- \
+	  --edge "$${CARGO_TARGET_DIR:-target}/dist/tollgate-proxy" --out benches/results/growth.md $(BENCH_OPTIONS)
+
+static: ## Build both programs as static binaries, and try each alone
+	@deploy/local/packages.sh build
+	@deploy/docker/static.sh
+
 lint: ## Check format, lints and, where cargo-deny is installed, the dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy -p shared --locked -- -D warnings # as built with --no-default-features
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --locked check; else echo "cargo-deny is not installed: dependencies not checked"; fi

@@ -4,10 +4,12 @@ mod account;
 mod agent;
 mod api_key;
 mod audit;
+mod bench;
 mod context;
 mod deposit;
 mod escrow;
 mod failure;
+mod health;
 mod help;
 mod holds;
 mod ip;
@@ -58,6 +60,10 @@ enum Command {
     Serve,
     /// Run a stand-in for the provider, on which every path can be tried without an account
     SandboxUpstream(sandbox::Args),
+    /// Ask a server on this machine whether it is ready: for probes without a shell
+    Health(health::Health),
+    /// Send load to an edge, and check that it charged what it said
+    Bench(Box<bench::Args>),
     /// Print a script with which a shell completes this command line
     Completions(shell::Completions),
     /// Write manual pages
@@ -144,6 +150,8 @@ fn execute(command: Command, config: Option<&Path>, json: bool) -> Result<Report
             let served = context::server_runtime()?.block_on(args.run());
             served.map(|()| Report::silent())
         }
+        Command::Health(health) => context::command_runtime()?.block_on(health.run(&settings()?)),
+        Command::Bench(args) => context::server_runtime()?.block_on(args.run(settings()?)),
         Command::Operate(Operate::Audit(command)) if json && command.writes_to_stdout() => Err(
             Failure::usage("--json needs --out: without it the export itself goes to standard output"),
         ),

@@ -2,7 +2,8 @@
 //!
 //! * [`cli`][]: the command line of `tollgate-admin`, the operator's commands included
 //! * [`serve`]: the management API as a process; [`routes`], [`caller`], [`api`] and [`problem`] are the life of one
-//!   request, [`limits`] how many of them a key may make, [`workers`] what runs beside them, [`ops`] what is measured
+//!   request, [`limits`] how many of them a key may make, [`workers`] what runs beside them,
+//!   [`metrics`] what is measured, [`ops`] who may ask for it
 //! * [`ledger`][]: the check of everything that must hold
 //! * [`trail`][] and [`intents`][]: the audit trail and the intents as readers see them; [`archive`][]: what left the store
 //! * [`mod@export`] writes the trail down, [`checkpoint`][] signs its end, [`verify`][] proves what was written down
@@ -14,6 +15,7 @@
 
 pub mod api;
 pub mod archive;
+pub mod bench;
 pub mod caller;
 pub mod checkpoint;
 pub mod cli;
@@ -23,6 +25,7 @@ pub mod injection;
 pub mod intents;
 pub mod ledger;
 pub mod limits;
+pub mod metrics;
 pub mod openapi;
 pub mod ops;
 pub mod password;

@@ -2,7 +2,7 @@
 
 use crate::caller::{Caller, Who};
 use crate::problem::{Code, Problem};
-use crate::routes::Rate;
+use crate::routes::{Rate, no_plan};
 use crate::serve::App;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use shared::clock;
@@ -59,14 +59,9 @@ fn allowed(app: &App, rate: Rate, caller: &Caller) -> Result<Option<Allowed>, Pr
         return Ok(None);
     };
     let plans = app.plans.load();
-    let Some(plan) = plans.get(&caller.plan) else {
-        tracing::error!(
-            plan = caller.plan,
-            account = caller.account,
-            "the account's plan is not in plans.file"
-        );
-        return Err(Code::ServiceUnavailable.into());
-    };
+    let plan = plans
+        .get(&caller.plan)
+        .ok_or_else(|| no_plan(&caller.plan, &caller.account))?;
     Ok(rate.limit(plan).map(|limit| Allowed { rate, limit }))
 }
 

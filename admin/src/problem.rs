@@ -155,6 +155,12 @@ codes! {
     /// The store does not answer, or may not be trusted (decisions D47, D52).
     ServiceUnavailable = "SERVICE_UNAVAILABLE", SERVICE_UNAVAILABLE,
         "Tollgate cannot reach its store or cannot trust it, so nothing can be done now. Try again shortly.";
+    /// It may be done, and is not yet as safe as `store.durability` says: repeat the request with the same key.
+    NotConfirmed = "NOT_CONFIRMED", SERVICE_UNAVAILABLE,
+        "The store did not confirm in time that this is safe; the money may have moved. Repeat the same request with the same idempotency key to learn what became of it.";
+    /// Changes of money are refused: the store cannot make them as safe as `store.durability` says.
+    NotDurable = "NOT_DURABLE", SERVICE_UNAVAILABLE,
+        "The store cannot keep money as safely as this installation wants it, so nothing was done. Its operator can see why.";
     /// A fault of ours.
     Internal = "INTERNAL", INTERNAL_SERVER_ERROR,
         "Something went wrong inside Tollgate. The request id finds it in the log.";
@@ -248,7 +254,11 @@ impl Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         tracing::error!(error = %chain(&error), "store failure");
-        Code::ServiceUnavailable.into()
+        match error {
+            StoreError::NotDurable { ran: true, .. } => Code::NotConfirmed.into(),
+            StoreError::NotDurable { ran: false, .. } => Code::NotDurable.into(),
+            _ => Code::ServiceUnavailable.into(),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod table;
 mod wallet_name;
 
 pub use body::{CURRENCIES, Fields, Given, OBJECT_MAX as FIELD_OBJECT_MAX, Text, missing};
+pub(crate) use call::no_plan;
 pub use call::{
     Call, IDEMPOTENCY_FIELDS, OFFSET_MAX, OpenCall, PAGE_DEFAULT, PAGE_MAX, page, require_agent_id, time,
 };

@@ -13,13 +13,16 @@ use shared::settings::{BadSettings, Settings};
 use shared::store::StoreError;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// Longest time for requests in flight after SIGTERM or SIGINT.
+/// Longest time for requests in flight and turns of workers after SIGTERM or SIGINT.
 const DRAIN: Duration = Duration::from_secs(15);
+/// How long the collector may take for the last spans.
+const DRAIN_SPANS: Duration = Duration::from_secs(1);
 
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +48,8 @@ pub enum ServeError {
     SetUp(String),
 }
 
-/// Serves until SIGTERM or SIGINT. SIGHUP reads the tables again. The store may be down: then every operation answers
+/// Serves until SIGTERM or SIGINT; then readiness fails for `admin.drain_delay_ms` (a second signal cuts that short),
+/// requests in flight are answered and the workers end with their turns. SIGHUP reads the tables again. The store may be down: then every operation answers
 /// 503 until it is back.
 ///
 /// # Errors
@@ -56,7 +60,8 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
     let management = bind("admin.listen", settings.admin.listen).await?;
     let operations = bind("admin.ops_listen", settings.admin.ops_listen).await?;
     let (stop, stopping) = watch::channel(false);
-    let delivering = workers::start(&app, &stopping);
+    shared::telemetry::export(&settings.telemetry, "tollgate-admin");
+    let working = workers::start(&app, &stopping);
     let router = routes::router(Arc::clone(&app));
     let serving = tokio::spawn(listener::serve(management, router, stopping.clone()));
     let operating = tokio::spawn(listener::serve(
@@ -70,11 +75,18 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
         app.reload(&settings);
     }
     tracing::info!("stopping");
+    app.leaving.store(true, Ordering::Release);
+    let delay = Duration::from_millis(settings.admin.drain_delay_ms);
+    drop(tokio::time::timeout(delay, signals.stop_again()).await);
     stop.send_replace(true);
-    let drained = tokio::time::timeout(DRAIN, async { tokio::join!(serving, operating, delivering) }).await;
+    let drained = tokio::time::timeout(DRAIN, async {
+        tokio::join!(serving, operating, working.join_all())
+    });
+    let drained = drained.await;
+    drop(tokio::time::timeout(DRAIN_SPANS, shared::telemetry::span::flush()).await);
     match drained {
         Ok(_) => tracing::info!("stopped"),
-        Err(_elapsed) => tracing::warn!("stopped with requests in flight"),
+        Err(_elapsed) => tracing::warn!("stopped with requests in flight, or in a worker's turn"),
     }
     Ok(())
 }
@@ -104,6 +116,11 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
         })
+    }
+
+    /// The next signal to stop.
+    async fn stop_again(&mut self) {
+        while self.next().await == Asked::Reload {}
     }
 
     async fn next(&mut self) -> Asked {

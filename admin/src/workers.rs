@@ -1,10 +1,11 @@
 //! What runs beside the requests: the watch on the store and on the blocked addresses, the reaper of overdue holds, the carrier of what is in transit
 //! between accounts, the sealer of the audit trail, who puts signed checkpoints of it elsewhere, the archivers of what
-//! grew old, and the deliverer of webhooks.
+//! grew old, the deliverer of webhooks, and the census of what is open, for the metrics.
 
 mod archiver;
 mod blocked;
 mod carrier;
+mod census;
 mod checkpointer;
 mod deliverer;
 mod health;
@@ -19,19 +20,23 @@ use crate::serve::App;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
-/// Starts all workers; they end when `stopping` turns true. Returned is the one that then has something to finish.
-pub fn start(app: &Arc<App>, stopping: &watch::Receiver<bool>) -> JoinHandle<()> {
-    tokio::spawn(archiver::run(Arc::clone(app), stopping.clone()));
-    tokio::spawn(blocked::run(Arc::clone(app), stopping.clone()));
-    tokio::spawn(carrier::run(Arc::clone(app), stopping.clone()));
-    tokio::spawn(checkpointer::run(Arc::clone(app), stopping.clone()));
-    tokio::spawn(health::run(Arc::clone(app), stopping.clone()));
-    tokio::spawn(intent_archiver::run(Arc::clone(app), stopping.clone()));
-    tokio::spawn(reaper::run(Arc::clone(app), stopping.clone()));
-    tokio::spawn(sealer::run(Arc::clone(app), stopping.clone()));
-    tokio::spawn(deliverer::run(Arc::clone(app), stopping.clone()))
+/// Starts all workers. When `stopping` turns true each ends with its turn, and then what is returned does.
+pub fn start(app: &Arc<App>, stopping: &watch::Receiver<bool>) -> JoinSet<()> {
+    let mut workers = JoinSet::new();
+    workers.spawn(archiver::run(Arc::clone(app), stopping.clone()));
+    workers.spawn(blocked::run(Arc::clone(app), stopping.clone()));
+    workers.spawn(carrier::run(Arc::clone(app), stopping.clone()));
+    workers.spawn(census::run(Arc::clone(app), stopping.clone()));
+    tokio::spawn(app.metrics.store.clone().follow(app.store.clone()));
+    workers.spawn(checkpointer::run(Arc::clone(app), stopping.clone()));
+    workers.spawn(health::run(Arc::clone(app), stopping.clone()));
+    workers.spawn(intent_archiver::run(Arc::clone(app), stopping.clone()));
+    workers.spawn(reaper::run(Arc::clone(app), stopping.clone()));
+    workers.spawn(sealer::run(Arc::clone(app), stopping.clone()));
+    workers.spawn(deliverer::run(Arc::clone(app), stopping.clone()));
+    workers
 }
 
 /// Waits; false when it is time to stop.

@@ -3,14 +3,16 @@
 //! The lines are appended in the form in which the scripts write them, seven approved calls to three denied ones; sealing,
 //! exporting and verifying are the product's own code, on one core beside the store.
 
+mod lines;
+
 use admin::archive::Archive;
 use admin::export::Export;
 use admin::verify::{Walk, file, online};
 use clap::Parser;
 use futures::TryStreamExt;
 use harness::{Redis, Seed, SeedAccount, Store};
+use lines::line;
 use shared::clock::now_ms;
-use shared::domain::id::Kind;
 use shared::domain::mode::Mode;
 use shared::settings::load_from;
 use shared::store::chain::Chain;
@@ -28,8 +30,6 @@ const WRITE: &str = "for i = 2, #ARGV, 2 do
   end";
 /// Lines appended by one call.
 const AT_ONCE: u64 = 1000;
-/// Agents of the account.
-const AGENTS: u64 = 50;
 /// Decisions a second, by their times.
 const RATE: u64 = 1000;
 
@@ -53,37 +53,12 @@ async fn fill(store: &Store, account: &SeedAccount, decisions: u64) -> Outcome<(
         eval.arg(account.keys.audit(Mode::Live)).arg("live_audit_seq");
         for n in written..decisions.min(written + AT_ONCE) {
             let at = start + n * 1000 / RATE;
-            let id = Kind::Allow.mint(at)?;
-            let (key, agent) = (Kind::VirtualKey.mint(at)?, n % AGENTS);
-            let memo = format!(
-                "{} support-bot-{agent} run-{} {key} 9f8e7d6c5b4a gpt-4o-mini",
-                account.id,
-                n / 20
-            );
-            let checks = format!(
-                "1:10:,{}:120:,{n}:5000000000:1200000,{n}:10000000000:1200000,{n}:250000000000:1200000,{agent}:10:,{n}:500000000000:8400000",
-                n % 120
-            );
-            let line = match n % 10 {
-                0..7 => format!(
-                    "A settled {} {id} H 750000 20775 202611 1 {checks} {memo}",
-                    n % 1_000_000
-                ),
-                _ => format!("D daily_limit {id} 750000 {checks} {memo}"),
-            };
-            eval.arg(at).arg(line);
+            eval.arg(at).arg(line(&account.id, n, at)?);
         }
         let _: redis::Value = store.command(&eval).await?;
         written = decisions.min(written + AT_ONCE);
     }
     Ok(())
-}
-
-/// Memory that the server uses, in bytes.
-fn used(redis: &Redis) -> Outcome<u64> {
-    let info: String = redis.command(&["INFO", "memory"]);
-    let line = info.lines().find_map(|line| line.strip_prefix("used_memory:"));
-    Ok(line.ok_or("no used_memory")?.trim().parse()?)
 }
 
 /// Memory of all keys whose names match, in bytes.
@@ -107,9 +82,9 @@ async fn run(options: &Options) -> Outcome<String> {
     let store = Store::open(&redis.unix_url(), std::time::Duration::from_secs(10))?;
     let account = Seed::new(&store).await.account("enterprise").await;
     let count = options.decisions;
-    let before = used(&redis)?;
+    let before = redis.memory_used();
     fill(&store, &account, count).await?;
-    let filled = used(&redis)?;
+    let filled = redis.memory_used();
 
     let began = Instant::now();
     let head = Chain::of(&store, &account.id, Mode::Live).seal().await?;
@@ -117,7 +92,7 @@ async fn run(options: &Options) -> Outcome<String> {
     if head.seq != count {
         return Err(format!("{} of {count} entries are sealed", head.seq).into());
     }
-    let full = used(&redis)?;
+    let full = redis.memory_used();
 
     let dir = tempfile::tempdir()?;
     let mut settings = load_from(None, std::iter::empty())?.audit;

@@ -2,11 +2,13 @@
 
 use clap::Parser;
 use gate_bench_rig::outcome::{Watched, Window};
-use gate_bench_rig::{closed, open, wire};
+use gate_bench_rig::target::{Request, Target, Version};
+use gate_bench_rig::{closed, open, tls, wire};
 use std::error::Error;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[global_allocator]
@@ -15,14 +17,14 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Without `--rate` in a closed loop, with it in an open one.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Who is to answer.
-    #[arg(long)]
-    target: SocketAddr,
-    /// A file with one key a line. Connection number i uses line i (beyond the last: from the first on), and the run
+    /// Who is to answer; of several, connections take turns.
+    #[arg(long, required = true)]
+    target: Vec<SocketAddr>,
+    /// A file with one key a line. Request number i uses line i (beyond the last: from the first on), and the run
     /// `bench-i`.
     #[arg(long)]
     keys: PathBuf,
-    /// Keep-alive connections.
+    /// Requests under way at once, each over a keep-alive connection of its own.
     #[arg(long)]
     connections: usize,
     /// Length of the window that counts.
@@ -31,35 +33,88 @@ struct Options {
     /// Time before it.
     #[arg(long)]
     warm_up: f64,
-    /// The status that every answer must have.
-    #[arg(long)]
-    expect: u16,
+    /// The status that every answer must have; one of them, when it is given more than once.
+    #[arg(long, required = true)]
+    expect: Vec<u16>,
     /// Requests a second, over all connections.
-    #[arg(long)]
+    #[arg(long, value_parser = rate)]
     rate: Option<f64>,
+    /// Size of the request's body.
+    #[arg(long, default_value_t = wire::REQUEST_BODY_BYTES, value_parser = body_bytes)]
+    body_bytes: usize,
+    /// A file of PEM certificates: TLS, with a certificate that they vouch for.
+    #[arg(long)]
+    tls_ca: Option<PathBuf>,
+    /// HTTP/2 instead of HTTP/1.1, with this many requests sharing a connection.
+    #[arg(long, conflicts_with = "rate")]
+    http2_streams: Option<usize>,
     /// A process whose CPU time is reported: NAME=PID.
     #[arg(long)]
     watch: Vec<Watched>,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    match rate {
+        0.001..=10_000_000.0 => Ok(rate),
+        _ => Err("not between 0.001 and 10000000".to_owned()),
+    }
+}
+
+fn body_bytes(text: &str) -> Result<usize, String> {
+    let bytes: usize = text.parse().map_err(|_| "not a number of bytes".to_owned())?;
+    match bytes {
+        wire::BODY_BYTES_MIN..=wire::BODY_BYTES_MAX => Ok(bytes),
+        _ => Err(format!(
+            "not between {} and {}",
+            wire::BODY_BYTES_MIN,
+            wire::BODY_BYTES_MAX
+        )),
+    }
+}
+
+impl Options {
+    fn target(&self) -> std::io::Result<Target> {
+        let version = match self.http2_streams {
+            Some(_) => Version::Http2,
+            None => Version::Http1,
+        };
+        let offered: &[u8] = match version {
+            Version::Http1 => b"http/1.1",
+            Version::Http2 => b"h2",
+        };
+        let tls = self.tls_ca.as_ref().map(|ca| tls::connector(ca, offered));
+        Ok(Target {
+            addresses: self.target.clone(),
+            expected: self.expect.clone(),
+            version,
+            tls: tls.transpose()?,
+        })
+    }
+
+    fn requests(&self) -> std::io::Result<Vec<Request>> {
+        let keys = std::fs::read_to_string(&self.keys)?;
+        let host = self.target.first().map(ToString::to_string).unwrap_or_default();
+        let body = wire::chat_body(self.body_bytes);
+        let numbered = keys.lines().cycle().take(self.connections).enumerate();
+        Ok(numbered
+            .map(|(number, key)| Request::new(number, &host, key, &body))
+            .collect())
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::parse();
-    let keys = std::fs::read_to_string(&options.keys)?;
-    let keys: Vec<&str> = keys.lines().collect();
-    let host = options.target.to_string();
-    let request = |(number, key): (usize, &&str)| wire::chat_request(&host, key, &format!("bench-{number}"));
-    let requests = keys.iter().enumerate().map(request).cycle();
-    let requests: Vec<Vec<u8>> = requests.take(options.connections).collect();
+    let (target, requests) = (Arc::new(options.target()?), options.requests()?);
     let seconds = Duration::try_from_secs_f64(options.seconds)?;
     let window = Window::after(Duration::try_from_secs_f64(options.warm_up)?, seconds);
-    let (target, expected, watched) = (options.target, options.expect, &options.watch);
+    let watched = &options.watch;
     let outcome = match options.rate {
-        Some(rate) => open::run(target, requests, expected, rate, window, watched)?,
+        Some(rate) => open::run(target, requests, rate, window, watched).await?,
         None => {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?;
-            runtime.block_on(closed::run(target, requests, expected, window, watched))?
+            let streams = options.http2_streams.unwrap_or(1);
+            closed::run(target, requests, streams, window, watched).await?
         }
     };
     let line = serde_json::to_string(&outcome)?;

@@ -3,6 +3,8 @@
 
 use async_trait::async_trait;
 use clap::Parser;
+use gate_bench_rig::tls;
+use pingora_core::listeners::tls::TlsSettings;
 use pingora_core::server::Server;
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::upstreams::peer::HttpPeer;
@@ -21,9 +23,21 @@ struct Options {
     /// Worker threads.
     #[arg(long, default_value_t = 1)]
     threads: usize,
+    /// A certificate: TLS on the callers' side, with HTTP/2.
+    #[arg(long, requires = "tls_key")]
+    tls_cert: Option<String>,
+    /// Its key.
+    #[arg(long, requires = "tls_cert")]
+    tls_key: Option<String>,
+    /// A file of PEM certificates: TLS on the provider's side, with a certificate that they vouch for.
+    #[arg(long)]
+    upstream_ca: Option<String>,
 }
 
-struct PassThrough(SocketAddr);
+struct PassThrough {
+    upstream: SocketAddr,
+    tls: bool,
+}
 
 #[async_trait]
 impl ProxyHttp for PassThrough {
@@ -36,22 +50,39 @@ impl ProxyHttp for PassThrough {
         _session: &mut Session,
         _ctx: &mut (),
     ) -> pingora_core::Result<Box<HttpPeer>> {
-        Ok(Box::new(HttpPeer::new(self.0, false, String::new())))
+        let name = if self.tls { tls::NAME } else { "" };
+        Ok(Box::new(HttpPeer::new(self.upstream, self.tls, name.to_owned())))
     }
 }
 
-fn main() {
+fn main() -> pingora_core::Result<()> {
     let options = Options::parse();
-    // Pingora's connector wants one, although nothing here is encrypted.
-    drop(rustls::crypto::ring::default_provider().install_default());
+    // Pingora's connector wants one, also where nothing is encrypted.
+    tls::install();
+    let proxy = PassThrough {
+        upstream: options.upstream,
+        tls: options.upstream_ca.is_some(),
+    };
     let conf = ServerConf {
         threads: options.threads,
+        ca_file: options.upstream_ca,
+        // It is ended between two parts of the bench, when nobody calls any more.
+        grace_period_seconds: Some(0),
+        graceful_shutdown_timeout_seconds: Some(0),
         ..ServerConf::default()
     };
     let mut server = Server::new_with_opt_and_conf(None, conf);
     server.bootstrap();
-    let mut service = http_proxy_service(&server.configuration, PassThrough(options.upstream));
-    service.add_tcp(&options.listen.to_string());
+    let mut service = http_proxy_service(&server.configuration, proxy);
+    let listen = options.listen.to_string();
+    match options.tls_cert.zip(options.tls_key) {
+        Some((certificate, key)) => {
+            let mut settings = TlsSettings::intermediate(&certificate, &key)?;
+            settings.enable_h2();
+            service.add_tls_with_settings(&listen, None, settings);
+        }
+        None => service.add_tcp(&listen),
+    }
     server.add_service(service);
     server.run_forever();
 }

@@ -1,8 +1,9 @@
 //! `bench-upstream`: the provider of the bench, on one thread.
 
 use clap::Parser;
-use gate_bench_rig::upstream;
+use gate_bench_rig::{tls, upstream};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -11,10 +12,19 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 struct Options {
     /// Where to listen.
     listen: SocketAddr,
+    /// A certificate: TLS.
+    #[arg(long, requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Its key.
+    #[arg(long, requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::io::Result<()> {
     let options = Options::parse();
-    upstream::serve(tokio::net::TcpListener::bind(options.listen).await?).await
+    let tls = options.tls_cert.zip(options.tls_key);
+    let tls = tls.map(|(certificate, key)| tls::acceptor(&certificate, &key));
+    let listener = tokio::net::TcpListener::bind(options.listen).await?;
+    upstream::serve(listener, tls.transpose()?).await
 }

@@ -1,6 +1,8 @@
 //! Who is measured: the provider itself, nginx, a bare Pingora, and Tollgate in several states.
 
+use crate::ledger::Ledger;
 use gate_bench_rig::outcome::Watched;
+use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -12,7 +14,8 @@ pub(crate) const STORE: &str = "store";
 pub(crate) const UPSTREAM: &str = "upstream";
 
 /// A row of the tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Name {
     /// No proxy: what the rig itself can do.
     Direct,
@@ -26,25 +29,23 @@ pub(crate) enum Name {
     TollgateQuiet,
     /// (c) on a store that writes no append-only file.
     TollgateMemory,
-    /// (c), every call denied.
-    TollgateDenied,
+    /// (c) with neither.
+    TollgateBare,
+    /// (c), every call denied by the agent's daily limit: the last of the checks but three.
+    DeniedByDay,
+    /// (c), every call denied because the agent is frozen: the first of Cap's checks.
+    DeniedByFreeze,
+    /// (c), every call denied by the key's rate, before Cap.
+    DeniedByRate,
+    /// (c), every call with a key that was revoked.
+    DeniedByRevocation,
+    /// (c), every call with an invented key: the store is not asked, and the connection closed.
+    DeniedInMemory,
 }
 
 impl Name {
-    /// All of them, in the order in which a round measures them.
-    pub(crate) const ALL: [Self; 7] = [
-        Self::Direct,
-        Self::Nginx,
-        Self::PassThrough,
-        Self::Tollgate,
-        Self::TollgateQuiet,
-        Self::TollgateMemory,
-        Self::TollgateDenied,
-    ];
-
-    /// Those whose latency is measured at a fixed rate.
-    pub(crate) const AT_FIXED_RATE: [Self; 4] =
-        [Self::Direct, Self::Nginx, Self::PassThrough, Self::Tollgate];
+    /// Those that a section compares side by side.
+    pub(crate) const PROXIES: [Self; 3] = [Self::Nginx, Self::PassThrough, Self::Tollgate];
 
     /// What the report calls it.
     pub(crate) const fn shown(self) -> &'static str {
@@ -53,26 +54,51 @@ impl Name {
             Self::Nginx => "(a) nginx proxy_pass",
             Self::PassThrough => "(b) bare Pingora pass-through",
             Self::Tollgate => "(c) Tollgate, everything on",
-            Self::TollgateQuiet => "(c) with RUST_LOG=warn",
+            Self::TollgateQuiet => "(c) no log line a call",
             Self::TollgateMemory => "(c) store without append-only file",
-            Self::TollgateDenied => "(c) every call denied (402)",
+            Self::TollgateBare => "(c) neither",
+            Self::DeniedByDay => "(c) all denied: daily limit, 402",
+            Self::DeniedByFreeze => "(c) all denied: frozen, 403",
+            Self::DeniedByRate => "(c) all denied: rate, 429",
+            Self::DeniedByRevocation => "(c) all denied: revoked key, 401",
+            Self::DeniedInMemory => "(c) all denied: invented key, 401*",
+        }
+    }
+
+    /// What the plots call it.
+    pub(crate) const fn short(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Nginx => "nginx",
+            Self::PassThrough => "Pingora",
+            Self::Tollgate => "Tollgate",
+            Self::TollgateQuiet => "no log",
+            Self::TollgateMemory => "no AOF",
+            Self::TollgateBare => "neither",
+            Self::DeniedByDay => "402 day",
+            Self::DeniedByFreeze => "403 frozen",
+            Self::DeniedByRate => "429 rate",
+            Self::DeniedByRevocation => "401 revoked",
+            Self::DeniedInMemory => "401 invented",
         }
     }
 }
 
 /// Where it listens and what is watched while it works.
-#[derive(Debug)]
-pub(crate) struct Contender {
+#[derive(Debug, Clone)]
+pub(crate) struct Contender<'a> {
     /// Which row it is.
     pub(crate) name: Name,
     /// Where the load goes.
-    pub(crate) target: SocketAddr,
+    pub(crate) targets: Vec<SocketAddr>,
     /// The keys to call with.
     pub(crate) keys: PathBuf,
-    /// The status that every answer must have.
-    pub(crate) expect: u16,
+    /// The statuses that an answer may have.
+    pub(crate) expect: Vec<u16>,
     /// The processes whose CPU time counts.
     pub(crate) watched: Vec<Watched>,
+    /// Where each of its approved calls must be charged.
+    pub(crate) ledger: Option<&'a Ledger>,
 }
 
 /// A process under a name.

@@ -1,7 +1,8 @@
 //! Redis with the accounts of the bench, and the proof that every answered call was charged what it cost.
 
-use harness::{Caller, CapPolicy, Nanos, Redis, Seed, SeedAgent, chat_body};
+use harness::{Caller, CapPolicy, Nanos, Redis, Seed, SeedAccount, SeedAgent, chat_body};
 use shared::domain::amount;
+use std::cell::Cell;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
@@ -11,66 +12,85 @@ const ACCOUNTS: usize = 8;
 const AGENTS: usize = 8;
 /// A limit that is checked and never reached: 4 million USD.
 const NEVER_REACHED: Nanos = Nanos::from_stored(4_000_000_000_000_000);
+/// What an agent with little money may spend a day, in nano-USD: some five hundred calls.
+pub(crate) const LITTLE_NANOS: u64 = 26_000_000;
 
-/// A store with agents that may call and agents that may not.
+/// Why an agent of the bench is refused, or that it is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It may call.
+    Free,
+    /// Its daily limit is 0.
+    Spent,
+    /// It is frozen.
+    Frozen,
+    /// Its key may make no request a minute.
+    Hasty,
+    /// Its key is revoked.
+    Revoked,
+    /// Its key has the form of one and was never made.
+    Invented,
+    /// It may spend [`LITTLE_NANOS`] a day.
+    Little,
+}
+
+/// A store with agents of one kind or several.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     /// The server.
     pub(crate) redis: Redis,
-    /// Keys of the agents that may call, one a line.
-    pub(crate) keys: PathBuf,
-    /// Keys of agents whose daily limit is 0.
-    pub(crate) denied_keys: PathBuf,
+    /// Calls that were answered with 200 so far, and must have been charged.
+    pub(crate) approved: Cell<u64>,
+    seed: Seed,
+    dir: PathBuf,
+    free: Keyring,
+}
+
+/// The agents of one kind.
+#[derive(Debug)]
+pub(crate) struct Keyring {
+    /// Their keys, one a line.
+    pub(crate) file: PathBuf,
     agents: Vec<SeedAgent>,
     first_key: String,
 }
 
 impl Ledger {
-    /// Starts a server and fills it; the keys go to files in `dir` that start with `name`.
-    pub(crate) async fn start(
-        dir: &Path,
-        name: &str,
-        redis_options: &[&str],
-    ) -> Result<Self, Box<dyn Error>> {
-        let redis = Redis::start_with(redis_options);
+    /// Starts a server and fills it with agents that may call; files of keys go below `dir`.
+    pub(crate) async fn start(dir: &Path, is_durable: bool) -> Result<Self, Box<dyn Error>> {
+        let redis = Redis::start_with(if is_durable { &Redis::EVERY_SECOND } else { &[] });
         let seed = Seed::new(&redis.store()).await;
-        let free = CapPolicy {
-            enabled: true,
-            per_run: Some(NEVER_REACHED),
-            daily: Some(NEVER_REACHED),
-            monthly: Some(NEVER_REACHED),
-        };
-        let spent = CapPolicy {
-            daily: Some(Nanos::ZERO),
-            ..free
-        };
-        let (mut agents, mut keys, mut denied_keys) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..ACCOUNTS {
-            let account = seed.account("bench").await;
-            for number in 0..AGENTS {
-                let agent = account.agent(&format!("bot-{number}"));
-                keys.push(ready(&agent, free).await);
-                agents.push(agent);
-                denied_keys.push(ready(&account.agent(&format!("spent-{number}")), spent).await);
-            }
-        }
-        let write = |kind: &str, keys: &[String]| -> std::io::Result<PathBuf> {
-            let file = dir.join(format!("{name}.{kind}"));
-            std::fs::write(&file, keys.join("\n"))?;
-            Ok(file)
-        };
+        let dir = dir.join(if is_durable { "durable" } else { "memory" });
+        std::fs::create_dir_all(&dir)?;
+        let free = keyring(&seed, &dir, Kind::Free, ACCOUNTS * AGENTS).await?;
         Ok(Self {
             redis,
-            denied_keys: write("denied", &denied_keys)?,
-            first_key: keys.first().cloned().unwrap_or_default(),
-            keys: write("keys", &keys)?,
-            agents,
+            approved: Cell::new(0),
+            seed,
+            dir,
+            free,
         })
     }
 
-    /// What one call of the bench really costs, as the edge itself says. The call's run has a name of its own.
-    pub(crate) async fn price_of_a_call(&self, edge: &str) -> Result<u64, Box<dyn Error>> {
-        let caller: Caller = Caller::new(edge, &self.first_key);
+    /// The keys of the agents that may call.
+    pub(crate) fn keys(&self) -> PathBuf {
+        self.free.file.clone()
+    }
+
+    /// Adds `count` agents of a kind.
+    pub(crate) async fn add(&self, kind: Kind, count: usize) -> Result<Keyring, Box<dyn Error>> {
+        keyring(&self.seed, &self.dir, kind, count).await
+    }
+
+    /// Adds a full set of agents that are refused.
+    pub(crate) async fn add_refused(&self, kind: Kind) -> Result<PathBuf, Box<dyn Error>> {
+        Ok(self.add(kind, ACCOUNTS * AGENTS).await?.file)
+    }
+
+    /// What one call of the bench really costs in nano-USD, as the edge itself says. The call's run has a name of its
+    /// own.
+    pub(crate) async fn price(&self, edge: &str) -> Result<u64, Box<dyn Error>> {
+        let caller: Caller = Caller::new(edge, &self.free.first_key);
         let reply = caller.chat(chat_body("gpt-4o-mini", "hello")).await;
         let usd = reply
             .header("x-service-actual-usd")
@@ -78,8 +98,25 @@ impl Ledger {
         Ok(amount::parse_amount(usd)?.get())
     }
 
-    /// Checks that the runs of the bench were charged `calls` times `price_nanos`, and that no hold is open.
-    pub(crate) async fn check(&self, calls: u64, price_nanos: u64) -> Result<(), String> {
+    /// Checks that the runs of the bench were charged what the approved calls cost, and that no hold is open. Returns
+    /// how many calls that were.
+    pub(crate) async fn check(&self, edge: &str) -> Result<u64, Box<dyn Error>> {
+        let (calls, price) = (self.approved.get(), self.price(edge).await?);
+        let (charged, holds) = self.free.charged().await;
+        let due = calls * price;
+        if charged == due && holds == 0 {
+            return Ok(calls);
+        }
+        Err(format!(
+            "{calls} calls at {price} nano-USD cost {due}, {charged} were charged; {holds} holds are open"
+        )
+        .into())
+    }
+}
+
+impl Keyring {
+    /// Nano-USD that the runs of the bench were charged, and holds that are open.
+    pub(crate) async fn charged(&self) -> (u64, u64) {
         let (mut charged, mut holds) = (0, 0);
         for (number, agent) in self.agents.iter().enumerate() {
             charged += agent
@@ -88,18 +125,67 @@ impl Ledger {
                 .unwrap_or_default();
             holds += agent.open_holds().await;
         }
-        let due = calls * price_nanos;
-        if charged == due && holds == 0 {
-            return Ok(());
+        (charged, holds)
+    }
+
+    /// Nano-USD that each agent was charged today.
+    pub(crate) async fn spent_today(&self) -> Vec<u64> {
+        let mut spent = Vec::new();
+        for agent in &self.agents {
+            spent.push(agent.counters().await.day_nanos);
         }
-        Err(format!(
-            "{calls} calls at {price_nanos} nano-USD cost {due}, {charged} were charged; {holds} holds are open"
-        ))
+        spent
     }
 }
 
-async fn ready(agent: &SeedAgent, cap: CapPolicy) -> String {
-    agent.cap(cap).await;
+async fn keyring(seed: &Seed, dir: &Path, kind: Kind, count: usize) -> Result<Keyring, Box<dyn Error>> {
+    let plan = if kind == Kind::Hasty {
+        "bench-hasty"
+    } else {
+        "bench"
+    };
+    let (mut agents, mut keys) = (Vec::new(), Vec::new());
+    let mut account: Option<SeedAccount> = None;
+    for number in 0..count {
+        let home = match account.take().filter(|_| number % AGENTS != 0) {
+            Some(account) => account,
+            None => seed.account(plan).await,
+        };
+        let agent = home.agent(&format!("bot-{number}"));
+        keys.push(ready(&agent, kind).await);
+        agents.push(agent);
+        account = Some(home);
+    }
+    let file = dir.join(format!("{kind:?}.keys"));
+    std::fs::write(&file, keys.join("\n"))?;
+    Ok(Keyring {
+        file,
+        agents,
+        first_key: keys.swap_remove(0),
+    })
+}
+
+/// Makes an agent ready to be called for, or refused; returns its key.
+async fn ready(agent: &SeedAgent, kind: Kind) -> String {
+    let daily = match kind {
+        Kind::Spent => Nanos::ZERO,
+        Kind::Little => Nanos::from_stored(LITTLE_NANOS),
+        _ => NEVER_REACHED,
+    };
+    let policy = CapPolicy {
+        enabled: true,
+        per_run: Some(NEVER_REACHED),
+        daily: Some(daily),
+        monthly: Some(NEVER_REACHED),
+    };
+    agent.cap(policy).await;
     agent.provider_key("sk-bench-provider-key").await;
-    agent.virtual_key().await
+    let (id, key) = agent.virtual_key_with_id().await;
+    match kind {
+        Kind::Frozen => agent.frozen(true).await,
+        Kind::Revoked => agent.account.revoke(&id).await,
+        Kind::Invented => return format!("vk_live_{:064x}", id.len()),
+        Kind::Free | Kind::Spent | Kind::Hasty | Kind::Little => {}
+    }
+    key
 }

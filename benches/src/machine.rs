@@ -2,7 +2,6 @@
 
 use crate::process::output;
 use std::error::Error;
-use std::fmt::Write;
 
 /// Who runs where. The edge has a core of its own; on a machine with two, everything else shares the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +14,8 @@ pub(crate) struct Cores {
     pub(crate) upstream: usize,
     /// The load generator.
     pub(crate) load: usize,
+    /// All cores of the machine.
+    count: usize,
 }
 
 impl Cores {
@@ -31,6 +32,18 @@ impl Cores {
             store,
             upstream,
             load,
+            count,
+        }
+    }
+
+    /// The cores of so many edges, and whether each has one of its own: the first, and those behind the load
+    /// generator's. Otherwise they share the first.
+    pub(crate) fn of_edges(&self, edges: usize) -> (Vec<usize>, bool) {
+        let spare = self.load + 1..self.count;
+        let own: Vec<usize> = std::iter::once(self.edge).chain(spare).take(edges).collect();
+        match own.len() == edges && self.load != self.edge {
+            true => (own, true),
+            false => (vec![self.edge; edges], edges == 1),
         }
     }
 
@@ -41,6 +54,7 @@ impl Cores {
             store,
             upstream,
             load,
+            ..
         } = self;
         format!(
             "the measured proxy alone on core {edge}, Redis on core {store}, the provider on core {upstream}, the load \
@@ -63,14 +77,14 @@ pub(crate) fn has_real_time() -> bool {
     output("chrt", &["-f", "10", "true"]).is_ok()
 }
 
-/// What the numbers were measured on, as lines of Markdown.
-pub(crate) fn facts() -> String {
+/// What the numbers are measured on: names and values.
+pub(crate) fn facts() -> Vec<(String, String)> {
     let said = |program: &str, args: &[&str]| output(program, args).unwrap_or_else(|_| "unknown".to_owned());
     let first = |text: String| text.lines().next().unwrap_or_default().to_owned();
     let rows = [
         ("Processor", processor()),
+        ("Memory", memory()),
         ("Kernel", said("uname", &["-sr"])),
-        ("Load average at the start", read("/proc/loadavg")),
         ("rustc", said("rustc", &["--version"])),
         (
             "Pingora",
@@ -78,12 +92,24 @@ pub(crate) fn facts() -> String {
         ),
         ("nginx", said("nginx", &["-v"])),
         ("Redis", first(said("redis-server", &["--version"]))),
-        ("Commit", commit()),
     ];
-    rows.iter().fold(String::new(), |mut text, (name, value)| {
-        let _ = writeln!(text, "- {name}: {value}");
-        text
-    })
+    rows.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+/// The load average of the last one, five and fifteen minutes.
+pub(crate) fn load_average() -> String {
+    let text = read("/proc/loadavg");
+    text.split(' ').take(3).collect::<Vec<_>>().join(" ")
+}
+
+fn memory() -> String {
+    let info = read("/proc/meminfo");
+    let total = info.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib: Option<f64> = total.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok());
+    kib.map_or_else(
+        || "unknown".to_owned(),
+        |kib| format!("{:.1} GiB", kib / f64::from(1 << 20)),
+    )
 }
 
 fn read(path: &str) -> String {
@@ -103,7 +129,7 @@ fn processor() -> String {
 }
 
 /// The commit, and whether the tree was as committed. The results themselves do not count.
-fn commit() -> String {
+pub(crate) fn commit() -> String {
     let git = |args: &[&str]| output("git", &[&["-C", env!("CARGO_MANIFEST_DIR")], args].concat());
     match (
         git(&["rev-parse", "--short", "HEAD"]),
@@ -133,6 +159,7 @@ mod tests {
                 store,
                 upstream,
                 load,
+                ..
             } = Cores::of(count);
             assert!(
                 [store, upstream, load]
@@ -142,6 +169,15 @@ mod tests {
             );
         }
         assert!(Cores::of(1).describe().contains("core 0"));
+    }
+
+    #[test]
+    fn several_edges_have_cores_of_their_own_where_there_are_some() {
+        assert_eq!(Cores::of(2).of_edges(1), (vec![0], true));
+        assert_eq!(Cores::of(2).of_edges(4), (vec![0; 4], false));
+        assert_eq!(Cores::of(4).of_edges(2), (vec![0; 2], false));
+        assert_eq!(Cores::of(5).of_edges(2), (vec![0, 4], true));
+        assert_eq!(Cores::of(8).of_edges(4), (vec![0, 4, 5, 6], true));
     }
 
     #[test]

@@ -1,73 +1,96 @@
 //! `make bench`: Tollgate beside nginx and a bare Pingora in one run on loopback. How it is measured, and what to mind,
 //! stands in `benches/README.md`.
 
+mod bisect;
 mod contender;
 mod ledger;
 mod machine;
 mod measure;
+mod plot;
 mod process;
+mod progress;
 mod report;
+mod results;
+mod row;
+mod section;
+mod sections;
 mod stage;
-mod summary;
+mod targets;
 
 use clap::Parser;
 use contender::Name;
-use gate_bench_rig::outcome::Outcome;
 use machine::Cores;
-use measure::{CONNECTIONS, Phase, Rounds, Runner, Times};
-use report::Found;
+use measure::Runner;
+use progress::{Progress, say};
+use results::{Found, Measured, Results};
+use section::{Lengths, Section};
 use shared::clock;
 use stage::Stage;
+use std::cell::RefCell;
 use std::error::Error;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
-/// The closed loop.
-const FULL_LOAD: Phase = Phase {
-    connections: CONNECTIONS,
-    rate: None,
-};
-/// Connections of the fixed rate that is not over a single one.
-const PACED_CONNECTIONS: usize = 16;
+/// The longest phase and the most rounds that can be asked for: beyond them it is a mistake.
+const SECONDS_MAX: f64 = 600.0;
+/// See [`SECONDS_MAX`].
+const ROUNDS_MAX: usize = 50;
 
-/// Measures Tollgate beside nginx and a bare Pingora pass-through.
+/// Measures Tollgate beside nginx and a bare Pingora pass-through
 #[derive(Debug, Parser)]
 struct Options {
-    /// Where the measured programs are: tollgate-proxy, bench-pass-through, bench-upstream, bench-load.
+    /// Where the measured programs are: tollgate-proxy, bench-pass-through, bench-upstream, bench-load
     #[arg(long, default_value = "target/dist")]
     bin_dir: PathBuf,
-    /// Length of every phase.
-    #[arg(long, default_value_t = 8.0)]
-    seconds: f64,
-    /// Time before each phase that does not count.
-    #[arg(long, default_value_t = 1.5)]
-    warm_up: f64,
-    /// Rounds over all contenders; the medians are reported.
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
-    /// Requests a second of the fixed rate over several connections.
-    #[arg(long, default_value_t = 1000.0)]
-    rate: f64,
-    /// Requests a second of the fixed rate over one connection.
-    #[arg(long, default_value_t = 500.0)]
-    single_rate: f64,
-    /// Measure these only, for a look at one of them; the report then has no floor to speak of.
+    /// Measure these only, and keep what the results say about the others
     #[arg(long, value_enum, value_delimiter = ',')]
-    only: Vec<Name>,
-    /// The report; printed as well.
-    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/results/latest.md"))]
+    only: Vec<Section>,
+    /// Some four minutes with short phases: for a look, not for numbers to keep
+    #[arg(long)]
+    quick: bool,
+    /// Length of every phase [default: 5, quick 1]
+    #[arg(long)]
+    seconds: Option<f64>,
+    /// Rounds over all contenders; the medians are reported [default: 3, quick 1]
+    #[arg(long)]
+    rounds: Option<usize>,
+    /// The directory of the results: latest.md, latest.json and the plots
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/results"))]
     out: PathBuf,
-    /// A sentence for the head of the report.
+    /// A sentence for the head of the report
     #[arg(long, default_value = "")]
     note: String,
 }
 
 impl Options {
-    /// Those of `names` that are to be measured.
-    fn of(&self, names: &[Name]) -> Vec<Name> {
-        let wanted = |name: &&Name| self.only.is_empty() || self.only.contains(*name);
-        names.iter().filter(wanted).copied().collect()
+    fn lengths(&self) -> Result<Lengths, String> {
+        let base = if self.quick { Lengths::QUICK } else { Lengths::FULL };
+        let (seconds, rounds) = (
+            self.seconds.unwrap_or(base.seconds),
+            self.rounds.unwrap_or(base.rounds),
+        );
+        if !(0.2..=SECONDS_MAX).contains(&seconds) {
+            return Err(format!(
+                "--seconds {seconds} is not between 0.2 and {SECONDS_MAX}"
+            ));
+        }
+        if !(1..=ROUNDS_MAX).contains(&rounds) {
+            return Err(format!("--rounds {rounds} is not between 1 and {ROUNDS_MAX}"));
+        }
+        Ok(Lengths {
+            seconds,
+            rounds,
+            short_rounds: base.short_rounds.min(rounds),
+            short_seconds: base.short_seconds.min(seconds),
+            ..base
+        })
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let wanted = |section: &Section| self.only.is_empty() || self.only.contains(section);
+        Section::ALL.into_iter().filter(wanted).collect()
     }
 }
 
@@ -75,8 +98,8 @@ impl Options {
 async fn main() -> ExitCode {
     let options = Options::parse();
     match run(&options).await {
-        Ok(found) if found.errors.is_empty() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             say(&format!("gate-bench: {error}"));
             ExitCode::FAILURE
@@ -84,132 +107,129 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Progress and complaints go to stderr, the report alone to stdout.
-fn say(line: &str) {
-    drop(writeln!(std::io::stderr(), "{line}"));
-}
-
-async fn run(options: &Options) -> Result<Found, Box<dyn Error>> {
+/// Measures, and leaves the results after each section. True when nothing went wrong.
+async fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
+    let (lengths, sections) = (options.lengths()?, options.sections());
     let cores = Cores::of(std::thread::available_parallelism()?.get());
+    let stage = Stage::new(&options.bin_dir, cores)?;
     let real_time = machine::has_real_time();
-    let head = head(options, cores, real_time);
-    let shown = options.bin_dir.display();
-    let bin_dir = options
-        .bin_dir
-        .canonicalize()
-        .map_err(|error| format!("--bin-dir {shown}: {error}"))?;
-    let stage = Stage::start(&bin_dir, cores).await?;
+    std::fs::create_dir_all(&options.out)?;
+    let mut results = Results::new(machine::facts());
+    results.add_fact("Cores", &cores.describe());
+    let priority = match real_time {
+        true => "real-time",
+        false => "normal (chrt is refused)",
+    };
+    results.add_fact("Priority of the load at fixed rates", priority);
+    results.note.clone_from(&options.note);
+    if !options.only.is_empty() {
+        results.keep_others(&options.out.join("latest.json"), &sections);
+    }
+    let planned = sections.iter().map(|section| section.planned(&lengths)).sum();
+    let progress = Progress::new(planned);
     say(&format!("running in {}", stage.dir().display()));
-    let (durable_edge, memory_edge) = stage.edge_urls();
-    let prices = (
-        stage.durable.price_of_a_call(&durable_edge).await?,
-        stage.memory.price_of_a_call(&memory_edge).await?,
-    );
-
-    let runner = Runner {
-        stage: &stage,
-        cores,
-        real_time,
-        times: Times {
-            seconds: options.seconds,
-            warm_up: options.warm_up,
-        },
-    };
-    let closed = runner.rounds(options.rounds, &options.of(&Name::ALL), FULL_LOAD, progress)?;
-    let mut open = Vec::new();
-    for (connections, rate) in [(1, options.single_rate), (PACED_CONNECTIONS, options.rate)] {
-        let phase = Phase {
-            connections,
-            rate: Some(rate),
+    let mut is_good = true;
+    // Of this run only: an earlier one's may be of another program.
+    let mut saturation = None;
+    for section in sections {
+        let runner = Runner {
+            stage: &stage,
+            real_time,
+            progress: &progress,
+            errors: RefCell::default(),
         };
-        let names = options.of(&Name::AT_FIXED_RATE);
-        open.push((phase, runner.rounds(options.rounds, &names, phase, progress)?));
+        let measured = measure(section, &runner, &lengths, saturation).await;
+        for error in &measured.errors {
+            say(&format!("ERROR in {}: {error}", section.shown()));
+        }
+        is_good &= measured.errors.is_empty();
+        results.put(measured);
+        if section == Section::FullLoad {
+            saturation = row::row(results.full_load(), Name::Tollgate).map(|row| row.rate);
+        }
+        write(&results, options)?;
     }
-    let (calls_checked, errors) = check(&stage, prices, &closed, &open).await;
-    let found = Found {
-        closed,
-        open,
-        errors,
+    write!(std::io::stdout(), "{}", report::markdown(&results))?;
+    Ok(is_good)
+}
+
+/// One section. A section that fails says so in its errors; the others go on.
+async fn measure(
+    section: Section,
+    runner: &Runner<'_>,
+    lengths: &Lengths,
+    saturation: Option<f64>,
+) -> Measured {
+    let (at, load_average) = (clock::iso_from_ms(clock::now_ms()), machine::load_average());
+    let started = Instant::now();
+    runner.progress.section(section.shown(), section.planned(lengths));
+    let (found, calls_checked) = match section.run(runner, lengths, saturation).await {
+        Ok(found) => found,
+        Err(error) => {
+            runner.errors.borrow_mut().push(error.to_string());
+            (Found::Nothing, 0)
+        }
+    };
+    Measured {
+        section,
+        at,
+        commit: machine::commit(),
+        lengths: lengths.describe(),
+        load_average,
+        took_seconds: started.elapsed().as_secs_f64().round(),
         calls_checked,
-    };
-    let text = report::markdown(&head, &found);
-    write!(std::io::stdout(), "{text}")?;
-    if let Some(dir) = options.out.parent() {
-        std::fs::create_dir_all(dir)?;
+        errors: runner.errors.take(),
+        found,
     }
-    std::fs::write(&options.out, &text)?;
-    Ok(found)
 }
 
-/// Everything that went wrong, and how many calls the ledgers were compared with.
-async fn check(
-    stage: &Stage,
-    prices: (u64, u64),
-    closed: &Rounds,
-    open: &[(Phase, Rounds)],
-) -> (u64, Vec<String>) {
-    let phases: Vec<&Rounds> = std::iter::once(closed)
-        .chain(open.iter().map(|(_, rounds)| rounds))
-        .collect();
-    let mut errors: Vec<String> = phases.iter().flat_map(|rounds| measure::errors(rounds)).collect();
-    let calls = |name: Name| -> u64 {
-        phases
-            .iter()
-            .map(|rounds| measure::answered_in_all(rounds, name))
-            .sum()
-    };
-    let durable_calls = calls(Name::Tollgate) + calls(Name::TollgateQuiet);
-    let memory_calls = calls(Name::TollgateMemory);
-    errors.extend(stage.durable.check(durable_calls, prices.0).await.err());
-    errors.extend(stage.memory.check(memory_calls, prices.1).await.err());
-    (durable_calls + memory_calls, errors)
+fn write(results: &Results, options: &Options) -> Result<(), Box<dyn Error>> {
+    results.write(&options.out.join("latest.json"))?;
+    std::fs::write(options.out.join("latest.md"), report::markdown(results))?;
+    for (name, svg) in plot::all(results) {
+        std::fs::write(options.out.join(name), svg)?;
+    }
+    Ok(())
 }
 
-fn progress(name: Name, outcome: &Outcome) {
-    let Outcome {
-        answered,
-        seconds,
-        errors,
-        latency,
-        ..
-    } = outcome;
-    let rate = *answered as f64 / seconds;
-    say(&format!(
-        "{:<36} {rate:>8.0}/s  p50 {:>7.0} µs  {errors} errors",
-        name.shown(),
-        latency.p50_us
-    ));
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn head(options: &Options, cores: Cores, real_time: bool) -> String {
-    let Options {
-        seconds,
-        warm_up,
-        rounds,
-        bin_dir,
-        note,
-        ..
-    } = options;
-    let priority = if real_time {
-        "real-time"
-    } else {
-        "normal (chrt is refused)"
-    };
-    let (at, layout, facts) = (
-        clock::iso_from_ms(clock::now_ms()),
-        cores.describe(),
-        machine::facts(),
-    );
-    let note = if note.is_empty() {
-        String::new()
-    } else {
-        format!("**{note}**\n\n")
-    };
-    format!(
-        "# Bench of {at}\n\n{note}Written by `make bench`; benches/README.md says how to read it. A 1 KB chat request, \
-         an answer of 0.9 KB, loopback, {layout}; every proxy with one worker thread. Medians of {rounds} interleaved \
-         rounds of {seconds} s after {warm_up} s of warming up. Programs from `{}`; fixed rates are sent with {priority} \
-         priority.\n\n{facts}",
-        bin_dir.display()
-    )
+    fn options(words: &[&str]) -> Options {
+        Options::parse_from([&["gate-bench"], words].concat())
+    }
+
+    #[test]
+    fn sections_and_lengths_are_what_was_asked_for() {
+        assert_eq!(options(&[]).sections(), Section::ALL);
+        assert_eq!(options(&[]).lengths(), Ok(Lengths::FULL));
+        let some = options(&["--only", "frontier,bodies", "--quick", "--seconds", "2"]);
+        assert_eq!(some.sections(), [Section::Frontier, Section::Bodies]);
+        let lengths = some.lengths().unwrap();
+        assert_eq!((lengths.seconds, lengths.rounds), (2.0, 1));
+        for wrong in [
+            ["--seconds", "NaN"],
+            ["--seconds", "0"],
+            ["--rounds", "0"],
+            ["--rounds", "999"],
+        ] {
+            assert!(options(&wrong).lengths().is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_whole_run_is_planned_to_take_twenty_minutes_and_a_quick_one_four() {
+        let planned = |lengths| -> f64 { Section::ALL.iter().map(|section| section.planned(&lengths)).sum() };
+        assert!(
+            (900.0..1260.0).contains(&planned(Lengths::FULL)),
+            "{}",
+            planned(Lengths::FULL)
+        );
+        assert!(
+            (150.0..270.0).contains(&planned(Lengths::QUICK)),
+            "{}",
+            planned(Lengths::QUICK)
+        );
+    }
 }

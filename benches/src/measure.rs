@@ -1,72 +1,81 @@
 //! Running the load generator against one contender, and keeping what it found.
 
 use crate::contender::{Contender, Name};
-use crate::machine::Cores;
+use crate::ledger::Ledger;
+use crate::progress::Progress;
+use crate::row::Row;
 use crate::stage::Stage;
 use gate_bench_rig::outcome::Outcome;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::process::{Command, Stdio};
 
 /// Keep-alive connections of the closed loop.
 pub(crate) const CONNECTIONS: usize = 64;
+/// Requests that share a connection, where many do.
+pub(crate) const STREAMS: usize = 8;
+
+/// What the callers speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wire {
+    /// HTTP/1.1 without TLS.
+    Clear,
+    /// HTTP/1.1 over TLS.
+    Tls,
+    /// HTTP/2 over TLS, with this many requests sharing a connection.
+    Http2(usize),
+}
 
 /// A kind of load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Phase {
-    /// Keep-alive connections.
+    /// Requests under way at once.
     pub(crate) connections: usize,
     /// Requests a second in an open loop; `None` is a closed one.
     pub(crate) rate: Option<f64>,
-}
-
-/// Length of every phase.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Times {
+    /// Size of the request's body.
+    pub(crate) body_bytes: usize,
+    /// What is spoken.
+    pub(crate) wire: Wire,
     /// What counts.
     pub(crate) seconds: f64,
     /// Before it.
     pub(crate) warm_up: f64,
 }
 
-/// What one kind of load found, by contender, one outcome a round.
-pub(crate) type Rounds = BTreeMap<Name, Vec<Outcome>>;
-
-/// How the load generator is run.
-#[derive(Debug, Clone, Copy)]
+/// Runs loads.
+#[derive(Debug)]
 pub(crate) struct Runner<'a> {
     /// What runs.
     pub(crate) stage: &'a Stage,
-    /// Who runs where.
-    pub(crate) cores: Cores,
     /// Whether an open loop gets real-time priority, without which it would measure the scheduler.
     pub(crate) real_time: bool,
-    /// How long each phase is.
-    pub(crate) times: Times,
+    /// What is said meanwhile.
+    pub(crate) progress: &'a Progress,
+    /// What went wrong in the section so far.
+    pub(crate) errors: RefCell<Vec<String>>,
 }
 
 impl Runner<'_> {
-    /// One phase against one contender.
-    pub(crate) fn load(&self, contender: &Contender, phase: Phase) -> Result<Outcome, Box<dyn Error>> {
-        let mut words = vec!["-c".to_owned(), self.cores.load.to_string()];
-        if self.real_time && phase.rate.is_some() {
-            words.extend(["chrt", "-f", "10"].map(str::to_owned));
+    /// One phase against one contender. Answers that are not as expected are kept as errors of the section.
+    pub(crate) fn load(&self, contender: &Contender<'_>, phase: Phase) -> Result<Outcome, Box<dyn Error>> {
+        let outcome = self.quietly(contender, phase)?;
+        if outcome.errors > 0 || outcome.answered == 0 {
+            let first = outcome.first_error.as_deref().unwrap_or("no answer at all");
+            let line = format!(
+                "{}: {} errors, the first: {first}",
+                contender.name.shown(),
+                outcome.errors
+            );
+            self.errors.borrow_mut().push(line);
         }
-        words.push(self.stage.bin_dir.join("bench-load").display().to_string());
-        let options = [
-            ("--target", contender.target.to_string()),
-            ("--keys", contender.keys.display().to_string()),
-            ("--connections", phase.connections.to_string()),
-            ("--seconds", self.times.seconds.to_string()),
-            ("--warm-up", self.times.warm_up.to_string()),
-            ("--expect", contender.expect.to_string()),
-        ];
-        let watched = contender.watched.iter();
-        let watched = watched.map(|watched| ("--watch", format!("{}={}", watched.name, watched.pid)));
-        let rate = phase.rate.map(|rate| ("--rate", rate.to_string()));
-        for (name, value) in options.into_iter().chain(watched).chain(rate) {
-            words.extend([name.to_owned(), value]);
-        }
+        Ok(outcome)
+    }
+
+    /// One phase whose errors are the caller's to judge.
+    pub(crate) fn quietly(&self, contender: &Contender<'_>, phase: Phase) -> Result<Outcome, Box<dyn Error>> {
+        let words = self.words(contender, phase);
         let mut command = Command::new("taskset");
         let output = command
             .args(&words)
@@ -76,53 +85,77 @@ impl Runner<'_> {
         if !output.status.success() {
             return Err(format!("taskset {words:?}: {}", output.status).into());
         }
-        Ok(serde_json::from_slice(&output.stdout)?)
+        let outcome: Outcome = serde_json::from_slice(&output.stdout)?;
+        if let Some(ledger) = contender.ledger {
+            let approved = outcome.statuses.get(&200).copied().unwrap_or_default();
+            ledger.approved.set(ledger.approved.get() + approved);
+        }
+        self.progress.phase(contender.name, phase, &outcome);
+        Ok(outcome)
     }
 
-    /// `rounds` rounds over the contenders named, one after the other in each, so that what changes on the machine
-    /// meets all of them.
+    fn words(&self, contender: &Contender<'_>, phase: Phase) -> Vec<String> {
+        let mut words = vec!["-c".to_owned(), self.stage.cores.load.to_string()];
+        if self.real_time && phase.rate.is_some() {
+            words.extend(["chrt", "-f", "10"].map(str::to_owned));
+        }
+        words.push(self.stage.program("bench-load"));
+        let mut add = |name: &str, value: String| words.extend([format!("--{name}"), value]);
+        add("keys", contender.keys.display().to_string());
+        add("connections", phase.connections.to_string());
+        add("seconds", phase.seconds.to_string());
+        add("warm-up", phase.warm_up.to_string());
+        add("body-bytes", phase.body_bytes.to_string());
+        if let Some(rate) = phase.rate {
+            add("rate", rate.to_string());
+        }
+        if phase.wire != Wire::Clear {
+            add("tls-ca", self.stage.certificates.authority.display().to_string());
+        }
+        if let Wire::Http2(streams) = phase.wire {
+            add("http2-streams", streams.to_string());
+        }
+        for target in &contender.targets {
+            add("target", target.to_string());
+        }
+        for status in &contender.expect {
+            add("expect", status.to_string());
+        }
+        for watched in &contender.watched {
+            add("watch", format!("{}={}", watched.name, watched.pid));
+        }
+        words
+    }
+
+    /// `rounds` rounds over the contenders, one after the other in each, so that what changes on the machine meets all
+    /// of them.
     pub(crate) fn rounds(
         &self,
         rounds: usize,
-        names: &[Name],
+        contenders: &[Contender<'_>],
         phase: Phase,
-        mut progress: impl FnMut(Name, &Outcome),
-    ) -> Result<Rounds, Box<dyn Error>> {
-        let mut found = Rounds::new();
-        let contenders = self.stage.contenders();
+    ) -> Result<Vec<Row>, Box<dyn Error>> {
+        let mut found: BTreeMap<Name, Vec<Outcome>> = BTreeMap::new();
         for _ in 0..rounds {
-            for contender in contenders
-                .iter()
-                .filter(|contender| names.contains(&contender.name))
-            {
+            for contender in contenders {
                 let outcome = self.load(contender, phase)?;
-                progress(contender.name, &outcome);
                 found.entry(contender.name).or_default().push(outcome);
             }
         }
-        Ok(found)
+        let rows = contenders.iter();
+        Ok(rows
+            .filter_map(|contender| Row::of(contender.name, found.get(&contender.name)?))
+            .collect())
     }
-}
 
-/// Answers of a contender in all rounds, warming up included.
-pub(crate) fn answered_in_all(rounds: &Rounds, name: Name) -> u64 {
-    rounds
-        .get(&name)
-        .into_iter()
-        .flatten()
-        .map(|outcome| outcome.answered_in_all)
-        .sum()
-}
-
-/// Everything that went wrong, one line for each outcome with errors.
-pub(crate) fn errors(rounds: &Rounds) -> Vec<String> {
-    let outcomes = rounds
-        .iter()
-        .flat_map(|(name, outcomes)| outcomes.iter().map(move |outcome| (name, outcome)));
-    let failed = outcomes.filter(|(_, outcome)| outcome.errors > 0 || outcome.answered == 0);
-    let line = |(name, outcome): (&Name, &Outcome)| {
-        let first = outcome.first_error.as_deref().unwrap_or("no answer at all");
-        format!("{}: {} errors, the first: {first}", name.shown(), outcome.errors)
-    };
-    failed.map(line).collect()
+    /// Checks the ledger of a section. What it finds is an error of the section; the calls it checked are returned.
+    pub(crate) async fn check(&self, ledger: &Ledger, edge: &str) -> u64 {
+        match ledger.check(edge).await {
+            Ok(calls) => calls,
+            Err(error) => {
+                self.errors.borrow_mut().push(error.to_string());
+                0
+            }
+        }
+    }
 }

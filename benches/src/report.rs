@@ -1,256 +1,326 @@
 //! The tables, as Markdown: printed, and kept in `results/latest.md`.
 
-use crate::contender::Name;
-use crate::measure::{Phase, Rounds};
-use crate::summary::{self, Busy, Paced};
+mod limits;
+mod loads;
+mod shapes;
+mod table;
+
+use crate::results::{Found, Measured, Results};
+use crate::row::{OTHERS_PERCENT_MAX, Row};
+use crate::section::Section;
+use crate::targets::{Verdict, verdicts};
 use std::fmt::Write;
+use table::Table;
 
-/// Everything that was found.
-#[derive(Debug)]
-pub(crate) struct Found {
-    /// The closed loop.
-    pub(crate) closed: Rounds,
-    /// Open loops, with the load of each.
-    pub(crate) open: Vec<(Phase, Rounds)>,
-    /// What went wrong; empty in a good run.
-    pub(crate) errors: Vec<String>,
-    /// Calls that the ledgers were checked against.
-    pub(crate) calls_checked: u64,
-}
+const HEAD: &str = "\
+# Bench
 
-/// The whole report; `head` says what was measured, where and how.
-pub(crate) fn markdown(head: &str, found: &Found) -> String {
-    let mut text = head.to_owned();
-    text.push_str(&closed_table(&found.closed));
-    for (phase, rounds) in found.open.iter().filter(|(_, rounds)| !rounds.is_empty()) {
-        text.push_str(&open_table(*phase, rounds));
+Written by `make bench`; [the bench's README](../README.md) says who is measured and how, and how to read it. Everything on \
+loopback, every proxy with one worker thread; medians over interleaved rounds. The same numbers for programs are in \
+[latest.json](latest.json).
+";
+
+/// The whole report.
+pub(crate) fn markdown(results: &Results) -> String {
+    let mut text = HEAD.to_owned();
+    if !results.note.is_empty() {
+        let _ = write!(text, "\n**{}**\n", results.note);
     }
-    text.push_str(&floor_lines(&found.closed));
-    text.push_str(&error_lines(found));
+    text.push('\n');
+    for (name, value) in &results.machine {
+        let _ = writeln!(text, "- {name}: {value}");
+    }
+    text.push_str(&targets(&verdicts(results)));
+    text.push_str(&circumstances(results));
+    for measured in &results.sections {
+        text.push_str(&section(measured));
+    }
+    text.push_str(&errors(results));
     text
 }
 
-fn number(value: Option<f64>) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.1}"))
+fn section(measured: &Measured) -> String {
+    match &measured.found {
+        Found::FullLoad(rows) => loads::full_load(rows),
+        Found::Frontier(frontier) => limits::frontier(frontier),
+        Found::Latency(paced) => paced.iter().map(loads::paced).collect(),
+        Found::Bodies(bodies) => shapes::bodies(bodies),
+        Found::Protocols(spoken) => shapes::protocols(spoken),
+        Found::Memory(weighed) => limits::memory(weighed),
+        Found::Edges(several) => limits::edges(several),
+        Found::Nothing => String::new(),
+    }
 }
 
-fn row(text: &mut String, cells: &[String]) {
-    let _ = writeln!(text, "| {} |", cells.join(" | "));
-}
-
-fn header(text: &mut String, cells: &[&str]) {
-    let numbers = "---:|".repeat(cells.len() - 1);
-    let _ = writeln!(text, "| {} |\n|---|{numbers}", cells.join(" | "));
-}
-
-fn closed_table(rounds: &Rounds) -> String {
-    let mut text = "\n## Full load: 64 connections, closed loop\n\n".to_owned();
-    header(
-        &mut text,
-        &[
-            "",
-            "requests/s",
-            "edge CPU-µs a request",
-            "store CPU-µs a request",
-            "edge, % of a core",
-            "store, provider and load, % of a core",
-            "others, % of a core",
-        ],
-    );
-    for name in Name::ALL {
-        let Some(busy) = summary::busy(rounds, name) else {
-            continue;
+fn targets(verdicts: &[Verdict]) -> String {
+    let mut table = Table::new(&["target, everything on", "found", "at most", "verdict"]);
+    for verdict in verdicts {
+        let number = |value: f64| format!("{value:.2} {}", verdict.unit);
+        let said = match (verdict.found, verdict.is_met) {
+            (None, _) => "not measured",
+            (_, true) => "met",
+            (_, false) => "**not met**",
         };
-        let Busy {
-            rate,
-            edge_us,
-            store_us,
-            edge_percent,
-            rig_percent,
-            others_percent,
-        } = busy;
-        let percent = |value: f64| format!("{value:.0}");
-        let cells = [
-            name.shown().to_owned(),
-            percent(rate),
-            number(edge_us),
-            number(store_us),
-            edge_percent.map_or_else(|| "–".to_owned(), percent),
-            percent(rig_percent),
-            percent(others_percent),
-        ];
-        row(&mut text, &cells);
+        table.row(&[
+            verdict.what.clone(),
+            verdict.found.map_or_else(|| table::NONE.to_owned(), number),
+            format!("{} {}", verdict.limit, verdict.unit),
+            said.to_owned(),
+        ]);
     }
-    text
+    format!("\n## Targets\n\n{}", table.text)
 }
 
-fn open_table(phase: Phase, rounds: &Rounds) -> String {
-    let rate = phase.rate.unwrap_or_default();
-    let connections = match phase.connections {
-        1 => "1 connection".to_owned(),
-        several => format!("{several} connections"),
+/// Percent of a core that others took while the proxies of a section were measured, at most.
+fn disturbance(found: &Found) -> Option<f64> {
+    if let Found::Frontier(frontier) = found {
+        let curves = frontier.curves.iter();
+        return curves.map(|curve| curve.others_percent).max_by(f64::total_cmp);
+    }
+    let rows: Vec<&Row> = match found {
+        Found::FullLoad(rows) => rows.iter().collect(),
+        Found::Latency(paced) => paced.iter().flat_map(|paced| &paced.rows).collect(),
+        Found::Bodies(bodies) => bodies.iter().flat_map(|body| &body.rows).collect(),
+        Found::Protocols(spoken) => spoken.iter().flat_map(|spoken| &spoken.rows).collect(),
+        Found::Edges(several) => several.iter().map(|several| &several.row).collect(),
+        Found::Frontier(_) | Found::Memory(_) | Found::Nothing => Vec::new(),
     };
-    let mut text = format!("\n## Fixed rate: {rate} requests/s over {connections}, open loop\n\n");
-    header(
-        &mut text,
-        &[
-            "µs from the intended sending",
-            "p50",
-            "p99",
-            "p50 added to direct",
-            "p99 added to direct",
-            "p50 added to (b)",
-            "p99 added to (b)",
-            "generator late, p99",
-        ],
-    );
-    let direct = summary::paced(rounds, Name::Direct);
-    let pass = summary::paced(rounds, Name::PassThrough);
-    for name in Name::AT_FIXED_RATE {
-        let Some(paced) = summary::paced(rounds, name) else {
-            continue;
-        };
-        let added = |base: Option<Paced>, of: fn(&Paced) -> f64| {
-            number(
-                base.map(|base| of(&paced) - of(&base))
-                    .filter(|_| name != Name::Direct),
-            )
-        };
-        let base = pass.filter(|_| name == Name::Tollgate);
-        let cells = [
-            name.shown().to_owned(),
-            number(Some(paced.p50)),
-            number(Some(paced.p99)),
-            added(direct, |paced| paced.p50),
-            added(direct, |paced| paced.p99),
-            added(base, |paced| paced.p50),
-            added(base, |paced| paced.p99),
-            number(Some(paced.late_p99)),
-        ];
-        row(&mut text, &cells);
-    }
-    text
+    rows.iter().map(|row| row.others_percent).max_by(f64::total_cmp)
 }
 
-fn floor_lines(closed: &Rounds) -> String {
-    let mut text = "\n## Floor\n\n".to_owned();
-    for check in summary::floor(closed) {
-        let verdict = if check.is_met() { "met" } else { "NOT met" };
-        let found = check
-            .found
-            .map_or_else(|| "not measured".to_owned(), |found| format!("{found:.2}"));
-        let _ = writeln!(
-            text,
-            "- {}: {found}, at most {}: {verdict}",
-            check.what, check.limit
-        );
+fn circumstances(results: &Results) -> String {
+    let mut table = Table::new(&[
+        "part",
+        "measured at",
+        "commit",
+        "load average before",
+        "others, % of a core at most",
+        "took, s",
+    ]);
+    let (mut lengths, mut noisy): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    for measured in &results.sections {
+        let others = disturbance(&measured.found);
+        if others.is_some_and(|percent| percent > OTHERS_PERCENT_MAX) {
+            noisy.push(measured.section.shown());
+        }
+        if !lengths.contains(&measured.lengths.as_str()) {
+            lengths.push(&measured.lengths);
+        }
+        table.row(&[
+            measured.section.shown().to_owned(),
+            measured.at.clone(),
+            measured.commit.clone(),
+            measured.load_average.clone(),
+            table::whole(others),
+            table::whole(Some(measured.took_seconds)),
+        ]);
     }
-    if let Some(percent) = summary::disturbance(closed) {
-        let _ = writeln!(
+    let mut text = format!("\n## When, and how quiet the machine was\n\n{}", table.text);
+    let _ = write!(text, "\nPhases: {}.\n", lengths.join("; or "));
+    if !noisy.is_empty() {
+        let _ = write!(
             text,
-            "\nOthers took up to {percent:.0} % of a core meanwhile: the machine was not quiet, run it again."
+            "\n**The machine was not quiet** during {}: others took more than {OTHERS_PERCENT_MAX} % of a core. Run \
+             them again.\n",
+            noisy.join(", ")
         );
     }
     text
 }
 
-fn error_lines(found: &Found) -> String {
+fn errors(results: &Results) -> String {
     let mut text = "\n## Errors\n\n".to_owned();
-    if found.errors.is_empty() {
-        let calls = found.calls_checked;
+    let lines = results.sections.iter().flat_map(|measured| {
+        let name = measured.section.shown();
+        measured
+            .errors
+            .iter()
+            .map(move |error| format!("- {name}: {error}\n"))
+    });
+    let lines: String = lines.collect();
+    let calls: u64 = results
+        .sections
+        .iter()
+        .map(|measured| measured.calls_checked)
+        .sum();
+    let missing: Vec<&str> = Section::ALL
+        .iter()
+        .filter(|section| results.found(**section).is_none())
+        .map(|section| section.shown())
+        .collect();
+    text.push_str(&lines);
+    if lines.is_empty() {
         let _ = writeln!(
             text,
             "None. The ledgers hold exactly the cost of the {calls} approved calls, and no hold is open."
         );
     }
-    for error in &found.errors {
-        let _ = writeln!(text, "- {error}");
+    if !missing.is_empty() {
+        let _ = writeln!(text, "\nNot measured: {}.", missing.join(", "));
     }
     text
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use gate_bench_rig::outcome::{Outcome, Quantiles};
-    use std::collections::BTreeMap;
+    use crate::contender::{EDGE, Name, STORE};
+    use crate::results::tests::measured;
+    use crate::row::tests::outcome;
+    use crate::sections::bodies::Body;
+    use crate::sections::edges::{Race, Several};
+    use crate::sections::frontier::{Curve, Frontier, Highest, Point};
+    use crate::sections::latency::Paced;
+    use crate::sections::memory::Weighed;
+    use crate::sections::protocols::Spoken;
 
-    fn outcome(edge: f64, p50_us: f64) -> Vec<Outcome> {
-        let latency = Quantiles {
-            p50_us,
-            p99_us: p50_us * 2.0,
-            max_us: 0.0,
-        };
-        vec![Outcome {
-            answered: 1_000_000,
-            answered_in_all: 1_000_000,
-            errors: 0,
-            first_error: None,
-            seconds: 10.0,
-            latency,
-            lateness: Quantiles::default(),
-            cpu_seconds: BTreeMap::from([("edge".to_owned(), edge), ("store".to_owned(), 30.0)]),
-        }]
+    fn row(name: Name, edge: f64, store: Option<f64>, p50: f64) -> Row {
+        let mut cpu = vec![(EDGE, edge), ("machine", edge + 0.1)];
+        cpu.extend(store.map(|store| (STORE, store)));
+        if name == Name::Direct {
+            cpu.clear();
+        }
+        Row::of(name, &[outcome(1_000_000, p50, &cpu)]).unwrap()
     }
 
-    fn rounds() -> Rounds {
-        Rounds::from([
-            (Name::Direct, outcome(0.0, 20.0)),
-            (Name::Nginx, outcome(16.0, 60.0)),
-            (Name::PassThrough, outcome(32.0, 70.0)),
-            (Name::Tollgate, outcome(48.0, 180.0)),
-        ])
+    fn rows() -> Vec<Row> {
+        vec![
+            row(Name::Direct, 0.0, None, 20.0),
+            row(Name::Nginx, 16.0, None, 60.0),
+            row(Name::PassThrough, 32.0, None, 70.0),
+            row(Name::Tollgate, 48.0, Some(30.0), 180.0),
+        ]
+    }
+
+    fn full_load() -> Vec<Row> {
+        let mut rows = rows();
+        rows.push(row(Name::TollgateMemory, 47.0, Some(20.0), 180.0));
+        rows.push(row(Name::DeniedByDay, 20.0, Some(9.0), 90.0));
+        rows.push(row(Name::DeniedByRate, 19.0, Some(8.0), 90.0));
+        rows
+    }
+
+    fn frontier() -> Frontier {
+        let point = |rate, p99_ms| Point {
+            rate,
+            p99_ms,
+            direct_ms: 0.2,
+            is_whole: true,
+        };
+        let highest = |bound_ms, rate, is_of_rig| Highest {
+            bound_ms,
+            rate,
+            is_of_rig,
+        };
+        Frontier {
+            curves: vec![Curve {
+                name: Name::Tollgate,
+                saturation: 20_000.0,
+                others_percent: 1.0,
+                highest: vec![highest(10.0, Some(19_000.0), true), highest(1.0, None, false)],
+                points: vec![point(9_000.0, 1.4), point(19_000.0, 8.0)],
+            }],
+        }
+    }
+
+    /// Results of every part.
+    pub(crate) fn everything() -> Results {
+        let mut results = Results::new(vec![("Kernel".to_owned(), "Linux 6".to_owned())]);
+        let paced = |connections, is_half_of_saturation| Paced {
+            connections,
+            rate: 500.0,
+            is_half_of_saturation,
+            rows: rows(),
+        };
+        let weighed = Weighed {
+            name: Name::Tollgate,
+            idle_kib: 10_000,
+            loaded_kib: 20_000,
+            recovered_kib: 11_000,
+            large_kib: 90_000,
+            large_recovered_kib: 20_000,
+        };
+        let race = Race {
+            approved: 4000,
+            denied: 20,
+            due_nanos: 208_200_000,
+            charged_nanos: 208_200_000,
+            limit_nanos: 208_300_000,
+            overspent: 0,
+        };
+        let found = [
+            Found::FullLoad(full_load()),
+            Found::Frontier(frontier()),
+            Found::Latency(vec![paced(1, false), paced(64, true)]),
+            Found::Bodies(vec![Body {
+                bytes: 1 << 20,
+                rows: rows(),
+            }]),
+            Found::Protocols(vec![Spoken {
+                front: "HTTP/1.1 over TLS".to_owned(),
+                back: "HTTP/1.1".to_owned(),
+                rows: rows(),
+            }]),
+            Found::Memory(vec![weighed]),
+            Found::Edges(vec![Several {
+                edges: 4,
+                has_cores: false,
+                row: row(Name::Tollgate, 50.0, Some(31.0), 200.0),
+                race,
+            }]),
+        ];
+        for (section, found) in Section::ALL.into_iter().zip(found) {
+            results.put(measured(section, "2026-11-22T10:00:00.000Z", found));
+        }
+        results
     }
 
     #[test]
     fn the_report_has_the_ratios_and_what_is_added() {
-        let phase = Phase {
-            connections: 1,
-            rate: Some(500.0),
-        };
-        let found = Found {
-            closed: rounds(),
-            open: vec![(phase, rounds())],
-            errors: Vec::new(),
-            calls_checked: 7,
-        };
-        let text = markdown("# Head\n", &found);
+        let text = markdown(&everything());
         for line in [
-            "# Head",
-            "| (a) nginx proxy_pass | 100000 | 16.0 | 30.0 | 160 | 300 | 0 |",
+            "- Kernel: Linux 6",
+            "| edge CPU a request over the pass-through | 1.50 × | 1.25 × | **not met** |",
+            "| p50 added to the pass-through, 1 connection | 110.00 µs | 110 µs | met |",
+            "| full-load | 2026-11-22T10:00:00.000Z | c0ffee | 0.10 0.20 0.30 | 5 | 12 |",
+            "| (a) nginx proxy_pass | 500000 | 16.0 | 16.0–16.0 | – | 800 | 0 | 5 |",
             "## Fixed rate: 500 requests/s over 1 connection, open loop",
-            "| direct, no proxy | 20.0 | 40.0 | – | – | – | – | 0.0 |",
-            "| (c) Tollgate, everything on | 180.0 | 360.0 | 160.0 | 320.0 | 110.0 | 220.0 | 0.0 |",
-            "- edge CPU, c/b: 1.50, at most 1.6: met",
-            "- edge CPU, c/a: 3.00, at most 3.3: met",
-            "- store CPU-µs a call: 30.00, at most 40: met",
-            "the 7 approved calls",
+            "## Fixed rate: 500 requests/s (half of what (c) can do) over 64 connections, open loop",
+            "| (c) Tollgate, everything on | 180 | 270 | 360 | 540 | 160 | 320 | 110 | 220 | 0 |",
+            "| (c) Tollgate, everything on | none | ≥ 19000 | 20000 |",
+            "| 1 MB | 16.0 | 32.0 | 48.0 | 1.50 | 3.00 |",
+            "| HTTP/1.1 over TLS | HTTP/1.1 | 16.0 | 32.0 | 48.0 | 1.50 | 3.00 |",
+            "| (c) Tollgate, everything on | 10.2 | 20.5 | 11.3 | 1.10 | 92.2 | 20.5 | 2.00 |",
+            "| 4 | shared | 500000 | 50.0 | 31.0 | 4000 | 20 | 0.208200000 | 0.208200000 | 0.208300000 | 0 |",
+            "the 49 approved calls",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }
+        assert!(
+            !text.contains("was not quiet") && !text.contains("Not measured"),
+            "{text}"
+        );
     }
 
     #[test]
-    fn errors_and_a_floor_that_is_not_met_are_plain() {
-        let found = Found {
-            closed: Rounds::from([
-                (Name::Nginx, outcome(10.0, 1.0)),
-                (Name::Tollgate, outcome(34.0, 1.0)),
-            ]),
-            open: Vec::new(),
-            errors: vec!["one".to_owned()],
-            calls_checked: 0,
-        };
-        let text = markdown("", &found);
-        assert!(
-            text.contains("- edge CPU, c/a: 3.40, at most 3.3: NOT met"),
-            "{text}"
-        );
-        assert!(
-            text.contains("- edge CPU, c/b: not measured, at most 1.6: NOT met"),
-            "{text}"
-        );
-        assert!(!text.contains("was not quiet"), "{text}");
-        assert!(text.contains("\n- one\n") && !text.contains("None."), "{text}");
+    fn errors_noise_and_what_is_missing_are_plain() {
+        let mut noisy = rows();
+        noisy[1].others_percent = 35.0;
+        let mut results = Results::new(Vec::new());
+        let mut part = measured(Section::FullLoad, "now", Found::FullLoad(noisy));
+        part.errors.push("one".to_owned());
+        results.put(part);
+        results.note = "A first look".to_owned();
+        let text = markdown(&results);
+        for line in [
+            "**A first look**",
+            "**The machine was not quiet** during full-load",
+            "- full-load: one",
+            "Not measured: frontier, latency, bodies, protocols, memory, edges.",
+            "| edge CPU a request of 1 MB over the pass-through | – | 2 × | not measured |",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+        assert!(!text.contains("None."), "{text}");
     }
 }

@@ -1,199 +1,198 @@
-//! Everything that runs during the bench, started and pinned before the first request.
+//! What runs during a section of the bench: each section starts what it needs, on cores of its own, and ends it.
+
+pub(crate) mod certificates;
+mod nginx;
+mod server;
+
+pub(crate) use server::Server;
 
 use crate::contender::{Contender, EDGE, Name, STORE, UPSTREAM, watched};
 use crate::ledger::Ledger;
 use crate::machine::{Cores, pin};
-use crate::process::{Running, children};
-use gate_bench_rig::outcome::Watched;
+use certificates::Certificates;
 use harness::{Edge, EdgeOptions, free_port};
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// As `make run` starts the store: what was acknowledged is on disk within a second. No rewrite of the file meanwhile,
-/// which would be another process on the store's core.
-const DURABLE: [&str; 6] = [
-    "--appendonly",
-    "yes",
-    "--appendfsync",
-    "everysec",
-    "--auto-aof-rewrite-percentage",
-    "0",
-];
-
-/// A program of the bench that listens.
-#[derive(Debug)]
-struct Server {
-    at: SocketAddr,
-    /// It and what it started.
-    pids: Vec<u32>,
-    _process: Running,
-}
-
-/// The running parts. Dropping it ends them.
+/// Where the programs are, where they run, and the directory of their files.
 #[derive(Debug)]
 pub(crate) struct Stage {
-    /// The store of [`Name::Tollgate`], [`Name::TollgateQuiet`] and [`Name::TollgateDenied`].
-    pub(crate) durable: Ledger,
-    /// The store of [`Name::TollgateMemory`].
-    pub(crate) memory: Ledger,
-    /// Where `bench-load` is.
-    pub(crate) bin_dir: PathBuf,
-    provider: Server,
-    nginx: Server,
-    pass_through: Server,
-    /// As it is started by default, with `RUST_LOG=warn`, and on the other store.
-    edges: [Edge; 3],
+    /// Who runs where.
+    pub(crate) cores: Cores,
+    /// The private authority of the run.
+    pub(crate) certificates: Certificates,
+    bin_dir: PathBuf,
     dir: TempDir,
+}
+
+/// What is spoken on both sides of a proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Sides {
+    /// The callers speak TLS, with either version of HTTP.
+    pub(crate) front_tls: bool,
+    /// The provider speaks TLS.
+    pub(crate) back_tls: bool,
+}
+
+/// How an edge is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EdgeLook {
+    /// The core that it has.
+    pub(crate) core: usize,
+    /// Whether it writes no log line a call.
+    pub(crate) is_quiet: bool,
 }
 
 fn address() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], free_port()))
 }
 
-fn program(bin_dir: &Path, name: &str) -> String {
-    bin_dir.join(name).display().to_string()
-}
-
-impl Server {
-    fn start(program: &str, at: SocketAddr, words: &[String]) -> Result<Self, Box<dyn Error>> {
-        let process = Running::start(program, words, at)?;
-        let mut pids = children(process.pid())?;
-        pids.push(process.pid());
-        Ok(Self {
-            at,
-            pids,
-            _process: process,
-        })
-    }
-
-    fn pin(&self, core: usize) -> Result<(), Box<dyn Error>> {
-        self.pids.iter().try_for_each(|pid| pin(*pid, core))
-    }
-
-    fn watched(&self, name: &str) -> Vec<Watched> {
-        self.pids.iter().map(|pid| watched(name, *pid)).collect()
-    }
-}
-
-fn start_nginx(dir: &Path, upstream: SocketAddr) -> Result<Server, Box<dyn Error>> {
-    let (at, dir_text) = (address(), dir.display().to_string());
-    let conf = include_str!("../nginx.conf")
-        .replace("@dir@", &dir_text)
-        .replace("@listen@", &at.to_string())
-        .replace("@upstream@", &upstream.to_string());
-    let (file, log) = (dir.join("nginx.conf"), dir.join("error.log"));
-    std::fs::write(&file, conf)?;
-    let words = [
-        "-e",
-        &log.display().to_string(),
-        "-p",
-        &dir_text,
-        "-c",
-        &file.display().to_string(),
-    ];
-    Server::start("nginx", at, &words.map(str::to_owned))
-}
-
-fn start_edge(bin_dir: &Path, ledger: &Ledger, upstream: SocketAddr, log: Option<&str>) -> Edge {
-    let plans = concat!(env!("CARGO_MANIFEST_DIR"), "/plans.toml");
-    let binary = program(bin_dir, "tollgate-proxy");
-    let options = EdgeOptions::new(&binary, ledger.redis.url(), format!("http://{upstream}/v1"))
-        .env("TOLLGATE_PROXY__THREADS", "1")
-        .env("TOLLGATE_PLANS__FILE", plans);
-    Edge::start(match log {
-        Some(level) => options.env("RUST_LOG", level),
-        None => options,
-    })
-}
-
 impl Stage {
-    /// Starts and pins everything.
-    pub(crate) async fn start(bin_dir: &Path, cores: Cores) -> Result<Self, Box<dyn Error>> {
+    /// An empty stage.
+    pub(crate) fn new(bin_dir: &Path, cores: Cores) -> Result<Self, Box<dyn Error>> {
+        let shown = bin_dir.display();
+        let bin_dir = bin_dir
+            .canonicalize()
+            .map_err(|error| format!("--bin-dir {shown}: {error}"))?;
         let dir = tempfile::Builder::new().prefix("tollgate-bench-").tempdir()?;
-        let (upstream, pass) = (address(), address());
-        let provider = Server::start(
-            &program(bin_dir, "bench-upstream"),
-            upstream,
-            &[upstream.to_string()],
-        )?;
-        let nginx = start_nginx(dir.path(), upstream)?;
-        let words = [pass.to_string(), upstream.to_string()];
-        let pass_through = Server::start(&program(bin_dir, "bench-pass-through"), pass, &words)?;
-        let durable = Ledger::start(dir.path(), "durable", &DURABLE).await?;
-        let memory = Ledger::start(dir.path(), "memory", &[]).await?;
-        let edges = [
-            start_edge(bin_dir, &durable, upstream, None),
-            start_edge(bin_dir, &durable, upstream, Some("warn")),
-            start_edge(bin_dir, &memory, upstream, None),
-        ];
-
-        provider.pin(cores.upstream)?;
-        nginx.pin(cores.edge)?;
-        pass_through.pin(cores.edge)?;
-        edges.iter().try_for_each(|edge| pin(edge.pid(), cores.edge))?;
-        pin(durable.redis.pid(), cores.store)?;
-        pin(memory.redis.pid(), cores.store)?;
+        let certificates = Certificates::make(dir.path())?;
         Ok(Self {
-            durable,
-            memory,
-            bin_dir: bin_dir.to_owned(),
-            provider,
-            nginx,
-            pass_through,
-            edges,
+            cores,
+            certificates,
+            bin_dir,
             dir,
         })
     }
 
-    /// Who can be measured, in the order of [`Name::ALL`].
-    pub(crate) fn contenders(&self) -> Vec<Contender> {
-        let [edge, quiet, other] = &self.edges;
-        let (durable, memory) = (&self.durable, &self.memory);
-        Name::ALL
-            .map(|name| match name {
-                Name::Direct => self.plain(name, self.provider.at, Vec::new()),
-                Name::Nginx => self.plain(name, self.nginx.at, self.nginx.watched(EDGE)),
-                Name::PassThrough => self.plain(name, self.pass_through.at, self.pass_through.watched(EDGE)),
-                Name::Tollgate => self.tollgate(name, edge, durable),
-                Name::TollgateQuiet => self.tollgate(name, quiet, durable),
-                Name::TollgateMemory => self.tollgate(name, other, memory),
-                Name::TollgateDenied => Contender {
-                    keys: durable.denied_keys.clone(),
-                    expect: 402,
-                    ..self.tollgate(name, edge, durable)
-                },
-            })
-            .into()
-    }
-
-    fn plain(&self, name: Name, target: SocketAddr, proxy: Vec<Watched>) -> Contender {
-        Contender {
-            name,
-            target,
-            keys: self.durable.keys.clone(),
-            expect: 200,
-            watched: [proxy, self.provider.watched(UPSTREAM)].concat(),
+    /// How an edge is started where nothing else is said.
+    pub(crate) const fn look(&self) -> EdgeLook {
+        EdgeLook {
+            core: self.cores.edge,
+            is_quiet: false,
         }
-    }
-
-    fn tollgate(&self, name: Name, edge: &Edge, ledger: &Ledger) -> Contender {
-        let processes = vec![watched(EDGE, edge.pid()), watched(STORE, ledger.redis.pid())];
-        Contender {
-            keys: ledger.keys.clone(),
-            ..self.plain(name, edge.addr(), processes)
-        }
-    }
-
-    /// The address of an edge on each of the two stores.
-    pub(crate) fn edge_urls(&self) -> (String, String) {
-        let [edge, _, other] = &self.edges;
-        (edge.url(), other.url())
     }
 
     /// Where the bench keeps its files.
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// The path of a program of ours.
+    pub(crate) fn program(&self, name: &str) -> String {
+        self.bin_dir.join(name).display().to_string()
+    }
+
+    /// A ledger on a store that keeps its append-only file, or one that does not.
+    pub(crate) async fn ledger(&self, is_durable: bool) -> Result<Ledger, Box<dyn Error>> {
+        let ledger = Ledger::start(self.dir(), is_durable).await?;
+        pin(ledger.redis.pid(), self.cores.store)?;
+        Ok(ledger)
+    }
+
+    /// The provider.
+    pub(crate) fn provider(&self, sides: Sides) -> Result<Server, Box<dyn Error>> {
+        let at = address();
+        let mut words = vec![at.to_string()];
+        if sides.back_tls {
+            words.extend(self.certificates.words());
+        }
+        let server = Server::start(&self.program("bench-upstream"), at, &words, 0)?;
+        server.pin(self.cores.upstream)?;
+        Ok(server)
+    }
+
+    /// (a)
+    pub(crate) fn nginx(&self, provider: &Server, sides: Sides) -> Result<Server, Box<dyn Error>> {
+        let server = nginx::start(self, address(), provider.at, sides)?;
+        server.pin(self.cores.edge)?;
+        Ok(server)
+    }
+
+    /// (b)
+    pub(crate) fn pass_through(&self, provider: &Server, sides: Sides) -> Result<Server, Box<dyn Error>> {
+        let at = address();
+        let mut words = vec![at.to_string(), provider.at.to_string()];
+        if sides.front_tls {
+            words.extend(self.certificates.words());
+        }
+        if sides.back_tls {
+            words.extend([
+                "--upstream-ca".to_owned(),
+                self.certificates.authority.display().to_string(),
+            ]);
+        }
+        let server = Server::start(&self.program("bench-pass-through"), at, &words, 0)?;
+        server.pin(self.cores.edge)?;
+        Ok(server)
+    }
+
+    /// (c)
+    pub(crate) fn edge(
+        &self,
+        look: EdgeLook,
+        ledger: &Ledger,
+        provider: &Server,
+        sides: Sides,
+    ) -> Result<Edge, Box<dyn Error>> {
+        let plans = concat!(env!("CARGO_MANIFEST_DIR"), "/plans.toml");
+        let scheme = if sides.back_tls { "https" } else { "http" };
+        let base = format!("{scheme}://{}/v1", provider.at);
+        let binary = self.program("tollgate-proxy");
+        let mut options = EdgeOptions::new(&binary, ledger.redis.url(), base)
+            .env("TOLLGATE_PROXY__THREADS", "1")
+            .env("TOLLGATE_PLANS__FILE", plans);
+        let shown = |path: &Path| path.display().to_string();
+        let certificates = &self.certificates;
+        if sides.front_tls {
+            options = options
+                .env("TOLLGATE_PROXY__TLS_CERT", shown(&certificates.chain))
+                .env("TOLLGATE_PROXY__TLS_KEY", shown(&certificates.key));
+        }
+        if sides.back_tls {
+            options = options.env("TOLLGATE_UPSTREAM__CA_FILE", shown(&certificates.authority));
+        }
+        if look.is_quiet {
+            options = options.env("RUST_LOG", "warn");
+        }
+        let edge = Edge::start(options);
+        pin(edge.pid(), look.core)?;
+        Ok(edge)
+    }
+}
+
+/// A contender that decides nothing; `proxy` is absent when the provider itself is meant.
+pub(crate) fn plain<'a>(
+    name: Name,
+    proxy: Option<&Server>,
+    provider: &Server,
+    keys: &Ledger,
+) -> Contender<'a> {
+    let edge = proxy.map(|proxy| proxy.watched(EDGE)).unwrap_or_default();
+    Contender {
+        name,
+        targets: vec![proxy.unwrap_or(provider).at],
+        keys: keys.keys(),
+        expect: vec![200],
+        watched: [edge, provider.watched(UPSTREAM)].concat(),
+        ledger: None,
+    }
+}
+
+/// (c), on one edge or several.
+pub(crate) fn tollgate<'a>(
+    name: Name,
+    edges: &[&Edge],
+    ledger: &'a Ledger,
+    provider: &Server,
+) -> Contender<'a> {
+    let mut processes: Vec<_> = edges.iter().map(|edge| watched(EDGE, edge.pid())).collect();
+    processes.push(watched(STORE, ledger.redis.pid()));
+    Contender {
+        targets: edges.iter().map(|edge| edge.addr()).collect(),
+        watched: [processes, provider.watched(UPSTREAM)].concat(),
+        ledger: Some(ledger),
+        ..plain(name, None, provider, ledger)
     }
 }

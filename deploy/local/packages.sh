@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing from the distribution's packages (Debian, Ubuntu), and nothing else.
-# Usage: packages.sh GROUP…   with the groups build, store, node, python, browser, nginx
+# Usage: packages.sh GROUP…   with the groups build, store, node, python, browser, nginx, prometheus
 set -euo pipefail
 
 die() {
@@ -24,6 +24,32 @@ need_browser() {
   missing+=(chromium fonts-dejavu-core)
 }
 
+# Only its tools are needed. Installing the package would start a server, so it is downloaded and unpacked below the target
+# folder, for which nobody needs to be root; where there is no list of packages yet, that is fetched first.
+unpack_prometheus() {
+  ! have promtool || return 0
+  local target dir
+  target=${CARGO_TARGET_DIR:-$(cd "$(dirname "$0")/../.." && pwd)/target}
+  dir=$target/prometheus
+  [ ! -x "$dir/usr/bin/promtool" ] || return 0
+  have apt-get && have dpkg-deb || die "promtool is not installed, and there is no apt-get to download Debian's package prometheus"
+  echo "Downloading prometheus" >&2
+  local fresh=$dir.new
+  rm -rf "$fresh" && mkdir -p "$fresh"
+  if ! (cd "$fresh" && apt-get download prometheus >log 2>&1); then
+    local as_root=()
+    [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+    "${as_root[@]}" apt-get update >"$fresh/log" 2>&1 </dev/null || true
+    (cd "$fresh" && apt-get download prometheus >log 2>&1) || {
+      cat "$fresh/log" >&2
+      die "downloading prometheus failed"
+    }
+  fi
+  dpkg-deb -x "$fresh"/prometheus_*.deb "$fresh"
+  rm -f "$fresh"/prometheus_*.deb "$fresh/log"
+  rm -rf "$dir" && mv "$fresh" "$dir"
+}
+
 for group in "$@"; do
   case "$group" in
     build)
@@ -40,6 +66,7 @@ for group in "$@"; do
       ;;
     browser) need_browser ;;
     nginx) need nginx nginx ;;
+    prometheus) unpack_prometheus ;;
     python) python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv) ;;
     *) die "there is no group $group" ;;
   esac

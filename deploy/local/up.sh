@@ -30,6 +30,8 @@ prepare() {
     esac
   fi
   mkdir -p "$STATE/redis" "$STATE/proxy" "$STATE/log"
+  # A hand-over asks for it.
+  chmod 700 "$STATE/proxy"
   exec 9>"$STATE/lock"
   flock -n 9 || die "make run is already running here ($STATE/lock is held)"
   exec 8>"$STATE/children"

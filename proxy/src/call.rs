@@ -6,6 +6,8 @@
 //! 4. [`decide`]: key status, plan keys, rate, provider key and Cap in one store step; the only maker of an `Approval`
 //! 5. [`forward`]: the one request to the provider; the only taker of an `Approval`
 //! 6. [`settle`]: the ledger moves to the real cost before the answer ends
+//!
+//! [`tale`] is what metrics, log and trace are told of it.
 
 pub mod credential;
 pub mod decide;
@@ -14,8 +16,10 @@ pub mod receive;
 pub mod request;
 pub mod resolve;
 pub mod settle;
+pub mod tale;
 
 use crate::gate::Gate;
+use crate::metrics::Stage;
 use crate::reply::Reply;
 use crate::reply::denied::Denied;
 use crate::reply::refusal::Refusal;
@@ -27,7 +31,8 @@ use shared::domain::denial::Denial;
 use shared::domain::id::Kind;
 use shared::store::lookup::VirtualKeyOwner;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tale::Tale;
 
 /// Where a call ended before it was approved.
 #[derive(Debug)]
@@ -68,13 +73,18 @@ impl Stop {
         }))
     }
 
-    /// The answer; the reason goes to metrics and log on the way.
+    /// The answer; the reason goes to metrics, log and trace on the way. Each stop is answered once.
     #[must_use]
-    pub fn answer(&self, gate: &Gate) -> Reply {
-        self.record(gate);
+    pub fn answer(&self, gate: &Gate, tale: &Tale) -> Reply {
         match self {
-            Self::Refused(refusal) => refusal.reply(),
-            Self::Denied(denied) => denied.reply(),
+            Self::Refused(refusal) => {
+                tale.tell_refused(gate, refusal.kind);
+                refusal.reply()
+            }
+            Self::Denied(denied) => {
+                tale.tell_denied(gate, denied);
+                denied.reply()
+            }
         }
     }
 }
@@ -86,40 +96,46 @@ impl From<Refusal> for Stop {
 }
 
 /// Takes a chat-completions request to its end. Whatever happens, there is an answer.
-pub async fn chat(gate: &Arc<Gate>, session: &mut ServerSession) -> Done {
-    match through_the_gate(gate, session).await {
+pub async fn chat(gate: &Arc<Gate>, session: &mut ServerSession, mut tale: Tale) -> Done {
+    match through_the_gate(gate, session, &mut tale).await {
         Ok(done) => done,
         Err(stop) => Done {
-            reply: stop.answer(gate),
-            outside: Duration::ZERO,
+            reply: stop.answer(gate, &tale),
+            outside: tale.outside(),
         },
     }
 }
 
-async fn through_the_gate(gate: &Arc<Gate>, session: &mut ServerSession) -> Result<Done, Stop> {
+async fn through_the_gate(
+    gate: &Arc<Gate>,
+    session: &mut ServerSession,
+    tale: &mut Tale,
+) -> Result<Done, Stop> {
     let key = credential::from_headers(&session.req_header().headers)?;
     receive::check_declared_length(gate, session)?;
     let owner = resolve::owner(gate, &key).await?;
-    let asked = Instant::now();
-    let body = match receive::body(gate, session).await {
+    tale.belongs_to(&owner);
+    tale.done(gate, Stage::Resolve);
+    let body = receive::body(gate, session).await;
+    tale.done(gate, Stage::Receive);
+    let body = match body {
         Ok(body) => body,
         Err(Stop::Refused(refusal)) => return Err(decide::count_only(gate, &owner, refusal).await),
         Err(denied) => return Err(denied),
     };
-    let received = asked.elapsed();
     let headers = &session.req_header().headers;
     let wanted = match request::understand(gate, headers, body.bytes()) {
         Ok(wanted) => wanted,
         Err(refusal) => return Err(decide::count_only(gate, &owner, refusal).await),
     };
-    let head = forward::head(gate, headers, body.bytes().len())?;
+    let mut head = forward::head(gate, headers, body.bytes().len())?;
+    tale.continue_in(&mut head);
+    tale.done(gate, Stage::Read);
     // From here on the call runs in a task of its own: a caller who hangs up stops neither decision nor settlement.
-    let task = tokio::spawn(decide_and_forward(Arc::clone(gate), owner, wanted, head, body));
+    let call = (Arc::clone(gate), tale.clone());
+    let task = tokio::spawn(decide_and_forward(call, owner, wanted, head, body));
     match task.await {
-        Ok(done) => done.map(|done| Done {
-            outside: done.outside + received,
-            ..done
-        }),
+        Ok(done) => Ok(done),
         Err(panicked) => {
             tracing::error!(error = %panicked, "a call's task failed");
             Err(Stop::denied(Denial::ServiceUnavailable))
@@ -137,32 +153,28 @@ pub async fn admit(gate: &Gate, session: &ServerSession) -> Result<(), Stop> {
     decide::admit(gate, &owner).await
 }
 
+/// Takes a call that is understood to its end, and tells of it: also when nobody waits for the answer any more.
 async fn decide_and_forward(
-    gate: Arc<Gate>,
+    (gate, mut tale): (Arc<Gate>, Tale),
     owner: Arc<VirtualKeyOwner>,
     wanted: Wanted,
     head: Box<RequestHeader>,
     body: receive::Body,
-) -> Result<Done, Stop> {
-    let approval = decide::decide(&gate, &owner, &wanted).await?;
-    let forwarded = forward::forward(&gate, approval, head, body).await?;
-    Ok(settle::settle(&gate, &wanted, forwarded).await)
-}
-
-impl Stop {
-    fn record(&self, gate: &Gate) {
-        match self {
-            Self::Refused(refusal) => gate.metrics.refused(refusal.kind),
-            Self::Denied(denied) => {
-                gate.metrics.denied(denied.denial);
-                tracing::info!(
-                    decision = "denied",
-                    reason = denied.denial.reason(),
-                    decision.id = denied.id,
-                    run.id = denied.run_id.as_deref().unwrap_or_default(),
-                    "call denied"
-                );
-            }
+) -> Done {
+    let decided = decide::decide(&gate, &owner, &wanted).await;
+    tale.done(&gate, Stage::Decide);
+    let forwarded = match decided {
+        Ok(approval) => forward::forward(&gate, approval, head, body).await,
+        Err(stop) => Err(stop),
+    };
+    match forwarded {
+        Ok(forwarded) => {
+            tale.done(&gate, Stage::Upstream);
+            settle::settle(&gate, tale, &wanted, forwarded).await
         }
+        Err(stop) => Done {
+            reply: stop.answer(&gate, &tale),
+            outside: tale.outside(),
+        },
     }
 }

@@ -5,11 +5,13 @@ pub mod origin;
 pub mod route;
 pub mod wire;
 
+use crate::call::tale::Tale;
 use crate::call::{self, Done};
 use crate::gate::Gate;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::reply::{Reply, health, models, names};
 use async_trait::async_trait;
+use http::HeaderMap;
 use pingora_core::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream};
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::server::ShutdownWatch;
@@ -53,9 +55,10 @@ impl HttpServerApp for Edge {
         if !wire::read_head(gate, &mut session).await {
             return None;
         }
-        let in_flight = gate.enter();
+        // Right before the process ends: nothing was done for this request, so its caller may send it again.
+        let in_flight = gate.enter()?;
         let reply = answer(gate, &mut session).await;
-        let stopping = *shutdown.borrow();
+        let stopping = gate.is_draining() || *shutdown.borrow();
         let client_timeout = Duration::from_millis(gate.settings.proxy.client_timeout_ms);
         let stream = wire::write(session, reply, stopping, client_timeout).await;
         drop(in_flight);
@@ -94,23 +97,27 @@ async fn dispatch(gate: &Arc<Gate>, session: &mut ServerSession) -> Done {
         outside: Duration::ZERO,
     };
     let route = route::of(&head.method, head.uri.path());
+    let tale = Tale::of(&head.headers);
     if route != Ok(Route::Health)
         && !origin::is_free(gate, session)
         && let Err(stop) = origin::judge(gate, session).await
     {
-        return own(stop.answer(gate));
+        return own(stop.answer(gate, &tale));
     }
     match route {
-        Ok(Route::Chat) => call::chat(gate, session).await,
+        Ok(Route::Chat) => call::chat(gate, session, tale).await,
         Ok(Route::Health) => own(health::reply(gate).await),
         Ok(Route::Models) => match call::admit(gate, session).await {
             Ok(()) => own(models::reply(
                 &gate.prices.load(),
                 &gate.settings.upstream.provider,
             )),
-            Err(stop) => own(stop.answer(gate)),
+            Err(stop) => own(stop.answer(gate, &tale)),
         },
-        Err(wrong) => own(wrong.reply()),
+        Err(wrong) => {
+            tale.tell_refused(gate, wrong.kind());
+            own(wrong.reply())
+        }
     }
 }
 
@@ -126,6 +133,7 @@ fn request_id(session: &ServerSession) -> String {
 }
 
 /// The answer to a request that is not HTTP.
-fn malformed() -> Reply {
+fn malformed(gate: &Gate) -> Reply {
+    Tale::of(&HeaderMap::new()).tell_refused(gate, RefusalKind::BadRequest);
     Refusal::new(RefusalKind::BadRequest, "The request is not well-formed HTTP.").reply()
 }

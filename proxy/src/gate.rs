@@ -5,6 +5,7 @@ use crate::metrics::Metrics;
 use crate::pending::Pending;
 use crate::upstream::Upstream;
 use crate::watch::Watch;
+use crate::watch::tables::Imported;
 use arc_swap::ArcSwap;
 use quick_cache::sync::Cache;
 use secrecy::SecretString;
@@ -18,7 +19,7 @@ use shared::store::lookup::VirtualKeyOwner;
 use shared::store::script::authorize::AccountView;
 use shared::store::script::settle::Settle;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
@@ -92,6 +93,8 @@ pub struct Gate {
     pub sealer: Sealer,
     /// The prices in force.
     pub prices: ArcSwap<PriceTable>,
+    /// What is known of the prices that the operator imported.
+    pub imported: Imported,
     plans: ArcSwap<HashMap<String, Arc<PlanLimits>>>,
     unknown_plan: Arc<PlanLimits>,
     /// The way to the provider.
@@ -99,7 +102,7 @@ pub struct Gate {
     /// The addresses that are not answered, as last read.
     pub blocked: BlockedCopy,
     /// What is known of the store's health.
-    pub watch: Watch,
+    pub watch: Arc<Watch>,
     /// What the store could not take yet.
     pub pending: Pending,
     /// Counters for operators.
@@ -113,6 +116,8 @@ pub struct Gate {
     views: Cache<String, Arc<Mutex<AccountView>>>,
     opened: Cache<String, Arc<SecretString>>,
     in_flight: AtomicUsize,
+    draining: AtomicBool,
+    closed: AtomicBool,
 }
 
 impl std::fmt::Debug for Gate {
@@ -167,10 +172,11 @@ impl Gate {
             store,
             sealer,
             prices: ArcSwap::from_pointee(prices),
+            imported: Imported::default(),
             unknown_plan: Arc::new(PlanLimits::unknown()),
             upstream,
             blocked: BlockedCopy::default(),
-            watch: Watch::default(),
+            watch: Arc::default(),
             pending,
             metrics,
             owners: Cache::new(OWNERS_MAX),
@@ -178,23 +184,43 @@ impl Gate {
             views: Cache::new(VIEWS_MAX),
             opened: Cache::new(OPENED_MAX),
             in_flight: AtomicUsize::new(0),
+            draining: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
         }
     }
 
-    /// Whether calls can be decided, as far as the last looks at the store go.
+    /// Whether calls should be sent here: they can be decided, as far as the last looks at the store go, and this process
+    /// is not about to end.
     pub fn is_ready(&self) -> bool {
-        self.watch.is_ready() && self.blocked.is_read()
+        self.watch.is_ready() && self.blocked.is_read() && self.imported.is_known() && !self.is_draining()
     }
 
-    /// Counts one more request.
-    pub fn enter(self: &Arc<Self>) -> InFlight {
-        self.in_flight.fetch_add(1, Ordering::AcqRel);
-        InFlight(Arc::clone(self))
+    /// This process is about to end: callers and balancers are told to turn to others.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+    }
+
+    /// Whether this process is about to end.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Counts one more request; `None` when none may begin any more.
+    pub fn enter(self: &Arc<Self>) -> Option<InFlight> {
+        // In one order with `close`: a request that is not counted there finds the gate closed here.
+        self.in_flight.fetch_add(1, Ordering::SeqCst);
+        let entered = InFlight(Arc::clone(self));
+        (!self.closed.load(Ordering::SeqCst)).then_some(entered)
+    }
+
+    /// From now on no request begins. Those that had begun are in [`Gate::in_flight`] until they end.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
     }
 
     /// Requests in flight.
     pub fn in_flight(&self) -> usize {
-        self.in_flight.load(Ordering::Acquire)
+        self.in_flight.load(Ordering::SeqCst)
     }
 
     /// What was last heard of an account.
@@ -229,18 +255,34 @@ impl Gate {
         self.plans.store(Arc::new(by_name(plans, &self.settings)));
     }
 
-    /// Moves the ledger, now or, when the store cannot take it, later.
-    pub async fn resolve_hold(&self, settle: Settle) {
+    /// Moves the ledger, now or, when the store cannot take it, later; the word for which of it, for the log.
+    pub async fn resolve_hold(&self, settle: Settle) -> &'static str {
         match settle.run(&self.store).await {
-            Ok(settled) => self.metrics.settled(settled, &settle),
+            Ok(settled) => {
+                self.metrics.ledger.settled(settled, &settle);
+                settled.as_str()
+            }
             Err(error) => {
                 tracing::warn!(
+                    decision.id = settle.name.allow_id,
                     error = &error as &dyn std::error::Error,
                     "a settlement has to wait"
                 );
+                self.metrics.ledger.settlement_waits();
                 self.pending.settle(settle);
+                "waits"
             }
         }
+    }
+
+    /// How many entries the caches have: owners, unknown, views, opened.
+    pub fn cached(&self) -> [usize; 4] {
+        [
+            self.owners.len(),
+            self.unknown.len(),
+            self.views.len(),
+            self.opened.len(),
+        ]
     }
 
     /// Opens a provider key; the result is remembered by its sealed form, so a replaced key is never used again.

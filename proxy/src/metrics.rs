@@ -1,33 +1,115 @@
-//! The edge's metrics. The help texts stand beside the names; both are a contract with dashboards and alerts.
+//! The edge's metrics. The help texts stand beside the names; both are a contract with dashboards and alerts, and
+//! docs/observability.md lists them. Every series is made at start and held as a handle, so a call counts without looking
+//! anything up.
 
+mod ledger;
+mod state;
+
+use crate::gate::Gate;
 use crate::reply::refusal::RefusalKind;
-use prometheus::{
-    Encoder, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
-};
+use crate::upstream::Failure;
+use ledger::LedgerMetrics;
+use prometheus::{Histogram, IntCounter};
 use shared::domain::denial::Denial;
 use shared::domain::money::Nanos;
-use shared::store::script::settle::{Settle, Settled};
+use shared::telemetry::registrar::Registrar;
+use shared::telemetry::tables::TableMetrics;
+use state::State;
+use std::time::Duration;
 
-/// Seconds at which the histograms of Tollgate's own time are cut.
-const OWN_TIME_BUCKETS: [f64; 11] = [
+/// Upper ends of the buckets of Tollgate's own time and of the stages of a call, in seconds.
+const OWN_TIME: [f64; 11] = [
     0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5,
 ];
+/// The same of the provider's answers, up to the deadline of 100 seconds.
+const UPSTREAM: [f64; 10] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 100.0];
+
+/// A part of a call's way, as metrics and spans name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// From the head to the key's owner.
+    Resolve,
+    /// The body arrives: the caller's time.
+    Receive,
+    /// What it asks for, and the estimate.
+    Read,
+    /// The one step in the store that decides.
+    Decide,
+    /// The provider's answer: its time.
+    Upstream,
+    /// The ledger moves to the real cost.
+    Settle,
+}
+
+impl Stage {
+    /// In the order of a call.
+    pub const ALL: [Self; 6] = [
+        Self::Resolve,
+        Self::Receive,
+        Self::Read,
+        Self::Decide,
+        Self::Upstream,
+        Self::Settle,
+    ];
+    /// How many there are.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// The word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Resolve => "resolve",
+            Self::Receive => "receive",
+            Self::Read => "read",
+            Self::Decide => "decide",
+            Self::Upstream => "upstream",
+            Self::Settle => "settle",
+        }
+    }
+}
+
+/// How the provider answered an approved call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// 2xx
+    Success,
+    /// 3xx
+    Redirect,
+    /// 4xx
+    ClientError,
+    /// 5xx, or a status that is none.
+    ServerError,
+    /// Not within the deadline.
+    Timeout,
+    /// Not reached, or broken off.
+    Unreachable,
+}
+
+impl Ended {
+    const ALL: [&'static str; 6] = ["2xx", "3xx", "4xx", "5xx", "timeout", "unreachable"];
+}
+
+/// Where an exchange with the provider broke off, as [`Failure::Unreachable`] says; the last stands for all others.
+const BROKE_OFF: [&str; 6] = ["resolve", "connect", "write", "head", "body", "odd"];
 
 /// All metrics of the edge.
 #[derive(Debug, Clone)]
 pub struct Metrics {
-    registry: Registry,
-    approved: IntCounterVec,
-    denied: IntCounterVec,
-    refused: IntCounterVec,
-    settlements: IntCounterVec,
-    estimated_nanos: IntCounter,
-    charged_nanos: IntCounter,
+    registrar: Registrar,
+    approved: Vec<IntCounter>,
+    denied: Vec<IntCounter>,
+    refused: Vec<IntCounter>,
     announced_retries: IntCounter,
     own_time: Histogram,
-    in_flight: IntGauge,
-    pending: IntGauge,
-    ready: IntGauge,
+    stages: Vec<Histogram>,
+    upstream_time: Histogram,
+    broke_off: Vec<IntCounter>,
+    /// What became of the money.
+    pub ledger: LedgerMetrics,
+    /// The tables that are read again.
+    pub tables: TableMetrics,
+    /// What is looked up when somebody asks.
+    pub state: State,
 }
 
 impl Metrics {
@@ -36,107 +118,88 @@ impl Metrics {
     /// # Errors
     /// When a name is malformed or taken twice, which a test would show.
     pub fn new() -> prometheus::Result<Self> {
-        let registry = Registry::new();
-        let vec = |name: &str, help: &str, label: &str| {
-            let counter = IntCounterVec::new(Opts::new(name, help), &[label])?;
-            registry.register(Box::new(counter.clone()))?;
-            prometheus::Result::Ok(counter)
-        };
-        let counter = |name: &str, help: &str| {
-            let counter = IntCounter::new(name, help)?;
-            registry.register(Box::new(counter.clone()))?;
-            prometheus::Result::Ok(counter)
-        };
-        let gauge = |name: &str, help: &str| {
-            let gauge = IntGauge::new(name, help)?;
-            registry.register(Box::new(gauge.clone()))?;
-            prometheus::Result::Ok(gauge)
-        };
-        let own_time = Histogram::with_opts(
-            HistogramOpts::new(
-                "tollgate_proxy_own_seconds",
-                "Time a request spent in Tollgate, upstream excluded.",
-            )
-            .buckets(OWN_TIME_BUCKETS.to_vec()),
-        )?;
-        registry.register(Box::new(own_time.clone()))?;
+        let metrics = Registrar::new("tollgate_proxy");
+        let seconds = "Time that calls spent in each stage: resolve (whose key), receive (the body arrives), read (its meaning and estimate), decide (the store's decision), upstream (the provider), settle (the ledger).";
         Ok(Self {
-            approved: vec(
-                "tollgate_proxy_approved_total",
+            approved: metrics.counters(
+                "approved_total",
                 "Approved calls, by what the provider answered.",
                 "upstream",
+                Ended::ALL,
             )?,
-            denied: vec(
-                "tollgate_proxy_denied_total",
+            denied: metrics.counters(
+                "denied_total",
                 "Denied calls, by reason.",
                 "reason",
+                Denial::ALL.iter().map(|denial| denial.reason()),
             )?,
-            refused: vec(
-                "tollgate_proxy_refused_total",
-                "Refused requests, by error code.",
+            refused: metrics.counters(
+                "refused_total",
+                "Refused requests, by error code. What went wrong behind an approval is in approved_total.",
                 "code",
+                RefusalKind::ALL.iter().map(|kind| kind.code()),
             )?,
-            settlements: vec(
-                "tollgate_proxy_settlements_total",
-                "Settlements, by what the store found.",
-                "result",
-            )?,
-            estimated_nanos: counter(
-                "tollgate_proxy_estimated_nanos_total",
-                "Nano-USD estimated for approved calls.",
-            )?,
-            charged_nanos: counter(
-                "tollgate_proxy_charged_nanos_total",
-                "Nano-USD charged in the end.",
-            )?,
-            announced_retries: counter(
-                "tollgate_proxy_announced_retries_total",
+            announced_retries: metrics.counter(
+                "announced_retries_total",
                 "Requests that an SDK announced as retries (x-stainless-retry-count above 0).",
             )?,
-            in_flight: gauge("tollgate_proxy_in_flight", "Requests in flight.")?,
-            pending: gauge(
-                "tollgate_proxy_pending",
-                "Settlements and voids that wait for the store.",
+            own_time: metrics.histogram(
+                "own_seconds",
+                "Time a request spent in Tollgate: the caller's sending and the provider's answering excluded.",
+                &OWN_TIME,
             )?,
-            ready: gauge("tollgate_proxy_ready", "1 when calls can be decided.")?,
-            own_time,
-            registry,
+            stages: metrics.histograms(
+                "stage_seconds",
+                seconds,
+                &OWN_TIME,
+                "stage",
+                Stage::ALL.map(Stage::as_str),
+            )?,
+            upstream_time: metrics.histogram(
+                "upstream_seconds",
+                "Time from the provider's request to its whole answer, connecting included.",
+                &UPSTREAM,
+            )?,
+            broke_off: metrics.counters(
+                "upstream_failures_total",
+                "Exchanges with the provider that broke off, by where: resolve, connect, write, head, body, odd (not HTTP as we know it, or too long). Timeouts are in approved_total.",
+                "stage",
+                BROKE_OFF,
+            )?,
+            ledger: LedgerMetrics::new(&metrics)?,
+            tables: TableMetrics::new(&metrics)?,
+            state: State::new(&metrics)?,
+            registrar: metrics,
         })
     }
 
     /// An approved call came to its end.
-    pub fn approved(&self, estimate: Nanos, upstream: &str) {
-        self.approved.with_label_values(&[upstream]).inc();
-        self.estimated_nanos.inc_by(estimate.get());
+    pub fn approved(&self, estimate: Nanos, actual: Option<Nanos>, ended: Ended, took: Duration) {
+        self.approved[ended as usize].inc();
+        self.upstream_time.observe(took.as_secs_f64());
+        self.ledger.approved(estimate, actual);
+    }
+
+    /// The exchange with the provider broke off.
+    pub fn broke_off(&self, failure: &Failure) {
+        if let Failure::Unreachable(stage) = failure {
+            let stage = match *stage {
+                "its name does not resolve" => "resolve",
+                stage => stage,
+            };
+            let known = BROKE_OFF.iter().position(|known| *known == stage);
+            self.broke_off[known.unwrap_or(BROKE_OFF.len() - 1)].inc();
+        }
     }
 
     /// A denial.
     pub fn denied(&self, denial: Denial) {
-        self.denied.with_label_values(&[denial.reason()]).inc();
+        self.denied[denial as usize].inc();
     }
 
     /// A refusal.
     pub fn refused(&self, kind: RefusalKind) {
-        self.refused.with_label_values(&[kind.code()]).inc();
-    }
-
-    /// The store took a settlement.
-    pub fn settled(&self, settled: Settled, settle: &Settle) {
-        let result = match settled {
-            Settled::Done => "done",
-            Settled::Missing => "missing",
-            Settled::Mismatch => "mismatch",
-        };
-        self.settlements.with_label_values(&[result]).inc();
-        if matches!(settled, Settled::Done) {
-            self.charged_nanos.inc_by(settle.cost.get());
-        } else {
-            tracing::warn!(
-                decision.id = settle.name.allow_id,
-                result,
-                "a settlement met no hold of its own"
-            );
-        }
+        self.refused[kind as usize].inc();
     }
 
     /// A request that an SDK repeats by itself.
@@ -149,15 +212,65 @@ impl Metrics {
         self.own_time.observe(seconds);
     }
 
+    /// Time that a call spent in a stage.
+    pub fn stage(&self, stage: Stage, took: Duration) {
+        self.stages[stage as usize].observe(took.as_secs_f64());
+    }
+
     /// The exposition text, with the state of this moment.
-    pub fn text(&self, in_flight: usize, pending: usize, ready: bool) -> Vec<u8> {
-        self.in_flight.set(i64::try_from(in_flight).unwrap_or(i64::MAX));
-        self.pending.set(i64::try_from(pending).unwrap_or(i64::MAX));
-        self.ready.set(i64::from(ready));
-        let mut text = Vec::new();
-        if let Err(error) = TextEncoder::new().encode(&self.registry.gather(), &mut text) {
-            tracing::error!(%error, "the metrics cannot be written");
+    #[must_use]
+    pub fn text(&self, gate: &Gate) -> Vec<u8> {
+        self.registrar.text_after(|| self.state.look(gate)).map_or_else(
+            |error| {
+                tracing::error!(%error, "the metrics cannot be written");
+                Vec::new()
+            },
+            String::into_bytes,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shared::telemetry::tables::Table;
+
+    #[test]
+    fn each_count_lands_on_its_own_label() {
+        let metrics = Metrics::new().unwrap();
+        for denial in Denial::ALL {
+            metrics.denied(*denial);
         }
-        text
+        for kind in RefusalKind::ALL {
+            metrics.refused(*kind);
+        }
+        metrics.refused(RefusalKind::RequestTimeout);
+        metrics.stage(Stage::Settle, Duration::from_micros(150));
+        let (estimate, actual) = (Nanos::new(1000).unwrap(), Nanos::new(200));
+        metrics.approved(estimate, actual, Ended::Timeout, Duration::from_secs(3));
+        metrics.broke_off(&Failure::Unreachable("its name does not resolve"));
+        metrics.broke_off(&Failure::Unreachable("it sent no head"));
+        metrics.tables.read_again(Table::Prices, false);
+        let text = metrics.registrar.text().unwrap();
+        for line in [
+            r#"tollgate_proxy_denied_total{reason="plan_limit"} 1"#,
+            r#"tollgate_proxy_refused_total{code="request_timeout"} 2"#,
+            r#"tollgate_proxy_refused_total{code="upstream_timeout"} 1"#,
+            r#"tollgate_proxy_stage_seconds_bucket{stage="settle",le="0.0002"} 1"#,
+            r#"tollgate_proxy_stage_seconds_count{stage="decide"} 0"#,
+            r#"tollgate_proxy_approved_total{upstream="timeout"} 1"#,
+            r#"tollgate_proxy_actual_ratio_bucket{le="0.25"} 1"#,
+            r#"tollgate_proxy_upstream_failures_total{stage="resolve"} 1"#,
+            r#"tollgate_proxy_upstream_failures_total{stage="odd"} 1"#,
+            r#"tollgate_proxy_table_reads_total{result="failed",table="prices"} 1"#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        for (at, denial) in Denial::ALL.iter().enumerate() {
+            assert_eq!(*denial as usize, at, "{denial:?}");
+        }
+        for (at, kind) in RefusalKind::ALL.iter().enumerate() {
+            assert_eq!(*kind as usize, at, "{kind:?}");
+        }
     }
 }

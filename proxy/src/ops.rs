@@ -42,19 +42,15 @@ impl Ops {
         match (path, gate) {
             ("/livez", _) => (200, TEXT, b"ok\n".to_vec()),
             ("/readyz", Some(gate)) if gate.is_ready() => (200, TEXT, b"ok\n".to_vec()),
+            ("/readyz", Some(gate)) if gate.is_draining() => {
+                (503, TEXT, b"this process is about to end\n".to_vec())
+            }
             ("/readyz", _) => (
                 503,
                 TEXT,
                 b"calls cannot be decided: every call is denied\n".to_vec(),
             ),
-            ("/metrics", Some(gate)) => {
-                let ready = gate.is_ready();
-                (
-                    200,
-                    METRICS,
-                    gate.metrics.text(gate.in_flight(), gate.pending.len(), ready),
-                )
-            }
+            ("/metrics", Some(gate)) => (200, METRICS, gate.metrics.text(gate)),
             ("/metrics", None) => (503, TEXT, b"starting\n".to_vec()),
             _ => (404, TEXT, b"not found\n".to_vec()),
         }

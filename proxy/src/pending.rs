@@ -1,21 +1,27 @@
 //! What the store could not take yet: settlements and voids, retried in the background until it does (decision D36).
 //!
 //! The queue is bounded and survives a restart: each item is appended to a [`journal`] before it waits. What does not fit
-//! is dropped, which leaves the estimate charged: never less than was spent.
+//! is dropped, which leaves the estimate charged: never less than was spent. So is what makes the store's script break off in
+//! the same way again and again: it would keep the queue from ever being empty.
 
 pub mod journal;
+pub mod others;
 
 use crate::gate::Gate;
 use futures::StreamExt;
 use journal::Journal;
+use others::Others;
 use serde::{Deserialize, Serialize};
 use shared::domain::entry::How;
 use shared::domain::money::Nanos;
+use shared::store::StoreError;
 use shared::store::script::hold::HoldName;
 use shared::store::script::settle::Settle;
 use shared::store::script::void::{Voided, void};
-use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{HashMap, VecDeque};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -23,14 +29,45 @@ use tokio::sync::Notify;
 const PAUSE: Duration = Duration::from_millis(200);
 /// Items in flight to the store at once.
 const CONCURRENT: usize = 32;
+/// Between two looks for what other processes left behind.
+const ADOPT_EVERY: Duration = Duration::from_secs(2);
 /// Items taken from the queue in one round.
 const ROUND: usize = 1024;
 
 /// The journal is rewritten when it has this many lines for each item that may wait.
 const JOURNAL_LINES_PER_ITEM: usize = 2;
 
+/// An item is given up when the store's script broke off in the same way this often, which takes 20 seconds and more.
+const BROKEN_MAX: u32 = 100;
+
+/// What the store said of the items whose script broke off last time, and how often it said so.
+#[derive(Debug, Default)]
+struct Broken(HashMap<Item, (String, u32)>);
+
+impl Broken {
+    /// Whether trying again is of no use, after an error of which the store said this, if its script broke off.
+    fn is_hopeless(&mut self, item: &Item, said: Option<String>) -> bool {
+        let Some(said) = said else {
+            self.forget(item);
+            return false;
+        };
+        let (before, times) = self.0.entry(item.clone()).or_default();
+        *times = if *before == said { *times + 1 } else { 1 };
+        *before = said;
+        let hopeless = *times >= BROKEN_MAX;
+        if hopeless {
+            self.forget(item);
+        }
+        hopeless
+    }
+
+    fn forget(&mut self, item: &Item) {
+        self.0.remove(item);
+    }
+}
+
 /// Something that has to reach the store.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Item {
     /// Resolve a hold.
@@ -80,21 +117,32 @@ fn to_how(word: Option<&str>, estimate_nanos: u64, cost_nanos: u64) -> How {
 pub struct Pending {
     queue: Mutex<VecDeque<Item>>,
     journal: Mutex<Journal>,
+    /// Locked by who reads the disk only; whoever holds it may lock the queue, and not the other way round.
+    /// `None` once this process is about to end.
+    others: Mutex<Option<Others>>,
     limit: usize,
+    dropped: AtomicU64,
     wake: Notify,
 }
 
 impl Pending {
-    /// A queue that starts with what earlier processes left behind.
-    #[must_use]
-    pub fn new(journal: Journal, left_behind: Vec<Item>, limit: usize) -> Self {
-        let queue = Mutex::new(left_behind.into());
-        Self {
-            queue,
+    /// A queue with a journal in `dir`, that starts with what earlier processes left there: at most `limit` items.
+    ///
+    /// # Errors
+    /// When the folder cannot be made, read or written.
+    pub fn open(dir: &Path, limit: usize) -> std::io::Result<Self> {
+        let journal = Journal::open(dir)?;
+        let others = Others::beside(journal.path());
+        let pending = Self {
+            queue: Mutex::default(),
             journal: Mutex::new(journal),
+            others: Mutex::new(Some(others)),
             limit,
+            dropped: AtomicU64::new(0),
             wake: Notify::new(),
-        }
+        };
+        pending.take_over()?;
+        Ok(pending)
     }
 
     /// Lets a settlement wait.
@@ -123,14 +171,33 @@ impl Pending {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
+    /// Items that did not fit.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Lines of the journal.
+    pub fn journal_lines(&self) -> usize {
+        self.journal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .lines()
+    }
+
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Leaves nothing behind when nothing waits; otherwise the journal stays for the next process.
+    /// Leaves nothing behind when nothing waits; otherwise the journal stays for the next process. It stays too while
+    /// something is just taken over.
     pub fn close(&self) {
-        if self.is_empty() {
+        let Ok(mut others) = self.others.try_lock() else {
+            return;
+        };
+        *others = None;
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        if queue.is_empty() {
             self.journal
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -138,54 +205,121 @@ impl Pending {
         }
     }
 
+    /// Takes over what processes that ended have left beside the journal. One that has something waiting itself leaves it to
+    /// others, or for later: its store does not answer. Waits for the disk, and lets nobody wait for it meanwhile.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn take_over(&self) -> std::io::Result<()> {
+        if !self.is_empty() {
+            return Ok(());
+        }
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(others) = &mut *others else {
+            return Ok(());
+        };
+        let mut found = others.read(self.limit)?;
+        let items = std::mem::take(&mut found.items);
+        if !items.is_empty() {
+            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            if queue.len() + items.len() > self.limit {
+                // Something came to wait meanwhile; the files are left as they are.
+                return Ok(());
+            }
+            let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+            tracing::info!(items = items.len(), "taken over from a process that ended");
+            journal.append(&items);
+            queue.extend(items);
+            self.wake.notify_one();
+        }
+        self.dropped.fetch_add(found.dropped, Ordering::Relaxed);
+        others.taken_over(found);
+        Ok(())
+    }
+
     fn push(&self, item: Item) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         if queue.len() >= self.limit {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
             tracing::error!(?item, "the retry queue is full; the estimate stays charged");
             return;
         }
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         if journal.lines() >= JOURNAL_LINES_PER_ITEM * self.limit {
             journal.clear();
-            queue.iter().for_each(|item| journal.append(item));
+            journal.append(queue.iter());
         }
-        journal.append(&item);
+        journal.append([&item]);
         queue.push_back(item);
         self.wake.notify_one();
     }
 
+    /// Looks for what other processes left behind, for ever.
+    pub async fn follow_others(gate: Arc<Gate>) {
+        let mut ticks = tokio::time::interval(ADOPT_EVERY);
+        loop {
+            ticks.tick().await;
+            let looking = Arc::clone(&gate);
+            let look = tokio::task::spawn_blocking(move || looking.pending.take_over());
+            if let Ok(Err(error)) = look.await {
+                tracing::error!(%error, "proxy.data_dir cannot be read");
+            }
+        }
+    }
+
     /// Brings what waits to the store, for ever.
     pub async fn run(&self, gate: &Gate) {
+        let mut broken = Broken::default();
         loop {
             if self.is_empty() {
                 self.wake.notified().await;
             }
-            if self.round(gate).await == 0 {
+            if self.round(gate, &mut broken).await == 0 {
                 tokio::time::sleep(PAUSE).await;
             }
         }
     }
 
+    /// Gives an item up that the store's script breaks off on. What it would have moved stays charged, until a person has
+    /// looked at it.
+    fn give_up(&self, item: &Item, error: &StoreError) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+        let said = error.broken_script();
+        tracing::error!(
+            ?item,
+            said,
+            "the store's script breaks off on it; it waits no longer, and what is charged stays"
+        );
+    }
+
     /// One round; returns how many items the store took.
-    async fn round(&self, gate: &Gate) -> usize {
+    async fn round(&self, gate: &Gate, broken: &mut Broken) -> usize {
         let batch: Vec<Item> = {
             let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
             queue.iter().take(ROUND).cloned().collect()
         };
         let taken = batch.len();
-        let left: Vec<Item> = futures::stream::iter(batch)
+        let done: Vec<(Item, Result<(), StoreError>)> = futures::stream::iter(batch)
             .map(|item| async move {
-                if deliver(gate, &item).await {
-                    None
-                } else {
-                    Some(item)
-                }
+                let done = deliver(gate, &item).await;
+                (item, done)
             })
             .buffer_unordered(CONCURRENT)
-            .filter_map(std::future::ready)
             .collect()
             .await;
-        let delivered = taken - left.len();
+        let delivered = done.iter().filter(|(_, done)| done.is_ok()).count();
+        let left = done.into_iter().filter_map(|(item, done)| match done {
+            Ok(()) => {
+                broken.forget(&item);
+                None
+            }
+            Err(error) if broken.is_hopeless(&item, error.broken_script()) => {
+                self.give_up(&item, &error);
+                None
+            }
+            Err(_) => Some(item),
+        });
+        let left: Vec<Item> = left.collect();
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.drain(..taken);
         queue.extend(left);
@@ -199,8 +333,8 @@ impl Pending {
     }
 }
 
-/// Whether the store took the item. Both actions may be repeated, so an item that is delivered twice does no harm.
-async fn deliver(gate: &Gate, item: &Item) -> bool {
+/// Brings an item to the store. Both actions may be repeated, so an item that is delivered twice does no harm.
+async fn deliver(gate: &Gate, item: &Item) -> Result<(), StoreError> {
     match item {
         Item::Settle {
             name,
@@ -218,18 +352,19 @@ async fn deliver(gate: &Gate, item: &Item) -> bool {
                 cost,
                 how: to_how(how.as_deref(), *estimate_nanos, *cost_nanos),
             };
-            match settle.run(&gate.store).await {
-                Ok(settled) => gate.metrics.settled(settled, &settle),
-                Err(_) => return false,
+            let settled = settle.run(&gate.store).await?;
+            gate.metrics.ledger.settled(settled, &settle);
+            tracing::info!(decision.id = name[3], charged.usd = %cost, "a settlement that waited was taken");
+        }
+        Item::Void { name } => {
+            let voided = void(&gate.store, &to_name(name)).await?;
+            gate.metrics.ledger.voided(voided);
+            if voided == Voided::Refunded {
+                tracing::warn!(decision.id = name[3], "a lost approval was given back");
             }
         }
-        Item::Void { name } => match void(&gate.store, &to_name(name)).await {
-            Ok(Voided::Refunded) => tracing::warn!(decision.id = name[3], "a lost approval was given back"),
-            Ok(Voided::Barred) => {}
-            Err(_) => return false,
-        },
     }
-    true
+    Ok(())
 }
 
 #[cfg(test)]
@@ -254,5 +389,25 @@ mod tests {
         }
         assert_eq!(to_how(Some("released"), 0, 0), How::Released);
         assert_eq!(to_how(None, 0, 0), How::Estimated);
+    }
+
+    #[test]
+    fn only_what_breaks_the_script_in_the_same_way_is_hopeless() {
+        let (mut broken, item) = (
+            Broken::default(),
+            Item::Void {
+                name: ["acct_1", "bot", "r", "allow_1"].map(str::to_owned),
+            },
+        );
+        let mut tries = |said: Option<&str>, times: u32| {
+            let hopeless = (0..times).map(|_| broken.is_hopeless(&item, said.map(str::to_owned)));
+            hopeless.collect::<Vec<_>>()
+        };
+        let almost = BROKEN_MAX - 1;
+        for said in [Some("one"), None, Some("one"), Some("two"), Some("one")] {
+            assert!(!tries(said, almost).contains(&true), "{said:?}");
+        }
+        assert_eq!(tries(Some("one"), 1), [true]);
+        assert_eq!(tries(Some("one"), 1), [false], "it is forgotten");
     }
 }

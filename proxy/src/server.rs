@@ -1,5 +1,10 @@
 //! Starting and stopping: settings are checked in full before a port is bound, SIGTERM lets calls in flight finish,
-//! SIGQUIT hands the listening sockets to a new process (Pingora's graceful upgrade).
+//! SIGQUIT hands the listening sockets to a new process.
+
+mod drain;
+pub mod handover;
+mod signals;
+mod tls;
 
 use crate::edge::Edge;
 use crate::edge::opening::Opening;
@@ -7,18 +12,21 @@ use crate::gate::{Gate, Parts};
 use crate::metrics::Metrics;
 use crate::ops::Ops;
 use crate::pending::Pending;
-use crate::pending::journal::Journal;
 use crate::upstream::Upstream;
 use crate::watch;
 use async_trait::async_trait;
 use clap::Parser;
-use pingora_core::listeners::tls::TlsSettings;
+use handover::Successor;
+use pingora_core::listeners::ListenerConfig;
+use pingora_core::protocols::l4::stream::L4BufferSettings;
 use pingora_core::server::configuration::{Opt, ServerConf};
 use pingora_core::server::{ListenFds, RunArgs, Server, ShutdownWatch};
 use pingora_core::services::listening::Service;
 use pingora_core::services::{ServiceReadyNotifier, ServiceWithDependents};
-use shared::settings::{self, BadSettings, Settings};
+use shared::settings::{self, BadSettings, ProxySettings, Settings};
 use shared::store::Store;
+use signals::{Fds, Signals};
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,13 +35,17 @@ use std::time::Duration;
 
 /// Exit code for a configuration that cannot be used.
 const BAD_CONFIGURATION: u8 = 2;
-/// How often the drain looks whether the last call is done.
-const DRAIN_LOOK: Duration = Duration::from_millis(20);
-/// How long connections that are open when the edge stops may still bring a request. Its answer says `Connection: close`,
-/// so their callers turn to whoever listens then, instead of meeting a connection that dies under their request.
-const DRAIN_CONNECTIONS: Duration = Duration::from_secs(1);
-/// How long the drain waits for the retry queue, once no call is in flight; what is left is in the journal.
-const DRAIN_PENDING: Duration = Duration::from_secs(2);
+/// Exit code for what the machine does not allow now, and may allow at the next start.
+const NOT_NOW: u8 = 3;
+/// Bytes of an answer that wait for more before they are sent: head and body of a usual answer leave in one system call
+/// instead of two. Pingora's own 1,460 are less than the head and a short answer together.
+const WRITE_BUFFER: usize = 16 << 10;
+/// Exit code of a process that was to take over and could not serve.
+const NOT_TAKEN_OVER: i32 = 1;
+/// How often a process that takes over looks whether it can decide calls.
+const READY_LOOK: Duration = Duration::from_millis(20);
+/// What Pingora waits beyond `proxy.drain_ms`: the drain itself ends the process before.
+const DRAIN_MARGIN_S: u64 = 10;
 
 /// Runs the edge: it decides on every call, forwards the approved ones, and settles them
 ///
@@ -45,16 +57,18 @@ struct Options {
     /// Configuration file [default: config/tollgate.toml]; every key also as TOLLGATE_<SECTION>__<KEY>
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Take over the listening sockets of the running process, which is then sent SIGQUIT
+    /// Take over the listening sockets of the running process, which is then sent SIGQUIT; when none runs, start as usual
     #[arg(long)]
     upgrade: bool,
 }
 
 const AFTER_HELP: &str = "\
 Signals:
-  SIGTERM  calls in flight finish, then it ends
-  SIGHUP   plans and prices are read again
-  SIGQUIT  the sockets go to the process that was started with --upgrade
+  SIGTERM  readiness fails for proxy.drain_delay_ms, calls in flight finish, then it ends
+  SIGHUP   plans and prices are read again; a file with a mistake changes nothing
+  SIGQUIT  the sockets go to the process that was started with --upgrade; when that one
+           serves, calls in flight finish and this one ends; else this one goes on
+  SIGINT   ends at once; what the calls in flight were estimated at stays charged
 
 Example:
   TOLLGATE_STORE__URL=redis://127.0.0.1:6379 tollgate-proxy --config /etc/tollgate/tollgate.toml
@@ -63,7 +77,41 @@ The store must be a ledger (`tollgate-admin store init`); until then every call 
 
 Exit codes:
   0  stopped by a signal
-  2  wrong usage or configuration, said in one line; nothing was served";
+  1  --upgrade: the sockets were not handed over, or the store could not be used;
+     the running process goes on
+  2  wrong usage or configuration, said in one line; nothing was served
+  3  the machine did not allow it: a full disk, an address that is in use;
+     starting again can help";
+
+/// Why it does not start.
+#[derive(Debug, thiserror::Error)]
+enum CannotStart {
+    /// The next start would end alike.
+    #[error(transparent)]
+    Settings(#[from] BadSettings),
+    /// It can pass: whoever starts it should try again.
+    #[error("{0}")]
+    NotNow(String),
+}
+
+impl CannotStart {
+    /// What the system said to a path or an address that the settings name. A name that cannot be used is a wrong setting.
+    fn of(named: &str, error: &io::Error) -> Self {
+        use io::ErrorKind::{InvalidInput, NotADirectory, NotFound, PermissionDenied};
+        let text = format!("{named}: {error}");
+        match error.kind() {
+            InvalidInput | NotADirectory | NotFound | PermissionDenied => Self::Settings(BadSettings(text)),
+            _ => Self::NotNow(text),
+        }
+    }
+
+    fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Settings(_) => BAD_CONFIGURATION,
+            Self::NotNow(_) => NOT_NOW,
+        })
+    }
+}
 
 /// The whole process.
 #[must_use]
@@ -72,19 +120,21 @@ pub fn run() -> ExitCode {
     let _logs = shared::telemetry::start();
     drop(rustls::crypto::ring::default_provider().install_default());
     match prepare(&options) {
-        Ok(server) => {
-            server.run(RunArgs::default());
+        Ok((server, signals)) => {
+            server.run(RunArgs {
+                shutdown_signal: Box::new(signals),
+            });
             ExitCode::SUCCESS
         }
         Err(error) => {
             eprintln!("tollgate-proxy: {error}");
-            ExitCode::from(BAD_CONFIGURATION)
+            error.exit_code()
         }
     }
 }
 
-/// Checks everything that can be checked without a port.
-fn prepare(options: &Options) -> Result<Server, BadSettings> {
+/// Checks everything that can be checked without a port, and gets the sockets.
+fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
     let settings = settings::load(options.config.as_deref())?;
     let proxy = settings.proxy.clone();
     Store::check(&settings.store).map_err(|error| BadSettings(error.to_string()))?;
@@ -93,11 +143,12 @@ fn prepare(options: &Options) -> Result<Server, BadSettings> {
     let first_bytes_within = Duration::from_millis(proxy.client_timeout_ms);
     let edge = Opening::new(Edge::new(Arc::clone(&gate)), first_bytes_within);
     let mut listener = Service::new("edge".to_owned(), edge);
-    if proxy.tls_cert.as_os_str().is_empty() {
-        listener.add_tcp(&proxy.listen.to_string());
-    } else {
-        listener.add_tls_with_settings(&proxy.listen.to_string(), None, tls(&settings)?);
-    }
+    let at = ListenerConfig::tcp(proxy.listen.to_string());
+    let at = at.l4_buffer(L4BufferSettings::default().write(WRITE_BUFFER));
+    listener.add_listener(match tls::settings(&proxy)? {
+        Some(tls) => at.tls(tls),
+        None => at,
+    });
     let mut ops = Service::new(
         "ops".to_owned(),
         Ops {
@@ -106,32 +157,55 @@ fn prepare(options: &Options) -> Result<Server, BadSettings> {
     );
     ops.add_tcp(&proxy.ops_listen.to_string());
 
-    let mut server = Server::new_with_opt_and_conf(pingora_options(options), pingora_conf(&settings));
+    let conf = pingora_conf(&settings);
     let parts = Mutex::new(Some(parts(settings)?));
-    if !options.upgrade {
-        check_free("proxy.listen", proxy.listen)?;
-        check_free("proxy.ops_listen", proxy.ops_listen)?;
-    }
-    server.add_service(EdgeService {
+    let successor = successor(options, &proxy)?;
+    let mut server = Server::new_with_opt_and_conf(pingora_options(successor.is_some()), conf);
+    let signals = Signals {
+        gate: Arc::clone(&gate),
+        fds: Arc::default(),
+        upgrade_socket: proxy.upgrade_socket,
+        drain_delay: Duration::from_millis(proxy.drain_delay_ms),
+    };
+    let edge = server.add_service(EdgeService {
         listener,
         gate,
         parts,
         metrics,
+        fds: Arc::clone(&signals.fds),
+        successor: Mutex::new(successor),
     });
-    server.add_service(ops);
+    // A process that takes over answers for its readiness when it is ready: the old one still answers meanwhile.
+    server.add_service(ops).add_dependency(&edge);
     server.bootstrap();
-    Ok(server)
+    Ok((server, signals))
 }
 
-fn parts(settings: Settings) -> Result<Parts, BadSettings> {
+/// Announces this process to the one that has the sockets; there is none when the addresses are free.
+fn successor(options: &Options, proxy: &ProxySettings) -> Result<Option<Successor>, CannotStart> {
+    let free = check_free("proxy.listen", proxy.listen)
+        .and_then(|()| check_free("proxy.ops_listen", proxy.ops_listen));
+    if !options.upgrade {
+        return free.map(|()| None);
+    }
+    if free.is_ok() {
+        tracing::info!("nobody listens on proxy.listen and proxy.ops_listen: nothing to take over");
+        return Ok(None);
+    }
+    let announced = Successor::announce(&proxy.upgrade_socket)
+        .map_err(|error| BadSettings(format!("proxy.upgrade_socket {error}")))?;
+    tracing::info!("waiting for the sockets: send SIGQUIT to the running process within six seconds");
+    Ok(Some(announced))
+}
+
+fn parts(settings: Settings) -> Result<Parts, CannotStart> {
     let sealer = settings.sealer()?;
     let prices = settings.prices()?;
     let plans = settings.plans()?;
     let upstream = Upstream::new(&settings.upstream).map_err(BadSettings)?;
     let (dir, limit) = (&settings.proxy.data_dir, settings.proxy.retry_queue_limit);
-    let (journal, left_behind) = Journal::open(dir, limit)
-        .map_err(|error| BadSettings(format!("proxy.data_dir {}: {error}", dir.display())))?;
-    let pending = Pending::new(journal, left_behind, limit);
+    let pending = Pending::open(dir, limit)
+        .map_err(|error| CannotStart::of(&format!("proxy.data_dir {}", dir.display()), &error))?;
     Ok(Parts {
         settings,
         sealer,
@@ -143,26 +217,15 @@ fn parts(settings: Settings) -> Result<Parts, BadSettings> {
 }
 
 /// Says at once what Pingora would find out after many retries.
-fn check_free(key: &str, address: SocketAddr) -> Result<(), BadSettings> {
+fn check_free(key: &str, address: SocketAddr) -> Result<(), CannotStart> {
     TcpListener::bind(address)
         .map(drop)
-        .map_err(|error| BadSettings(format!("{key} {address}: {error}")))
+        .map_err(|error| CannotStart::of(&format!("{key} {address}"), &error))
 }
 
-fn tls(settings: &Settings) -> Result<TlsSettings, BadSettings> {
-    let (cert, key) = (
-        settings.proxy.tls_cert.display().to_string(),
-        settings.proxy.tls_key.display().to_string(),
-    );
-    let mut tls = TlsSettings::intermediate(&cert, &key)
-        .map_err(|error| BadSettings(format!("proxy.tls_cert {cert}, proxy.tls_key {key}: {error}")))?;
-    tls.enable_h2();
-    Ok(tls)
-}
-
-fn pingora_options(options: &Options) -> Option<Opt> {
+fn pingora_options(takes_over: bool) -> Option<Opt> {
     Some(Opt {
-        upgrade: options.upgrade,
+        upgrade: takes_over,
         ..Opt::default()
     })
 }
@@ -170,10 +233,13 @@ fn pingora_options(options: &Options) -> Option<Opt> {
 fn pingora_conf(settings: &Settings) -> ServerConf {
     let proxy = &settings.proxy;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if proxy.threads == 0 { cores } else { proxy.threads };
     ServerConf {
-        threads: if proxy.threads == 0 { cores } else { proxy.threads },
+        threads,
+        // One thread has nobody to take work from; the runtime made for one is cheaper.
+        work_stealing: threads > 1,
         upgrade_sock: proxy.upgrade_socket.display().to_string(),
-        grace_period_seconds: Some(proxy.drain_ms.div_ceil(1000)),
+        grace_period_seconds: Some(proxy.drain_ms.div_ceil(1000) + DRAIN_MARGIN_S),
         graceful_shutdown_timeout_seconds: Some(1),
         ..ServerConf::default()
     }
@@ -185,6 +251,8 @@ struct EdgeService {
     gate: Arc<OnceLock<Arc<Gate>>>,
     parts: Mutex<Option<Parts>>,
     metrics: Metrics,
+    fds: Arc<OnceLock<Fds>>,
+    successor: Mutex<Option<Successor>>,
 }
 
 impl EdgeService {
@@ -195,6 +263,41 @@ impl EdgeService {
         let gate = Arc::new(Gate::new(parts, store, self.metrics.clone()));
         Some(Arc::clone(self.gate.get_or_init(|| gate)))
     }
+
+    /// In a process that takes over: waits until calls can be decided, and gives the word to the old one, which takes
+    /// connections until then. The sockets are one and the same, so what connects meanwhile waits in their queue.
+    async fn take_over(&self, gate: &Gate) {
+        let successor = self
+            .successor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some(successor) = successor else {
+            return;
+        };
+        let deadline = tokio::time::Instant::now() + handover::READY_WITHIN;
+        while !gate.is_ready() {
+            if tokio::time::Instant::now() > deadline {
+                tracing::error!("the store cannot be used: not taken over, the running process goes on");
+                not_taken_over(gate);
+            }
+            tokio::time::sleep(READY_LOOK).await;
+        }
+        match successor.serves() {
+            Ok(()) => tracing::info!("taken over"),
+            Err(error) => {
+                tracing::error!(error, "not taken over, the running process goes on");
+                not_taken_over(gate);
+            }
+        }
+    }
+}
+
+/// The end of a process that was to take over. It had no call, so it has nothing to leave behind but what it found.
+fn not_taken_over(gate: &Gate) -> ! {
+    shared::telemetry::flush();
+    gate.pending.close();
+    std::process::exit(NOT_TAKEN_OVER);
 }
 
 #[async_trait]
@@ -211,7 +314,11 @@ impl ServiceWithDependents for EdgeService {
             return;
         };
         watch::start(&gate);
-        tokio::spawn(exit_when_drained(gate, shutdown.clone()));
+        if let Some(fds) = &fds {
+            self.fds.get_or_init(|| Fds(Arc::clone(fds)));
+        }
+        self.take_over(&gate).await;
+        tokio::spawn(drain::exit_when_drained(gate, shutdown.clone()));
         self.listener
             .start_service(fds, shutdown, listeners_per_fd, ready)
             .await;
@@ -226,21 +333,25 @@ impl ServiceWithDependents for EdgeService {
     }
 }
 
-/// Ends the process as soon as the last call is done, instead of sleeping through the whole grace period.
-async fn exit_when_drained(gate: Arc<Gate>, mut shutdown: ShutdownWatch) {
-    if shutdown.wait_for(|stopping| *stopping).await.is_err() {
-        return;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use io::ErrorKind;
+
+    #[test]
+    fn what_can_pass_is_told_from_a_wrong_setting() {
+        for (kind, is_wrong) in [
+            (ErrorKind::StorageFull, false),
+            (ErrorKind::QuotaExceeded, false),
+            (ErrorKind::AddrInUse, false),
+            (ErrorKind::AddrNotAvailable, false),
+            (ErrorKind::Other, false),
+            (ErrorKind::PermissionDenied, true),
+            (ErrorKind::NotADirectory, true),
+        ] {
+            let cannot = CannotStart::of("proxy.data_dir /x", &kind.into());
+            assert_eq!(matches!(cannot, CannotStart::Settings(_)), is_wrong, "{kind:?}");
+            assert!(cannot.to_string().starts_with("proxy.data_dir /x: "), "{cannot}");
+        }
     }
-    tokio::time::sleep(DRAIN_CONNECTIONS).await;
-    while gate.in_flight() > 0 {
-        tokio::time::sleep(DRAIN_LOOK).await;
-    }
-    let deadline = tokio::time::Instant::now() + DRAIN_PENDING;
-    while !gate.pending.is_empty() && tokio::time::Instant::now() < deadline {
-        tokio::time::sleep(DRAIN_LOOK).await;
-    }
-    tracing::info!(pending = gate.pending.len(), "drained");
-    gate.pending.close();
-    shared::telemetry::flush();
-    std::process::exit(0);
 }

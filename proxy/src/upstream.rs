@@ -3,6 +3,7 @@
 pub mod encoding;
 pub mod exchange;
 pub mod headers;
+mod idle;
 pub mod redact;
 pub mod target;
 pub mod usage;

@@ -1,24 +1,29 @@
 //! Watching what changes behind the edge: the store's sanity (decision D47), the blocked addresses, the prices and plans
 //! in force, the provider's address.
 
+mod memory;
 pub mod tables;
 
 use crate::gate::Gate;
+use crate::pending::Pending;
 use crate::upstream::target::RESOLVE_EVERY;
 use arc_swap::ArcSwapOption;
 use shared::crypto::virtual_key::WellFormed;
-use shared::store::Store;
 use shared::store::blocked::REFRESH_EVERY;
 use shared::store::sanity::{self, Insane, StoreRecord};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::time::interval;
+use tokio::time::{interval, timeout};
 
 /// Between two looks at the store. A store that turns insane is noticed within it; a wiped one by the next script.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Between two readings of the imported prices.
 const PRICES_EVERY: Duration = Duration::from_secs(5);
+
+/// How long a call waits for the node of the ledger's record when that was away at the last look. A node that is back answers
+/// sooner; one that is not holds up one call at a time, and by no more than this.
+const ASK_WITHIN: Duration = Duration::from_millis(50);
 
 /// What is known of the store.
 #[derive(Debug, Default)]
@@ -26,15 +31,26 @@ pub struct Watch {
     record: ArcSwapOption<StoreRecord>,
     insane: AtomicBool,
     reachable: AtomicBool,
+    /// Of a cluster, the node of the ledger's record was away at the last look, and others were not. It may come back
+    /// restored from a backup.
+    record_away: AtomicBool,
+    /// Held by the one who asks for that node.
+    asking: Arc<tokio::sync::Mutex<()>>,
+    /// It is another ledger than before, and what is remembered of keys belongs to that one.
+    moved: AtomicBool,
 }
 
 impl Watch {
-    /// Whether the store may be used at all. Asks it when nothing is known yet.
-    pub async fn usable(&self, store: &Store) -> bool {
-        if self.record.load().is_none() {
-            self.ask_now(store).await;
+    /// Whether the store may be used at all. Asks it when nothing is known yet, and when it was away at the last look: it
+    /// may have been restored from a backup meanwhile.
+    pub async fn usable(self: &Arc<Self>, gate: &Gate) -> bool {
+        if self.reachable.load(Ordering::Acquire) && self.record.load().is_some() {
+            if self.record_away.load(Ordering::Acquire) {
+                self.ask_for_record(gate).await;
+            }
+            return !self.insane.load(Ordering::Acquire);
         }
-        self.record.load().is_some() && !self.insane.load(Ordering::Acquire)
+        self.ask_now(gate).await
     }
 
     /// Whether this installation can have issued the key.
@@ -46,8 +62,15 @@ impl Watch {
     }
 
     /// Whether the store answers and is this ledger, asked now.
-    pub async fn ask_now(&self, store: &Store) -> bool {
-        self.learn(sanity::record(store).await) && !self.insane.load(Ordering::Acquire)
+    pub async fn ask_now(&self, gate: &Gate) -> bool {
+        let seen = sanity::record(&gate.store).await;
+        if gate.store.is_cluster() && matches!(seen, Err(Insane::Store(_))) {
+            // One node of several is away; whether that is all, the next look tells.
+            return false;
+        }
+        let is_good = self.learn(seen);
+        self.forget_another_ledger(gate);
+        is_good && !self.insane.load(Ordering::Acquire)
     }
 
     /// Whether calls can be decided, as far as the last look goes.
@@ -57,13 +80,36 @@ impl Watch {
             && self.record.load().is_some()
     }
 
+    /// Asks for the ledger's record, whose node was away, unless somebody does: then the others go on with what is known.
+    async fn ask_for_record(self: &Arc<Self>, gate: &Gate) {
+        let Ok(turn) = Arc::clone(&self.asking).try_lock_owned() else {
+            return;
+        };
+        let (watch, store) = (Arc::clone(self), gate.store.clone());
+        // In a task of its own, so that an answer counts also when it comes late.
+        let asked = tokio::spawn(async move {
+            let seen = sanity::record(&store).await;
+            if !matches!(seen, Err(Insane::Store(_))) {
+                watch.learn(seen);
+            }
+            drop(turn);
+        });
+        drop(timeout(ASK_WITHIN, asked).await);
+    }
+
     /// Takes in a look; whether it was good.
     fn learn(&self, seen: Result<StoreRecord, Insane>) -> bool {
         let reachable = !matches!(seen, Err(Insane::Store(_)));
         self.reachable.store(reachable, Ordering::Release);
         match seen {
             Ok(record) => {
-                self.record.store(Some(Arc::new(record)));
+                let record = Arc::new(record);
+                let before = self.record.swap(Some(Arc::clone(&record)));
+                if before.is_some_and(|before| before.epoch != record.epoch) {
+                    tracing::warn!("the store is another ledger than before");
+                    self.moved.store(true, Ordering::Release);
+                }
+                self.record_away.store(false, Ordering::Release);
                 true
             }
             Err(Insane::Store(_)) => false,
@@ -71,26 +117,35 @@ impl Watch {
                 if !self.insane.swap(true, Ordering::AcqRel) {
                     tracing::error!(%error, "every call is denied");
                 }
+                self.record_away.store(false, Ordering::Release);
                 false
             }
         }
     }
 
-    /// A full look: epoch and eviction policy. Only this one can end a denial of everything.
-    async fn look(&self, gate: &Gate) {
-        let before = self.record.load_full();
-        let seen = sanity::check(&gate.store).await;
-        if !self.learn(seen) {
-            return;
-        }
-        if self.insane.swap(false, Ordering::AcqRel) {
-            tracing::info!("the store may be used again");
-        }
-        let epoch = |record: &Option<Arc<StoreRecord>>| record.as_ref().map(|record| record.epoch.clone());
-        if before.is_some() && epoch(&before) != epoch(&self.record.load_full()) {
-            tracing::warn!("the store is another ledger than before");
+    /// Whose key it is was learned from the ledger before.
+    fn forget_another_ledger(&self, gate: &Gate) {
+        if self.moved.swap(false, Ordering::AcqRel) {
             gate.owners.clear();
             gate.unknown.clear();
+        }
+    }
+
+    /// A full look: epoch and eviction policy. Only this one can end a denial of everything.
+    async fn look(&self, gate: &Gate) {
+        let is_known = self.record.load().is_some();
+        let seen = sanity::check(&gate.store).await;
+        let away = gate.store.is_cluster() && is_known && matches!(seen, Err(Insane::Store(_)));
+        if away && gate.store.is_partly_there().await {
+            // The accounts of the nodes that are there can be decided, also without the node of the ledger's record.
+            self.record_away.store(true, Ordering::Release);
+            self.reachable.store(true, Ordering::Release);
+            return;
+        }
+        let is_good = self.learn(seen);
+        self.forget_another_ledger(gate);
+        if is_good && self.insane.swap(false, Ordering::AcqRel) {
+            tracing::info!("the store may be used again");
         }
     }
 }
@@ -122,7 +177,13 @@ pub fn start(gate: &Arc<Gate>) {
         }
     });
     let watched = Arc::clone(gate);
+    tokio::spawn(async move { watched.upstream.keep_idle_fresh().await });
+    tokio::spawn(memory::give_back());
+    let watched = Arc::clone(gate);
     tokio::spawn(async move { tables::follow(&watched, PRICES_EVERY).await });
     let watched = Arc::clone(gate);
     tokio::spawn(async move { watched.pending.run(&watched).await });
+    tokio::spawn(Pending::follow_others(Arc::clone(gate)));
+    tokio::spawn(gate.metrics.state.store.clone().follow(gate.store.clone()));
+    shared::telemetry::export(&gate.settings.telemetry, "tollgate-proxy");
 }

@@ -7,7 +7,7 @@
 //! * [`crypto`][]: secrets (key hashes, sealed provider keys)
 //! * [`openapi`][]: what both servers' OpenAPI documents are made of
 //! * [`settings`][]: the configuration file and its environment overrides
-//! * [`telemetry`][]: logs
+//! * [`telemetry`][]: metrics, traces and logs
 
 pub mod chat_body;
 pub mod client_address;

@@ -6,6 +6,7 @@ mod load;
 mod tables;
 
 use crate::crypto::seal::Sealer;
+use crate::store::durability::Durability;
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
@@ -41,6 +42,7 @@ pub struct Settings {
     pub network: NetworkSettings,
     pub plans: PlanSettings,
     pub prices: FileSettings,
+    pub telemetry: TelemetrySettings,
 }
 
 /// `[store]`
@@ -49,8 +51,11 @@ pub struct Settings {
 #[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
 pub struct StoreSettings {
     pub url: SecretString,
+    pub url_file: PathBuf,
     pub ca_file: PathBuf,
     pub timeout_ms: u64,
+    pub durability: Durability,
+    pub durability_timeout_ms: u64,
 }
 
 /// `[proxy]`
@@ -71,6 +76,7 @@ pub struct ProxySettings {
     pub retry_queue_limit: usize,
     pub hold_grace_ms: u64,
     pub drain_ms: u64,
+    pub drain_delay_ms: u64,
     pub upgrade_socket: PathBuf,
 }
 
@@ -94,6 +100,7 @@ pub struct AdminSettings {
     pub listen: SocketAddr,
     pub ops_listen: SocketAddr,
     pub public_url: String,
+    pub drain_delay_ms: u64,
 }
 
 /// `[sessions]`
@@ -188,6 +195,16 @@ pub struct PlanSettings {
 #[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
 pub struct FileSettings {
     pub file: PathBuf,
+}
+
+/// `[telemetry]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct TelemetrySettings {
+    pub otlp_endpoint: String,
+    pub otlp_headers: SecretString,
+    pub sample_ratio: f64,
 }
 
 impl Settings {

@@ -1,12 +1,25 @@
-//! Logs: to stderr, as text on a terminal and as JSON lines otherwise. `RUST_LOG` sets the level (default `info`).
+//! What operators see: metrics ([`registrar`], [`process`], [`store`], [`tables`]), traces ([`trace`]), and logs.
+//!
+//! Logs go to stderr, as text on a terminal and as JSON lines otherwise. `RUST_LOG` sets the level (default `info`).
 //!
 //! Libraries never log below `info`, whatever `RUST_LOG` says: at `trace` they print the headers that they send, and
 //! with them the provider's keys.
 
 mod buffered;
+mod json_line;
+#[cfg(feature = "otlp")]
+pub mod otlp;
+pub mod process;
+pub mod registrar;
+pub mod span;
+pub mod store;
+pub mod tables;
+pub mod trace;
 
 pub use buffered::flush;
 
+use crate::settings::TelemetrySettings;
+use json_line::JsonLine;
 use std::io::IsTerminal;
 use tracing::{Level, Metadata};
 use tracing_subscriber::EnvFilter;
@@ -39,20 +52,29 @@ pub fn start() -> Logs {
     } else if buffered::start().is_ok() {
         let json = builder
             .json()
-            .flatten_event(true)
+            .event_format(JsonLine::new())
             .with_writer(buffered::Collector)
             .finish();
         json.with(filter_fn(may_be_logged)).try_init()
     } else {
         let json = builder
             .json()
-            .flatten_event(true)
+            .event_format(JsonLine::new())
             .with_writer(std::io::stderr)
             .finish();
         json.with(filter_fn(may_be_logged)).try_init()
     };
     drop(started);
     Logs(())
+}
+
+/// Starts the export of spans, where it is configured. Must be called inside the runtime that will do it.
+pub fn export(settings: &TelemetrySettings, service: &'static str) {
+    #[cfg(feature = "otlp")]
+    otlp::start(settings, service);
+    // Settings that ask for it were refused by a build that cannot do it.
+    #[cfg(not(feature = "otlp"))]
+    let _ = (settings, service);
 }
 
 fn may_be_logged(event: &Metadata<'_>) -> bool {

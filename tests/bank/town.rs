@@ -1,14 +1,8 @@
 //! Two accounts, each with a user wallet and three agents that may spend, all with money, and a caller of each.
 
-use harness::{Cli, Redis, Reply, Seed, SeedAccount, Store};
-use secrecy::ExposeSecret;
+use harness::{Cli, Redis, Reply, Seed, SeedAccount};
 use serde_json::{Value, json};
-use shared::clock;
-use shared::crypto::api_key::Family;
-use shared::domain::id::Kind;
 use shared::domain::mode::Mode;
-use shared::domain::permission::Permission;
-use shared::store::script::api_key::{Created, NewApiKey};
 
 pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// What each wallet begins with, in USD.
@@ -39,12 +33,11 @@ pub async fn initialised(redis: Redis) -> Redis {
 impl Town {
     /// Founds the town through an admin server at `url`.
     pub async fn found(redis: Redis, url: &str) -> Self {
-        let store = redis.store();
-        let seed = Seed::new(&store).await;
+        let seed = Seed::new(&redis.store()).await;
         let cli = Cli::new(ADMIN, redis.url());
         let citizens = [
-            Citizen::settle(&store, &seed, &cli, url).await,
-            Citizen::settle(&store, &seed, &cli, url).await,
+            Citizen::settle(&seed, &cli, url).await,
+            Citizen::settle(&seed, &cli, url).await,
         ];
         Self { redis, cli, citizens }
     }
@@ -61,9 +54,9 @@ impl Town {
 }
 
 impl Citizen {
-    async fn settle(store: &Store, seed: &Seed, cli: &Cli, url: &str) -> Self {
+    async fn settle(seed: &Seed, cli: &Cli, url: &str) -> Self {
         let account = seed.account("enterprise").await;
-        let key = issue(store, &account).await;
+        let key = account.api_key(Mode::Live).await;
         let caller = harness::Caller::new(url, &key);
         let mut wallets = Vec::new();
         for agent in AGENTS {
@@ -92,23 +85,6 @@ impl Citizen {
             wallets,
         }
     }
-}
-
-async fn issue(store: &Store, account: &SeedAccount) -> String {
-    let secret = Family::Svc.mint(Mode::Live).unwrap();
-    let key = NewApiKey {
-        account: &account.id,
-        key_id: &Kind::ApiKey.mint(clock::now_ms()).unwrap(),
-        name: "",
-        mode: Mode::Live,
-        secret: &secret,
-        permissions: &[Permission::Read, Permission::Write, Permission::Approve],
-        allow_ips: &[],
-        expires_at_ms: None,
-        actor: "test",
-    };
-    assert_eq!(key.create(store).await.unwrap(), Created::Done);
-    secret.expose_secret().to_owned()
 }
 
 /// The body of a 200.

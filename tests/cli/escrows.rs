@@ -17,8 +17,9 @@ use shared::store::script::wallet::user_wallet;
 /// What every escrow here holds.
 const AMOUNT: u64 = 1_250_000_001;
 
-pub(crate) struct Stage {
-    pub(crate) redis: Redis,
+/// Two accounts with money, on a store that is one server or several.
+pub(crate) struct Stage<S = Redis> {
+    pub(crate) redis: S,
     pub(crate) store: Store,
     pub(crate) cli: Cli,
     payer: SeedAccount,
@@ -28,8 +29,24 @@ pub(crate) struct Stage {
 impl Stage {
     pub(crate) async fn new() -> Self {
         let redis = Redis::start();
-        let cli = ready(&redis);
-        let store = redis.store();
+        let (cli, store) = (ready(&redis), redis.store());
+        Self::on(redis, store, cli).await
+    }
+
+    fn balance(&self, account: &SeedAccount) -> u64 {
+        self.redis
+            .command(&["HGET", &account.keys.wallet(Mode::Live, USER), "balance"])
+    }
+
+    fn resolve(&self, number: u64, to: &str, code: i32) -> Value {
+        let number = number.to_string();
+        let args = ["escrow", "resolve", "--escrow", &number, "--to", to, "--json"];
+        document(&self.cli.run(&args), code)
+    }
+}
+
+impl<S> Stage<S> {
+    pub(crate) async fn on(redis: S, store: Store, cli: Cli) -> Self {
         let seed = Seed::new(&store).await;
         Self {
             payer: seed.account("startup").await,
@@ -80,8 +97,9 @@ impl Stage {
         let read = async || Escrow::read(&self.store, made.number).await.unwrap().unwrap();
         if steps > 1 {
             let wallet = self.payer.keys.wallet(Mode::Live, USER);
-            self.redis
-                .command::<i64>(&["HINCRBY", &wallet, "balance", &AMOUNT.to_string()]);
+            let mut give = redis::cmd("HINCRBY");
+            give.arg(wallet).arg("balance").arg(AMOUNT);
+            self.store.command::<i64>(&give).await.unwrap();
             let funded = fund(&self.store, &asked(1), &read().await).await.unwrap();
             assert!(matches!(funded, Called::Done(_)), "{funded:?}");
         }
@@ -91,17 +109,6 @@ impl Stage {
             assert_eq!(disputed.unwrap(), Called::Done(()));
         }
         made.number
-    }
-
-    fn balance(&self, account: &SeedAccount) -> u64 {
-        self.redis
-            .command(&["HGET", &account.keys.wallet(Mode::Live, USER), "balance"])
-    }
-
-    fn resolve(&self, number: u64, to: &str, code: i32) -> Value {
-        let number = number.to_string();
-        let args = ["escrow", "resolve", "--escrow", &number, "--to", to, "--json"];
-        document(&self.cli.run(&args), code)
     }
 }
 

@@ -4,7 +4,9 @@
 use crate::escrows::Stage;
 use crate::holds::{agent, hold};
 use crate::{account, commands, document, refused};
+use harness::{Cli, Redis, RedisCluster};
 use serde_json::Value;
+use shared::store::Store;
 use std::time::Duration;
 
 const PASSWORD: &str = "a-canary-password";
@@ -55,16 +57,15 @@ impl Case {
 }
 
 /// A store in which every command finds what it works on.
-struct Office {
-    stage: Stage,
+struct Office<S = Redis> {
+    stage: Stage<S>,
     dir: tempfile::TempDir,
     taken: std::net::TcpListener,
     names: Vec<(&'static str, String)>,
 }
 
-impl Office {
-    async fn new() -> Self {
-        let stage = Stage::new().await;
+impl<S> Office<S> {
+    async fn at(stage: Stage<S>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let cli = &stage.cli;
@@ -153,7 +154,8 @@ fn every_command_has_a_case() {
         "a command without a block in every/cases.txt, or the reverse"
     );
     for case in cases {
-        let servers = ["serve", "sandbox-upstream"];
+        // The last two need servers, which tests/deploy and tests/rolling/bench.rs have.
+        let servers = ["serve", "sandbox-upstream", "health", "bench"];
         let codes: Vec<i32> = case.tries.iter().map(|(code, _)| *code).collect();
         assert!(codes.contains(&2), "{} is given nothing bad", case.command);
         assert!(
@@ -166,7 +168,19 @@ fn every_command_has_a_case() {
 
 #[tokio::test]
 async fn every_command_answers_with_one_document_and_its_exit_code() {
-    let office = Office::new().await;
+    every_command_answers(&Office::at(Stage::new().await).await);
+}
+
+#[tokio::test]
+async fn so_it_does_on_a_cluster() {
+    let cluster = RedisCluster::start(3);
+    let cli = Cli::new(env!("CARGO_BIN_EXE_tollgate-admin"), cluster.url());
+    assert_eq!(cli.json(&["store", "init"])["ok"], true);
+    let store = Store::open(&cluster.url(), Duration::from_secs(5)).unwrap();
+    every_command_answers(&Office::at(Stage::on(cluster, store, cli).await).await);
+}
+
+fn every_command_answers<S>(office: &Office<S>) {
     for case in cases() {
         for (code, args) in &case.tries {
             let document = office.run(case.command, args, *code);
@@ -192,7 +206,7 @@ async fn every_command_answers_with_one_document_and_its_exit_code() {
 /// A key stands in one answer, once, and in nothing that is logged.
 #[tokio::test]
 async fn a_secret_is_printed_once() {
-    let office = Office::new().await;
+    let office = Office::at(Stage::new().await).await;
     let cli = office.stage.cli.clone().env("RUST_LOG", "trace");
     let id = account(&cli);
     let args = ["api-key", "create", "--account", &id, "--mode", "live", "--json"];
@@ -220,7 +234,7 @@ async fn a_secret_is_printed_once() {
 
 #[tokio::test]
 async fn without_a_store_every_command_that_needs_one_is_refused() {
-    let office = Office::new().await;
+    let office = Office::at(Stage::new().await).await;
     office.stage.redis.kill9();
     for Case { command, good, .. } in cases() {
         let Some(good) = good else { continue };

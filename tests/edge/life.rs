@@ -1,12 +1,10 @@
-//! Starting, reloading, handing over, stopping.
+//! Starting, reloading, stopping. Handing over is in tests/rolling.
 
 use super::shape::denied;
-use super::stage::{EDGE, PRICES, SOON, Stage, amounts, ask, open_cap, options};
-use harness::{Answer, Caller, Edge, EdgeOptions, RawClient, eventually, http_client};
+use super::stage::{EDGE, PRICES, SOON, Stage, amounts, ask, open_cap};
+use harness::{Answer, Edge, EdgeOptions, RawClient, eventually};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -193,28 +191,10 @@ fn a_bad_configuration_ends_with_2_and_one_clear_line() {
         ("TOLLGATE_UPSTREAM__BASE_URL", "nonsense", "upstream.base_url"),
         ("TOLLGATE_SECRETS__MASTER_KEY", "", "master_key"),
         ("TOLLGATE_STORE__URL", "http://127.0.0.1", "store.url"),
+        ("TOLLGATE_PROXY__DATA_DIR", "/dev/null/x", "proxy.data_dir"),
     ] {
-        let output = std::process::Command::new(EDGE)
-            .env("TOLLGATE_SECRETS__MASTER_KEY", harness::TEST_MASTER_KEY)
-            .env("TOLLGATE_PRICES__FILE", PRICES)
-            .env("TOLLGATE_PLANS__FILE", PLANS)
-            .env(
-                "TOLLGATE_PROXY__LISTEN",
-                format!("127.0.0.1:{}", harness::free_port()),
-            )
-            .env(
-                "TOLLGATE_PROXY__OPS_LISTEN",
-                format!("127.0.0.1:{}", harness::free_port()),
-            )
-            .env(
-                "TOLLGATE_PROXY__DATA_DIR",
-                std::env::temp_dir().join("tollgate-never-started"),
-            )
-            .env(name, value)
-            .output()
-            .expect("the edge runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{name}: {said}");
+        let (code, said) = start(name, value);
+        assert_eq!(code, Some(2), "{name}: {said}");
         assert!(
             said.lines().count() == 1 && said.to_lowercase().contains(named),
             "{name}: {said}"
@@ -222,76 +202,41 @@ fn a_bad_configuration_ends_with_2_and_one_clear_line() {
     }
 }
 
-/// Calls one after the other until told to stop; how many were answered with 200.
-fn keep_calling(caller: &Caller, fresh: bool, stop: &Arc<AtomicBool>) -> JoinHandle<usize> {
-    let (mut caller, stop) = (caller.clone(), Arc::clone(stop));
-    tokio::spawn(async move {
-        let mut answered = 0;
-        while !stop.load(Ordering::SeqCst) {
-            if fresh {
-                caller = caller.with_client(http_client());
-            }
-            let reply = caller.chat(ask(100)).await;
-            assert_eq!(reply.status, 200, "after {answered} answers: {reply:?}");
-            answered += 1;
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        answered
-    })
+#[test]
+fn an_address_that_is_in_use_ends_with_3_so_that_it_is_started_again() {
+    let somebody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = somebody.local_addr().expect("an address").to_string();
+    for name in ["TOLLGATE_PROXY__LISTEN", "TOLLGATE_PROXY__OPS_LISTEN"] {
+        let (code, said) = start(name, &address);
+        assert_eq!(code, Some(3), "{name}: {said}");
+        assert!(
+            said.lines().count() == 1 && said.contains(&address),
+            "{name}: {said}"
+        );
+    }
 }
 
-/// A new process takes over the listening sockets; no call fails, on kept connections or new ones (SIGQUIT).
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_process_takes_over_without_a_failed_call() {
-    let stage = Stage::new().await;
-    let actor = stage.actor("enterprise", open_cap()).await;
-    // One call is in flight during the whole hand-over.
-    let gate = Arc::new(Notify::new());
-    let slow = Answer::chat(9, 12).wait_for(&gate);
-    stage
-        .upstream
-        .set(move |request| match request.json()["max_tokens"].as_u64() {
-            Some(777) => slow.clone(),
-            _ => Answer::chat(9, 12),
-        });
-    let caller = actor.caller.clone();
-    let in_flight = tokio::spawn(async move { caller.chat(ask(777)).await });
-    stage.upstream.wait_for(1, SOON).await;
-
-    let stop = Arc::new(AtomicBool::new(false));
-    let load = [
-        keep_calling(&actor.caller, false, &stop),
-        keep_calling(&actor.caller, true, &stop),
-    ];
-    let socket = stage.edge.dir().join("data/upgrade.sock").display().to_string();
-    let upgraded = options(&stage.redis, &stage.upstream.base_url())
-        .env("TOLLGATE_PROXY__LISTEN", stage.edge.addr().to_string())
-        .env("TOLLGATE_PROXY__OPS_LISTEN", stage.edge.ops_addr().to_string())
-        .env("TOLLGATE_PROXY__UPGRADE_SOCKET", socket)
-        .arg("--upgrade");
-    let new = Edge::start(upgraded);
-    stage.edge.signal("QUIT");
-    // The old process ends when its last call is done.
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    gate.notify_one();
-    let reply = in_flight.await.expect("an answer");
-    assert_eq!((reply.status, amounts(&reply).1), (200, Some(12)));
-    let exited = tokio::task::block_in_place(|| stage.edge.wait_exit(SOON));
-    assert_eq!(exited, Some(0), "{}", stage.edge.logs());
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    stop.store(true, Ordering::SeqCst);
-    let mut answered = 0;
-    for calls in load {
-        let calls = calls.await.expect("no call failed");
-        assert!(calls > 10, "{calls}");
-        answered += calls;
-    }
-    assert_eq!(
-        stage.upstream.arrived(),
-        answered + 1,
-        "each call was forwarded once"
-    );
-    assert!(new.is_running());
-    assert_eq!(new.caller(&actor.key).chat(ask(100)).await.status, 200);
-    assert_eq!(actor.agent.counters().await.day_nanos, (answered as u64 + 2) * 12);
+/// Starts an edge that cannot start, with this setting; its exit code, and what it said.
+fn start(name: &str, value: &str) -> (Option<i32>, String) {
+    let output = std::process::Command::new(EDGE)
+        .env("TOLLGATE_SECRETS__MASTER_KEY", harness::TEST_MASTER_KEY)
+        .env("TOLLGATE_PRICES__FILE", PRICES)
+        .env("TOLLGATE_PLANS__FILE", PLANS)
+        .env(
+            "TOLLGATE_PROXY__LISTEN",
+            format!("127.0.0.1:{}", harness::free_port()),
+        )
+        .env(
+            "TOLLGATE_PROXY__OPS_LISTEN",
+            format!("127.0.0.1:{}", harness::free_port()),
+        )
+        .env(
+            "TOLLGATE_PROXY__DATA_DIR",
+            std::env::temp_dir().join("tollgate-never-started"),
+        )
+        .env(name, value)
+        .output()
+        .expect("the edge runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), said)
 }

@@ -9,6 +9,10 @@ use std::time::Duration;
 /// Nodes of the cluster.
 const NODES: usize = 3;
 
+/// Keeps a node busy for some seconds, and says then that it was restored.
+const AWAY: &str = "for _ = 1, 800000000 do end
+return redis.call('HSET', KEYS[1], 'restored', 'yesterday')";
+
 /// The node that holds this agent's account, by asking each for its record.
 fn node_of(cluster: &RedisCluster, agent: &SeedAgent) -> usize {
     let record = agent.account.keys.record();
@@ -86,4 +90,57 @@ async fn a_frozen_node_denies_its_accounts_only() {
     settled(&agent, 2 * ACTUAL).await;
     settled(&fine, 2 * ACTUAL).await;
     assert_eq!(upstream.arrived(), before + 2);
+}
+
+/// The node of the ledger's record is away, comes back from a backup, and says so: calls are denied at once, and not at the
+/// next look; also those of an account that lives elsewhere and was served all the time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restored_node_denies_from_its_first_answer_on() {
+    let cluster = RedisCluster::start(NODES);
+    let store = Store::open(&cluster.url(), Duration::from_secs(5)).expect("the cluster");
+    let seed = Seed::new(&store).await;
+    let upstream = Upstream::start(|_| answer());
+    let options = EdgeOptions::new(PROXY, cluster.url(), upstream.base_url());
+    let edge = Edge::start(options.env("TOLLGATE_STORE__TIMEOUT_MS", "300"));
+    let home = cluster
+        .holder_seen_by(0, shared::store::keys::STORE)
+        .expect("a node with the ledger's record");
+    let policy = CapPolicy {
+        enabled: true,
+        ..CapPolicy::default()
+    };
+    let caller = loop {
+        let (agent, key) = seed.ready_agent("enterprise", policy).await;
+        if node_of(&cluster, &agent) != home {
+            break edge.caller(&key);
+        }
+    };
+    served(&caller).await;
+    // Nobody else is heard while a script runs, and none of them gets in before its last command.
+    let port = cluster.nodes()[home].port();
+    let away = tokio::task::spawn_blocking(move || {
+        let client = redis::Client::open(format!("redis://127.0.0.1:{port}")).expect("an address");
+        let mut connection = client.get_connection().expect("a connection");
+        redis::cmd("EVAL")
+            .arg(AWAY)
+            .arg(1)
+            .arg(shared::store::keys::STORE)
+            .query::<i64>(&mut connection)
+    });
+    let mut slowest = Duration::ZERO;
+    let mut calls = 0;
+    while !away.is_finished() {
+        let asked = std::time::Instant::now();
+        let reply = caller.chat(body()).await;
+        if !away.is_finished() {
+            assert_eq!(reply.status, 200, "an account elsewhere: {reply:?}");
+            calls += 1;
+            slowest = slowest.max(asked.elapsed());
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    assert_eq!(away.await.expect("a task").expect("an answer"), 1);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    unavailable(&caller.chat(body()).await);
+    assert!(calls > 10, "{calls} calls, the slowest in {slowest:?}");
 }

@@ -1,7 +1,7 @@
 //! Floods of keys that nobody was given: the store is not asked, and the edge's memory stays bounded.
 
 use crate::stage::{SOON, Setup, Stage};
-use harness::{RawClient, Redis, eventually};
+use harness::{Answer, RawClient, Redis, Upstream, eventually};
 use secrecy::ExposeSecret as _;
 use shared::crypto::{sha256_hex, virtual_key};
 use shared::entropy::random_bytes;
@@ -14,6 +14,8 @@ const FLOOD: usize = 20_000;
 const CALLERS: usize = 8;
 /// What the edge may grow by in a flood. Its buffers and pools are below; a cache without bound is far above.
 const GROWTH_MAX_KIB: u64 = 64 << 10;
+/// Spans of an approved call: its own, and one of each stage.
+const SPANS: u64 = 7;
 
 /// Commands that the server ran, of all kinds.
 fn commands(redis: &Redis) -> u64 {
@@ -123,4 +125,33 @@ async fn a_revoked_key_is_refused_at_once() {
     );
     assert_eq!(stage.upstream.arrived(), 1);
     eventually("no hold", SOON, async || (stage.open_holds() == 0).then_some(())).await;
+}
+
+/// Who has no key may ask for traces as much as they like: the places of the queue are for those who have one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_keys_is_not_traced() {
+    let collector = Upstream::start(|_| Answer::json(200, serde_json::json!({})));
+    let stage = Setup::default()
+        .env("TELEMETRY__OTLP_ENDPOINT", format!("http://{}", collector.addr()))
+        .env("TELEMETRY__SAMPLE_RATIO", "0.0")
+        .start()
+        .await;
+    let traceparent = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n";
+    let mut raw = stage.raw().await;
+    for number in 0..50 {
+        assert!(
+            raw.send_chat(&format!("vk_live_{number:063}"), traceparent, b"")
+                .await
+        );
+        assert_eq!(raw.reply(SOON).await.expect("an answer").status, 401);
+    }
+    let body = crate::stage::body().to_string();
+    assert!(raw.send_chat(&stage.key, traceparent, body.as_bytes()).await);
+    assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
+    let exported = || stage.metric("tollgate_proxy_spans_exported_total");
+    eventually("the spans of the call", SOON, async || {
+        (exported() > 0).then_some(())
+    })
+    .await;
+    assert_eq!(exported(), SPANS, "those of the call alone");
 }

@@ -156,13 +156,16 @@ async fn a_damaged_journal_costs_only_its_damaged_lines() {
     let data = stage.edge.dir().join("data");
     let text = journals(&data).concat();
     let cut = text.trim_end().len() - 10;
-    let damaged = format!("\u{1}\u{2}\n{{\"do\":\"dance\"}}\n{}", &text[..cut]);
+    let nonsense = b"\x01\x02\n\xff\xfe\n{\"do\":\"dance\"}\n";
+    let damaged = [&nonsense[..], &text.as_bytes()[..cut]].concat();
     for entry in std::fs::read_dir(&data).expect("the data directory") {
         let path = entry.expect("an entry").path();
         if path.extension().is_some_and(|extension| extension == "jsonl") {
             std::fs::write(path, &damaged).expect("the journal");
         }
     }
+    // Something that has the name of a journal, and can be neither read nor removed as one.
+    std::fs::create_dir(data.join("a.pending.jsonl")).expect("a directory");
     let _next = another_edge(&stage, &data);
     eventually("two settlements", SOON, async || {
         (stage.open_holds() == 1).then_some(())

@@ -5,9 +5,7 @@ use harness::{
     eventually,
 };
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
 use shared::store::script::Script;
-use std::collections::HashMap;
 use std::time::Duration;
 
 /// The built edge.
@@ -46,6 +44,7 @@ pub fn sha(script: &Script) -> String {
 pub struct Setup {
     redis: Option<Redis>,
     wired: bool,
+    before: Option<fn(&Redis)>,
     env: Vec<(String, String)>,
 }
 
@@ -64,15 +63,14 @@ pub struct Stage {
 /// What was charged, summed over all periods, so that midnight changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Charged {
-    pub day: i64,
-    pub month: i64,
-    pub tracked: i64,
+    pub day: u64,
+    pub month: u64,
+    pub tracked: u64,
 }
 
 impl Charged {
     /// The same amount in each counter.
     pub fn all(nanos: u64) -> Self {
-        let nanos = i64::try_from(nanos).expect("an amount");
         Self {
             day: nanos,
             month: nanos,
@@ -91,6 +89,12 @@ impl Setup {
     /// Puts a wire between edge and store.
     pub fn wired(mut self) -> Self {
         self.wired = true;
+        self
+    }
+
+    /// Does this to the store before the edge starts, and does not wait until that one is ready.
+    pub fn before_the_edge(mut self, change: fn(&Redis)) -> Self {
+        self.before = Some(change);
         self
     }
 
@@ -125,7 +129,13 @@ impl Setup {
             EdgeOptions::new(PROXY, url, upstream.base_url()),
             |options, (name, value)| options.env(name, value),
         );
-        let edge = Edge::start(options);
+        let edge = Edge::start(match self.before {
+            Some(change) => {
+                change(&redis);
+                options.alive_is_enough()
+            }
+            None => options,
+        });
         Stage {
             redis,
             wire,
@@ -248,25 +258,8 @@ pub fn unavailable(reply: &Reply) {
 
 /// What the counters of an agent and its account say.
 pub fn charged(redis: &Redis, bot: &SeedAgent) -> Charged {
-    let keys = &bot.account.keys;
-    let agent: HashMap<String, String> = redis.command(&["HGETALL", &keys.agent(Mode::Live, &bot.id)]);
-    let record: HashMap<String, String> = redis.command(&["HGETALL", &keys.record()]);
-    Charged {
-        day: sum(&agent, "d"),
-        month: sum(&agent, "m"),
-        tracked: sum(&record, "t"),
-    }
-}
-
-/// The sum of the counters whose name is this prefix and a number.
-fn sum(fields: &HashMap<String, String>, prefix: &str) -> i64 {
-    let counters = fields.iter().filter(|(name, _)| {
-        name.strip_prefix(prefix)
-            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
-    });
-    counters
-        .map(|(_, value)| value.parse::<i64>().expect("a counter"))
-        .sum()
+    let [day, month, tracked] = bot.charged(redis);
+    Charged { day, month, tracked }
 }
 
 /// A metric of an edge, summed over its labels; a name with labels means that line.

@@ -1,7 +1,7 @@
 //! A store that answers, but may not be trusted or does not take writes (decisions D47, D52).
 
 use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, Setup, Stage, answer, charged};
-use harness::{CapPolicy, eventually};
+use harness::{CapPolicy, Redis, eventually};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -273,4 +273,54 @@ async fn an_older_account_is_denied_until_the_operator_accepts_it() {
     stage.unavailable_call().await;
     let charged = stage.charged();
     assert_eq!(charged, Charged::all(4 * ACTUAL));
+}
+
+/// Another ledger under the same address, which the edge meets first because somebody asks for its health: what it knows of
+/// the one before goes, whoever met it first.
+#[tokio::test]
+async fn another_ledger_is_noticed_whoever_meets_it_first() {
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    stage.at_rest().await;
+    let owners = r#"tollgate_proxy_cache_entries{cache="owners"}"#;
+    assert_eq!(stage.metric(owners), 1);
+    let epoch = "0123456789abcdef0123456789abcdef";
+    let caller = stage.edge.caller("");
+    let _: u64 = stage
+        .redis
+        .command(&["HSET", shared::store::keys::STORE, "epoch", epoch]);
+    assert_eq!(caller.get("/v1/health").await.status, 200);
+    eventually("forgotten owners", SOON, async || {
+        (stage.metric(owners) == 0).then_some(())
+    })
+    .await;
+}
+
+/// Prices that were imported and cannot be read are not known: no call is decided at those of the file.
+#[tokio::test]
+async fn nothing_is_decided_before_the_imported_prices_were_read() {
+    let prices = shared::store::keys::PRICES;
+    let unreadable = |redis: &Redis| {
+        let _: u64 = redis.command(&["RPUSH", shared::store::keys::PRICES, "not a text"]);
+    };
+    let stage = Setup::default().before_the_edge(unreadable).start().await;
+    eventually("a watched store", SOON, async || {
+        (stage.edge.caller("").get("/v1/health").await.status == 200).then_some(())
+    })
+    .await;
+    for _ in 0..3 {
+        stage.unavailable_call().await;
+        assert_eq!(stage.edge.ops("/readyz").map(|(status, _)| status), Some(503));
+    }
+    let dear = r#"{"models":{"gpt-4o-mini":{"rates":{"standard":{"input":"1.5","output":"6"}}}}}"#;
+    let _: u64 = stage.redis.command(&["DEL", prices]);
+    let _: String = stage.redis.command(&["SET", prices, dear]);
+    let first = eventually("a decision", SOON, async || {
+        let reply = stage.call().await;
+        (reply.status == 200).then_some(reply)
+    })
+    .await;
+    let estimate = crate::stage::usd(10 * ESTIMATE);
+    assert_eq!(first.header("x-service-estimated-usd"), Some(estimate.as_str()));
+    assert_eq!(stage.edge.ops("/readyz").map(|(status, _)| status), Some(200));
 }

@@ -217,7 +217,7 @@ async fn nothing_is_lost_and_nothing_is_free() {
     assert_eq!(
         all(&stage.bot),
         Charged {
-            tracked: (free + tight).cast_signed(),
+            tracked: free + tight,
             ..Charged::all(free)
         },
         "seed {seed}"
@@ -225,7 +225,7 @@ async fn nothing_is_lost_and_nothing_is_free() {
     assert_eq!(
         all(&capped),
         Charged {
-            tracked: (free + tight).cast_signed(),
+            tracked: free + tight,
             ..Charged::all(tight)
         },
         "seed {seed}"

@@ -29,8 +29,9 @@ struct Mutant {
 
 fn all() -> Vec<Mutant> {
     type Field = fn(&mut Texts) -> &mut String;
-    let parts: [(&str, Field); 7] = [
+    let parts: [(&str, Field); 8] = [
         ("authorize", |texts| &mut texts.authorize),
+        ("prune", |texts| &mut texts.prune),
         ("run", |texts| &mut texts.run),
         ("resolve", |texts| &mut texts.resolve),
         ("settle", |texts| &mut texts.settle),

@@ -41,7 +41,7 @@ fn expected(failing: u32) -> Outcome {
     match first {
         None => Outcome::Charged {
             provider_key_id: "pk_a".to_owned(),
-            sealed: "sealed a".to_owned(),
+            sealed: "sealed-a".to_owned(),
         },
         Some("stale") => Outcome::Stale,
         Some("revoked") => Outcome::Revoked,

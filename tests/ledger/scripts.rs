@@ -4,13 +4,13 @@ use shared::store::script::authorize::AUTHORIZE;
 use shared::store::script::reap::REAP;
 use shared::store::script::settle::SETTLE;
 use shared::store::script::void::VOID;
-use shared::store::script::{Script, WhenFull};
+use shared::store::script::{Script, WhenFull, with_fragments};
 
 pub const PERIOD: &str = concat!(
     include_str!("../../shared/src/store/script/clock.lua"),
     include_str!("../../shared/src/store/script/period.lua"),
-    include_str!("../../shared/src/store/script/prune.lua"),
 );
+pub const PRUNE_LUA: &str = include_str!("../../shared/src/store/script/prune.lua");
 pub const AUTHORIZE_LUA: &str = include_str!("../../shared/src/store/script/authorize.lua");
 pub const SETTLE_LUA: &str = include_str!("../../shared/src/store/script/settle.lua");
 pub const VOID_LUA: &str = include_str!("../../shared/src/store/script/void.lua");
@@ -25,15 +25,19 @@ const DUE_NOW: &str = "
 local at = redis.call('TIME')
 redis.call('ZADD', KEYS[5], at[1] * 1000 + math.floor(at[2] / 1000), ARGV[1])
 ";
-/// Answers the fragment's moment and day, and the months of the days in ARGV.
-const SHOW_PERIOD: &str = "
-local out = {string.format('%d', now_ms), string.format('%d', today)}
-for at = 3, #ARGV do out[at] = string.format('%d', month_of(tonumber(ARGV[at]))) end
+/// Around the fragment: answers moment and day of the first two arguments, the clock's seconds and microseconds, and the months
+/// of those and of every further pair.
+const SHOW_PERIODS: [&str; 2] = [
+    "local out = {}\nfor at = 1, #ARGV, 2 do\n",
+    "if at == 1 then out = {string.format('%d', now_ms), string.format('%d', today)} end
+out[#out + 1] = string.format('%d', month)
+end
 return out
-";
+",
+];
 
 /// How the scripts ask for the time, and how a test tells it: as text in the script, or as arguments.
-const TIME: &str = "redis.call('TIME')";
+const TIME: &str = "call('TIME')";
 
 /// One set of scripts: the real ones, or with one of them changed.
 pub struct Scripts {
@@ -43,7 +47,7 @@ pub struct Scripts {
     pub reap: Script,
     /// `reap` at the very moment of the deadline.
     pub reap_at_deadline: Script,
-    /// The period fragment made visible: ARGV is the clock's seconds and microseconds, then days.
+    /// The period fragment made visible: ARGV is the clock's seconds and microseconds, many times.
     pub period: Script,
     texts: Texts,
 }
@@ -61,6 +65,7 @@ impl Scripts {
 #[derive(Clone)]
 pub struct Texts {
     pub period: String,
+    pub prune: String,
     pub run: String,
     pub resolve: String,
     pub authorize: String,
@@ -73,6 +78,7 @@ impl Texts {
     pub fn real() -> Self {
         Self {
             period: PERIOD.to_owned(),
+            prune: PRUNE_LUA.to_owned(),
             run: RUN_LUA.to_owned(),
             resolve: RESOLVE_LUA.to_owned(),
             authorize: AUTHORIZE_LUA.to_owned(),
@@ -83,8 +89,9 @@ impl Texts {
     }
 
     fn authorize_with(&self, period: &str) -> Script {
-        let parts = [period, &self.run, &self.authorize];
-        Script::new("authorize", WhenFull::Refuse, &parts)
+        let fragments = [("run.lua", self.run.as_str()), ("prune.lua", &self.prune)];
+        let own = with_fragments(&self.authorize, &fragments);
+        Script::new("authorize", WhenFull::Refuse, &[period, &own])
     }
 
     pub fn build(&self) -> Scripts {
@@ -99,7 +106,11 @@ impl Texts {
             period: Script::new(
                 "period",
                 WhenFull::Run,
-                &[&self.period.replace(TIME, "ARGV"), SHOW_PERIOD],
+                &[
+                    SHOW_PERIODS[0],
+                    &self.period.replace(TIME, "{ARGV[at], ARGV[at + 1]}"),
+                    SHOW_PERIODS[1],
+                ],
             ),
             texts: self.clone(),
         }

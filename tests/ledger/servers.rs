@@ -5,10 +5,12 @@ mod faults;
 mod kinds;
 
 use crate::world::{PROVIDER, enabled, unlimited, usd};
-use harness::{Seed, SeedAgent};
+use harness::{Seed, SeedAgent, eventually};
+use shared::clock::now_ms;
 use shared::domain::plan::Plan;
 use shared::store::script::authorize::{AccountView, Answer, Authorize, Charge, Outcome};
 use shared::store::script::hold::HoldName;
+use shared::store::script::reap::sweep;
 use shared::store::{Store, StoreError};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -88,6 +90,21 @@ impl Payer {
         let name = self.new_name();
         let answer = self.authorize(store, &name, estimate).await.unwrap();
         assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
+        name
+    }
+
+    /// Authorizes, and lets the reaper keep the hold.
+    async fn keep(&self, store: &Store, estimate: u64) -> HoldName {
+        let name = self.new_name();
+        let life = Duration::from_millis(1);
+        let answer = self.authorize_for(store, &name, estimate, life).await.unwrap();
+        assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
+        let bucket = self.agent.account.keys.bucket();
+        eventually("a hold that is kept", Duration::from_secs(5), async || {
+            let kept = sweep(store, bucket, now_ms()).await.unwrap();
+            kept.iter().any(|hold| hold.name == name).then_some(())
+        })
+        .await;
         name
     }
 

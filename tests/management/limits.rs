@@ -1,8 +1,8 @@
 //! The management rate limits (decisions D10, D53): what is counted, what answers say of it, and when a key was used.
 
-use crate::world::{BINARY, FULL, Issued, World, problem, success};
+use crate::world::{BINARY, FULL, World, problem, success};
 use futures::future::join_all;
-use harness::{Caller, Cli, Reply, SeedAccount, eventually};
+use harness::{Caller, Cli, Reply, SeedAccount, SeedApiKey, eventually};
 use serde_json::json;
 use shared::clock;
 use shared::domain::mode::Mode;
@@ -46,7 +46,7 @@ async fn limited() -> (World, tempfile::TempDir) {
 }
 
 /// An account with a key and who calls with it.
-async fn who(world: &World, plan: &str, mode: Mode) -> (SeedAccount, Issued, Caller) {
+async fn who(world: &World, plan: &str, mode: Mode) -> (SeedAccount, SeedApiKey, Caller) {
     let account = world.seed.account(plan).await;
     let key = world.issue(&account, mode, FULL, &[], None).await;
     let caller = world.admin.caller(&key.secret);
@@ -88,7 +88,7 @@ fn over(reply: &Reply, limit: u64, window_s: u64) -> u64 {
     wait
 }
 
-async fn requests(world: &World, account: &SeedAccount, key: &Issued, rate: Rate) -> Option<u64> {
+async fn requests(world: &World, account: &SeedAccount, key: &SeedApiKey, rate: Rate) -> Option<u64> {
     let name = account.keys.management_rate(rate, &key.id);
     world.store.command(redis::cmd("GET").arg(name)).await.unwrap()
 }

@@ -16,6 +16,7 @@ mod limits;
 #[path = "../ledger/lua.rs"]
 mod lua;
 mod matrix;
+mod noticed;
 mod order;
 mod policies;
 mod provider_keys;

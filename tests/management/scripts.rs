@@ -1,8 +1,8 @@
 //! The scripts behind the limits and the blocked addresses: what each leaves in the store, and that every small change of
 //! them is noticed.
 
-use crate::lua;
-use harness::{Redis, Store};
+use crate::noticed::all_are_noticed;
+use harness::Store;
 use redis::FromRedisValue;
 use shared::domain::blocked::BLOCKED_MAX;
 use shared::domain::rate::Rate;
@@ -10,7 +10,7 @@ use shared::store::keys::{self, AccountKeys};
 use shared::store::script::api_key::count::{Allowed, Counted, Standing, count};
 use shared::store::script::blocked::{Change, Changed, change};
 use shared::store::script::{Script, WhenFull};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 const COUNT: &str = include_str!("../../shared/src/store/script/api_key/count.lua");
 const CHANGE: &str = include_str!("../../shared/src/store/script/blocked/change.lua");
@@ -281,21 +281,6 @@ async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
 
 #[tokio::test]
 async fn every_changed_script_is_noticed() {
-    let redis = Redis::start();
-    let store = redis.store();
-    let mut survivors = BTreeSet::new();
-    let mut all = 0;
-    for (script, text) in [("api_key_count", COUNT), ("blocked_change", CHANGE)] {
-        // The script as it is passes, or the death of a mutant would say nothing.
-        assert_eq!(check(&store, script, text).await, Ok(()));
-        for mutant in lua::mutants(text) {
-            all += 1;
-            if check(&store, script, &mutant.text).await.is_ok() {
-                survivors.insert(mutant.name);
-            }
-        }
-    }
-    let equivalent: BTreeSet<String> = EQUIVALENT.iter().map(|(name, _)| (*name).to_owned()).collect();
-    assert_eq!(survivors, equivalent, "of {all} changes");
-    assert!(all > 100, "only {all} changes");
+    let scripts = [("api_key_count", COUNT), ("blocked_change", CHANGE)];
+    all_are_noticed(&scripts, 100, EQUIVALENT, check).await;
 }

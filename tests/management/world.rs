@@ -1,16 +1,14 @@
 //! A server with its store, accounts and API keys.
 
-use harness::{Admin, AdminOptions, Caller, Redis, Reply, Seed, SeedAccount, Store};
-use secrecy::ExposeSecret;
+use harness::{Admin, AdminOptions, Caller, Redis, Reply, Seed, SeedAccount, SeedApiKey, Store};
 use serde_json::{Value, json};
 use shared::clock;
-use shared::crypto::api_key::Family;
 use shared::domain::entry::Entry;
-use shared::domain::id::Kind;
 use shared::domain::mode::Mode;
 use shared::domain::permission::Permission;
-use shared::store::script::api_key::{Created, NewApiKey};
 use std::collections::HashMap;
+
+pub use harness::{problem, text};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// Everything but approvals.
@@ -22,12 +20,6 @@ pub struct World {
     pub redis: Redis,
     pub seed: Seed,
     pub store: Store,
-}
-
-/// A freshly issued API key.
-pub struct Issued {
-    pub id: String,
-    pub secret: String,
 }
 
 impl World {
@@ -68,26 +60,8 @@ impl World {
         permissions: &[Permission],
         allow_ips: &[&str],
         expires_at_ms: Option<u64>,
-    ) -> Issued {
-        let id = Kind::ApiKey.mint(clock::now_ms()).unwrap();
-        let secret = Family::Svc.mint(mode).unwrap();
-        let allow_ips: Vec<_> = allow_ips.iter().map(|text| text.parse().unwrap()).collect();
-        let key = NewApiKey {
-            account: &account.id,
-            key_id: &id,
-            name: "",
-            mode,
-            secret: &secret,
-            permissions,
-            allow_ips: &allow_ips,
-            expires_at_ms,
-            actor: "test",
-        };
-        assert_eq!(key.create(&self.store).await.unwrap(), Created::Done);
-        Issued {
-            id,
-            secret: secret.expose_secret().to_owned(),
-        }
+    ) -> SeedApiKey {
+        account.issue(mode, permissions, allow_ips, expires_at_ms).await
     }
 
     pub async fn fields(&self, key: &str) -> HashMap<String, String> {
@@ -135,31 +109,6 @@ pub fn success(reply: &Reply, status: u16) -> Value {
     let body = reply.json();
     assert_eq!(body["success"], json!(true), "{body}");
     body
-}
-
-/// Checks an error to the letter: status, code, and a body of a sentence and the code only. Returns the sentence.
-#[track_caller]
-pub fn problem(reply: &Reply, status: u16, code: &str) -> String {
-    assert_eq!(reply.status, status, "{}", reply.text());
-    assert_eq!(reply.header("content-type"), Some("application/json"));
-    assert_eq!(reply.header("cache-control"), Some("no-store"));
-    assert!(
-        reply.header("x-request-id").is_some(),
-        "every answer carries an id"
-    );
-    let body = reply.json();
-    assert_eq!(body["code"], json!(code), "{body}");
-    let sentence = body["error"].as_str().unwrap().to_owned();
-    assert_eq!(body, json!({ "error": sentence, "code": code }));
-    sentence
-}
-
-/// Takes a field out of a body: its value, as a text.
-#[track_caller]
-pub fn text<'a>(body: &'a Value, pointer: &str) -> &'a str {
-    body.pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_else(|| panic!("{pointer} in {body}"))
 }
 
 /// Checks that a text is a fresh ISO 8601 UTC timestamp.

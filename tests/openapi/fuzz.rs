@@ -4,13 +4,7 @@
 
 use crate::world::World;
 use harness::{CapPolicy, Edge, EdgeOptions, Nanos, REPOSITORY, python_package};
-use secrecy::ExposeSecret;
-use shared::clock;
-use shared::crypto::api_key::Family;
-use shared::domain::id::Kind;
 use shared::domain::mode::Mode;
-use shared::domain::permission::Permission;
-use shared::store::script::api_key::{Created, NewApiKey};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -80,28 +74,10 @@ const REFUSALS: &str = r#"
 expected-statuses = ["2xx", "400", "401", "402", "403", "404", "409", "412", "422", "429"]
 "#;
 
-async fn key(world: &World, mode: Mode) -> String {
-    let id = Kind::ApiKey.mint(clock::now_ms()).expect("an id");
-    let secret = Family::Svc.mint(mode).expect("a secret");
-    let key = NewApiKey {
-        account: &world.account.id,
-        key_id: &id,
-        name: "fuzz",
-        mode,
-        secret: &secret,
-        permissions: &Permission::ALL,
-        allow_ips: &[],
-        expires_at_ms: None,
-        actor: "test",
-    };
-    assert_eq!(key.create(&world.store).await.expect("a key"), Created::Done);
-    secret.expose_secret().to_owned()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_management_api_with_an_api_key() {
     let world = World::start().await;
-    let key = key(&world, Mode::Live).await;
+    let key = world.account.api_key(Mode::Live).await;
     let headers = [format!("Authorization: Bearer {key}")];
     run(
         "management.json",

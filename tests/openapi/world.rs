@@ -1,6 +1,6 @@
 //! A server with an account, its owner and its keys, and the operations of the document.
 
-use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, SessionCaller, Store, TEST_PASSWORD};
+use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, SessionCaller, TEST_PASSWORD};
 use serde_json::{Value, json};
 use shared::domain::role::Role;
 use std::fmt;
@@ -10,7 +10,6 @@ pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 pub struct World {
     pub admin: Admin,
     pub redis: Redis,
-    pub store: Store,
     pub account: SeedAccount,
     /// The owner of the account, signed in.
     pub owner: SessionCaller,
@@ -33,8 +32,7 @@ impl fmt::Display for Operation {
 impl World {
     pub async fn start() -> Self {
         let redis = Redis::start();
-        let store = redis.store();
-        let seed = Seed::new(&store).await;
+        let seed = Seed::new(&redis.store()).await;
         let options = AdminOptions::new(ADMIN, redis.url()).env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true");
         let admin = Admin::start(options);
         let account = seed.account("enterprise").await;
@@ -44,7 +42,6 @@ impl World {
         Self {
             admin,
             redis,
-            store,
             account,
             owner,
             document,

@@ -27,6 +27,8 @@ mod lockout;
 mod login;
 #[path = "../ledger/lua.rs"]
 mod lua;
+#[path = "../management/noticed.rs"]
+mod noticed;
 mod passwords;
 mod plan;
 mod scripts;

@@ -1,7 +1,7 @@
 //! The scripts that decide who is in: what each leaves in the store, and that every small change of them is noticed.
 
-use crate::lua;
-use harness::{Redis, Role, Store};
+use crate::noticed::all_are_noticed;
+use harness::{Role, Store};
 use serde_json::json;
 use shared::domain::mode::Mode;
 use shared::store::keys::{AccountKeys, Tries, attempts};
@@ -13,7 +13,7 @@ use shared::store::script::user::{ChangeUser, Ending, UserChanged};
 use shared::store::script::{Script, WhenFull};
 use shared::store::session::SessionPlace;
 use shared::store::user::{Stored, User};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const TAKE: &str = include_str!("../../shared/src/store/script/attempts/take.lua");
@@ -395,27 +395,12 @@ async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
 
 #[tokio::test]
 async fn every_changed_script_is_noticed() {
-    let redis = Redis::start();
-    let store = redis.store();
-    let mut survivors = BTreeSet::new();
-    let mut all = 0;
-    for (script, text) in [
+    let scripts = [
         ("attempts_take", TAKE),
         ("session_use", USE),
         ("session_end", END),
         ("user_change", CHANGE_USER),
         ("lookup_claim", CLAIM),
-    ] {
-        // The script as it is passes, or the death of a mutant would say nothing.
-        assert_eq!(check(&store, script, text).await, Ok(()), "{script}");
-        for mutant in lua::mutants(text) {
-            all += 1;
-            if check(&store, script, &mutant.text).await.is_ok() {
-                survivors.insert(mutant.name);
-            }
-        }
-    }
-    let equivalent: BTreeSet<String> = EQUIVALENT.iter().map(|(name, _)| (*name).to_owned()).collect();
-    assert_eq!(survivors, equivalent, "of {all} changes");
-    assert!(all > 150, "only {all} changes");
+    ];
+    all_are_noticed(&scripts, 150, EQUIVALENT, check).await;
 }

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use shared::domain::entry::Entry;
 use shared::domain::mode::Mode;
 
+pub use harness::{problem, text};
+
 pub const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 
 /// A running server on a store of its own.
@@ -91,24 +93,4 @@ pub fn success(reply: &Reply) -> Value {
     let body = reply.json();
     assert_eq!(body["success"], json!(true), "{body}");
     body
-}
-
-/// Checks an error to the letter: status, code, and a body of a sentence and the code only. Returns the sentence.
-#[track_caller]
-pub fn problem(reply: &Reply, status: u16, code: &str) -> String {
-    assert_eq!(reply.status, status, "{}", reply.text());
-    assert_eq!(reply.header("cache-control"), Some("no-store"));
-    let body = reply.json();
-    assert_eq!(body["code"], json!(code), "{body}");
-    let sentence = body["error"].as_str().unwrap().to_owned();
-    assert_eq!(body, json!({ "error": sentence, "code": code }));
-    sentence
-}
-
-/// Takes a text out of a body.
-#[track_caller]
-pub fn text<'a>(body: &'a Value, pointer: &str) -> &'a str {
-    body.pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_else(|| panic!("{pointer} in {body}"))
 }

@@ -239,8 +239,14 @@ async fn a_chain_with_a_backlog_is_sealed_piece_by_piece() {
         scribe.write(part).await;
     }
     let chain = Chain::of(&store, &account.id, Mode::Live);
-    for (batches, end) in [(1, SEAL_BATCH), (1, 2 * SEAL_BATCH), (20, count)] {
-        assert_eq!(chain.seal_some(batches).await.unwrap().seq, end);
+    for (batches, end, added) in [
+        (1, SEAL_BATCH, SEAL_BATCH),
+        (1, 2 * SEAL_BATCH, SEAL_BATCH),
+        (20, count, 1),
+        (20, count, 0),
+    ] {
+        let sealed = chain.seal_some(batches).await.unwrap();
+        assert_eq!((sealed.end.seq, sealed.added), (end, added));
     }
     check(&store, &account, &scribe, Mode::Live).await;
 }

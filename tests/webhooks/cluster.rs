@@ -1,6 +1,6 @@
 //! A store of several nodes: accounts on each of them are told and delivered to.
 
-use crate::world::{BINARY, Owner, SOON, accepting, issue, quick, receiver, url};
+use crate::world::{BINARY, Owner, SOON, accepting, quick, receiver, url};
 use harness::{Admin, AdminOptions, Answer, RedisCluster, Seed, Store, eventually};
 use shared::domain::mode::Mode;
 use std::collections::HashSet;
@@ -30,7 +30,7 @@ async fn webhooks_of_accounts_on_all_nodes_are_delivered_to() {
             let found = node.try_command::<u64>(&["EXISTS", &record]);
             found.is_ok_and(|found| found == 1)
         }));
-        let key = issue(&store, &account, Mode::Live).await;
+        let key = account.api_key(Mode::Live).await;
         let owner = Owner {
             caller: admin.caller(&key),
             account,

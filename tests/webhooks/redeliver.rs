@@ -1,6 +1,6 @@
 //! A delivery that ended is sent again because its owner asks for it.
 
-use crate::world::{Owner, World, accepting, attempts, issue, problem, quick, receiver, success, text, url};
+use crate::world::{Owner, World, accepting, attempts, problem, quick, receiver, success, text, url};
 use harness::{Answer, Redis, Reply};
 use serde_json::{Value, json};
 use shared::domain::mode::Mode;
@@ -96,9 +96,7 @@ async fn what_waits_is_disabled_or_is_not_there_is_not_sent_again() {
         problem(&again(&owner, webhook, delivery).await, 404, "NOT_FOUND");
     }
     problem(&again(&stranger, &webhook, id).await, 404, "NOT_FOUND");
-    let tester = world
-        .admin
-        .caller(&issue(&world.store, &owner.account, Mode::Test).await);
+    let tester = world.admin.caller(&owner.account.api_key(Mode::Test).await);
     let path = format!("/v1/webhooks/{webhook}/deliveries/{id}/redeliver");
     problem(&tester.send("POST", &path, &[], "").await, 404, "NOT_FOUND");
 

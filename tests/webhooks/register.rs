@@ -193,7 +193,7 @@ async fn there_are_twenty_at_most_and_each_mode_has_its_own() {
         403,
         "WEBHOOK_LIMIT",
     );
-    let tester = world.admin.caller(&world.issue(&owner.account, Mode::Test).await);
+    let tester = world.admin.caller(&owner.account.api_key(Mode::Test).await);
     let made = success(&tester.post("/v1/webhooks", body.clone()).await, 201);
     let theirs = format!("/v1/webhooks/{}", text(&made, "/webhook/id"));
     problem(&owner.caller.get(&theirs).await, 404, "NOT_FOUND");

@@ -4,15 +4,11 @@ use harness::{
     Admin, AdminOptions, Answer, Caller, Recorded, Redis, Reply, Seed, SeedAccount, Store, Upstream,
 };
 use harness::{Cli, eventually};
-use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use shared::clock;
-use shared::crypto::api_key::Family;
-use shared::domain::id::Kind;
 use shared::domain::mode::Mode;
-use shared::domain::permission::Permission;
-use shared::store::script::api_key::{Created, NewApiKey};
 use std::time::Duration;
+
+pub use harness::text;
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 pub const SECRET: &str = "a secret of the tests";
@@ -92,36 +88,13 @@ impl World {
     /// An account with a key that may do everything, in live mode.
     pub async fn owner(&self) -> Owner {
         let account = self.seed.account("startup").await;
-        let key = self.issue(&account, Mode::Live).await;
+        let key = account.api_key(Mode::Live).await;
         Owner {
             caller: self.admin.caller(&key),
             account,
             key,
         }
     }
-
-    pub async fn issue(&self, account: &SeedAccount, mode: Mode) -> String {
-        issue(&self.store, account, mode).await
-    }
-}
-
-/// A new API key of an account that may do everything.
-pub async fn issue(store: &Store, account: &SeedAccount, mode: Mode) -> String {
-    let id = Kind::ApiKey.mint(clock::now_ms()).unwrap();
-    let secret = Family::Svc.mint(mode).unwrap();
-    let key = NewApiKey {
-        account: &account.id,
-        key_id: &id,
-        name: "",
-        mode,
-        secret: &secret,
-        permissions: &[Permission::Read, Permission::Write, Permission::Approve],
-        allow_ips: &[],
-        expires_at_ms: None,
-        actor: "test",
-    };
-    assert_eq!(key.create(store).await.unwrap(), Created::Done);
-    secret.expose_secret().to_owned()
 }
 
 impl Owner {
@@ -209,12 +182,4 @@ pub fn problem(reply: &Reply, status: u16, code: &str) -> String {
     let body = reply.json();
     assert_eq!(body["code"], json!(code), "{body}");
     body["error"].as_str().unwrap().to_owned()
-}
-
-/// A field of a body, as a text.
-#[track_caller]
-pub fn text<'a>(body: &'a Value, pointer: &str) -> &'a str {
-    body.pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_else(|| panic!("{pointer} in {body}"))
 }

@@ -4,7 +4,7 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use super::listing::{Listing, slice};
+use super::listing::Listing;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, Reply, Text, page};
@@ -227,12 +227,7 @@ pub async fn list(call: Call) -> Answer {
     keys.retain(|key| mode.is_none_or(|mode| key.mode == mode));
     let now = now_ms();
     let views: Vec<View<'_>> = keys.iter().map(|key| View::of(key, now)).collect();
-    Reply::ok(&Listing {
-        plural: "apiKeys",
-        records: slice(&views, page),
-        total: views.len() as u64,
-        page,
-    })
+    Reply::ok(&Listing::of_all("apiKeys", &views, page))
 }
 
 /// `DELETE /api-keys/{id}`

@@ -27,9 +27,16 @@ impl<T: Serialize> Serialize for Listing<'_, T> {
     }
 }
 
-/// The part of all records that is on a page.
-pub(super) fn slice<T>(all: &[T], page: Page) -> &[T] {
-    let from = page.offset.min(all.len());
-    let to = from.saturating_add(page.limit).min(all.len());
-    &all[from..to]
+impl<'a, T> Listing<'a, T> {
+    /// A page of records that are all at hand.
+    pub(super) fn of_all(plural: &'static str, all: &'a [T], page: Page) -> Self {
+        let from = page.offset.min(all.len());
+        let to = from.saturating_add(page.limit).min(all.len());
+        Self {
+            plural,
+            records: &all[from..to],
+            total: all.len() as u64,
+            page,
+        }
+    }
 }

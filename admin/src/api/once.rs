@@ -54,5 +54,12 @@ pub(super) async fn earlier(call: &Call, once: &Once) -> Result<Option<IntentRec
     if fingerprint != once.fingerprint {
         return Err(Code::IdempotencyKeyReused.into());
     }
+    if record.is_some() {
+        // What is told again must be as safe as what is told first.
+        let key = keys.intent(mode, &once.id);
+        if !call.app.store.is_safely_there(&key, None).await? {
+            return Err(Code::ServiceUnavailable.into());
+        }
+    }
     Ok(record)
 }

@@ -18,7 +18,7 @@ pub(super) async fn catch_up(call: &Call) -> Result<bool, Problem> {
     let trail = Chain::of(&call.app.store, account, mode);
     let goal = trail.count().await?.lines;
     match trail.seal_some(BATCHES_MAX).await {
-        Ok(head) => Ok(head.seq >= goal),
+        Ok(sealed) => Ok(sealed.end.seq >= goal),
         Err(error @ StoreError::Nonsense(_)) => {
             tracing::warn!(account, %mode, error = %chain(&error), "statistics end where the trail cannot be sealed");
             Ok(false)

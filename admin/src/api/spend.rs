@@ -65,9 +65,16 @@ pub async fn spend(call: Call) -> Answer {
             balance,
         };
         match spend.run(&call.app.store, &call.scope(), ask).await? {
-            Spent::Settled { balance } => return settled(&told(&once.id, &transaction, balance), false),
-            Spent::Pending => return pending(&told(&once.id, &transaction, None), false),
+            Spent::Settled { balance } => {
+                call.app.metrics.spend("settled");
+                return settled(&told(&once.id, &transaction, balance), false);
+            }
+            Spent::Pending => {
+                call.app.metrics.spend("pending_approval");
+                return pending(&told(&once.id, &transaction, None), false);
+            }
             Spent::Blocked { reason, intent_id } => {
+                call.app.metrics.spend(reason.as_str());
                 return denied(reason, &intent_id, plan.as_ref(), false);
             }
             Spent::Known => return repeat(&call, &once).await,

@@ -16,10 +16,10 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Opens the store and checks that it holds a ledger.
+    /// Opens the store and checks that it holds a ledger. A restored one will do: the operator looks at it, and accepts it.
     pub(super) async fn open(settings: Settings) -> Result<Self, Failure> {
         let store = open_store(&settings)?;
-        let record = sanity::check(&store).await?;
+        let record = sanity::examine(&store).await?;
         Ok(Self {
             settings,
             store,

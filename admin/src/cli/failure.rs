@@ -48,6 +48,14 @@ impl Failure {
         }
     }
 
+    /// The same failure, with another that came on top of it.
+    pub(super) fn and(self, message: &str) -> Self {
+        Self {
+            message: format!("{}; and {message}", self.message),
+            ..self
+        }
+    }
+
     /// There is no such account.
     pub(super) fn no_account(id: &str) -> Self {
         Self::refused("NOT_FOUND", format!("there is no account {id}"))
@@ -93,9 +101,17 @@ impl From<StoreError> for Failure {
             StoreError::NoAnswer(_) => {
                 "; what was asked may have been done or not: look before you repeat it"
             }
+            StoreError::NotDurable { ran: true, .. } => {
+                "; the money may have moved: the same command with the same reference finds out"
+            }
             _ => "",
         };
-        Self::refused("STORE", format!("{}{hint}", with_causes(&error)))
+        let code = match &error {
+            StoreError::NotDurable { ran: true, .. } => "NOT_CONFIRMED",
+            StoreError::NotDurable { ran: false, .. } => "NOT_DURABLE",
+            _ => "STORE",
+        };
+        Self::refused(code, format!("{}{hint}", with_causes(&error)))
     }
 }
 
@@ -105,6 +121,7 @@ impl From<Insane> for Failure {
             Insane::Store(StoreError::BadUrl(_)) => Self::usage(error.to_string()),
             Insane::Store(_) => Self::refused("STORE", with_causes(&error)),
             Insane::NoEpoch => Self::refused("STORE_NOT_INITIALISED", error.to_string()),
+            Insane::Restored(_) => Self::refused("STORE_RESTORED", error.to_string()),
             _ => Self::refused("STORE_UNFIT", error.to_string()),
         }
     }

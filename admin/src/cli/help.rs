@@ -30,7 +30,7 @@ const PAGES: [&[Page]; 4] = [setup::PAGES, people::PAGES, money::PAGES, proof::P
 
 /// The commands as `tollgate-admin --help` groups them; every command that there is stands in one.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Run", &["serve", "sandbox-upstream"]),
+    ("Run", &["serve", "health", "sandbox-upstream", "bench"]),
     (
         "Set up",
         &["store", "account", "user", "api-key", "prices", "keys"],

@@ -47,6 +47,15 @@ impl Report {
         }
     }
 
+    /// The same report, of a command that did what it was asked to and then could not clean up: `things` go into the document
+    /// under `name`, and `text` to people.
+    pub(super) fn with_trouble(mut self, name: &str, things: &[String], text: &str) -> Self {
+        self.json["ok"] = json!(false);
+        self.json[name] = json!(things);
+        self.text = format!("{}\n\n{text}", self.text);
+        self.incomplete()
+    }
+
     /// Prints it. A reader who has seen enough and left (`| head -1`) is no failure, unless a secret is lost with it.
     pub(super) fn print(&self, json: bool) -> ExitCode {
         let written = match (json, self.text.is_empty()) {

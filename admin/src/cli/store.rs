@@ -9,6 +9,7 @@ use shared::settings::Settings;
 use shared::store::account::Account;
 use shared::store::audit::OPERATOR;
 use shared::store::checkpoint_key;
+use shared::store::durability::Status;
 use shared::store::sanity;
 use shared::store::script::account;
 
@@ -17,7 +18,7 @@ use shared::store::script::account;
 pub(super) enum Store {
     /// Initialise an empty store; on an initialised one nothing happens
     Init,
-    /// Accept accounts whose version fell because a failover lost writes
+    /// Accept accounts whose version fell because a failover lost writes, and a restored store
     Accept {
         /// One account; all when not given
         #[arg(long, value_name = "ID", value_parser = value::id)]
@@ -30,7 +31,7 @@ pub(super) enum Store {
 /// Initialises the store.
 pub(super) async fn init(settings: &Settings) -> Result<Report, Failure> {
     let store = open_store(settings)?;
-    let before = sanity::record(&store).await.is_ok();
+    let before = sanity::examine(&store).await.is_ok();
     sanity::init(&store, &iso_from_ms(now_ms())).await?;
     let record = sanity::check(&store).await?;
     if let Ok(sealer) = settings.sealer() {
@@ -46,10 +47,12 @@ pub(super) async fn init(settings: &Settings) -> Result<Report, Failure> {
         ),
         false => format!("The store is initialised; its ledger epoch is {}.", record.epoch),
     };
-    let text = format!("{text}{}", durability(record.append_only));
+    let status = store.durability().await?;
+    let text = format!("{text}{}", durability(record.append_only, &status));
     Ok(Report::new(
         text,
-        json!({ "ok": true, "epoch": record.epoch, "created": !before, "appendOnly": record.append_only }),
+        json!({ "ok": true, "epoch": record.epoch, "created": !before, "appendOnly": record.append_only,
+            "durability": shown(&status) }),
     ))
 }
 
@@ -58,12 +61,13 @@ impl Store {
         match self {
             Self::Init => init(&context.settings).await,
             Self::Accept { account } => accept(context, account).await,
-            Self::Check => Ok(check(context)),
+            Self::Check => check(context).await,
         }
     }
 }
 
 async fn accept(context: &Context, account: Option<String>) -> Result<Report, Failure> {
+    let whole = account.is_none();
     let ids = match account {
         Some(id) => vec![context.account(&id).await?.id],
         None => Account::ids(&context.store).await?,
@@ -74,29 +78,54 @@ async fn accept(context: &Context, account: Option<String>) -> Result<Report, Fa
             accepted += 1;
         }
     }
+    // Last: should it break off before, every call stays denied and the command can be repeated.
+    if whole {
+        sanity::accept(&context.store).await?;
+    }
+    let restored = match (&context.record.restored, whole) {
+        (None, _) => "",
+        (Some(_), true) => " The restored store is in use from now on.",
+        (Some(_), false) => {
+            " The store was restored, and every call is denied until all are accepted: leave out --account."
+        }
+    };
     Ok(Report::new(
-        format!("Accepted {accepted} account(s) as the store has them now."),
+        format!("Accepted {accepted} account(s) as the store has them now.{restored}"),
         json!({ "ok": true, "epoch": context.record.epoch, "accepted": accepted }),
     ))
 }
 
-/// The context is open, so everything was checked.
-fn check(context: &Context) -> Report {
+/// The context is open, so everything was checked but whether it needs acceptance, and how safe money is.
+async fn check(context: &Context) -> Result<Report, Failure> {
     let record = &context.record;
+    if let Some(what) = &record.restored {
+        return Err(sanity::Insane::Restored(what.clone()).into());
+    }
+    let status = context.store.durability().await?;
+    if status.refuses() {
+        return Err(Failure::refused("NOT_DURABLE", status.sentence()));
+    }
     let text = format!(
         "The store is sound; its ledger epoch is {}.{}",
         record.epoch,
-        durability(record.append_only)
+        durability(record.append_only, &status)
     );
-    let json = json!({ "ok": true, "epoch": record.epoch, "appendOnly": record.append_only });
-    Report::new(text, json)
+    let json = json!({ "ok": true, "epoch": record.epoch, "appendOnly": record.append_only,
+        "durability": shown(&status) });
+    Ok(Report::new(text, json))
 }
 
-const fn durability(append_only: bool) -> &'static str {
-    match append_only {
+/// What is configured, and what comes of it.
+fn shown(status: &Status) -> serde_json::Value {
+    json!({ "asked": status.asked.to_string(), "confirmed": status.confirmed.to_string(), "lacks": status.lacks })
+}
+
+fn durability(append_only: bool, status: &Status) -> String {
+    let file = match append_only {
         true => "",
         false => {
             "\nIt writes no append-only file: a restart of the store loses what its last snapshot does not have."
         }
-    }
+    };
+    format!("{file}\nDurability: {}.", status.sentence())
 }

@@ -12,7 +12,12 @@ use shared::domain::permission::Permission;
 use shared::domain::{self, amount};
 use shared::store::deposit::{REFERENCE_MAX, is_reference};
 use std::net::IpAddr;
+use std::time::Duration;
 
+/// The longest time.
+const TIME_MS_MAX: u64 = 3_600_000;
+/// Sizes of bodies in a load test.
+const BODY_BYTES: std::ops::RangeInclusive<usize> = 150..=8_388_608;
 /// Longest id that is looked up.
 const ID_MAX: usize = 64;
 /// Longest name of an account.
@@ -99,6 +104,37 @@ pub(super) fn delay_ms(text: &str) -> Result<u64, String> {
     delay.ok_or_else(|| format!("it must be a number of milliseconds up to {most}"))
 }
 
+/// A time such as `500ms`, `90s` or `5m`, at most an hour.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: Option<u64> = number.parse().ok();
+    let ms = match unit {
+        "ms" => number,
+        "s" => number.and_then(|number| number.checked_mul(1000)),
+        "m" => number.and_then(|number| number.checked_mul(60_000)),
+        _ => None,
+    };
+    let ms = ms.filter(|ms| *ms <= TIME_MS_MAX);
+    ms.map(Duration::from_millis)
+        .ok_or_else(|| "it must be a time such as 500ms, 90s or 5m, at most an hour".to_owned())
+}
+
+/// A share, from 0 to 1.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "it must be a number from 0 to 1".to_owned())
+}
+
+/// The size of a body in a load test.
+pub(super) fn body_bytes(text: &str) -> Result<usize, String> {
+    let bytes = text.parse().ok().filter(|bytes| BODY_BYTES.contains(bytes));
+    let (least, most) = (BODY_BYTES.start(), BODY_BYTES.end());
+    bytes.ok_or_else(|| format!("a body has {least} to {most} bytes"))
+}
+
 /// An amount of USD; zero is one.
 pub(super) fn usd(text: &str) -> Result<Nanos, String> {
     amount::parse_limit(text).map_err(|error| format!("the amount {error}"))
@@ -166,6 +202,18 @@ mod tests {
     fn an_end_in_the_past_is_refused() {
         assert!(future("2001-01-01T00:00:00Z").is_err() && future("soon").is_err());
         assert!(future("2999-01-01T00:00:00Z").is_ok());
+    }
+
+    #[test]
+    fn times_have_units_and_shares_an_end() {
+        assert_eq!(duration("1500ms"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("60m"), Ok(Duration::from_secs(3600)));
+        for bad in ["", "5", "s", "61m", "1h", "-1s", "1.5s", "99999999999999999999s"] {
+            assert!(duration(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!((share("0"), share("1")), (Ok(0.0), Ok(1.0)));
+        assert!(share("1.01").is_err() && share("NaN").is_err() && share("-0.1").is_err());
+        assert!(body_bytes("150").is_ok() && body_bytes("1").is_err() && body_bytes("8388609").is_err());
     }
 
     #[test]

@@ -63,6 +63,7 @@ fn follows(route: &Route, doc: &Doc, code: Code) -> bool {
         "SESSION_REQUIRED" | "INSUFFICIENT_ROLE" => by_session,
         "CSRF_FAILED" => changes && (by_session || is_public),
         "LIVE_MODE_REQUIRED" => operation::is_live_only(route),
+        "NOT_CONFIRMED" | "NOT_DURABLE" => operation::moves_money(route),
         "IP_BLOCKED" | "SERVICE_UNAVAILABLE" | "INTERNAL" => true,
         "VALIDATION" => !is_public || doc.takes.is_some() || !doc.query.is_empty(),
         "PAYLOAD_TOO_LARGE" | "REQUEST_TIMEOUT" => operation::has_body(route),

@@ -228,6 +228,24 @@ pub(super) fn is_live_only(route: &Route) -> bool {
     route.modes == Modes::LiveOnly
 }
 
+/// Whether it moves money, or decides about it, and so waits until that is as safe as `store.durability` says.
+pub(super) fn moves_money(route: &Route) -> bool {
+    let names = [
+        "/spend",
+        "/wallet/deposits",
+        "/wallet/deposits/confirm",
+        "/wallet/transfer",
+        "/wallets/transfer",
+        "/escrow/create",
+        "/escrow/fund",
+        "/escrow/release",
+        "/escrow/dispute",
+        "/intents/{id}/approve",
+        "/intents/{id}/deny",
+    ];
+    route.method == Method::POST && names.contains(&route.path)
+}
+
 /// Whether a call with an API key counts.
 pub(super) fn is_counted(route: &Route) -> bool {
     route.rate != Rate::Uncounted

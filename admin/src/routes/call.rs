@@ -107,14 +107,11 @@ impl Call {
     /// # Errors
     /// 503 when there is none: nothing can be decided then (decision D7).
     pub fn plan(&self, name: &str) -> Result<Plan, Problem> {
-        self.app.plans.load().get(name).cloned().ok_or_else(|| {
-            tracing::error!(
-                plan = name,
-                account = self.caller.account,
-                "the account's plan is not in plans.file"
-            );
-            Code::ServiceUnavailable.into()
-        })
+        let plans = self.app.plans.load();
+        plans
+            .get(name)
+            .cloned()
+            .ok_or_else(|| no_plan(name, &self.caller.account))
     }
 }
 
@@ -223,6 +220,12 @@ impl<C> Call<C> {
         }
         Ok(found)
     }
+}
+
+/// The account's plan is not in the table: nothing can be decided (decision D7).
+pub(crate) fn no_plan(name: &str, account: &str) -> Problem {
+    tracing::error!(plan = name, account, "the account's plan is not in plans.file");
+    Code::ServiceUnavailable.into()
 }
 
 /// `limit` and `offset` of a query.

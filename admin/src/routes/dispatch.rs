@@ -15,14 +15,17 @@ use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, State};
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use axum::middleware::Next;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use shared::client_address::client_address;
+use shared::clock;
 use shared::domain::mode::Mode;
 use shared::store::blocked::Verdict;
 use shared::store::script::api_key::count::Standing;
+use shared::telemetry::span::{self, Kind, Span, Value};
+use shared::telemetry::trace::Trace;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -71,6 +74,7 @@ pub(super) async fn around(
 ) -> Response<Body> {
     let started = Instant::now();
     let id = request_id::of(request.headers());
+    let trace = Trace::of(request.headers());
     let method = request.method().clone();
     let mut response = match turned_away(&app, request.extensions(), request.headers()).await {
         Some(problem) => problem.into_response(),
@@ -94,9 +98,36 @@ pub(super) async fn around(
         mode = caller.map(|(_, mode)| mode.as_str()),
         request_id = id.to_str().unwrap_or_default(),
         duration_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+        trace.id = %trace.id,
         "request"
     );
+    // The word of a caller without a credential counts for nothing here: a flood of them would take the places of others.
+    if caller.is_some() || !trace.by_caller {
+        export(trace, method_label(&method), route, response.status(), took);
+    }
     response
+}
+
+/// Hands over the span of a request.
+fn export(trace: Trace, method: &'static str, route: &'static str, status: StatusCode, took: Duration) {
+    let Some(id) = trace.exported else { return };
+    let end = clock::now_nanos();
+    let text = |text: &str| Value::Text(text.to_owned());
+    span::hand_over(vec![Span {
+        trace: trace.id.0,
+        id,
+        parent: trace.parent,
+        name: "request",
+        kind: Kind::Server,
+        start: end.saturating_sub(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)),
+        end,
+        attributes: vec![
+            ("http.request.method", text(method)),
+            ("http.route", text(route)),
+            ("http.response.status_code", Value::Number(status.as_u16().into())),
+        ],
+        failed: status.is_server_error(),
+    }]);
 }
 
 /// What those are told who are not answered: whoever comes from a blocked address, and everybody until it is known which

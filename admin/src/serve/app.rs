@@ -4,7 +4,7 @@ use super::{Prices, ServeError};
 use crate::archive::Archive;
 use crate::caller::Versions;
 use crate::injection::Injections;
-use crate::ops::Metrics;
+use crate::metrics::Metrics;
 use crate::password::Passwords;
 use crate::verify::Turns;
 use crate::webhook::send::Sender;
@@ -17,7 +17,9 @@ use shared::domain::plan::Plans;
 use shared::settings::{AuditSettings, Settings, WebhookSettings};
 use shared::store::Store;
 use shared::store::blocked::BlockedCopy;
+use shared::telemetry::tables::Table;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The server's state.
@@ -68,6 +70,8 @@ pub struct App {
     pub health: Health,
     /// What was last seen of each account.
     pub versions: Versions,
+    /// Whether the server is about to end: balancers are told to turn to others.
+    pub leaving: AtomicBool,
     /// Counters and gauges.
     pub metrics: Metrics,
 }
@@ -103,20 +107,25 @@ impl App {
             blocked: BlockedCopy::default(),
             health: Health::default(),
             versions: Versions::default(),
+            leaving: AtomicBool::new(false),
             metrics: Metrics::new().map_err(|error| ServeError::SetUp(error.to_string()))?,
         })
     }
 
     /// Reads plans and prices again. A table with a mistake changes nothing.
     pub fn reload(&self, settings: &Settings) {
-        match settings.plans() {
+        let plans = settings.plans();
+        self.metrics.tables.read_again(Table::Plans, plans.is_ok());
+        match plans {
             Ok(plans) => {
                 self.plans.store(Arc::new(plans));
                 tracing::info!("plans reloaded");
             }
             Err(error) => tracing::error!(%error, "plans not reloaded; the old ones stay"),
         }
-        match self.prices.reload(settings) {
+        let prices = self.prices.reload(settings);
+        self.metrics.tables.read_again(Table::Prices, prices.is_ok());
+        match prices {
             Ok(()) => tracing::info!("prices reloaded"),
             Err(error) => tracing::error!(%error, "prices not reloaded; the old ones stay"),
         }

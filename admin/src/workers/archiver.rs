@@ -3,6 +3,7 @@
 
 use super::pause;
 use super::turn::Turn;
+use crate::metrics::Worker;
 use crate::problem::chain;
 use crate::serve::App;
 use futures::{StreamExt, stream};
@@ -11,6 +12,7 @@ use shared::store::chain::{Chain, Standing};
 use shared::store::keys::AccountKeys;
 use shared::store::read::Read;
 use shared::store::{StoreError, server_clock};
+use shared::telemetry::registrar::level;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,9 +57,12 @@ struct Rule {
 pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
     while pause(&mut stopping, EVERY).await {
-        if let Err(error) = round(&app, &mut memory).await {
-            app.metrics.archiving_failed.inc();
-            tracing::error!(error = %chain(&error), "round of archiving cut off");
+        match round(&app, &mut memory).await {
+            Ok(()) => app.metrics.round(Worker::Archiver),
+            Err(error) => {
+                app.metrics.archiving_failed.inc();
+                tracing::error!(error = %chain(&error), "round of archiving cut off");
+            }
         }
     }
 }
@@ -74,6 +79,7 @@ async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
         segment_entries: app.audit.segment_entries,
     };
     let full = look(app, memory, rule).await?;
+    app.metrics.archiving_waiting.set(level(full.len()));
     let moving = stream::iter(full).map(async |place| {
         let moved = archive(app, &place, rule).await;
         (place, moved)

@@ -2,6 +2,7 @@
 //! two steps, arrives now (decision D28).
 
 use super::pause;
+use crate::metrics::Worker;
 use crate::problem::chain;
 use crate::serve::App;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -9,6 +10,7 @@ use shared::store::StoreError;
 use shared::store::keys::{BUCKETS, Bucket};
 use shared::store::script::transit::deliver;
 use shared::store::transit::Transit;
+use shared::telemetry::registrar::level;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -23,10 +25,10 @@ const AT_ONCE: usize = 16;
 pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     while pause(&mut stopping, EVERY).await {
         match round(&app).await {
-            Ok(waiting) => app
-                .metrics
-                .transits_waiting
-                .set(i64::try_from(waiting).unwrap_or(i64::MAX)),
+            Ok(waiting) => {
+                app.metrics.transits_waiting.set(level(waiting));
+                app.metrics.round(Worker::Carrier);
+            }
             Err(error) => tracing::error!(error = %chain(&error), "round of deliveries cut off"),
         }
     }
@@ -45,7 +47,9 @@ async fn carry(app: &App, bucket: Bucket) -> Result<u64, StoreError> {
     for row in rows {
         let id = row.as_ref().map_or("unreadable", |transit| transit.id.as_str());
         let delivered = match &row {
-            Ok(transit) => deliver(&app.store, transit).await.map_err(|error| chain(&error)),
+            Ok(transit) => carry_one(app, bucket, transit)
+                .await
+                .map_err(|error| chain(&error)),
             Err(error) => Err(chain(error)),
         };
         match delivered {
@@ -61,6 +65,15 @@ async fn carry(app: &App, bucket: Bucket) -> Result<u64, StoreError> {
         }
     }
     Ok(left)
+}
+
+/// Delivers one, once it is sure that it left: a row that a failover can still take back would be money made of nothing.
+async fn carry_one(app: &App, bucket: Bucket, transit: &Transit) -> Result<(), StoreError> {
+    let rows = bucket.transit();
+    if app.store.is_safely_there(&rows, Some(&transit.id)).await? {
+        deliver(&app.store, transit).await?;
+    }
+    Ok(())
 }
 
 const _: () = assert!(

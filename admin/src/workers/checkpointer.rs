@@ -7,6 +7,7 @@
 use super::pause;
 use crate::archive::Archive;
 use crate::checkpoint::{self, Stays};
+use crate::metrics::Worker;
 use crate::problem::chain;
 use crate::serve::App;
 use crate::trail::Trail;
@@ -19,6 +20,7 @@ use shared::store::account::{Account, ModeField};
 use shared::store::checkpoint_key::{self, KeyError};
 use shared::store::keys::AccountKeys;
 use shared::store::read::Read;
+use shared::telemetry::registrar::level;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,9 +48,15 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     let every = Duration::from_millis(app.audit.checkpoint_every_ms);
     let mut memory = Memory::default();
     while pause(&mut stopping, every).await {
-        if let Err(error) = round(&app, &mut memory).await {
-            app.metrics.checkpoints_failed.inc();
-            tracing::error!(error = %chain(&error), "round of checkpoints cut off");
+        match round(&app, &mut memory).await {
+            Ok(()) => {
+                app.metrics.round(Worker::Checkpointer);
+                app.metrics.checkpoints_failing.set(level(memory.failing.len()));
+            }
+            Err(error) => {
+                app.metrics.checkpoints_failed.inc();
+                tracing::error!(error = %chain(&error), "round of checkpoints cut off");
+            }
         }
     }
 }

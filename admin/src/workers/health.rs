@@ -4,6 +4,7 @@ use super::pause;
 use crate::problem::{Code, Problem, chain};
 use crate::serve::App;
 use arc_swap::ArcSwap;
+use shared::store::durability::{Durability, Status};
 use shared::store::sanity::{self, Insane};
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,13 +76,35 @@ impl Health {
 
 /// Checks until it is time to stop.
 pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
+    let mut told = None;
     loop {
         let outcome = sanity::check(&app.store).await;
         let sane = app.health.update(outcome.as_ref().map(|_| ()));
         app.metrics.store_sane.set(i64::from(sane));
+        if sane && let Ok(status) = app.store.durability().await {
+            app.metrics
+                .store_durable
+                .set(i64::from(status.confirmed != Durability::Async));
+            if told.as_ref() != Some(&status) {
+                tell(&status);
+                told = Some(status);
+            }
+        }
         if !pause(&mut stopping, EVERY).await {
             return;
         }
+    }
+}
+
+/// Says how changes of money stand, once for each change.
+fn tell(status: &Status) {
+    let (asked, sentence) = (status.asked.to_string(), status.sentence());
+    if status.refuses() {
+        tracing::error!(asked, "{sentence}");
+    } else if status.lacks.is_some() {
+        tracing::warn!(asked, "{sentence}");
+    } else {
+        tracing::info!(asked, "{sentence}");
     }
 }
 

@@ -4,6 +4,7 @@
 use super::pause;
 use super::turn::Turn;
 use crate::archive::intents::Age;
+use crate::metrics::Worker;
 use crate::problem::chain;
 use crate::serve::App;
 use shared::domain::mode::Mode;
@@ -26,9 +27,12 @@ const GATHER_DAYS: u64 = 7;
 pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     let mut turn = Turn::default();
     while pause(&mut stopping, EVERY).await {
-        if let Err(error) = round(&app, &mut turn).await {
-            app.metrics.archiving_failed.inc();
-            tracing::error!(error = %chain(&error), "round of archiving intents cut off");
+        match round(&app, &mut turn).await {
+            Ok(()) => app.metrics.round(Worker::IntentArchiver),
+            Err(error) => {
+                app.metrics.archiving_failed.inc();
+                tracing::error!(error = %chain(&error), "round of archiving intents cut off");
+            }
         }
     }
 }

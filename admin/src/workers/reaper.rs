@@ -2,6 +2,7 @@
 //! the log, the metrics, the audit log and `tollgate-admin holds`.
 
 use super::pause;
+use crate::metrics::Worker;
 use crate::problem::chain;
 use crate::serve::App;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -21,7 +22,10 @@ const AT_ONCE: usize = 16;
 pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     while pause(&mut stopping, EVERY).await {
         match sweep_all(&app).await {
-            Ok(()) => app.metrics.sweeps_done.inc(),
+            Ok(()) => {
+                app.metrics.sweeps_done.inc();
+                app.metrics.round(Worker::Reaper);
+            }
             Err(error) => {
                 app.metrics.sweeps_failed.inc();
                 tracing::error!(error = %chain(&error), "sweep cut off");
@@ -38,10 +42,10 @@ async fn sweep_all(app: &App) -> Result<(), StoreError> {
         for hold in kept {
             app.metrics.holds_kept.inc();
             tracing::warn!(
-                allow_id = hold.name.allow_id,
-                account = hold.name.account,
-                agent = hold.name.agent,
-                estimate_nanos = hold.estimate.get(),
+                decision.id = hold.name.allow_id,
+                account.id = hold.name.account,
+                agent.id = hold.name.agent,
+                charged.usd = %hold.estimate,
                 "a call was never settled; its estimate stays charged"
             );
         }

@@ -6,6 +6,7 @@
 
 use super::pause;
 use super::turn::Turn;
+use crate::metrics::Worker;
 use crate::problem::chain;
 use crate::serve::App;
 use crate::webhook::dispatch::dispatch;
@@ -16,10 +17,12 @@ use shared::store::account::ModeField;
 use shared::store::chain::Chain;
 use shared::store::keys::AccountKeys;
 use shared::store::read::Read;
+use shared::telemetry::registrar::level;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// Accounts looked at in one round beside the busy ones: 5,000 a second at the usual pause.
 const LOOKS: usize = 1000;
@@ -48,7 +51,35 @@ struct Memory {
     is_hooked: HashSet<String>,
     /// Chains that could not be sealed or dispatched the last time.
     failing: HashSet<(String, Mode)>,
+    /// Chains with lines that were seen and not sealed: how many, and since when.
+    behind: HashMap<(String, Mode), (u64, Instant)>,
     rounds: u32,
+}
+
+impl Memory {
+    /// A chain was sealed up to `sealed`, and has lines up to `last`.
+    fn sealed_to(&mut self, chain: &(String, Mode), sealed: u64, last: u64) {
+        match last.saturating_sub(sealed) {
+            0 => {
+                self.behind.remove(chain);
+            }
+            left => {
+                let since = |(_, since): &(u64, Instant)| *since;
+                let since = self.behind.get(chain).map_or_else(Instant::now, since);
+                self.behind.insert(chain.clone(), (left, since));
+            }
+        }
+    }
+
+    /// Tells how much waits for its seal.
+    fn tell_behind(&self, app: &App) {
+        let entries: u64 = self.behind.values().map(|(entries, _)| entries).sum();
+        let oldest = self.behind.values().map(|(_, since)| since.elapsed()).max();
+        app.metrics.entries_unsealed.set(level(entries));
+        app.metrics
+            .unsealed_for
+            .set(oldest.unwrap_or_default().as_secs_f64());
+    }
 }
 
 /// Seals until it is time to stop. Several servers may do so at once.
@@ -56,10 +87,14 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     let every = Duration::from_millis(app.audit.seal_every_ms);
     let mut memory = Memory::default();
     while pause(&mut stopping, every).await {
-        if let Err(error) = round(&app, &mut memory).await {
-            app.metrics.seals_failed.inc();
-            tracing::error!(error = %chain(&error), "round of sealing cut off");
+        match round(&app, &mut memory).await {
+            Ok(()) => app.metrics.round(Worker::Sealer),
+            Err(error) => {
+                app.metrics.seals_failed.inc();
+                tracing::error!(error = %chain(&error), "round of sealing cut off");
+            }
         }
+        memory.tell_behind(&app);
     }
 }
 
@@ -74,16 +109,24 @@ async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
         (chain, sealed)
     });
     let mut sealing = std::pin::pin!(sealing.buffer_unordered(AT_ONCE));
-    while let Some((Grown { account, mode, .. }, sealed)) = sealing.next().await {
+    while let Some((
+        Grown {
+            account, mode, last, ..
+        },
+        sealed,
+    )) = sealing.next().await
+    {
         match sealed {
             Ok(seq) => {
+                memory.sealed_to(&(account.clone(), mode), seq, last);
                 memory.failing.remove(&(account.clone(), mode));
-                let before = memory.sealed.insert((account, mode), seq);
-                let fresh = seq.saturating_sub(before.unwrap_or(seq));
-                app.metrics.entries_sealed.inc_by(fresh);
+                memory.sealed.insert((account, mode), seq);
             }
             Err(error) => {
                 app.metrics.seals_failed.inc();
+                let place = (account.clone(), mode);
+                let sealed = memory.sealed.get(&place).copied().unwrap_or(0);
+                memory.sealed_to(&place, sealed, last);
                 // It is tried in every round; the log hears of it once.
                 if memory.failing.insert((account.clone(), mode)) {
                     tracing::error!(account, %mode, error = %chain(&error), "a chain cannot be sealed");
@@ -99,6 +142,8 @@ struct Grown {
     account: String,
     mode: Mode,
     hooked: bool,
+    /// The number of its last line.
+    last: u64,
 }
 
 /// Seals a chain and dispatches its events; the number of the last entry.
@@ -107,14 +152,16 @@ async fn seal(app: &App, grown: &Grown) -> Result<u64, StoreError> {
         account,
         mode,
         hooked,
+        ..
     } = grown;
-    let head = Chain::of(&app.store, account, *mode)
+    let sealed = Chain::of(&app.store, account, *mode)
         .seal_some(BATCHES_MAX)
         .await?;
+    app.metrics.entries_sealed.inc_by(sealed.added);
     if *hooked {
         dispatch(app, account, *mode).await?;
     }
-    Ok(head.seq)
+    Ok(sealed.end.seq)
 }
 
 /// What the record of an account says of a mode.
@@ -162,6 +209,7 @@ async fn look(app: &App, memory: &mut Memory) -> Result<Vec<Grown>, StoreError> 
                     account,
                     mode,
                     hooked,
+                    last,
                 });
             }
         }

@@ -2,31 +2,46 @@
 //! throughput and the CPU time a request; its latencies say nothing about a fixed rate.
 
 use crate::outcome::{Outcome, Seen, Watched, Window, cpu_between, cpu_now};
-use crate::wire::{self, MESSAGE_BYTES_MAX};
+use crate::target::{Request, Target, Version};
+use crate::wire::{self, PIECE_BYTES};
+use crate::{multiplexed, tls};
 use std::io;
-use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::task::JoinSet;
 
 /// Longest wait for one answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs one connection for each of `requests` until the window ends; each finishes its last request.
+/// Keeps one request of each of `requests` under way until the window ends; each is answered to the end. With HTTP/2,
+/// `streams` of them share a connection.
 ///
 /// # Errors
 /// When a watched process is gone. What the target does wrong is counted instead.
 pub async fn run(
-    target: SocketAddr,
-    requests: Vec<Vec<u8>>,
-    expected: u16,
+    target: Arc<Target>,
+    requests: Vec<Request>,
+    streams: usize,
     window: Window,
     watched: &[Watched],
 ) -> io::Result<Outcome> {
     let mut connections = JoinSet::new();
-    for request in requests {
-        connections.spawn(connection(target, request, expected, window));
+    match target.version {
+        Version::Http1 => {
+            for request in requests {
+                connections.spawn(connection(Arc::clone(&target), request, window));
+            }
+        }
+        Version::Http2 => {
+            for group in requests.chunks(streams.max(1)) {
+                connections.spawn(multiplexed::connection(
+                    Arc::clone(&target),
+                    group.to_vec(),
+                    window,
+                ));
+            }
+        }
     }
     tokio::time::sleep_until(window.begin.into()).await;
     let before = cpu_now(watched)?;
@@ -39,51 +54,72 @@ pub async fn run(
     Ok(all.outcome(&window, cpu_seconds))
 }
 
-async fn connection(target: SocketAddr, request: Vec<u8>, expected: u16, window: Window) -> Seen {
+async fn connection(target: Arc<Target>, request: Request, window: Window) -> Seen {
     let mut seen = Seen::default();
-    if let Err(error) = exchange_all(target, &request, expected, window, &mut seen).await {
+    if let Err(error) = dial_and_exchange(&target, &request, window, &mut seen).await {
         seen.errors.push(error.to_string());
     }
     seen
 }
 
-async fn exchange_all(
-    target: SocketAddr,
-    request: &[u8],
-    expected: u16,
+/// Exchanges until the window ends, over one connection, or over as many as the target wants by closing them.
+async fn dial_and_exchange(
+    target: &Target,
+    request: &Request,
     window: Window,
     seen: &mut Seen,
 ) -> io::Result<()> {
-    let mut stream = TcpStream::connect(target).await?;
-    stream.set_nodelay(true)?;
-    let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+    let mut buffer = vec![0; PIECE_BYTES];
+    while Instant::now() < window.end {
+        let stream = target.connect(request.number).await?;
+        let http1 = &request.http1;
+        match &target.tls {
+            Some(connector) => {
+                let stream = connector.connect(tls::name()?, stream);
+                let stream = tokio::time::timeout(ANSWER_TIMEOUT, stream).await??;
+                exchange_all(stream, target, http1, window, &mut buffer, seen).await?;
+            }
+            None => exchange_all(stream, target, http1, window, &mut buffer, seen).await?,
+        }
+    }
+    Ok(())
+}
+
+/// Exchanges until the window or the connection ends.
+async fn exchange_all(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    target: &Target,
+    request: &[u8],
+    window: Window,
+    buffer: &mut [u8],
+    seen: &mut Seen,
+) -> io::Result<()> {
     loop {
         let sent = Instant::now();
         if sent >= window.end {
             return Ok(());
         }
-        let exchange = exchange(&mut stream, request, &mut buffer);
-        let status = tokio::time::timeout(ANSWER_TIMEOUT, exchange).await??;
-        check(status, expected)?;
-        seen.answered += 1;
+        let exchange = exchange(&mut stream, request, buffer);
+        let (status, closes) = tokio::time::timeout(ANSWER_TIMEOUT, exchange).await??;
+        seen.count(status, &target.expected)?;
         let answered = Instant::now();
         if window.holds(answered) {
             seen.latencies.push(answered - sent);
         }
+        if closes {
+            return Ok(());
+        }
     }
 }
 
-/// An answer with another status than expected is an error.
-pub(crate) fn check(status: u16, expected: u16) -> io::Result<()> {
-    if status == expected {
-        Ok(())
-    } else {
-        Err(io::Error::other(format!("status {status} instead of {expected}")))
-    }
-}
-
-async fn exchange(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) -> io::Result<u16> {
+/// One request and its answer: the status, and whether the connection ends with it.
+async fn exchange(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    request: &[u8],
+    buffer: &mut [u8],
+) -> io::Result<(u16, bool)> {
     stream.write_all(request).await?;
+    stream.flush().await?;
     let mut filled = 0;
     loop {
         let read = stream.read(&mut buffer[filled..]).await?;
@@ -92,7 +128,7 @@ async fn exchange(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) -> 
         }
         filled += read;
         if let Some(status) = whole_answer(&buffer[..filled])? {
-            return Ok(status);
+            return Ok((status, wire::closes(&buffer[..filled])));
         }
     }
 }
@@ -103,6 +139,7 @@ pub(crate) fn whole_answer(bytes: &[u8]) -> io::Result<Option<u16>> {
     match wire::message_length(bytes).map_err(broken)? {
         Some(length) if bytes.len() == length => wire::status(bytes).map(Some).map_err(broken),
         Some(length) if bytes.len() > length => Err(io::Error::other("more than one answer")),
+        Some(length) if length > PIECE_BYTES => Err(io::Error::other("an answer that is too long")),
         _ => Ok(None),
     }
 }
@@ -110,6 +147,7 @@ pub(crate) fn whole_answer(bytes: &[u8]) -> io::Result<Option<u16>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::tests::plain;
 
     #[test]
     fn an_answer_is_whole_or_not_or_too_much() {
@@ -117,22 +155,41 @@ mod tests {
         assert_eq!(whole_answer(&answer).unwrap(), Some(200));
         assert_eq!(whole_answer(&answer[..answer.len() - 1]).unwrap(), None);
         assert!(whole_answer(&[answer.as_slice(), b"x"].concat()).is_err());
-        assert!(check(402, 402).is_ok() && check(503, 200).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_target_that_closes_is_dialled_again() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (target, requests) = plain(listener.local_addr().unwrap(), &[401], 1);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut request = vec![0; 4096];
+                assert!(stream.read(&mut request).await.unwrap() > 1024);
+                let answer = b"HTTP/1.1 401 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+                stream.write_all(answer).await.unwrap();
+            }
+        });
+        let window = Window::after(Duration::ZERO, Duration::from_millis(200));
+        let found = run(target, requests, 1, window, &[]).await.unwrap();
+        assert_eq!((found.errors, found.first_error), (0, None));
+        assert!(found.answered > 1, "{}", found.answered);
     }
 
     #[tokio::test]
     async fn every_answer_is_counted_and_a_wrong_one_is_an_error() {
         let upstream = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let target = upstream.local_addr().unwrap();
-        tokio::spawn(crate::upstream::serve(upstream));
-        let requests = vec![wire::chat_request("bench", "k", "r"); 3];
+        let address = upstream.local_addr().unwrap();
+        tokio::spawn(crate::upstream::serve(upstream, None));
         let window = || Window::after(Duration::from_millis(20), Duration::from_millis(200));
-        let good = run(target, requests.clone(), 200, window(), &[]).await.unwrap();
+        let (target, requests) = plain(address, &[200, 402], 3);
+        let good = run(target, requests, 1, window(), &[]).await.unwrap();
         assert_eq!((good.errors, good.first_error), (0, None));
         assert!(good.answered > 0 && good.answered_in_all >= good.answered);
+        assert_eq!(good.statuses.get(&200), Some(&good.answered_in_all));
         assert!(good.latency.p50_us > 0.0 && good.latency.p50_us <= good.latency.p99_us);
-        let bad = run(target, requests, 402, window(), &[]).await.unwrap();
+        let (target, requests) = plain(address, &[402], 3);
+        let bad = run(target, requests, 1, window(), &[]).await.unwrap();
         assert_eq!((bad.answered_in_all, bad.errors), (0, 3));
-        assert_eq!(bad.first_error.as_deref(), Some("status 200 instead of 402"));
+        assert_eq!(bad.first_error.as_deref(), Some("status 200 instead of [402]"));
     }
 }

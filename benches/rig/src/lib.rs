@@ -3,7 +3,10 @@
 
 pub mod closed;
 pub mod cpu;
+mod multiplexed;
 pub mod open;
 pub mod outcome;
+pub mod target;
+pub mod tls;
 pub mod upstream;
 pub mod wire;

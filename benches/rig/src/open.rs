@@ -1,136 +1,267 @@
-//! The open loop: requests are sent at a fixed rate, whatever the answers do, and a latency counts from the moment at
-//! which the request was to be sent. So a stall shows in every request that it delayed (no coordinated omission).
+//! The open loop: requests are due at a fixed rate, whatever the answers do, and a latency counts from the moment at
+//! which the request was due. So a stall shows in every request that it delayed (no coordinated omission).
 //!
-//! Threads and blocking sockets: their sleep is exact to microseconds, a runtime's timers are to milliseconds.
+//! One thread sends: its sleep is exact to microseconds, where a runtime's timers are to milliseconds. A request goes
+//! over the connection that has been free for longest; when none is free it waits, and its latency grows. One runtime
+//! reads all the answers.
 
-use crate::closed::{check, whole_answer};
+use crate::closed::{ANSWER_TIMEOUT, whole_answer};
 use crate::outcome::{Outcome, Seen, Watched, Window, cpu_between, cpu_now};
-use crate::wire::MESSAGE_BYTES_MAX;
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use crate::target::{Request, Target};
+use crate::wire::PIECE_BYTES;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 
-/// Longest wait for one answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long after the window requests that are due are still sent. What is left then was too much for the target.
+const BACKLOG: Duration = Duration::from_secs(1);
 
-/// When a connection is to send.
-#[derive(Debug, Clone, Copy)]
-struct Schedule {
-    first: Instant,
-    every: Duration,
+/// One connection, as the sender and its reader share it.
+struct Line {
+    stream: TcpStream,
+    request: Request,
+    target: Arc<Target>,
+    window: Window,
+    state: Mutex<State>,
 }
 
-/// Sends `rate` requests a second until the window ends, in turn over one connection for each of `requests`.
+#[derive(Default)]
+struct State {
+    /// When the request that is under way was due, and when it was sent.
+    underway: Option<(Instant, Instant)>,
+    /// Nothing more can be sent.
+    broken: bool,
+    seen: Seen,
+}
+
+/// What a reader says to the sender.
+enum Said {
+    /// This connection has its answer.
+    Free(usize),
+    /// One has ended with an error.
+    Broken,
+}
+
+impl Line {
+    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Sends the request; false when the connection cannot take it.
+    fn send(&self, due: Instant) -> bool {
+        let sent = Instant::now();
+        let usable = self.with(|state| {
+            if !state.broken {
+                state.underway = Some((due, sent));
+            }
+            !state.broken
+        });
+        if !usable {
+            return false;
+        }
+        // A connection that is free has room for a small request.
+        let written = self.stream.try_write(&self.request.http1);
+        if matches!(written, Ok(written) if written == self.request.http1.len()) {
+            return true;
+        }
+        self.with(|state| {
+            state
+                .seen
+                .errors
+                .push(format!("a request did not fit into its connection: {written:?}"));
+            state.broken = true;
+            state.underway.take().is_none()
+        })
+    }
+
+    async fn read_all(&self, number: usize, said: &Sender<Said>) -> io::Result<()> {
+        let mut buffer = vec![0; PIECE_BYTES];
+        let mut filled = 0;
+        loop {
+            self.stream.readable().await?;
+            match self.stream.try_read(&mut buffer[filled..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(error) => return Err(error),
+            }
+            if let Some(status) = whole_answer(&buffer[..filled])? {
+                self.answered(status)?;
+                filled = 0;
+                if said.send(Said::Free(number)).is_err() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn answered(&self, status: u16) -> io::Result<()> {
+        self.with(|state| {
+            let (due, sent) = state
+                .underway
+                .ok_or_else(|| io::Error::other("an answer without a request"))?;
+            state.seen.count(status, &self.target.expected)?;
+            state.underway = None;
+            if self.window.holds(due) {
+                state.seen.latencies.push(due.elapsed());
+                state.seen.lateness.push(sent - due);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The thread that sends.
+struct Pacer {
+    lines: Vec<Arc<Line>>,
+    idle: VecDeque<usize>,
+    said: Receiver<Said>,
+    /// Connections with a request under way.
+    busy: usize,
+    gap: Duration,
+    window: Window,
+}
+
+impl Pacer {
+    /// Takes note of what readers say; waits for it until `until` at most. False when nobody said anything.
+    fn hear(&mut self, until: Instant) -> bool {
+        let patience = until.saturating_duration_since(Instant::now());
+        let Ok(said) = self.said.recv_timeout(patience) else {
+            return false;
+        };
+        self.busy -= 1;
+        if let Said::Free(number) = said {
+            self.idle.push_back(number);
+        }
+        true
+    }
+
+    /// Sends everything that is due, and waits for the answers.
+    fn run(mut self) -> Seen {
+        let mut seen = Seen::default();
+        let last = self.window.end + BACKLOG;
+        let mut due = Instant::now();
+        while due < self.window.end {
+            let left = due.saturating_duration_since(Instant::now());
+            if !left.is_zero() {
+                std::thread::sleep(left);
+            }
+            while self.busy > 0 && self.hear(Instant::now()) {}
+            while self.idle.is_empty() && self.busy > 0 && self.hear(last) {}
+            let Some(number) = self.idle.pop_front() else {
+                break;
+            };
+            if self.lines.get(number).is_some_and(|line| line.send(due)) {
+                self.busy += 1;
+            }
+            due += self.gap;
+            if Instant::now() >= last {
+                break;
+            }
+        }
+        self.give_up(due, &mut seen);
+        let end = Instant::now() + ANSWER_TIMEOUT;
+        while self.busy > 0 && self.hear(end) {}
+        if self.busy > 0 {
+            seen.errors.push(format!("{} answers did not come", self.busy));
+        }
+        seen
+    }
+
+    /// Counts what is due from `due` on and will not be sent any more, as slow as it is by now.
+    fn give_up(&self, mut due: Instant, seen: &mut Seen) {
+        let now = Instant::now();
+        while due < self.window.end {
+            if self.window.holds(due) {
+                seen.unsent += 1;
+                seen.latencies.push(now.saturating_duration_since(due));
+            }
+            due += self.gap;
+        }
+    }
+}
+
+/// Sends `rate` requests a second until the window ends, over one connection for each of `requests`.
 ///
 /// # Errors
-/// When a watched process is gone. What the target does wrong is counted instead.
-pub fn run(
-    target: SocketAddr,
-    requests: Vec<Vec<u8>>,
-    expected: u16,
+/// When a watched process is gone, or no connection can be made. What the target does wrong later is counted.
+pub async fn run(
+    target: Arc<Target>,
+    requests: Vec<Request>,
     rate: f64,
     window: Window,
     watched: &[Watched],
 ) -> io::Result<Outcome> {
-    let gap = Duration::from_secs_f64(1.0 / rate);
-    let start = Instant::now();
-    let connections = u32::try_from(requests.len()).unwrap_or(u32::MAX);
-    let mut next = start;
-    let threads = requests.into_iter().map(|request| {
-        let schedule = Schedule {
-            first: next,
-            every: gap * connections,
-        };
-        next += gap;
-        std::thread::spawn(move || connection(target, &request, expected, schedule, window))
-    });
-    let threads: Vec<_> = threads.collect();
-    sleep_until(window.begin);
+    let gap = Duration::try_from_secs_f64(1.0 / rate).map_err(io::Error::other)?;
+    let (say, said) = channel();
+    let (mut lines, mut readers) = (Vec::new(), JoinSet::new());
+    for request in requests {
+        let line = Arc::new(Line {
+            stream: target.connect(request.number).await?,
+            request,
+            target: Arc::clone(&target),
+            window,
+            state: Mutex::default(),
+        });
+        readers.spawn(reader(Arc::clone(&line), lines.len(), say.clone()));
+        lines.push(line);
+    }
+    drop(say);
+    let pacer = Pacer {
+        lines: lines.clone(),
+        idle: (0..lines.len()).collect(),
+        said,
+        busy: 0,
+        gap: gap.max(Duration::from_nanos(1)),
+        window,
+    };
+    let pacer = tokio::task::spawn_blocking(|| pacer.run());
+    tokio::time::sleep_until(window.begin.into()).await;
     let before = cpu_now(watched)?;
-    sleep_until(window.end);
+    tokio::time::sleep_until(window.end.into()).await;
     let cpu_seconds = cpu_between(&before, cpu_now(watched)?);
-    let mut all = Seen::default();
-    for thread in threads {
-        all.add(
-            thread
-                .join()
-                .map_err(|_| io::Error::other("a connection's thread failed"))?,
-        );
+    let mut all = pacer.await?;
+    readers.abort_all();
+    for line in lines {
+        all.add(line.with(|state| std::mem::take(&mut state.seen)));
     }
     Ok(all.outcome(&window, cpu_seconds))
 }
 
-fn sleep_until(at: Instant) {
-    let left = at.saturating_duration_since(Instant::now());
-    if !left.is_zero() {
-        std::thread::sleep(left);
-    }
-}
-
-fn connection(target: SocketAddr, request: &[u8], expected: u16, schedule: Schedule, window: Window) -> Seen {
-    let mut seen = Seen::default();
-    if let Err(error) = exchange_all(target, request, expected, schedule, window, &mut seen) {
-        seen.errors.push(error.to_string());
-    }
-    seen
-}
-
-fn exchange_all(
-    target: SocketAddr,
-    request: &[u8],
-    expected: u16,
-    schedule: Schedule,
-    window: Window,
-    seen: &mut Seen,
-) -> io::Result<()> {
-    let mut stream = TcpStream::connect_timeout(&target, ANSWER_TIMEOUT)?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-    let mut buffer = vec![0; MESSAGE_BYTES_MAX];
-    let mut intended = schedule.first;
-    while intended < window.end {
-        sleep_until(intended);
-        let sent = Instant::now();
-        check(exchange(&mut stream, request, &mut buffer)?, expected)?;
-        seen.answered += 1;
-        if window.holds(intended) {
-            seen.latencies.push(intended.elapsed());
-            seen.lateness.push(sent - intended);
-        }
-        intended += schedule.every;
-    }
-    Ok(())
-}
-
-fn exchange(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) -> io::Result<u16> {
-    stream.write_all(request)?;
-    let mut filled = 0;
-    loop {
-        let read = stream.read(&mut buffer[filled..])?;
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        filled += read;
-        if let Some(status) = whole_answer(&buffer[..filled])? {
-            return Ok(status);
-        }
+async fn reader(line: Arc<Line>, number: usize, said: Sender<Said>) {
+    let Err(error) = line.read_all(number, &said).await else {
+        return;
+    };
+    let was_busy = line.with(|state| {
+        state.seen.errors.push(error.to_string());
+        state.broken = true;
+        state.underway.take().is_some()
+    });
+    if was_busy {
+        drop(said.send(Said::Broken));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::tests::plain;
     use crate::wire;
-    use std::net::TcpListener;
+    use std::io::{Read as _, Write as _};
+    use std::net::{SocketAddr, TcpListener};
 
     /// A provider that answers one connection, and is silent for `pause` before its third answer.
     fn stalling(pause: Duration) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let target = listener.local_addr().unwrap();
+        let address = listener.local_addr().unwrap();
         std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let request = wire::chat_request("bench", "k", "r");
-            let mut buffer = vec![0; request.len()];
+            let (_, requests) = plain(address, &[], 1);
+            let mut buffer = vec![0; requests[0].http1.len()];
             for number in 1.. {
                 if stream.read_exact(&mut buffer).is_err() {
                     return;
@@ -141,19 +272,40 @@ mod tests {
                 stream.write_all(&wire::chat_answer()).unwrap();
             }
         });
-        target
+        address
     }
 
-    #[test]
-    fn a_stall_counts_for_every_request_that_it_delayed() {
-        let target = stalling(Duration::from_millis(450));
-        let window = Window::after(Duration::ZERO, Duration::from_millis(600));
-        let requests = vec![wire::chat_request("bench", "k", "r")];
-        let found = run(target, requests, 200, 100.0, window, &[]).unwrap();
-        assert_eq!(found.errors, 0, "{found:?}");
+    async fn paced(address: SocketAddr, expected: &[u16], rate: f64, millis: u64) -> Outcome {
+        let (target, requests) = plain(address, expected, 1);
+        let window = Window::after(Duration::ZERO, Duration::from_millis(millis));
+        run(target, requests, rate, window, &[]).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_stall_counts_for_every_request_that_it_delayed() {
+        let found = paced(stalling(Duration::from_millis(450)), &[200], 100.0, 600).await;
+        assert_eq!((found.errors, found.unsent), (0, 0), "{found:?}");
         // The requests of the 450 ms are all sent late, none is left out.
-        assert!((55..=60).contains(&found.answered), "{found:?}");
+        assert!((55..=61).contains(&found.answered), "{found:?}");
         assert!(found.latency.p50_us > 100_000.0, "{found:?}");
         assert!(found.lateness.p99_us > 300_000.0, "{found:?}");
+    }
+
+    #[tokio::test]
+    async fn what_could_not_be_sent_counts_too() {
+        let found = paced(stalling(Duration::from_millis(1500)), &[200], 100.0, 300).await;
+        assert!(found.unsent > 20 && found.errors == 0, "{found:?}");
+        assert!(found.latency.p50_us > 500_000.0, "{found:?}");
+    }
+
+    #[tokio::test]
+    async fn a_wrong_answer_or_none_is_an_error_and_ends_the_run() {
+        let wrong = paced(stalling(Duration::ZERO), &[402], 100.0, 300).await;
+        assert_eq!((wrong.answered, wrong.errors), (0, 1), "{wrong:?}");
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || drop(listener.accept().unwrap().0));
+        let gone = paced(address, &[200], 100.0, 300).await;
+        assert!(gone.answered == 0 && gone.errors >= 1, "{gone:?}");
     }
 }

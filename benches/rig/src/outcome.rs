@@ -22,6 +22,10 @@ pub struct Outcome {
     pub errors: u64,
     /// The first of them.
     pub first_error: Option<String>,
+    /// Expected answers by status, from the first request on.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Requests of an open loop that were due and that nobody was free to send; they count in the latencies.
+    pub unsent: u64,
     /// Length of the window.
     pub seconds: f64,
     /// From the (intended) sending to the last byte of the answer.
@@ -38,8 +42,12 @@ pub struct Outcome {
 pub struct Quantiles {
     /// Half of the values are at most this.
     pub p50_us: f64,
+    /// 90 of 100 are at most this.
+    pub p90_us: f64,
     /// 99 of 100 are at most this.
     pub p99_us: f64,
+    /// 999 of 1000 are at most this.
+    pub p999_us: f64,
     /// The largest.
     pub max_us: f64,
 }
@@ -57,7 +65,9 @@ impl Quantiles {
         };
         Self {
             p50_us: at(500),
+            p90_us: at(900),
             p99_us: at(990),
+            p999_us: at(999),
             max_us: at(1000),
         }
     }
@@ -144,8 +154,10 @@ pub struct Seen {
     pub latencies: Vec<Duration>,
     /// How late the requests of the window were sent.
     pub lateness: Vec<Duration>,
-    /// Answers as expected, warming up included.
-    pub answered: u64,
+    /// Answers as expected by status, warming up included.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Requests that were due in the window and never sent.
+    pub unsent: u64,
     /// What went wrong; a connection ends with its first error.
     pub errors: Vec<String>,
 }
@@ -155,18 +167,37 @@ impl Seen {
     pub fn add(&mut self, other: Self) {
         self.latencies.extend(other.latencies);
         self.lateness.extend(other.lateness);
-        self.answered += other.answered;
+        for (status, count) in other.statuses {
+            *self.statuses.entry(status).or_default() += count;
+        }
+        self.unsent += other.unsent;
         self.errors.extend(other.errors);
+    }
+
+    /// Counts an answer with this status; one that is not expected is an error.
+    ///
+    /// # Errors
+    /// Which status came instead of which.
+    pub fn count(&mut self, status: u16, expected: &[u16]) -> io::Result<()> {
+        if !expected.contains(&status) {
+            return Err(io::Error::other(format!(
+                "status {status} instead of {expected:?}"
+            )));
+        }
+        *self.statuses.entry(status).or_default() += 1;
+        Ok(())
     }
 
     /// The result.
     #[must_use]
     pub fn outcome(mut self, window: &Window, cpu_seconds: BTreeMap<String, f64>) -> Outcome {
         Outcome {
-            answered: self.latencies.len() as u64,
-            answered_in_all: self.answered,
+            answered: (self.latencies.len() as u64).saturating_sub(self.unsent),
+            answered_in_all: self.statuses.values().sum(),
             errors: self.errors.len() as u64,
             first_error: self.errors.into_iter().next(),
+            statuses: self.statuses,
+            unsent: self.unsent,
             seconds: (window.end - window.begin).as_secs_f64(),
             latency: Quantiles::of(&mut self.latencies),
             lateness: Quantiles::of(&mut self.lateness),
@@ -183,8 +214,14 @@ mod tests {
     fn quantiles_are_values_at_their_rank() {
         let mut values: Vec<Duration> = (1..=200).rev().map(Duration::from_micros).collect();
         let found = Quantiles::of(&mut values);
-        let rounded = [found.p50_us, found.p99_us, found.max_us].map(f64::round);
-        assert_eq!(rounded, [100.0, 198.0, 200.0]);
+        let rounded = [
+            found.p50_us,
+            found.p90_us,
+            found.p99_us,
+            found.p999_us,
+            found.max_us,
+        ];
+        assert_eq!(rounded.map(f64::round), [100.0, 180.0, 198.0, 200.0, 200.0]);
         assert_eq!(Quantiles::of(&mut []), Quantiles::default());
         let one = Quantiles::of(&mut [Duration::from_micros(7)]);
         assert_eq!([one.p50_us, one.p99_us].map(f64::round), [7.0, 7.0]);

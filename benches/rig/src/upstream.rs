@@ -1,26 +1,35 @@
-//! A provider that costs next to nothing: it answers every request with the same completion.
+//! A provider that costs next to nothing: it reads every request to its end and answers with the same completion.
 
-use crate::wire::{self, MESSAGE_BYTES_MAX};
+use crate::wire::{self, PIECE_BYTES};
 use std::io;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
-/// Answers every connection until the task ends.
+/// Answers every connection until the task ends; over TLS with an acceptor.
 ///
 /// # Errors
 /// When no more connections can be taken.
-pub async fn serve(listener: TcpListener) -> io::Result<()> {
+pub async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>) -> io::Result<()> {
     let answer: &'static [u8] = Box::leak(wire::chat_answer().into_boxed_slice());
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
+        let tls = tls.clone();
         // A connection that breaks shows at the other end, as an error of the run.
-        tokio::spawn(async move { drop(answer_all(stream, answer).await) });
+        tokio::spawn(async move {
+            let ended = match tls {
+                Some(tls) => answer_all(tls.accept(stream).await?, answer).await,
+                None => answer_all(stream, answer).await,
+            };
+            drop(ended);
+            io::Result::Ok(())
+        });
     }
 }
 
-async fn answer_all(mut stream: TcpStream, answer: &[u8]) -> io::Result<()> {
-    let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+async fn answer_all(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: &[u8]) -> io::Result<()> {
+    let mut buffer = vec![0; PIECE_BYTES];
     let mut filled = 0;
     loop {
         let read = stream.read(&mut buffer[filled..]).await?;
@@ -30,34 +39,51 @@ async fn answer_all(mut stream: TcpStream, answer: &[u8]) -> io::Result<()> {
         filled += read;
         let broken = |wire::Broken(what)| io::Error::new(io::ErrorKind::InvalidData, what);
         while let Some(length) = wire::message_length(&buffer[..filled]).map_err(broken)? {
-            if filled < length {
-                break;
+            let here = length.min(filled);
+            if here < length {
+                // Too long to wait for it in the buffer, or just not here yet: the rest is read and dropped.
+                drain(&mut stream, &mut buffer, length - here).await?;
+                filled = 0;
+            } else {
+                buffer.copy_within(length..filled, 0);
+                filled -= length;
             }
             stream.write_all(answer).await?;
-            buffer.copy_within(length..filled, 0);
-            filled -= length;
+            stream.flush().await?;
         }
     }
+}
+
+async fn drain(stream: &mut (impl AsyncRead + Unpin), buffer: &mut [u8], mut left: usize) -> io::Result<()> {
+    while left > 0 {
+        let room = left.min(buffer.len());
+        match stream.read(&mut buffer[..room]).await? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => left -= read,
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::net::TcpStream;
 
     #[tokio::test]
-    async fn pieces_and_several_requests_at_once_are_all_answered() {
+    async fn pieces_several_requests_at_once_and_long_ones_are_all_answered() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        tokio::spawn(serve(listener));
-        let request = wire::chat_request("bench", "k", "r");
-        let both = [request.as_slice(), &request].concat();
-        let (first, rest) = both.split_at(100);
+        tokio::spawn(serve(listener, None));
+        let request = |bytes| wire::chat_request("bench", "k", "r", &wire::chat_body(bytes));
+        let all = [request(1024), request(1024), request(300_000), request(1024)].concat();
+        let (first, rest) = all.split_at(100);
         stream.write_all(first).await.unwrap();
         stream.flush().await.unwrap();
         stream.write_all(rest).await.unwrap();
         let answer = wire::chat_answer();
-        let mut buffer = vec![0; answer.len() * 2];
+        let mut buffer = vec![0; answer.len() * 4];
         stream.read_exact(&mut buffer).await.unwrap();
-        assert_eq!(buffer, [answer.as_slice(), &answer].concat());
+        assert_eq!(buffer, answer.repeat(4));
     }
 }

@@ -1,40 +1,73 @@
-//! The bytes on the wire: one chat request of 1 KB, one answer of a provider, and where a message ends.
+//! The bytes on the wire: chat requests of any size, one answer of a provider, and where a message ends.
 
 use memchr::memmem;
 
-/// Size of the request's body in bytes.
+/// Size of the request's body in bytes, where nothing else is said.
 pub const REQUEST_BODY_BYTES: usize = 1024;
+/// Smallest body that can be asked for, in bytes: the model, the system's message and one of the user.
+pub const BODY_BYTES_MIN: usize = 512;
+/// Longest body of either side, in bytes.
+pub const BODY_BYTES_MAX: usize = 64 << 20;
+/// Text of one message in a long conversation, in bytes.
+const MESSAGE_TEXT_BYTES: usize = 4000;
 /// The path that the requests go to, at the provider and at every proxy.
 pub const PATH: &str = "/v1/chat/completions";
 /// Longest head that is searched for its end.
-const HEAD_BYTES_MAX: usize = 16 << 10;
-/// Room for one message of either side.
-pub const MESSAGE_BYTES_MAX: usize = 32 << 10;
+pub const HEAD_BYTES_MAX: usize = 16 << 10;
+/// Room for the provider's whole answer, and for a piece of a long request.
+pub const PIECE_BYTES: usize = 64 << 10;
 
 /// The answer's body: what a provider sends for a short completion.
 const ANSWER_BODY: &str = r#"{"id":"chatcmpl-BENCHBENCHBENCHBENCHBENCHBENC","object":"chat.completion","created":1795214203,"model":"gpt-4o-mini-2024-07-18","choices":[{"index":0,"message":{"role":"assistant","content":"The invoice is due on the first working day of the month after delivery. Payments are matched by reference, so please quote the invoice number.","refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":231,"completion_tokens":29,"total_tokens":260,"prompt_tokens_details":{"cached_tokens":0,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":0,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}},"service_tier":"default","system_fingerprint":"fp_560af6e559"}"#;
 
-/// A whole request: the body is exactly [`REQUEST_BODY_BYTES`] long.
+/// The body of a chat request, exactly `bytes` long (at least [`BODY_BYTES_MIN`]): a conversation of messages of 4 KB,
+/// whose text has the escapes that prompts have.
 #[must_use]
-pub fn chat_request(host: &str, key: &str, run: &str) -> Vec<u8> {
-    let start = concat!(
+pub fn chat_body(bytes: usize) -> String {
+    const START: &str = concat!(
         r#"{"model":"gpt-4o-mini","temperature":0.2,"max_completion_tokens":64,"messages":["#,
-        r#"{"role":"system","content":"You answer questions about invoices, briefly."},{"role":"user","content":""#
+        r#"{"role":"system","content":"You answer questions about invoices, briefly."}"#
     );
-    let end = r#""}]}"#;
-    let text = "When is the invoice for the last delivery due, and how is it matched? ";
-    let text = text
-        .chars()
-        .cycle()
-        .take(REQUEST_BODY_BYTES - start.len() - end.len());
-    let body = format!("{start}{}{end}", text.collect::<String>());
+    const OPEN: &str = r#",{"role":"user","content":""#;
+    const CLOSE: &str = r#""}"#;
+    const END: &str = "]}";
+    const TEXT: &str = concat!(
+        "When is the invoice for the last delivery due, and how is it matched? ",
+        "The note says:\\n\\n\\\"30 days, net\\\". "
+    );
+    let mut body = String::with_capacity(bytes.max(BODY_BYTES_MIN));
+    body.push_str(START);
+    loop {
+        let room = bytes.saturating_sub(body.len() + OPEN.len() + CLOSE.len() + END.len());
+        // What would be left behind this message must be enough for another one, or nothing.
+        let length = if room > MESSAGE_TEXT_BYTES + BODY_BYTES_MIN {
+            MESSAGE_TEXT_BYTES
+        } else {
+            room
+        };
+        body.push_str(OPEN);
+        let whole = length / TEXT.len();
+        body.extend(std::iter::repeat_n(TEXT, whole));
+        // A text that is cut might end within an escape.
+        body.extend(std::iter::repeat_n('.', length - whole * TEXT.len()));
+        body.push_str(CLOSE);
+        if length == room {
+            body.push_str(END);
+            return body;
+        }
+    }
+}
+
+/// A whole HTTP/1.1 request with this body.
+#[must_use]
+pub fn chat_request(host: &str, key: &str, run: &str, body: &str) -> Vec<u8> {
     let head = format!(
         "POST {PATH} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {key}\r\nX-Service-Run-Id: {run}\r\n\
          User-Agent: bench-load\r\nAccept: application/json\r\nContent-Type: application/json\r\n\
          Content-Length: {}\r\n\r\n",
         body.len()
     );
-    [head, body].concat().into_bytes()
+    [head.as_str(), body].concat().into_bytes()
 }
 
 /// The provider's whole answer.
@@ -66,22 +99,30 @@ pub fn message_length(bytes: &[u8]) -> Result<Option<usize>, Broken> {
             Ok(None)
         };
     };
-    let mut lines = bytes[..head].split(|byte| *byte == b'\n');
-    let length = lines.find_map(|line| {
-        let (name, value) = line.split_at_checked("content-length:".len())?;
-        name.eq_ignore_ascii_case(b"content-length:").then_some(value)
-    });
-    let length = length.and_then(|value| {
-        std::str::from_utf8(value.trim_ascii())
-            .ok()?
-            .parse::<usize>()
-            .ok()
-    });
+    let length = field(&bytes[..head], b"content-length:")
+        .and_then(|value| std::str::from_utf8(value).ok()?.parse::<usize>().ok());
     match length {
-        Some(length) if length <= MESSAGE_BYTES_MAX - HEAD_BYTES_MAX => Ok(Some(head + 4 + length)),
+        Some(length) if length <= BODY_BYTES_MAX => Ok(Some(head + 4 + length)),
         Some(_) => Err(Broken("a body that is too long")),
         None => Err(Broken("no Content-Length")),
     }
+}
+
+/// The value of the first field of a head with this name, which is in lower case and ends with a colon.
+fn field<'a>(head: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let mut lines = head.split(|byte| *byte == b'\n');
+    let value = lines.find_map(|line| {
+        let (start, value) = line.split_at_checked(name.len())?;
+        start.eq_ignore_ascii_case(name).then_some(value)
+    })?;
+    Some(value.trim_ascii())
+}
+
+/// Whether the connection ends with this answer.
+#[must_use]
+pub fn closes(answer: &[u8]) -> bool {
+    let head = memmem::find(answer, b"\r\n\r\n").map_or(answer, |end| &answer[..end]);
+    field(head, b"connection:").is_some_and(|value| value.eq_ignore_ascii_case(b"close"))
 }
 
 /// The status of an answer.
@@ -100,13 +141,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_request_is_one_kilobyte_of_json_with_its_length() {
-        let request = chat_request("127.0.0.1:1", "vk_live_x", "r:1");
-        let head = memmem::find(&request, b"\r\n\r\n").unwrap();
-        assert_eq!(request.len() - head - 4, REQUEST_BODY_BYTES);
+    fn bodies_are_json_of_exactly_the_size_that_was_asked_for() {
+        for bytes in [BODY_BYTES_MIN, REQUEST_BODY_BYTES, 5000, 16 << 10, 1 << 20] {
+            let body = chat_body(bytes);
+            assert_eq!(body.len(), bytes);
+            let json: serde_json::Value = serde_json::from_str(&body).unwrap();
+            let messages = json["messages"].as_array().unwrap().len();
+            assert!(
+                (2..=2 + bytes / MESSAGE_TEXT_BYTES).contains(&messages),
+                "{bytes}: {messages}"
+            );
+        }
+        let request = chat_request("127.0.0.1:1", "vk_live_x", "r:1", &chat_body(1 << 20));
         assert_eq!(message_length(&request), Ok(Some(request.len())));
-        let body: serde_json::Value = serde_json::from_slice(&request[head + 4..]).unwrap();
-        assert_eq!(body["messages"].as_array().unwrap().len(), 2);
     }
 
     #[test]
@@ -123,6 +170,7 @@ mod tests {
         let answer = b"HTTP/1.1 402 Payment Required\r\ncontent-LENGTH:  2\r\n\r\n{}HTTP/1.1";
         assert_eq!(message_length(answer), Ok(Some(answer.len() - 8)));
         assert_eq!(status(answer), Ok(402));
+        assert!(!closes(answer) && closes(b"HTTP/1.1 401 No\r\nConnection: Close\r\n\r\nconnection: keep"));
         assert_eq!(message_length(&answer[..40]), Ok(None));
         assert_eq!(
             message_length(b"HTTP/1.1 200 OK\r\n\r\n"),

@@ -12,7 +12,6 @@ use shared::domain::denial::Denial;
 use shared::domain::entry::How;
 use shared::domain::money::Nanos;
 use shared::store::script::settle::Settle;
-use std::time::{Duration, Instant};
 
 /// A call that was sent.
 #[derive(Debug)]
@@ -21,8 +20,6 @@ pub struct Forwarded {
     pub hold: Settle,
     /// What the provider answered.
     pub answer: Result<Answer, Failure>,
-    /// How long that took.
-    pub took: Duration,
 }
 
 /// The head of the provider's request, but for the key: the caller's headers that may cross the gate.
@@ -61,8 +58,6 @@ pub async fn forward(
         .await;
         return Err(Stop::denied(Denial::ServiceUnavailable));
     }
-    let started = Instant::now();
     let answer = gate.upstream.exchange(head, body.bytes().clone()).await;
-    let took = started.elapsed();
-    Ok(Forwarded { hold, answer, took })
+    Ok(Forwarded { hold, answer })
 }

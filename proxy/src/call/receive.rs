@@ -110,7 +110,7 @@ async fn read(gate: &Arc<Gate>, session: &mut ServerSession) -> Result<Body, Sto
             first = piece;
             continue;
         }
-        whole.reserve(declared.unwrap_or(length).min(room).saturating_sub(whole.len()));
+        whole.reserve(planned(length, declared).saturating_sub(whole.len()));
         whole.extend_from_slice(&std::mem::take(&mut first));
         whole.extend_from_slice(&piece);
     }
@@ -119,6 +119,17 @@ async fn read(gate: &Arc<Gate>, session: &mut ServerSession) -> Result<Body, Sto
     }
     let bytes = if whole.is_empty() { first } else { whole.freeze() };
     Ok(Body { bytes, _share: share })
+}
+
+/// How long the buffer is made, so that a body is not copied from one to the next while it grows. Beyond what is free
+/// that is all of the declared length at once: memory that nothing was written to yet is but an address, and what was
+/// written has its share of the budget.
+fn planned(length: usize, declared: Option<usize>) -> usize {
+    match declared {
+        Some(declared) if length > FREE_BYTES => declared,
+        Some(declared) => declared.min(FREE_BYTES),
+        None => length,
+    }
 }
 
 async fn reserve(gate: &Arc<Gate>, bytes: usize) -> Result<OwnedSemaphorePermit, Stop> {

@@ -23,10 +23,10 @@ pub fn unknown_key() -> Stop {
 /// The owner of the key.
 ///
 /// # Errors
-/// 503 when the store may not be trusted or does not answer, 401 when there is no such key.
+/// 503 when the store may not be trusted or does not answer, or has not told yet which prices are in force, 401 when there is no such key.
 pub async fn owner(gate: &Gate, key: &PresentedKey) -> Result<Arc<VirtualKeyOwner>, Stop> {
     let unavailable = || Stop::denied(Denial::ServiceUnavailable);
-    if !gate.watch.usable(&gate.store).await {
+    if !gate.watch.usable(gate).await || !gate.imported.is_known_now(gate).await {
         return Err(unavailable());
     }
     let Some(key) = WellFormed::parse(key.secret.expose_secret().as_bytes()) else {
@@ -46,7 +46,7 @@ pub async fn owner(gate: &Gate, key: &PresentedKey) -> Result<Arc<VirtualKeyOwne
             Ok(owner)
         }
         // A wiped store knows no key either; only a store that still has its epoch may say that there is none.
-        Ok(None) if gate.watch.ask_now(&gate.store).await => {
+        Ok(None) if gate.watch.ask_now(gate).await => {
             gate.unknown.insert(hash, ());
             Err(unknown_key())
         }

@@ -4,7 +4,9 @@
 use super::Done;
 use super::forward::Forwarded;
 use super::request::Wanted;
+use super::tale::{Approved, Tale};
 use crate::gate::Gate;
+use crate::metrics::{Ended, Stage};
 use crate::reply::approved::{self, Stamp};
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::upstream::{Answer, Failure, usage};
@@ -27,29 +29,34 @@ struct Bill {
 }
 
 /// Settles a call that was sent, and builds its answer.
-pub async fn settle(gate: &Gate, wanted: &Wanted, forwarded: Forwarded) -> Done {
-    let Forwarded { hold, answer, took } = forwarded;
+pub async fn settle(gate: &Gate, mut tale: Tale, wanted: &Wanted, forwarded: Forwarded) -> Done {
+    let Forwarded { hold, answer } = forwarded;
+    let took = tale.took(Stage::Upstream);
     let estimate = hold.estimate;
     let bill = bill(wanted, estimate, &answer);
     let stamp_id = hold.name.allow_id.clone();
-    gate.resolve_hold(Settle {
+    let settlement = gate.resolve_hold(Settle {
         cost: bill.cost,
         how: bill.how,
         ..hold
-    })
-    .await;
-    gate.metrics.approved(estimate, status_class(&answer));
-    tracing::info!(
-        decision = "approved",
-        decision.id = stamp_id,
-        run.id = wanted.run.id,
-        model = wanted.model,
-        estimate.usd = %estimate,
-        charged.usd = %bill.cost,
-        upstream.status = answer.as_ref().map(|answer| answer.head.status.as_u16()).unwrap_or_default(),
-        upstream.ms = took.as_millis() as u64,
-        "call settled"
-    );
+    });
+    let settlement = settlement.await;
+    tale.done(gate, Stage::Settle);
+    gate.metrics.approved(estimate, bill.actual, ended(&answer), took);
+    if let Err(failure) = &answer {
+        gate.metrics.broke_off(failure);
+    }
+    tale.tell_approved(&Approved {
+        id: &stamp_id,
+        run: &wanted.run.id,
+        model: &wanted.model,
+        estimate,
+        charged: bill.cost,
+        how: bill.how.as_str(),
+        settlement,
+        status: answer.as_ref().map_or(0, |answer| answer.head.status.as_u16()),
+        took,
+    });
     let mut reply = match answer {
         Ok(Answer { head, body }) => approved::reply(head, body),
         Err(failure) => refusal_of(&failure).reply(),
@@ -67,7 +74,10 @@ pub async fn settle(gate: &Gate, wanted: &Wanted, forwarded: Forwarded) -> Done 
         charged_failure,
     }
     .on(&mut reply);
-    Done { reply, outside: took }
+    Done {
+        reply,
+        outside: tale.outside(),
+    }
 }
 
 /// The ledger table of the specification.
@@ -117,15 +127,15 @@ fn actual_cost(wanted: &Wanted, answer: &Answer) -> Option<Nanos> {
     })
 }
 
-/// The status class for the metrics.
-fn status_class(answer: &Result<Answer, Failure>) -> &'static str {
+/// How the provider answered, for the metrics.
+fn ended(answer: &Result<Answer, Failure>) -> Ended {
     match answer.as_ref().map(|answer| answer.head.status) {
-        Ok(status) if status.is_success() => "2xx",
-        Ok(status) if status.is_redirection() => "3xx",
-        Ok(status) if status.is_client_error() => "4xx",
-        Ok(_) => "5xx",
-        Err(Failure::Timeout) => "timeout",
-        Err(Failure::Unreachable(_)) => "unreachable",
+        Ok(status) if status.is_success() => Ended::Success,
+        Ok(status) if status.is_redirection() => Ended::Redirect,
+        Ok(status) if status.is_client_error() => Ended::ClientError,
+        Ok(_) => Ended::ServerError,
+        Err(Failure::Timeout) => Ended::Timeout,
+        Err(Failure::Unreachable(_)) => Ended::Unreachable,
     }
 }
 

@@ -45,17 +45,26 @@ pub fn of(method: &Method, path: &str) -> Result<Route, Wrong> {
 }
 
 impl Wrong {
+    /// What kind of refusal it is.
+    #[must_use]
+    pub const fn kind(self) -> RefusalKind {
+        match self {
+            Self::Path => RefusalKind::NotFound,
+            Self::Method(_) => RefusalKind::MethodNotAllowed,
+        }
+    }
+
     /// The answer.
     #[must_use]
     pub fn reply(self) -> Reply {
         match self {
             Self::Path => {
                 let message = format!("No such path. This service has {}.", ENDPOINTS.join(", "));
-                Refusal::new(RefusalKind::NotFound, message).reply()
+                Refusal::new(self.kind(), message).reply()
             }
             Self::Method(allowed) => {
                 let message = format!("This path has the method {allowed} only.");
-                let mut reply = Refusal::new(RefusalKind::MethodNotAllowed, message).reply();
+                let mut reply = Refusal::new(self.kind(), message).reply();
                 reply.set(ALLOW, allowed);
                 reply
             }

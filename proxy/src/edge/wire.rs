@@ -26,7 +26,7 @@ pub async fn read_head(gate: &Gate, session: &mut ServerSession) -> bool {
         Ok(Ok(read)) => read,
         Ok(Err(error)) => {
             tracing::debug!(%error, "a request that is not HTTP");
-            let Reply { head, body } = with_length(malformed());
+            let Reply { head, body } = with_length(malformed(gate));
             session.set_keepalive(None);
             if session.write_response_header(head).await.is_ok() {
                 drop(session.write_response_body(body, true).await);

@@ -1,15 +1,26 @@
 //! The file behind the retry queue: one JSON line an item, one file a process, locked while its process lives.
 //!
-//! A process that starts takes over the files that nobody holds any more. The file is emptied whenever the queue is.
+//! A process takes over the files that nobody holds any more, which are those of [`others`](super::others): when it starts,
+//! and later too, since after a hand-over the process that leaves something behind ends after the one that is to bring it
+//! to the store has started. The file is emptied whenever the queue is.
 
 use super::Item;
 use shared::clock;
 use shared::domain::id::Kind;
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Seek, Write};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{Seek, Write};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-const ENDING: &str = "pending.jsonl";
+/// The ending of a journal's name.
+pub(super) const ENDING: &str = "pending.jsonl";
+/// The ending of a file that is not locked yet, so that nobody takes it for one that was left behind.
+const OPENING: &str = "opening";
+
+/// Read and write by the owner alone: the lines say who spent what.
+const OWNER_ONLY: u32 = 0o600;
+/// The same for a directory that is made here.
+const OWNER_ONLY_DIR: u32 = 0o700;
 
 /// The journal of this process.
 #[derive(Debug)]
@@ -20,41 +31,35 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens this process's journal in `dir`, with what earlier processes left there, at most `limit` items.
+    /// Opens this process's journal in `dir`.
     ///
     /// # Errors
     /// When the folder cannot be made or written.
-    pub fn open(dir: &Path, limit: usize) -> std::io::Result<(Self, Vec<Item>)> {
-        std::fs::create_dir_all(dir)?;
-        let mut left_behind = Vec::new();
-        let mut taken_over = Vec::new();
-        for entry in std::fs::read_dir(dir)? {
-            let path = entry?.path();
-            if path.to_string_lossy().ends_with(ENDING)
-                && let Some(file) = unheld(&path)?
-            {
-                read_into(&file, limit, &mut left_behind)?;
-                taken_over.push((file, path));
-            }
-        }
+    pub fn open(dir: &Path) -> std::io::Result<Self> {
+        let mut made = DirBuilder::new();
+        made.recursive(true).mode(OWNER_ONLY_DIR).create(dir)?;
         let name = Kind::Request
             .mint(clock::now_ms())
             .map_err(std::io::Error::other)?;
-        let path = dir.join(format!("{name}.{ENDING}"));
+        let (opening, path) = (
+            dir.join(format!("{name}.{OPENING}")),
+            dir.join(format!("{name}.{ENDING}")),
+        );
         let file = OpenOptions::new()
             .create_new(true)
             .read(true)
             .append(true)
-            .open(&path)?;
+            .mode(OWNER_ONLY)
+            .open(&opening)?;
         file.lock()?;
-        let mut journal = Self { file, path, lines: 0 };
-        for item in &left_behind {
-            journal.append(item);
-        }
-        for (_held, path) in taken_over {
-            std::fs::remove_file(path)?;
-        }
-        Ok((journal, left_behind))
+        std::fs::rename(&opening, &path)?;
+        Ok(Self { file, path, lines: 0 })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Lines in the file; more than wait, since an item that was delivered leaves its line.
@@ -62,15 +67,18 @@ impl Journal {
         self.lines
     }
 
-    /// Adds an item. A disk that does not take it is reported; the item still waits in memory.
-    pub fn append(&mut self, item: &Item) {
-        self.lines += 1;
-        let written = serde_json::to_vec(item)
+    /// Adds items, in one write. A disk that does not take them is reported; they still wait in memory.
+    pub fn append<'a>(&mut self, items: impl IntoIterator<Item = &'a Item>) {
+        let mut lines = Vec::new();
+        let mut written = Ok(());
+        for item in items {
+            self.lines += 1;
+            written = written.and(serde_json::to_writer(&mut lines, item));
+            lines.push(b'\n');
+        }
+        let written = written
             .map_err(std::io::Error::from)
-            .and_then(|mut line| {
-                line.push(b'\n');
-                self.file.write_all(&line)
-            });
+            .and_then(|()| self.file.write_all(&lines));
         if let Err(error) = written {
             tracing::error!(path = %self.path.display(), %error, "the retry journal cannot be written");
         }
@@ -90,66 +98,41 @@ impl Journal {
     }
 }
 
-/// The file, locked, unless another process holds it.
-fn unheld(path: &Path) -> std::io::Result<Option<File>> {
-    let file = File::open(path)?;
-    Ok(file.try_lock().is_ok().then_some(file))
-}
-
-/// Reads the items of a file. A line that was cut off by a crash is skipped.
-fn read_into(file: &File, limit: usize, items: &mut Vec<Item>) -> std::io::Result<()> {
-    for line in BufReader::new(file).lines() {
-        match serde_json::from_str(&line?) {
-            Ok(item) if items.len() < limit => items.push(item),
-            Ok(item) => tracing::error!(?item, "the retry queue is full; the estimate stays charged"),
-            Err(error) => tracing::warn!(%error, "a line of the retry journal is unreadable"),
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
 
-    fn item(id: &str) -> Item {
+    /// Something that waits.
+    pub fn item(id: &str) -> Item {
         Item::Void {
             name: ["acct_1", "bot", "r", id].map(str::to_owned),
         }
     }
 
-    #[test]
-    fn items_survive_the_process_and_only_dead_ones_are_taken_over() {
-        let dir = std::env::temp_dir().join(format!("tollgate-journal-{}", std::process::id()));
-        let (mut first, left) = Journal::open(&dir, 10).unwrap();
-        assert!(left.is_empty());
-        first.append(&item("allow_1"));
-        first.append(&item("allow_2"));
-        assert_eq!(first.lines(), 2);
-
-        let (second, left) = Journal::open(&dir, 10).unwrap();
-        assert!(left.is_empty(), "the first journal is still held");
-        drop((first, second));
-
-        let (mut third, left) = Journal::open(&dir, 1).unwrap();
-        assert_eq!(left, [item("allow_1")], "bounded");
-        third.clear();
-        assert_eq!(third.lines(), 0);
-        drop(third);
-        let (_fourth, left) = Journal::open(&dir, 10).unwrap();
-        assert!(left.is_empty(), "an empty queue leaves nothing");
-        std::fs::remove_dir_all(dir).unwrap();
+    /// The name of a folder that is not there.
+    pub fn fresh(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("tollgate-journal-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        dir
     }
 
     #[test]
-    fn a_cut_line_is_skipped() {
-        let dir = std::env::temp_dir().join(format!("tollgate-journal-cut-{}", std::process::id()));
-        let (mut journal, _) = Journal::open(&dir, 10).unwrap();
-        journal.append(&item("allow_1"));
-        journal.file.write_all(b"{\"do\":\"vo").unwrap();
-        drop(journal);
-        let (_journal, left) = Journal::open(&dir, 10).unwrap();
-        assert_eq!(left, [item("allow_1")]);
+    fn each_item_is_a_line_until_the_file_is_emptied() {
+        let dir = fresh("lines");
+        let mut journal = Journal::open(&dir).unwrap();
+        journal.append(&[item("allow_1"), item("allow_2")]);
+        journal.append([&item("allow_3")]);
+        let text = std::fs::read_to_string(journal.path()).unwrap();
+        assert_eq!((journal.lines(), text.lines().count()), (3, 3));
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&dir), mode(journal.path())), (0o700, 0o600));
+        journal.clear();
+        journal.append([&item("allow_4")]);
+        let text = std::fs::read_to_string(journal.path()).unwrap();
+        assert!(journal.lines() == 1 && text.contains("allow_4") && !text.contains("allow_3"));
+        journal.remove();
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
         std::fs::remove_dir_all(dir).unwrap();
     }
 }

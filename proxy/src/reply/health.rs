@@ -38,7 +38,7 @@ pub const ENDPOINTS: [&str; 3] = ["/v1/chat/completions", "/v1/models", "/v1/hea
 /// 200 when every call can be decided, 503 when every call is denied.
 pub async fn reply(gate: &Gate) -> Reply {
     let started = Instant::now();
-    let sane = gate.watch.ask_now(&gate.store).await;
+    let sane = gate.watch.ask_now(gate).await;
     let latency_ms = started.elapsed().as_micros() as f64 / 1000.0;
     let (code, status, decisions) = if sane {
         (200, "ok", "available")

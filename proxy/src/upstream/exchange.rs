@@ -1,32 +1,32 @@
 //! Sending the one request and reading the whole answer, under one deadline, without retries.
 
+use super::idle::{Idle, SWEEP_EVERY};
 use super::target::Target;
 use bytes::{Bytes, BytesMut};
 use pingora_core::connectors::{ConnectorOptions, TransportConnector};
 use pingora_core::protocols::Stream;
 use pingora_core::protocols::http::v1::client::{HttpSession, http_req_header_to_wire};
-use pingora_core::upstreams::peer::Peer;
 use pingora_http::{RequestHeader, ResponseHeader};
 use shared::settings::UpstreamSettings;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, interval, timeout_at};
 
 /// Interim (1xx) answers that are skipped before the real one.
 const INTERIM_MAX: usize = 8;
 /// Bodies up to this size, in bytes, are copied behind their head.
 const JOINED_BODY: usize = 64 * 1024;
-/// How long an unused connection is kept; below what providers keep theirs, so that a call rarely meets a dead one.
-const IDLE: Duration = Duration::from_secs(10);
-/// Unused connections that are kept.
-const IDLE_CONNECTIONS: usize = 1024;
 
 /// The way to the provider.
 pub struct Upstream {
     connector: TransportConnector,
+    idle: Idle,
     target: Target,
     timeout: Duration,
     max_response_bytes: usize,
+    /// Exchanges on a new connection, and on one that was there already.
+    connected: [AtomicU64; 2],
 }
 
 impl std::fmt::Debug for Upstream {
@@ -64,7 +64,8 @@ impl Upstream {
     /// One line that names the key.
     pub fn new(settings: &UpstreamSettings) -> Result<Self, String> {
         let target = Target::parse(&settings.base_url)?;
-        let mut options = ConnectorOptions::new(IDLE_CONNECTIONS);
+        // The connector's own pool stays empty.
+        let mut options = ConnectorOptions::new(1);
         if !settings.ca_file.as_os_str().is_empty() {
             let path = settings.ca_file.display().to_string();
             std::fs::metadata(&settings.ca_file)
@@ -73,9 +74,11 @@ impl Upstream {
         }
         Ok(Self {
             connector: TransportConnector::new(Some(options)),
+            idle: Idle::default(),
             target,
             timeout: Duration::from_millis(settings.timeout_ms),
             max_response_bytes: settings.max_response_bytes,
+            connected: Default::default(),
         })
     }
 
@@ -89,6 +92,21 @@ impl Upstream {
     #[must_use]
     pub const fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// Exchanges so far, on a new connection and on one that was there already.
+    #[must_use]
+    pub fn connected(&self) -> [u64; 2] {
+        [0, 1].map(|at: usize| self.connected[at].load(Ordering::Relaxed))
+    }
+
+    /// Closes the unused connections that are not to be used any more, again and again, for ever.
+    pub async fn keep_idle_fresh(&self) {
+        let mut ticks = interval(SWEEP_EVERY);
+        loop {
+            ticks.tick().await;
+            self.idle.sweep();
+        }
     }
 
     /// Sends the request once and reads the answer.
@@ -105,16 +123,22 @@ impl Upstream {
     async fn attempt(&self, head: Box<RequestHeader>, body: Bytes) -> Result<Answer, Failure> {
         let failed = Failure::Unreachable;
         let peer = self.target.peer().ok_or(failed("its name does not resolve"))?;
-        let connected = self.connector.get_stream(&*peer).await;
-        let (mut stream, _reused) = connected.map_err(|error| lost("connect", &error))?;
+        let idle = self.idle.take(&peer);
+        self.connected[usize::from(idle.is_some())].fetch_add(1, Ordering::Relaxed);
+        let mut stream = match idle {
+            Some(stream) => stream,
+            None => {
+                let connected = self.connector.new_stream(&*peer).await;
+                connected.map_err(|error| lost("connect", &error))?
+            }
+        };
         send(&mut stream, &head, &body).await?;
         let mut session = HttpSession::new_with_options(stream, &*peer);
         let head = read_head(&mut session).await?;
         let body = self.read_body(&mut session, &head).await?;
         session.respect_keepalive();
         if let Some(stream) = session.reuse().await {
-            self.connector
-                .release_stream(stream, peer.reuse_hash(), Some(IDLE));
+            self.idle.keep(peer, stream);
         }
         Ok(Answer { head, body })
     }

@@ -72,19 +72,15 @@ impl Target {
         self.peer.load_full()
     }
 
-    /// Resolves the name once more. A failure keeps the last good address.
+    /// Resolves the name once more. A failure keeps the last good address, and so does an answer that still has it: the
+    /// connections that wait lead there, and names with several addresses give them in any order.
     pub async fn resolve(&self) {
         if self.host.parse::<IpAddr>().is_ok() {
             return;
         }
         let lookup = tokio::net::lookup_host((self.host.as_str(), self.port));
         match tokio::time::timeout(RESOLVE_TIMEOUT, lookup).await {
-            Ok(Ok(mut found)) => {
-                if let Some(address) = found.next() {
-                    let peer = HttpPeer::new(address, self.tls, self.host.clone());
-                    self.peer.store(Some(Arc::new(peer)));
-                }
-            }
+            Ok(Ok(found)) => self.choose(found),
             Ok(Err(error)) => {
                 tracing::warn!(upstream.host = %self.host, %error, "the provider's name does not resolve")
             }
@@ -93,11 +89,41 @@ impl Target {
             }
         }
     }
+
+    /// Goes on with the address in use when it is among those found, else with the first.
+    fn choose(&self, mut found: impl Iterator<Item = SocketAddr>) {
+        let Some(first) = found.next() else { return };
+        let current = self.peer.load();
+        let is_current = |address: &SocketAddr| {
+            let peer = current.as_ref();
+            peer.is_some_and(|peer| peer._address.as_inet() == Some(address))
+        };
+        if !is_current(&first) && !found.any(|address| is_current(&address)) {
+            let peer = HttpPeer::new(first, self.tls, self.host.clone());
+            self.peer.store(Some(Arc::new(peer)));
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_that_is_still_among_the_answers_stays_in_use() {
+        let target = Target::parse("https://api.example.com/v1/").unwrap();
+        let address = |last: u8| SocketAddr::from(([203, 0, 113, last], 443));
+        let after = |found: &[u8]| {
+            target.choose(found.iter().map(|last| address(*last)));
+            target.peer().map(|peer| peer._address.to_string())
+        };
+        assert_eq!(after(&[]), None);
+        let first = after(&[1, 2]);
+        assert_eq!(first.as_deref(), Some("203.0.113.1:443"));
+        assert_eq!(after(&[2, 1]), first, "in another order");
+        assert_eq!(after(&[]), first);
+        assert_eq!(after(&[3, 2]).as_deref(), Some("203.0.113.3:443"), "it is gone");
+    }
 
     #[test]
     fn addresses_are_read() {

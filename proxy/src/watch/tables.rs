@@ -5,9 +5,40 @@ use crate::gate::Gate;
 use shared::domain::price::PriceTable;
 use shared::settings::{BadSettings, Settings};
 use shared::store::script::replace_prices;
+use shared::telemetry::tables::Table;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::interval;
+use tokio::time::sleep;
+
+/// Between two tries to read the imported prices for the first time.
+const FIRST_EVERY: Duration = Duration::from_millis(100);
+
+/// What is known of the imported prices.
+#[derive(Debug, Default)]
+pub struct Imported {
+    /// Whether the store has told once what it has.
+    known: AtomicBool,
+    /// The text that is in force.
+    text: Mutex<Option<String>>,
+}
+
+impl Imported {
+    /// Whether the store has told once which prices were imported. Before that the price file alone is in force, and its
+    /// prices may be too low.
+    pub fn is_known(&self) -> bool {
+        self.known.load(Ordering::Acquire)
+    }
+
+    /// The same; asks the store when it is not known yet.
+    pub async fn is_known_now(&self, gate: &Gate) -> bool {
+        if !self.is_known() {
+            read(gate, false).await;
+        }
+        self.is_known()
+    }
+}
 
 /// Keeps both tables current, for ever.
 pub async fn follow(gate: &Gate, every: Duration) {
@@ -15,34 +46,55 @@ pub async fn follow(gate: &Gate, every: Duration) {
         tracing::error!("SIGHUP cannot be heard; tables are read at start only");
         return;
     };
-    let mut ticks = interval(every);
-    let mut imported: Option<String> = None;
+    read(gate, false).await;
     loop {
+        let pause = if gate.imported.is_known() {
+            every
+        } else {
+            FIRST_EVERY
+        };
         let reread = tokio::select! {
-            _ = ticks.tick() => false,
+            () = sleep(pause) => false,
             _ = hangups.recv() => true,
         };
         if reread {
-            match gate.settings.plans() {
-                Ok(plans) => gate.set_plans(&plans),
+            let plans = gate.settings.plans();
+            gate.metrics.tables.read_again(Table::Plans, plans.is_ok());
+            match plans {
+                Ok(plans) => {
+                    gate.set_plans(&plans);
+                    tracing::info!("plans in force");
+                }
                 Err(error) => tracing::error!(%error, "the plans in force stay"),
             }
         }
-        let overlay = match replace_prices::read(&gate.store).await {
-            Ok(overlay) => overlay,
-            Err(_) if !reread => continue,
-            Err(_) => imported.clone(),
-        };
-        if reread || overlay != imported {
-            match merged(&gate.settings, overlay.as_deref()) {
-                Ok(table) => {
-                    tracing::info!(price.version = table.version(), "prices in force");
-                    gate.prices.store(table.into());
-                    imported = overlay;
-                }
-                Err(error) => tracing::error!(%error, "the prices in force stay"),
+        read(gate, reread).await;
+    }
+}
+
+/// Reads what was imported, and the file as well when it is to be read again, or something else was imported.
+async fn read(gate: &Gate, reread: bool) {
+    let overlay = replace_prices::read(&gate.store).await;
+    let is_known = overlay.is_ok();
+    if !is_known && !reread {
+        return;
+    }
+    let mut imported = gate.imported.text.lock().unwrap_or_else(PoisonError::into_inner);
+    let overlay = overlay.unwrap_or_else(|_| imported.clone());
+    if reread || overlay != *imported {
+        let table = merged(&gate.settings, overlay.as_deref());
+        gate.metrics.tables.read_again(Table::Prices, table.is_ok());
+        match table {
+            Ok(table) => {
+                tracing::info!(price.version = table.version(), "prices in force");
+                gate.prices.store(table.into());
+                *imported = overlay;
             }
+            Err(error) => tracing::error!(%error, "the prices in force stay"),
         }
+    }
+    if is_known {
+        gate.imported.known.store(true, Ordering::Release);
     }
 }
 

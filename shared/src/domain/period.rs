@@ -17,25 +17,30 @@ impl Period {
     #[must_use]
     pub const fn at(at_ms: u64) -> Self {
         let day = at_ms / DAY_MS;
-        // Days to civil date, after Howard Hinnant: years begin in March, eras have 400 years.
-        let z = day + 719_468;
-        let era = z / 146_097;
-        let day_of_era = z - era * 146_097;
-        let year_of_era =
-            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let march_month = (5 * day_of_year + 2) / 153;
-        let month = if march_month < 10 {
-            march_month + 3
-        } else {
-            march_month - 9
-        };
-        let year = year_of_era + era * 400 + if month <= 2 { 1 } else { 0 };
+        let (year, month, _) = civil_date(day);
         Self {
             day,
             month: year * 100 + month,
         }
     }
+}
+
+/// Year, month and day of the month, of the day that lies `day` days after 1970-01-01.
+///
+/// Howard Hinnant's `civil_from_days`: years begin in March, so that the leap day is the last of one, and eras have 400 years.
+pub(crate) const fn civil_date(day: u64) -> (u64, u64, u64) {
+    let since_era_0 = day + 719_468;
+    let (era, day_of_era) = (since_era_0 / 146_097, since_era_0 % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let date = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let (month, next_year) = if march_month < 10 {
+        (march_month + 3, 0)
+    } else {
+        (march_month - 9, 1)
+    };
+    (era * 400 + year_of_era + next_year, month, date)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Reading the configuration: the compiled-in defaults, then the file, then the environment.
 
-use super::{BadSettings, Settings};
+use super::{BadSettings, Settings, StoreSettings, TelemetrySettings};
+use secrecy::{ExposeSecret as _, SecretString};
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -10,6 +11,8 @@ const DEFAULTS: &str = include_str!("../../../config/tollgate.toml");
 const ENV_PREFIX: &str = "TOLLGATE_";
 /// How long idempotency keys can be kept (decision D26).
 const RETENTION_DAYS: std::ops::RangeInclusive<u64> = 30..=36_500;
+/// How long a balancer may be given to notice, in milliseconds.
+const DRAIN_DELAY_MS_MAX: u64 = 300_000;
 /// How long a session may live, whatever happens.
 const ABSOLUTE_HOURS: std::ops::RangeInclusive<u64> = 1..=720;
 
@@ -76,11 +79,33 @@ fn assemble(
             )?;
         }
     }
-    let settings: Settings = settings
+    let mut settings: Settings = settings
         .try_into()
         .map_err(|error: toml::de::Error| one_line(&error))?;
     check(&settings)?;
+    read_url(&mut settings.store)?;
     Ok(settings)
+}
+
+/// Takes the store's address out of its file, where one is named.
+fn read_url(store: &mut StoreSettings) -> Result<(), BadSettings> {
+    let file = &store.url_file;
+    if file.as_os_str().is_empty() {
+        return Ok(());
+    }
+    let named = |what: &str| BadSettings(format!("store.url_file {}: {what}", file.display()));
+    let text: SecretString = std::fs::read_to_string(file)
+        .map_err(|error| named(&error.to_string()))?
+        .into();
+    let mut lines = text.expose_secret().lines().map(str::trim);
+    match (
+        lines.next().filter(|line| !line.is_empty()),
+        lines.any(|line| !line.is_empty()),
+    ) {
+        (Some(url), false) => store.url = url.into(),
+        _ => return Err(named("it must hold one line, the address")),
+    }
+    Ok(())
 }
 
 fn one_line(error: &toml::de::Error) -> BadSettings {
@@ -138,6 +163,7 @@ fn set(settings: &mut Table, section: &str, key: &str, text: &str, name: &str) -
     let bad = |what: &str| BadSettings(format!("{name} must be {what}"));
     *slot = match slot {
         Value::Integer(_) => Value::Integer(text.parse().map_err(|_| bad("an integer"))?),
+        Value::Float(_) => Value::Float(text.parse().map_err(|_| bad("a number"))?),
         Value::Boolean(_) => Value::Boolean(text.parse().map_err(|_| bad("true or false"))?),
         Value::Array(_) => {
             let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
@@ -156,6 +182,10 @@ fn set(settings: &mut Table, section: &str, key: &str, text: &str, name: &str) -
 fn check(settings: &Settings) -> Result<(), BadSettings> {
     let positive = [
         ("store.timeout_ms", settings.store.timeout_ms),
+        (
+            "store.durability_timeout_ms",
+            settings.store.durability_timeout_ms,
+        ),
         ("proxy.client_timeout_ms", settings.proxy.client_timeout_ms),
         ("upstream.timeout_ms", settings.upstream.timeout_ms),
         ("proxy.max_body_bytes", settings.proxy.max_body_bytes as u64),
@@ -192,6 +222,15 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
             "`proxy.max_buffered_bytes` must be at least `proxy.max_body_bytes`".to_owned(),
         ));
     }
+    let delays = [
+        ("proxy.drain_delay_ms", settings.proxy.drain_delay_ms),
+        ("admin.drain_delay_ms", settings.admin.drain_delay_ms),
+    ];
+    if let Some((key, _)) = delays.iter().find(|(_, delay)| *delay > DRAIN_DELAY_MS_MAX) {
+        return Err(BadSettings(format!(
+            "`{key}` must be at most {DRAIN_DELAY_MS_MAX}"
+        )));
+    }
     if !RETENTION_DAYS.contains(&settings.idempotency.retention_days) {
         let (least, most) = (RETENTION_DAYS.start(), RETENTION_DAYS.end());
         return Err(BadSettings(format!(
@@ -199,6 +238,7 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
         )));
     }
     check_sessions(settings)?;
+    check_telemetry(&settings.telemetry)?;
     if settings.audit.archive_intents_after_days < settings.idempotency.retention_days {
         return Err(BadSettings(
             "`audit.archive_intents_after_days` must be at least `idempotency.retention_days`".to_owned(),
@@ -214,6 +254,25 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
     if !base.starts_with("https://") && !base.starts_with("http://") {
         return Err(BadSettings(
             "`upstream.base_url` must start with https:// or http://".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Spans can go where they shall, and this build can send them.
+fn check_telemetry(telemetry: &TelemetrySettings) -> Result<(), BadSettings> {
+    if !(0.0..=1.0).contains(&telemetry.sample_ratio) {
+        return Err(BadSettings(
+            "`telemetry.sample_ratio` must be from 0.0 to 1.0".to_owned(),
+        ));
+    }
+    #[cfg(feature = "otlp")]
+    crate::telemetry::otlp::Endpoint::of(telemetry).map_err(BadSettings)?;
+    #[cfg(not(feature = "otlp"))]
+    if !telemetry.otlp_endpoint.is_empty() {
+        return Err(BadSettings(
+            "`telemetry.otlp_endpoint` is set, and this program was built without the feature `otlp`"
+                .to_owned(),
         ));
     }
     Ok(())

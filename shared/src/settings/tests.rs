@@ -23,6 +23,7 @@ fn the_defaults_are_those_of_the_operating_contract() {
     assert_eq!(settings.idempotency_life().as_secs(), 30 * 86_400);
     assert_eq!(settings.session_idle().as_secs(), 3600);
     assert_eq!(settings.session_life().as_secs(), 12 * 3600);
+    assert_eq!(settings.telemetry.otlp_endpoint, "");
 }
 
 #[test]
@@ -70,6 +71,19 @@ fn every_mistake_is_one_line_that_names_the_key() {
             from_env("TOLLGATE_SESSIONS__IDLE_MINUTES", "0").unwrap_err(),
             "`sessions.idle_minutes`",
         ),
+        (
+            from("[telemetry]\nsample_ratio = 1.5\n").unwrap_err(),
+            "`telemetry.sample_ratio`",
+        ),
+        (
+            from_env("TOLLGATE_TELEMETRY__SAMPLE_RATIO", "half").unwrap_err(),
+            "TOLLGATE_TELEMETRY__SAMPLE_RATIO",
+        ),
+        // A malformed address, or any at all in a build that cannot export.
+        (
+            from_env("TOLLGATE_TELEMETRY__OTLP_ENDPOINT", "localhost:4318").unwrap_err(),
+            "`telemetry.otlp_endpoint`",
+        ),
         (from("[store\n").unwrap_err(), "line 1"),
         (
             from("[proxy]\ntls_cert = \"a\"\n").unwrap_err(),
@@ -107,4 +121,31 @@ fn the_master_key_is_required_and_never_printed() {
     let error = settings.sealer().unwrap_err().to_string();
     assert!(!error.contains("c2Vj"), "{error}");
     assert!(!format!("{settings:?}").contains("c2Vj"));
+}
+
+#[test]
+fn the_address_of_the_store_can_stand_in_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("url");
+    let read = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        from_env("TOLLGATE_STORE__URL_FILE", &file.display().to_string())
+    };
+    let settings = read("redis://edge:secret@10.0.0.5:6379\n").unwrap();
+    assert_eq!(
+        settings.store.url.expose_secret(),
+        "redis://edge:secret@10.0.0.5:6379"
+    );
+    for text in ["", "\n", "redis://a\nredis://secret\n"] {
+        let error = read(text).unwrap_err().to_string();
+        assert!(
+            error.starts_with("store.url_file") && !error.contains("secret"),
+            "{error}"
+        );
+    }
+    let missing = from_env("TOLLGATE_STORE__URL_FILE", "/nowhere/url").unwrap_err();
+    assert!(
+        missing.to_string().starts_with("store.url_file /nowhere/url:"),
+        "{missing}"
+    );
 }

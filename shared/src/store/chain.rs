@@ -29,6 +29,15 @@ pub struct Head {
     pub hash: Option<[u8; 32]>,
 }
 
+/// What sealing came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SealedTo {
+    /// The end of what is sealed.
+    pub end: Head,
+    /// How many entries were sealed by this, and not by somebody else meanwhile.
+    pub added: u64,
+}
+
 /// What of a chain is where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
@@ -139,27 +148,31 @@ impl<'a> Chain<'a> {
     /// # Errors
     /// [`StoreError`]; [`StoreError::Nonsense`] when the chain was changed by hand.
     pub async fn seal(&self) -> Result<Head, StoreError> {
-        self.seal_some(BATCHES_MAX).await
+        Ok(self.seal_some(BATCHES_MAX).await?.end)
     }
 
-    /// Seals at most so many batches of some hundred lines, for whoever has other chains to see to; the end of what is sealed.
+    /// Seals at most so many batches of some hundred lines, for whoever has other chains to see to.
     ///
     /// # Errors
     /// As [`Chain::seal`].
-    pub async fn seal_some(&self, batches: usize) -> Result<Head, StoreError> {
+    pub async fn seal_some(&self, batches: usize) -> Result<SealedTo, StoreError> {
         let mut extent = self.extent().await?;
         let goal = extent.lines;
+        let mut added = 0;
         for _ in 0..batches {
             if extent.sealed.seq >= goal {
-                return Ok(extent.sealed);
+                break;
             }
-            extent = self.seal_batch(extent).await?;
+            let more;
+            (extent, more) = self.seal_batch(extent).await?;
+            added += more;
         }
-        Ok(extent.sealed)
+        let end = extent.sealed;
+        Ok(SealedTo { end, added })
     }
 
-    /// Seals a batch behind the end of `extent`; returns what is where then.
-    async fn seal_batch(&self, mut extent: Extent) -> Result<Extent, StoreError> {
+    /// Seals a batch behind the end of `extent`; returns what is where then, and how many entries this sealed.
+    async fn seal_batch(&self, mut extent: Extent) -> Result<(Extent, u64), StoreError> {
         let sealed = extent.sealed.seq - extent.archived.seq;
         // Places in the list are those of `extent` only while nothing is archived.
         let mut look = redis::pipe();
@@ -171,7 +184,7 @@ impl<'a> Chain<'a> {
             .arg(sealed + SEAL_BATCH - 1);
         let (archived, lines): (Option<u64>, Vec<Vec<u8>>) = self.store.pipeline(&look).await?;
         if archived.unwrap_or(0) != extent.archived.seq {
-            return self.extent().await;
+            return Ok((self.extent().await?, 0));
         }
         let mut end = extent.sealed;
         let mut entries = Vec::with_capacity(lines.len());
@@ -188,8 +201,12 @@ impl<'a> Chain<'a> {
             before: extent.sealed.hash,
             entries,
         };
+        let mut added = 0;
         match batch.run(self.store, &self.keys, self.mode).await? {
-            SealedBatch::Done => extent.sealed = end,
+            SealedBatch::Done => {
+                added = end.seq - extent.sealed.seq;
+                extent.sealed = end;
+            }
             SealedBatch::Moved => extent = self.extent().await?,
             SealedBatch::Disagrees => {
                 // Somebody may have sealed between the two looks; only what stays so is a disagreement.
@@ -200,7 +217,7 @@ impl<'a> Chain<'a> {
                 extent = again;
             }
         }
-        Ok(extent)
+        Ok((extent, added))
     }
 }
 

@@ -1,44 +1,54 @@
 //! The connection to the store: one multiplexed connection with deadlines that reconnects by itself, to a single server
 //! or to a cluster. Scripts run with EVALSHA and fall back to EVAL where the server does not know them yet.
 
+mod cluster;
+mod durable;
+mod server;
 pub mod walk;
 
+use self::cluster::{Cluster, Routed};
+use self::durable::{Change, Dial, Money};
+use self::server::Server;
+use super::durability::Durability;
 use super::error::StoreError;
+use super::pulse;
 use super::script::Script;
 use crate::settings::StoreSettings;
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::cluster::ClusterClient;
-use redis::cluster_async::ClusterConnection;
-use redis::{Cmd, FromRedisValue, Pipeline, TlsCertificates, Value};
+use futures::future::BoxFuture;
+use redis::io::tcp::TcpSettings;
+use redis::io::tcp::socket2::TcpKeepalive;
+use redis::{
+    Cmd, FromRedisValue, IntoConnectionInfo, Pipeline, RedisFuture, RedisResult, TlsCertificates, Value,
+};
 use secrecy::ExposeSecret;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OnceCell;
 
 /// What the address of a cluster starts with.
 const CLUSTER: &str = "redis-cluster://";
 /// Longest wait for a new connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(250);
-/// Attempts to connect within one command, beyond the first.
-const CONNECT_RETRIES: usize = 1;
-/// Shortest and longest pause between attempts to connect.
-const CONNECT_PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(50));
-/// Redirections and waits that the cluster client may go through within one command.
-const CLUSTER_RETRIES: u32 = 3;
+/// How long what was sent may stay without a word from the other machine, before the connection is given up and made anew.
+/// Without it the kernel hopes for a quarter of an hour.
+const SILENCE_MAX: Duration = Duration::from_millis(2_500);
+/// A connection on which nothing happens is tried after this time, and then as often.
+const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(1));
 
 /// A handle on the store. Cloning is cheap; all clones share the connection.
 #[derive(Clone)]
 pub struct Store {
     link: Link,
     timeout: Duration,
+    /// How changes of money are confirmed; `None` when they are not.
+    money: Option<Arc<Money>>,
     /// See [`Store::replacing`].
     replaced: Vec<Arc<Script>>,
 }
 
 #[derive(Clone)]
 enum Link {
-    Single(ConnectionManager),
-    Cluster(Arc<ClusterClient>, Arc<OnceCell<ClusterConnection>>),
+    Single(Server),
+    Cluster(Arc<Cluster>),
 }
 
 impl std::fmt::Debug for Store {
@@ -56,13 +66,18 @@ impl Store {
     /// # Errors
     /// [`StoreError::BadUrl`] when the address is none.
     pub fn open(url: &str, timeout: Duration) -> Result<Self, StoreError> {
+        Self::opened(url, None, timeout)
+    }
+
+    fn opened(url: &str, roots: Option<Vec<u8>>, timeout: Duration) -> Result<Self, StoreError> {
         let link = match url.strip_prefix(CLUSTER) {
-            Some(nodes) => cluster(nodes, timeout)?,
-            None => single(client(url, None)?, timeout)?,
+            Some(nodes) => Link::Cluster(Arc::new(Cluster::new(nodes, timeout)?)),
+            None => Link::Single(Server::new(client(url, roots)?, timeout)?),
         };
         Ok(Self {
             link,
             timeout,
+            money: None,
             replaced: Vec::new(),
         })
     }
@@ -76,17 +91,17 @@ impl Store {
             settings.url.expose_secret(),
             Duration::from_millis(settings.timeout_ms),
         );
-        match roots(settings)? {
-            Some(roots) if !url.starts_with(CLUSTER) => {
-                let link = single(client(url, Some(roots))?, timeout)?;
-                Ok(Self {
-                    link,
-                    timeout,
-                    replaced: Vec::new(),
-                })
-            }
-            _ => Self::open(url, timeout),
+        let roots = roots(settings)?;
+        let mut store = Self::opened(url, roots.clone(), timeout)?;
+        if settings.durability != Durability::Async {
+            let dial = match &store.link {
+                Link::Cluster(cluster) => Dial::Cluster(Arc::clone(cluster)),
+                Link::Single(_) => Dial::Single(Box::new(client(url, roots)?)),
+            };
+            let wait = Duration::from_millis(settings.durability_timeout_ms);
+            store.money = Some(Arc::new(Money::new(settings.durability, wait, timeout, dial)));
         }
+        Ok(store)
     }
 
     /// Checks what [`Store::of`] would, without a runtime.
@@ -96,7 +111,7 @@ impl Store {
     pub fn check(settings: &StoreSettings) -> Result<(), StoreError> {
         let url = settings.url.expose_secret();
         match url.strip_prefix(CLUSTER) {
-            Some(nodes) => cluster(nodes, CONNECT_TIMEOUT).map(drop),
+            Some(nodes) => Cluster::new(nodes, CONNECT_TIMEOUT).map(drop),
             None => client(url, roots(settings)?).map(drop),
         }
     }
@@ -112,30 +127,40 @@ impl Store {
     /// # Errors
     /// [`StoreError`]; ask it whether the command may have run.
     pub async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
-        match &self.link {
-            Link::Single(manager) => {
-                let answer = within(self.timeout, command.query_async(&mut manager.clone())).await;
-                answer.map_err(StoreError::unless_never_sent)
+        let answer = match &self.link {
+            Link::Single(server) => within(self.timeout, command.query_async(&mut server.clone())).await,
+            Link::Cluster(cluster) => {
+                let mut routed = Routed(Arc::clone(cluster));
+                let run: RedisFuture<'_, T> = Box::pin(command.query_async(&mut routed));
+                self.in_time(run).await
             }
-            Link::Cluster(client, cell) => {
-                let run = async { command.query_async(&mut connect(client, cell).await?).await };
-                within(self.timeout, run).await
-            }
-        }
+        };
+        answer.map_err(StoreError::unless_never_sent)
     }
 
-    /// Runs several commands in one round trip, not atomically. On a cluster all of them must share one slot.
+    /// Runs something within the deadline. A node of a cluster that does not answer may have been replaced.
+    async fn in_time<T>(&self, run: RedisFuture<'_, T>) -> Result<T, StoreError> {
+        let answer = within(self.timeout, run).await;
+        if let (Link::Cluster(cluster), Err(StoreError::NoAnswer(_))) = (&self.link, &answer) {
+            cluster.look_soon();
+        }
+        answer
+    }
+
+    /// Runs several commands in one round trip, not atomically. On a cluster all of them must share one slot, and be reads or
+    /// a transaction: they may run twice while the slot moves.
     ///
     /// # Errors
     /// [`StoreError`], also when a single command failed.
     pub async fn pipeline<T: FromRedisValue>(&self, pipeline: &Pipeline) -> Result<T, StoreError> {
-        let run = async {
-            match &self.link {
-                Link::Single(manager) => pipeline.query_async(&mut manager.clone()).await,
-                Link::Cluster(client, cell) => pipeline.query_async(&mut connect(client, cell).await?).await,
+        match &self.link {
+            Link::Single(server) => within(self.timeout, pipeline.query_async(&mut server.clone())).await,
+            Link::Cluster(cluster) => {
+                let mut routed = Routed(Arc::clone(cluster));
+                let run: RedisFuture<'_, T> = Box::pin(pipeline.query_async(&mut routed));
+                self.in_time(run).await
             }
-        };
-        within(self.timeout, run).await
+        }
     }
 
     /// Runs a script with its keys and arguments.
@@ -167,11 +192,34 @@ impl Store {
             .map(Arc::as_ref)
             .find(|other| other.name() == script.name())
             .unwrap_or(script);
-        match self.command(&script.by_hash(keys, args)).await {
+        let first = keys.first().copied().unwrap_or_default();
+        match self.run(script, &script.by_hash(keys, args), first).await {
             Err(StoreError::Refused { code, .. }) if code == "NOSCRIPT" => {
-                self.command(&script.by_source(keys, args)).await
+                self.run(script, &script.by_source(keys, args), first).await
             }
             answer => answer,
+        }
+    }
+
+    async fn run<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        command: &Cmd,
+        first_key: &str,
+    ) -> Result<T, StoreError> {
+        match &self.money {
+            Some(money) if script.is_of_money() => {
+                // On the heap: calls of agents carry no room for it.
+                let change = Change {
+                    command,
+                    key: first_key,
+                    only_reads: false,
+                };
+                let run: BoxFuture<'_, _> = Box::pin(self.safely(money, change));
+                let answer = run.await?;
+                redis::from_redis_value(answer).map_err(|error| StoreError::Nonsense(error.to_string()))
+            }
+            _ => self.command(command).await,
         }
     }
 
@@ -182,17 +230,6 @@ impl Store {
         let mut store = self.clone();
         store.replaced.push(Arc::new(script));
         store
-    }
-
-    /// Asks every server of the store the same thing: one answer from a single server, one a node from a cluster.
-    ///
-    /// # Errors
-    /// [`StoreError`] when any of them does not answer.
-    pub async fn every_node(&self, command: &Cmd) -> Result<Vec<String>, StoreError> {
-        match self.command::<Value>(command).await? {
-            Value::Map(nodes) => nodes.into_iter().map(|(_, answer)| text(answer)).collect(),
-            answer => Ok(vec![text(answer)?]),
-        }
     }
 }
 
@@ -205,10 +242,11 @@ async fn within<T>(
     timeout: Duration,
     command: impl Future<Output = redis::RedisResult<T>>,
 ) -> Result<T, StoreError> {
-    match tokio::time::timeout(timeout, command).await {
+    let answer = match tokio::time::timeout(timeout, command).await {
         Ok(answer) => answer.map_err(StoreError::from),
         Err(_elapsed) => Err(StoreError::NoAnswer(None)),
-    }
+    };
+    answer.inspect_err(pulse::count)
 }
 
 /// The certificates to trust instead of the usual ones.
@@ -226,53 +264,52 @@ fn roots(settings: &StoreSettings) -> Result<Option<Vec<u8>>, StoreError> {
 fn client(url: &str, root_cert: Option<Vec<u8>>) -> Result<redis::Client, StoreError> {
     // Whoever opens a store over TLS needs a provider of cryptography; the first one installed stays.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let client = match root_cert {
-        None => redis::Client::open(url),
-        Some(_) => redis::Client::build_with_tls(
-            url,
-            TlsCertificates {
-                client_tls: None,
-                root_cert,
-            },
-        ),
+    let made = || -> RedisResult<redis::Client> {
+        let address = url.into_connection_info()?.set_tcp_settings(tcp());
+        let Some(root_cert) = root_cert else {
+            return redis::Client::open(address);
+        };
+        let trusted = TlsCertificates {
+            client_tls: None,
+            root_cert: Some(root_cert),
+        };
+        redis::Client::build_with_tls(address, trusted)
     };
-    client.map_err(|error| StoreError::BadUrl(format!("store.url: {error}")))
+    made().map_err(|error| StoreError::BadUrl(format!("store.url: {error}")))
 }
 
-fn single(client: redis::Client, timeout: Duration) -> Result<Link, StoreError> {
-    let config = ConnectionManagerConfig::new()
-        .set_connection_timeout(Some(CONNECT_TIMEOUT.min(timeout)))
-        .set_response_timeout(Some(timeout))
-        .set_number_of_retries(CONNECT_RETRIES)
-        .set_min_delay(CONNECT_PAUSE.0)
-        .set_max_delay(CONNECT_PAUSE.1);
-    let manager = ConnectionManager::new_lazy_with_config(client, config);
-    manager
-        .map(Link::Single)
-        .map_err(|error| StoreError::BadUrl(format!("store.url: {error}")))
+/// A connection whose other end went away without a word is noticed, whether something was sent or not. A command leaves at
+/// once: callers share the connection, and one would wait until what another sent was acknowledged.
+fn tcp() -> TcpSettings {
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE.0)
+        .with_interval(KEEPALIVE.1);
+    TcpSettings::default()
+        .set_nodelay(true)
+        .set_keepalive(keepalive)
+        .set_user_timeout(SILENCE_MAX)
 }
 
-/// `redis-cluster://[user:password@]host:port,host:port`
-fn cluster(nodes: &str, timeout: Duration) -> Result<Link, StoreError> {
-    let (login, hosts) = match nodes.rsplit_once('@') {
-        Some((login, hosts)) => (format!("{login}@"), hosts),
-        None => (String::new(), nodes),
-    };
-    let urls = hosts.split(',').map(|host| format!("redis://{login}{host}"));
-    let client = ClusterClient::builder(urls)
-        .connection_timeout(CONNECT_TIMEOUT.min(timeout))
-        .response_timeout(timeout)
-        .retries(CLUSTER_RETRIES)
-        .build()
-        .map_err(|error| StoreError::BadUrl(format!("store.url: {error}")))?;
-    Ok(Link::Cluster(Arc::new(client), Arc::new(OnceCell::new())))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-async fn connect(
-    client: &ClusterClient,
-    cell: &OnceCell<ClusterConnection>,
-) -> redis::RedisResult<ClusterConnection> {
-    cell.get_or_try_init(|| client.get_async_connection())
-        .await
-        .cloned()
+    #[test]
+    fn a_connection_whose_other_end_is_gone_is_given_up() {
+        for url in [
+            "redis://localhost:1",
+            "rediss://localhost:1",
+            "redis+unix:///tmp/none",
+        ] {
+            for roots in [None, Some(Vec::new())] {
+                if roots.is_some() && !url.starts_with("rediss") {
+                    continue;
+                }
+                let client = client(url, roots).unwrap();
+                let tcp = client.get_connection_info().tcp_settings();
+                assert_eq!(tcp.user_timeout(), Some(SILENCE_MAX), "{url}");
+                assert!(tcp.keepalive().is_some(), "{url}");
+            }
+        }
+    }
 }

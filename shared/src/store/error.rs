@@ -18,6 +18,14 @@ pub enum StoreError {
     /// There is no connection and none could be made: the command was never sent.
     #[error("the store did not answer")]
     NotConnected(#[source] redis::RedisError),
+    /// What changes money cannot be made as safe as `store.durability` says.
+    #[error("{}: {why}", if *.ran { "not confirmed as safe" } else { "refused" })]
+    NotDurable {
+        /// Whether the command may have run.
+        ran: bool,
+        /// What is missing.
+        why: String,
+    },
     /// An answer that the caller does not understand.
     #[error("the store's answer makes no sense: {0}")]
     Nonsense(String),
@@ -35,12 +43,29 @@ impl StoreError {
     pub const fn may_have_run(&self) -> bool {
         !matches!(
             self,
-            Self::Refused { .. } | Self::NotConnected(_) | Self::BadUrl(_) | Self::Archive(_)
+            Self::Refused { .. }
+                | Self::NotConnected(_)
+                | Self::BadUrl(_)
+                | Self::Archive(_)
+                | Self::NotDurable { ran: false, .. }
         )
     }
 
+    /// What the server said of a script that broke off: something in the account is not what it should be, and trying again
+    /// does not change that.
+    #[must_use]
+    pub fn broken_script(&self) -> Option<String> {
+        match self {
+            Self::NoAnswer(Some(source)) if source.code().is_some() => {
+                let said = source.to_string();
+                said.contains(IN_SCRIPT).then_some(said)
+            }
+            _ => None,
+        }
+    }
+
     /// Recognises a command that was never sent, because there was no connection to send it on and none could be made.
-    /// Only for a single server: a cluster client may have sent a command to one node before it failed at another.
+    /// On a cluster a command that was sent before is sent again only when the first node refused it.
     pub(super) fn unless_never_sent(self) -> Self {
         match self {
             Self::NoAnswer(Some(source)) if source.is_connection_refusal() => Self::NotConnected(source),
@@ -48,6 +73,9 @@ impl StoreError {
         }
     }
 }
+
+/// Stands in what the server says of a command that failed within a script, before the script's hash and the line.
+const IN_SCRIPT: &str = " script: ";
 
 /// Codes with which the server refuses a command *before* any of its effects.
 const REFUSALS: [&str; 13] = [

@@ -132,6 +132,10 @@ impl Bucket {
     }
 }
 
+/// The last part of a key in each bucket that is written to learn whether what was written before it is safe
+/// (`store.durability`). Its value says nothing.
+pub(super) const FENCE: &str = "fence";
+
 /// Who owns a wallet within an account and mode: an agent by its id, or the account itself.
 pub const USER: &str = "user";
 

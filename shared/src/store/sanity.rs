@@ -1,6 +1,7 @@
 //! Whether the store may be trusted with money (decision D47): it must never evict, and it must be the ledger that was
 //! initialised. A wiped store is an error, not a fresh budget.
 
+use super::info::field;
 use super::keys::STORE;
 use super::{Store, StoreError};
 use crate::crypto::virtual_key::CheckSecret;
@@ -20,6 +21,11 @@ pub enum Insane {
     /// It may evict.
     #[error("the store's maxmemory-policy is {0}; it must be noeviction, or counters could vanish")]
     Evicts(String),
+    /// It was restored from a backup, and nobody has accepted what that lost.
+    #[error(
+        "the store was restored from a backup ({0}) and may lack charges that were made since: look at what is missing, then `tollgate-admin store accept`"
+    )]
+    Restored(String),
     /// No randomness for a new epoch.
     #[error(transparent)]
     NoEntropy(#[from] crate::entropy::NoEntropy),
@@ -37,13 +43,30 @@ pub struct StoreRecord {
     pub check_secret: CheckSecret,
     /// Whether the server writes an append-only file, as far as it says.
     pub append_only: bool,
+    /// What a restore wrote down, such as the time of the backup; gone once the operator accepted the store.
+    pub restored: Option<String>,
 }
 
-/// Reads the store's record.
+/// Field of the store's record that a restore sets before the store is reachable (`deploy/backup/restore.sh`).
+const RESTORED: &str = "restored";
+
+/// Reads the record of a store that may be used.
 ///
 /// # Errors
-/// [`Insane::NoEpoch`] when there is none.
+/// [`Insane::NoEpoch`] when there is none, [`Insane::Restored`] until a restored store was accepted.
 pub async fn record(store: &Store) -> Result<StoreRecord, Insane> {
+    usable(look(store).await?)
+}
+
+fn usable(record: StoreRecord) -> Result<StoreRecord, Insane> {
+    match record.restored {
+        Some(what) => Err(Insane::Restored(what)),
+        None => Ok(record),
+    }
+}
+
+/// Reads the store's record, also of a restored store.
+async fn look(store: &Store) -> Result<StoreRecord, Insane> {
     let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(STORE)).await?;
     let field = |name: &str| fields.get(name).cloned().ok_or(Insane::NoEpoch);
     let epoch = field("epoch")?;
@@ -52,32 +75,45 @@ pub async fn record(store: &Store) -> Result<StoreRecord, Insane> {
         epoch,
         check_secret,
         append_only: false,
+        restored: fields.get(RESTORED).cloned(),
     })
 }
 
-/// Checks everything that can be seen from outside: the epoch, and that no node evicts.
+/// Checks everything that can be seen from outside: the epoch, that no node evicts, and that it needs no acceptance. Nodes
+/// of a cluster that are away are left out, so that the loss of one denies its own accounts only.
 ///
 /// # Errors
 /// [`Insane`] says what is wrong.
 pub async fn check(store: &Store) -> Result<StoreRecord, Insane> {
-    let mut record = record(store).await?;
-    for info in store.every_node(redis::cmd("INFO").arg("memory")).await? {
-        let policy = line(&info, "maxmemory_policy:").unwrap_or("unknown");
+    usable(examine(store).await?)
+}
+
+/// Lets a restored store be used again.
+///
+/// # Errors
+/// [`StoreError`]; repeating it does no harm.
+pub async fn accept(store: &Store) -> Result<(), StoreError> {
+    let _: i64 = store.command(redis::cmd("HDEL").arg(STORE).arg(RESTORED)).await?;
+    Ok(())
+}
+
+/// Like [`check`] for the operator, who has to look at a restored store before it is accepted.
+///
+/// # Errors
+/// [`Insane`], never [`Insane::Restored`].
+pub async fn examine(store: &Store) -> Result<StoreRecord, Insane> {
+    let mut record = look(store).await?;
+    let mut info = redis::cmd("INFO");
+    info.arg("memory").arg("persistence");
+    let infos = store.every_node_there(&info).await?;
+    for info in &infos {
+        let policy = field(info, "maxmemory_policy").unwrap_or("unknown");
         if policy != "noeviction" {
             return Err(Insane::Evicts(policy.to_owned()));
         }
     }
-    let persistence = store.every_node(redis::cmd("INFO").arg("persistence")).await?;
-    record.append_only = persistence
-        .iter()
-        .all(|info| line(info, "aof_enabled:") == Some("1"));
+    record.append_only = infos.iter().all(|info| field(info, "aof_enabled") == Some("1"));
     Ok(record)
-}
-
-fn line<'a>(info: &'a str, name: &str) -> Option<&'a str> {
-    info.lines()
-        .find_map(|line| line.strip_prefix(name))
-        .map(str::trim)
 }
 
 /// Initialises an empty store: a new epoch, and the secret of the key checksum. Doing it twice changes nothing.
@@ -85,7 +121,7 @@ fn line<'a>(info: &'a str, name: &str) -> Option<&'a str> {
 /// # Errors
 /// [`Insane::NotEmpty`] when the store holds anything without an epoch.
 pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, Insane> {
-    match record(store).await {
+    match look(store).await {
         Err(Insane::NoEpoch) => {}
         other => return other,
     }
@@ -97,7 +133,7 @@ pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, Insane> {
     }
     if keys > 0 {
         // Somebody else may have initialised it meanwhile.
-        return record(store).await.map_err(|error| match error {
+        return look(store).await.map_err(|error| match error {
             Insane::NoEpoch => Insane::NotEmpty(keys),
             error => error,
         });
@@ -114,5 +150,5 @@ pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, Insane> {
         set.cmd("HSETNX").arg(STORE).arg(field).arg(value);
     }
     let _: [i64; 3] = store.pipeline(&set).await?;
-    record(store).await
+    look(store).await
 }

@@ -2,7 +2,8 @@
 //!
 //! A script runs by the hash of its source, so a binary always runs the scripts it was built with, also while an older
 //! and a newer binary share a store. House rules, checked by `lint` in the tests: `redis.call` on declared keys only; no
-//! number becomes text except small ones through `string.format('%d')`; no clock but the store's `TIME`.
+//! number becomes text except small ones through `string.format('%d')`, and `..` joins texts only; no clock but the store's
+//! `TIME`.
 
 pub mod account;
 pub mod agent;
@@ -17,6 +18,7 @@ pub mod blocked;
 pub mod change;
 pub mod deposit;
 pub mod escrow;
+pub mod fence;
 pub mod hold;
 pub mod invitation;
 pub mod lookup;
@@ -43,6 +45,9 @@ pub mod webhook;
 
 use redis::Cmd;
 
+/// Room for the number of keys in a command.
+const COUNT_DIGITS: usize = 3;
+
 /// Whether a script may run on a store that is out of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenFull {
@@ -58,6 +63,7 @@ pub enum WhenFull {
 #[derive(Debug)]
 pub struct Script {
     name: &'static str,
+    money: bool,
     source: String,
     sha1: String,
 }
@@ -73,7 +79,26 @@ impl Script {
         };
         let source = [&[shebang], parts].concat().concat();
         let sha1 = redis::Script::new(&source).get_hash().to_owned();
-        Self { name, source, sha1 }
+        Self {
+            name,
+            money: false,
+            source,
+            sha1,
+        }
+    }
+
+    /// The same for a script that moves money, or decides about it: it is answered for when it is as safe as
+    /// `store.durability` says.
+    #[must_use]
+    pub fn of_money(mut self) -> Self {
+        self.money = true;
+        self
+    }
+
+    /// Whether it moves money, or decides about it.
+    #[must_use]
+    pub const fn is_of_money(&self) -> bool {
+        self.money
     }
 
     /// The script's name, for logs and metrics.
@@ -97,7 +122,11 @@ impl Script {
     }
 
     fn call(verb: &str, what: &str, keys: &[&str], args: &[&[u8]]) -> Cmd {
-        let mut cmd = redis::cmd(verb);
+        let counted = verb.len() + what.len() + COUNT_DIGITS;
+        let bytes =
+            keys.iter().map(|key| key.len()).sum::<usize>() + args.iter().map(|arg| arg.len()).sum::<usize>();
+        let mut cmd = Cmd::with_capacity(3 + keys.len() + args.len(), counted + bytes);
+        cmd.arg(verb);
         cmd.arg(what).arg(keys.len());
         for key in keys {
             cmd.arg(*key);
@@ -107,6 +136,17 @@ impl Script {
         }
         cmd
     }
+}
+
+/// `source` with each line `--@ <name>` replaced by the fragment of that name. What a fragment defines is then known, and
+/// costs, in that branch only.
+#[must_use]
+pub fn with_fragments(source: &str, fragments: &[(&str, &str)]) -> String {
+    fragments
+        .iter()
+        .fold(source.to_owned(), |source, (name, fragment)| {
+            source.replace(&format!("--@ {name}\n"), fragment)
+        })
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ impl WalletPlace {
     /// Writes the look-ups of a wallet that is about to be made, and returns their keys.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// [`StoreError`], also for a number that has a wallet: see [`announce`].
     pub(super) async fn write(
         store: &Store,
         scope: &Scope<'_>,
@@ -106,7 +106,7 @@ impl WalletPlace {
         let lookups = [keys::wallet_lookup(&number.to_string()), keys::wallet_lookup(id)];
         let place = format!("{} {} {owner} {number}", scope.account, scope.mode);
         for lookup in &lookups {
-            let () = store.command(redis::cmd("SET").arg(lookup).arg(&place)).await?;
+            announce(store, lookup, &place).await?;
         }
         Ok(lookups)
     }
@@ -235,5 +235,19 @@ impl Wallet {
             created_at_ms: get("created_at")?.parse().ok()?,
             updated_at_ms: get("updated_at")?.parse().ok()?,
         })
+    }
+}
+
+/// Writes the look-up of a number that was just given. A failover can take back what was counted and give a number twice:
+/// the second one must not lead money of the first one elsewhere.
+///
+/// # Errors
+/// [`StoreError::Nonsense`] when the number is taken; the next try gets the next number.
+pub(super) async fn announce(store: &Store, lookup: &str, place: &str) -> Result<(), StoreError> {
+    let mut set = redis::cmd("SET");
+    let set: Option<String> = store.command(set.arg(lookup).arg(place).arg("NX")).await?;
+    match set {
+        Some(_) => Ok(()),
+        None => Err(StoreError::Nonsense(format!("`{lookup}` was given before"))),
     }
 }

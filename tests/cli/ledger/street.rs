@@ -2,19 +2,15 @@
 
 use crate::cli;
 use harness::{Admin, AdminOptions, Caller, Cli, Redis, Seed, SeedAccount, Store};
-use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use shared::clock::now_ms;
-use shared::crypto::api_key::Family;
 use shared::domain::id::Kind;
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::domain::period::Period;
-use shared::domain::permission::Permission;
 use shared::domain::plan::{DEFAULT_PLANS, Plans};
 use shared::store::keys::Bucket;
 use shared::store::once::Once;
-use shared::store::script::api_key::{Created, NewApiKey};
 use shared::store::script::authorize::{AccountView, Authorize, Charge, Outcome};
 use shared::store::script::change::Scope;
 use shared::store::script::hold::HoldName;
@@ -70,8 +66,8 @@ impl Street {
             redis.url(),
         ));
         let houses = [
-            House::build(&store, &seed, &cli, &admin).await,
-            House::build(&store, &seed, &cli, &admin).await,
+            House::build(&seed, &cli, &admin).await,
+            House::build(&seed, &cli, &admin).await,
         ];
         let (spent, waits) = houses[0].spend().await;
         houses[0].transfer(&houses[1]).await;
@@ -146,10 +142,10 @@ impl Street {
 }
 
 impl House {
-    async fn build(store: &Store, seed: &Seed, cli: &Cli, admin: &Admin) -> Self {
+    async fn build(seed: &Seed, cli: &Cli, admin: &Admin) -> Self {
         let account = seed.account("enterprise").await;
-        let live = admin.caller(&issue(store, &account, Mode::Live).await);
-        let test = admin.caller(&issue(store, &account, Mode::Test).await);
+        let live = admin.caller(&account.api_key(Mode::Live).await);
+        let test = admin.caller(&account.api_key(Mode::Test).await);
         let mut house = Self {
             account,
             live,
@@ -233,23 +229,6 @@ impl House {
             ok(&self.live, "/v1/wallet/transfer", body).await;
         }
     }
-}
-
-async fn issue(store: &Store, account: &SeedAccount, mode: Mode) -> String {
-    let secret = Family::Svc.mint(mode).unwrap();
-    let key = NewApiKey {
-        account: &account.id,
-        key_id: &Kind::ApiKey.mint(now_ms()).unwrap(),
-        name: "",
-        mode,
-        secret: &secret,
-        permissions: &[Permission::Read, Permission::Write, Permission::Approve],
-        allow_ips: &[],
-        expires_at_ms: None,
-        actor: "test",
-    };
-    assert_eq!(key.create(store).await.unwrap(), Created::Done);
-    secret.expose_secret().to_owned()
 }
 
 /// Posts what must succeed.

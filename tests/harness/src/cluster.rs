@@ -1,32 +1,79 @@
-//! A private Redis Cluster: masters only, put together by hand.
+//! A private Redis Cluster, put together by hand: masters, and replicas where they are wanted.
 
 use crate::Redis;
 use crate::net::{blocking_until, free_port};
 use std::time::Duration;
 
-/// Longest wait for the nodes to agree.
-const WAIT: Duration = Duration::from_secs(30);
+/// Longest wait for the nodes to agree, on a slow and busy machine.
+const WAIT: Duration = Duration::from_secs(60);
 /// Hash slots of a cluster.
 const SLOTS: usize = 16_384;
+/// How long a node of a cluster with replicas may be silent before the others replace it. A busy machine must not pass it.
+const SILENCE_MS: &str = "3000";
+/// Keys that move at the same time when a slot does.
+const MOVED_AT_ONCE: &str = "100";
 
-/// A private cluster of masters without replicas; killed on drop.
+/// A private cluster; killed on drop.
 #[derive(Debug)]
 pub struct RedisCluster {
+    /// The masters first, then as many replicas, in the same order.
     nodes: Vec<Redis>,
+    ids: Vec<String>,
+    masters: usize,
 }
 
 impl RedisCluster {
-    /// Starts `count` masters and waits until each of them says that the cluster is whole.
+    /// Starts `count` masters without replicas, and waits until each of them says that the cluster is whole.
     #[must_use]
     pub fn start(count: usize) -> Self {
+        Self::start_nodes(count, count, &[])
+    }
+
+    /// The same, and one more that serves nothing, behind the others.
+    #[must_use]
+    pub fn start_with_spare(count: usize) -> Self {
+        Self::start_nodes(count, count + 1, &[])
+    }
+
+    /// Starts `count` masters with a replica each: one that is lost is replaced, and meanwhile the others go on.
+    #[must_use]
+    pub fn start_replicated(count: usize, options: &[&str]) -> Self {
+        let mine = [
+            "--cluster-node-timeout",
+            SILENCE_MS,
+            "--cluster-require-full-coverage",
+            "no",
+            "--repl-diskless-sync-delay",
+            "0",
+            "--repl-ping-replica-period",
+            "1",
+        ];
+        let cluster = Self::start_nodes(count, 2 * count, &[&mine[..], options].concat());
+        for at in 0..count {
+            let (master, replica) = (&cluster.ids[at], &cluster.nodes[count + at]);
+            blocking_until("a replica of its master", WAIT, || {
+                let done = replica.try_command::<String>(&["CLUSTER", "REPLICATE", master]);
+                done.is_ok().then_some(())
+            });
+        }
+        for at in 0..count {
+            cluster.wait_for_replica(count + at);
+        }
+        cluster
+    }
+
+    fn start_nodes(masters: usize, count: usize, options: &[&str]) -> Self {
         let mut nodes = Vec::new();
         let mut buses = Vec::new();
         for at in 0..count {
             let bus = free_port().to_string();
-            let node = Redis::start_with(&["--cluster-enabled", "yes", "--cluster-port", &bus]);
-            let (first, last) = (at * SLOTS / count, (at + 1) * SLOTS / count - 1);
-            let range = [first.to_string(), last.to_string()];
-            let _: String = node.command(&["CLUSTER", "ADDSLOTSRANGE", &range[0], &range[1]]);
+            let own = ["--cluster-enabled", "yes", "--cluster-port", &bus];
+            let node = Redis::start_with(&[&own[..], options].concat());
+            if at < masters {
+                let (first, last) = (at * SLOTS / masters, (at + 1) * SLOTS / masters - 1);
+                let range = [first.to_string(), last.to_string()];
+                let _: String = node.command(&["CLUSTER", "ADDSLOTSRANGE", &range[0], &range[1]]);
+            }
             let epoch = (at + 1).to_string();
             let _: String = node.command(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]);
             nodes.push(node);
@@ -36,14 +83,20 @@ impl RedisCluster {
             let port = node.port().to_string();
             let _: String = nodes[0].command(&["CLUSTER", "MEET", "127.0.0.1", &port, bus]);
         }
-        for node in &nodes {
+        let ids = nodes.iter().map(|node| node.command(&["CLUSTER", "MYID"]));
+        let cluster = Self {
+            ids: ids.collect(),
+            nodes,
+            masters,
+        };
+        for node in &cluster.nodes {
             let whole = format!("cluster_known_nodes:{count}");
             blocking_until("a whole cluster", WAIT, || {
                 let info: String = node.command(&["CLUSTER", "INFO"]);
                 (info.contains("cluster_state:ok") && info.contains(&whole)).then_some(())
             });
         }
-        Self { nodes }
+        cluster
     }
 
     /// `redis-cluster://127.0.0.1:port,127.0.0.1:port,…`
@@ -57,9 +110,157 @@ impl RedisCluster {
         format!("redis-cluster://{}", hosts.join(","))
     }
 
-    /// The servers.
+    /// The servers: the first masters, then their replicas.
     #[must_use]
     pub fn nodes(&self) -> &[Redis] {
         &self.nodes
     }
+
+    /// The place of the replica that the master at `at` started with.
+    #[must_use]
+    pub const fn replica_of(&self, at: usize) -> usize {
+        self.masters + at
+    }
+
+    /// The hash slot of a key.
+    #[must_use]
+    pub fn slot(&self, key: &str) -> u16 {
+        self.any(&["CLUSTER", "KEYSLOT", key]).expect("a node")
+    }
+
+    fn any<T: redis::FromRedisValue>(&self, words: &[&str]) -> Option<T> {
+        self.nodes.iter().find_map(|node| node.try_command(words).ok())
+    }
+
+    /// The place of the master that serves the slot of `key`, as the node at `asked` sees it.
+    #[must_use]
+    pub fn holder_seen_by(&self, asked: usize, key: &str) -> Option<usize> {
+        let slot = self.slot(key);
+        let text: String = self.nodes[asked].try_command(&["CLUSTER", "NODES"]).ok()?;
+        text.lines().find_map(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let serves = words.iter().skip(8).any(|range| {
+                let (first, last) = range.split_once('-').unwrap_or((range, range));
+                let bound = |text: &str| text.parse::<u16>().ok();
+                bound(first)
+                    .zip(bound(last))
+                    .is_some_and(|(first, last)| (first..=last).contains(&slot))
+            });
+            let alive = words
+                .get(2)
+                .is_some_and(|flags| flags.contains("master") && !flags.contains("fail"));
+            (serves && alive).then(|| self.ids.iter().position(|id| id == words[0]))?
+        })
+    }
+
+    /// Waits until the node at `at` follows a master, has all that it has, and hears what is written from now on. A master
+    /// calls a replica online before it sends it anything: it first waits for a word from it, which comes once a second.
+    pub fn wait_for_replica(&self, at: usize) {
+        let replica = &self.nodes[at];
+        let mut written = None;
+        blocking_until("a replica in step", WAIT, || {
+            let info: String = replica.try_command(&["INFO", "replication"]).ok()?;
+            let whole = info.contains("master_link_status:up") && info.contains("master_sync_in_progress:0");
+            let master = number(&info, "master_port:").filter(|_| whole)?;
+            let heard = number(&info, "slave_repl_offset:")?;
+            let master = self.nodes.iter().find(|node| u64::from(node.port()) == master)?;
+            let info: String = master.try_command(&["INFO", "replication"]).ok()?;
+            let seen = number(&info, "master_repl_offset:")?;
+            // The master's next ping, at the latest, is more than this.
+            (heard > *written.get_or_insert(seen)).then_some(())
+        });
+    }
+
+    /// Lets the replica at `at` take over from its master, which lives on and waits for it, and waits until every node knows.
+    pub fn hand_over(&self, key: &str, at: usize) {
+        blocking_until("a new master", WAIT, || {
+            if self.holder_seen_by(at, key) != Some(at) {
+                // One that took too long is given up by the nodes, and asked for again.
+                drop(self.nodes[at].try_command::<String>(&["CLUSTER", "FAILOVER"]));
+                std::thread::sleep(Duration::from_millis(200));
+                return None;
+            }
+            Some(())
+        });
+        self.wait_for_holder(key, at, &[]);
+    }
+
+    /// Waits until the replica at `at` has all that its master has written.
+    pub fn wait_in_step(&self, at: usize) {
+        let offset = |node: &Redis, name: &str| {
+            let info: String = node.command(&["INFO", "replication"]);
+            number(&info, name)
+        };
+        blocking_until("a replica in step", WAIT, || {
+            let master = offset(&self.nodes[at - self.masters], "master_repl_offset:");
+            (master.is_some() && master == offset(&self.nodes[at], "slave_repl_offset:")).then_some(())
+        });
+    }
+
+    /// Cuts the replica at `at` off from its master, which lives on: what is written now it never hears of. A frozen replica
+    /// would find it in its socket when it wakes. It does not come back as this replica.
+    pub fn cut_off(&self, at: usize) {
+        let words = [
+            "CONFIG",
+            "SET",
+            "masteruser",
+            "nobody",
+            "masterauth",
+            "no password",
+        ];
+        let _: String = self.nodes[at].command(&words);
+        let master = &self.nodes[at - self.masters];
+        let _: u64 = master.command(&["CLIENT", "KILL", "TYPE", "REPLICA"]);
+        blocking_until("a replica without its master", WAIT, || {
+            let info: String = master.command(&["INFO", "replication"]);
+            info.contains("connected_slaves:0").then_some(())
+        });
+    }
+
+    /// Waits until every node but those at `gone` says that the node at `at` serves `key`.
+    pub fn wait_for_holder(&self, key: &str, at: usize, gone: &[usize]) {
+        let asked: Vec<usize> = (0..self.nodes.len())
+            .filter(|node| !gone.contains(node))
+            .collect();
+        blocking_until("a new master", WAIT, || {
+            let seen = |&asked: &usize| self.holder_seen_by(asked, key) == Some(at);
+            asked.iter().all(seen).then_some(())
+        });
+    }
+
+    /// Begins to move a slot: from now on the keys that are there are served by `from`, those that are not by `to`.
+    pub fn begin_move(&self, slot: u16, from: usize, to: usize) {
+        let slot = slot.to_string();
+        let [importing, migrating] = [("IMPORTING", from), ("MIGRATING", to)];
+        let _: String =
+            self.nodes[to].command(&["CLUSTER", "SETSLOT", &slot, importing.0, &self.ids[importing.1]]);
+        let _: String =
+            self.nodes[from].command(&["CLUSTER", "SETSLOT", &slot, migrating.0, &self.ids[migrating.1]]);
+    }
+
+    /// Moves at most [`MOVED_AT_ONCE`] keys of the slot, each for itself; how many were there to move.
+    #[must_use]
+    pub fn move_some(&self, slot: u16, from: usize, to: usize) -> usize {
+        let keys: Vec<String> =
+            self.nodes[from].command(&["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), MOVED_AT_ONCE]);
+        let port = self.nodes[to].port().to_string();
+        for key in &keys {
+            let _: String = self.nodes[from].command(&["MIGRATE", "127.0.0.1", &port, key, "0", "5000"]);
+        }
+        keys.len()
+    }
+
+    /// Ends the move: the slot belongs to `to`.
+    pub fn end_move(&self, slot: u16, to: usize) {
+        for at in std::iter::once(to).chain((0..self.masters).filter(|at| *at != to)) {
+            let words = ["CLUSTER", "SETSLOT", &slot.to_string(), "NODE", &self.ids[to]];
+            let _: String = self.nodes[at].command(&words);
+        }
+    }
+}
+
+/// The number behind `name` in what `INFO` says.
+fn number(info: &str, name: &str) -> Option<u64> {
+    let line = info.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|text| text.trim().parse().ok())
 }

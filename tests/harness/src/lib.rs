@@ -39,6 +39,7 @@ mod packages;
 mod process;
 mod raw;
 mod redis_server;
+mod said;
 mod seed;
 mod session;
 mod upstream;
@@ -53,8 +54,10 @@ pub use options::{AdminOptions, EdgeOptions};
 pub use packages::{node_package, python_package};
 pub use raw::{RawClient, RawReply};
 pub use redis_server::Redis;
+pub use said::{problem, text};
 pub use seed::{
-    AgentCounters, Seed, SeedAccount, SeedAgent, SeedUser, TEST_MASTER_KEY, TEST_PASSWORD, test_sealer,
+    AgentCounters, Seed, SeedAccount, SeedAgent, SeedApiKey, SeedUser, TEST_MASTER_KEY, TEST_PASSWORD,
+    test_sealer,
 };
 pub use session::{SessionCaller, cookie_of};
 pub use shared::domain::cap::CapPolicy;

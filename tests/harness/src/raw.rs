@@ -37,6 +37,16 @@ impl RawClient {
         }
     }
 
+    /// Connects, unless nobody listens.
+    pub async fn try_connect(addr: SocketAddr) -> Option<Self> {
+        let stream = TcpStream::connect(addr).await.ok()?;
+        stream.set_nodelay(true).ok()?;
+        Some(Self {
+            stream,
+            received: Vec::new(),
+        })
+    }
+
     /// Sends bytes as they are; false when the other side has closed.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).await.is_ok()

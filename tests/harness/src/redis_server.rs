@@ -22,10 +22,22 @@ pub struct Redis {
     process: Mutex<Option<Process>>,
     port: u16,
     options: Vec<String>,
+    env: Vec<(String, String)>,
     dir: TempDir,
 }
 
 impl Redis {
+    /// Options for benches: as `make run` starts the store, so that what was acknowledged is on disk within a second, but without
+    /// the rewrite of the file, which would be another process on the store's core.
+    pub const EVERY_SECOND: [&str; 6] = [
+        "--appendonly",
+        "yes",
+        "--appendfsync",
+        "everysec",
+        "--auto-aof-rewrite-percentage",
+        "0",
+    ];
+
     /// Starts a server that keeps nothing on disk.
     #[must_use]
     pub fn start() -> Self {
@@ -42,6 +54,12 @@ impl Redis {
     /// Starts a server with more options, such as `["--maxmemory", "8mb"]`.
     #[must_use]
     pub fn start_with(options: &[&str]) -> Self {
+        Self::start_under(options, &[])
+    }
+
+    /// The same with variables of the environment, such as `LD_PRELOAD`.
+    #[must_use]
+    pub fn start_under(options: &[&str], env: &[(&str, &str)]) -> Self {
         let dir = tempfile::Builder::new()
             .prefix("tollgate-redis-")
             .tempdir()
@@ -51,6 +69,10 @@ impl Redis {
             process: Mutex::new(None),
             port: free_port(),
             options,
+            env: env
+                .iter()
+                .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
             dir,
         };
         for _ in 0..START_ATTEMPTS {
@@ -93,6 +115,7 @@ impl Redis {
         ]);
         run.args(["--loglevel", "warning"])
             .args(&self.options)
+            .envs(self.env.iter().cloned())
             .current_dir(self.dir.path());
         let mut process = Process::start(run, &self.dir.path().join("log"));
         let up = blocking_until("the start of redis-server", WAIT, || {
@@ -109,11 +132,7 @@ impl Redis {
     /// The port that whoever answers on ours says it has. Tells our server from one that was there before.
     fn info_port(&self) -> Option<u16> {
         let info: String = self.try_command(&["INFO", "server"]).ok()?;
-        info.lines()
-            .find_map(|line| line.strip_prefix("tcp_port:"))?
-            .trim()
-            .parse()
-            .ok()
+        number(&info, "tcp_port:")
     }
 
     fn socket(&self) -> PathBuf {
@@ -201,6 +220,13 @@ impl Redis {
             .map(|text| text.trim().to_owned())
     }
 
+    /// Bytes of memory that the server uses.
+    #[must_use]
+    pub fn memory_used(&self) -> u64 {
+        let info: String = self.command(&["INFO", "memory"]);
+        number(&info, "used_memory:").expect("used_memory")
+    }
+
     /// The process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
@@ -250,4 +276,10 @@ impl Redis {
     pub fn logs(&self) -> String {
         self.with(|process| process.logs())
     }
+}
+
+/// The figure behind `name` in an answer to `INFO`.
+fn number<T: std::str::FromStr>(info: &str, name: &str) -> Option<T> {
+    let text = info.lines().find_map(|line| line.strip_prefix(name))?;
+    text.trim().parse().ok()
 }

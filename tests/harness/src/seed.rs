@@ -2,8 +2,10 @@
 //! management API. The field names are those of `shared/src/store/keys.rs` and of the scripts.
 
 mod agent;
+mod api_key;
 mod user;
 
+pub use api_key::SeedApiKey;
 pub use user::{SeedUser, TEST_PASSWORD};
 
 use shared::clock;

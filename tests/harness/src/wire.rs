@@ -22,8 +22,9 @@ pub struct Wire {
     acceptor: AbortHandle,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    target: Mutex<SocketAddr>,
     faults: Mutex<Faults>,
     /// Raised to cut every connection that is older.
     generation: watch::Sender<u64>,
@@ -54,11 +55,21 @@ impl Wire {
     /// A wire to `target`.
     #[must_use]
     pub fn start(target: SocketAddr) -> Self {
-        let state = Arc::new(State::default());
+        let state = Arc::new(State {
+            target: Mutex::new(target),
+            faults: Mutex::default(),
+            generation: watch::Sender::default(),
+            released: Notify::default(),
+            hang_ups: watch::Sender::default(),
+            connections: AtomicU64::default(),
+            bytes_up: AtomicU64::default(),
+            bytes_down: AtomicU64::default(),
+            holding: AtomicBool::default(),
+        });
         let addr = loopback(free_port());
         let listener = std::net::TcpListener::bind(addr).expect("a port for the wire");
         listener.set_nonblocking(true).expect("a listener");
-        let accept = accept(listener, target, state.clone());
+        let accept = accept(listener, state.clone());
         let acceptor = BACKGROUND.spawn(accept).abort_handle();
         Self {
             state,
@@ -87,6 +98,11 @@ impl Wire {
 
     fn set(&self, change: impl FnOnce(&mut Faults)) {
         change(&mut self.state.faults.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Leads new connections to another local port. Those that are open stay where they are.
+    pub fn lead_to(&self, port: u16) {
+        *self.state.target.lock().unwrap_or_else(PoisonError::into_inner) = loopback(port);
     }
 
     /// Cuts every open connection. New ones are served.
@@ -210,7 +226,7 @@ impl State {
     }
 }
 
-async fn accept(listener: std::net::TcpListener, target: SocketAddr, state: Arc<State>) {
+async fn accept(listener: std::net::TcpListener, state: Arc<State>) {
     let listener = TcpListener::from_std(listener).expect("a listener");
     while let Ok((client, _)) = listener.accept().await {
         state.connections.fetch_add(1, Ordering::SeqCst);
@@ -218,13 +234,14 @@ async fn accept(listener: std::net::TcpListener, target: SocketAddr, state: Arc<
             let _ = client.set_zero_linger();
             continue;
         }
-        tokio::spawn(carry(client, target, state.clone()));
+        tokio::spawn(carry(client, state.clone()));
     }
 }
 
-async fn carry(client: TcpStream, target: SocketAddr, state: Arc<State>) {
+async fn carry(client: TcpStream, state: Arc<State>) {
     let mut generation = state.generation.subscribe();
     generation.mark_unchanged();
+    let target = *state.target.lock().unwrap_or_else(PoisonError::into_inner);
     let Ok(server) = TcpStream::connect(target).await else {
         return;
     };

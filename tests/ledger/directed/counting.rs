@@ -152,7 +152,7 @@ async fn provider_keys(bench: &Bench<'_>) -> Checked {
         if let Some(agent) = model.agents.get_mut("a") {
             agent.no_provider_key = true;
             let other = if field.starts_with("pk_id") {
-                ("pk_sealed:openai", "sealed a")
+                ("pk_sealed:openai", "sealed-a")
             } else {
                 ("pk_id:openai", "pk_a")
             };

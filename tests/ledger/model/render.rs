@@ -123,7 +123,7 @@ impl Model {
             );
             cells.insert(
                 keys::provider_key_sealed_field("openai"),
-                Cell::of(format!("sealed {id}")),
+                Cell::of(format!("sealed-{id}")),
             );
         }
         for charge in self.charges.iter().filter(|charge| charge.agent == id) {

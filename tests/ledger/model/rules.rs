@@ -142,21 +142,21 @@ impl Model {
         let listed = self.listed.get(&name).copied().unwrap_or(now);
         let minutes = |window: Window| (window.from / MINUTE_MS, window.to / MINUTE_MS);
         let run = self.runs.get(&name).copied();
-        let (listed, expires) = match run {
-            // In the minute in which it was seen before, index and end stay as they are.
+        let (listed, last, expires) = match run {
+            // In the minute in which it was seen before, moment, index and end stay as they are.
             Some(run) if minutes(run.last) == minutes(now) && minutes(now).0 == minutes(now).1 => {
-                (listed, run.expires)
+                (listed, run.last, run.expires)
             }
             // The minute may end between the two.
             Some(run) if minutes(run.last).1 >= minutes(now).0 => {
-                (listed.hull(now), run.expires.hull(expires))
+                (listed.hull(now), run.last.hull(now), run.expires.hull(expires))
             }
-            Some(_) => (now, expires),
+            Some(_) => (now, now, expires),
             None => {
                 let oldest = now.to.saturating_sub(millis(RUN_LIFE));
                 self.listed
                     .retain(|(agent, _), seen| *agent != name.0 || seen.from > oldest);
-                (now, expires)
+                (now, now, expires)
             }
         };
         self.listed.insert(name.clone(), listed);
@@ -169,7 +169,7 @@ impl Model {
             status: None,
         };
         let run = self.runs.entry(name).or_insert(new);
-        (run.last, run.expires) = (now, expires);
+        (run.last, run.expires) = (last, expires);
         run
     }
 
@@ -218,7 +218,7 @@ impl Model {
         }
         Outcome::Charged {
             provider_key_id: format!("pk_{}", name.agent),
-            sealed: format!("sealed {}", name.agent),
+            sealed: format!("sealed-{}", name.agent),
         }
     }
 

@@ -4,6 +4,9 @@ use super::{Payer, code};
 use crate::world::usd;
 use harness::{Redis, Seed, Wire, eventually, free_port};
 use shared::domain::entry::How;
+use shared::domain::mode::Mode;
+use shared::store::keys::Bucket;
+use shared::store::read::Read;
 use shared::store::script::authorize::{AccountView, Outcome};
 use shared::store::script::settle::{Settle, Settled};
 use shared::store::script::void::{Voided, void};
@@ -73,7 +76,7 @@ async fn a_full_store_approves_nothing_and_settles_everything() {
         }
         let error = payer.authorize(&store, &payer.new_name(), 100).await.unwrap_err();
         assert_eq!(code(&error), "OOM");
-        assert!(!error.may_have_run());
+        assert!(!error.may_have_run() && error.broken_script().is_none());
     }
     let settle = Settle {
         name: settled,
@@ -259,4 +262,99 @@ async fn a_voided_authorize_never_charges_however_late_it_arrives() {
     let arrived = async || (wire.bytes().0 > sent && redis.calls("evalsha") > ran).then_some(());
     eventually("the late request", RECONNECT, arrived).await;
     assert_eq!(payer.charged().await, 5);
+}
+
+/// A settlement that breaks off in its middle, since something in the account is not what it should be, is tried again. It
+/// takes the difference from what was charged once at most: the caps go on to hold.
+#[tokio::test]
+async fn a_settlement_that_breaks_off_moves_nothing_twice() {
+    let redis = Redis::start();
+    let store = redis.store();
+    for kept in [false, true] {
+        for broken in ["audit", "record"] {
+            let payer = Payer::new(&Seed::new(&store).await).await;
+            payer.approve(&store, 1_000).await;
+            let name = match kept {
+                true => payer.keep(&store, 100).await,
+                false => payer.approve(&store, 100).await,
+            };
+            let keys = &payer.agent.account.keys;
+            if broken == "audit" {
+                let _: u64 = redis.command(&["DEL", &keys.audit(Mode::Live)]);
+                let _: String = redis.command(&["SET", &keys.audit(Mode::Live), "no list"]);
+            } else {
+                let _: u64 = redis.command(&["HSET", &keys.record(), "live_audit_seq", "no number"]);
+            }
+            let settle = Settle {
+                name,
+                estimate: usd(100),
+                cost: usd(30),
+                how: How::Settled,
+            };
+            let error = settle.run(&store).await.unwrap_err();
+            assert!(
+                error.broken_script().is_some() && error.may_have_run(),
+                "{error:?}"
+            );
+            for _ in 0..3 {
+                assert_eq!(settle.run(&store).await.unwrap(), Settled::Missing);
+            }
+            let charged = payer.charged().await;
+            assert!(
+                (1_030..=1_100).contains(&charged),
+                "{charged}, kept: {kept}, {broken}"
+            );
+        }
+    }
+}
+
+/// Behind an address that leads to whoever is the master, the connection to the old master is no use any more.
+#[tokio::test]
+async fn a_master_that_became_a_replica_is_left() {
+    let (old, new) = (Redis::start(), Redis::start());
+    let wire = Wire::to_port(old.port());
+    let store = Store::open(&wire.redis_url(), DEADLINE).unwrap();
+    let (mut set, nobody) = (redis::cmd("SET"), free_port().to_string());
+    set.arg("who").arg("me");
+    let _: String = store.command(&set).await.unwrap();
+    let _: String = old.command(&["REPLICAOF", "127.0.0.1", &nobody]);
+    let error = store.command::<String>(&set).await.unwrap_err();
+    assert_eq!(code(&error), "READONLY");
+    // While there is no other it is asked again and again, and not connected to each time.
+    let before = wire.connections();
+    for _ in 0..50 {
+        let error = store.command::<String>(&set).await.unwrap_err();
+        assert_eq!(code(&error), "READONLY");
+    }
+    assert!(
+        wire.connections() - before <= 3,
+        "{} connections",
+        wire.connections()
+    );
+    wire.lead_to(new.port());
+    eventually("the new master", RECONNECT, async || {
+        store.command::<String>(&set).await.ok()
+    })
+    .await;
+    assert_eq!(new.command::<String>(&["GET", "who"]), "me");
+}
+
+/// A server that serves nothing now has not lost what it had: reads of many keys fail as single ones do.
+#[tokio::test]
+async fn a_server_that_serves_nothing_is_not_empty() {
+    let redis = Redis::start();
+    let store = redis.store();
+    let bucket = Bucket::all().next().unwrap();
+    let (text, hash) = (bucket.hold("text"), bucket.hold("hash"));
+    let _: String = redis.command(&["SET", &text, "there"]);
+    let _: u64 = redis.command(&["HSET", &hash, "field", "1"]);
+    let reads = [Read::text(bucket, &hash), Read::text(bucket, &text)];
+    let mut answers = store.many(&reads).await.unwrap();
+    assert_eq!(answers.read::<String>(), None, "of another type");
+    assert_eq!(answers.read::<String>().as_deref(), Some("there"));
+    let _: String = redis.command(&["CONFIG", "SET", "replica-serve-stale-data", "no"]);
+    let nobody = free_port().to_string();
+    let _: String = redis.command(&["REPLICAOF", "127.0.0.1", &nobody]);
+    let error = store.many(&reads).await.unwrap_err();
+    assert_eq!(code(&error), "MASTERDOWN");
 }

@@ -5,6 +5,7 @@ use crate::world::usd;
 use harness::{REPOSITORY, Redis, RedisCluster, Seed};
 use shared::domain::entry::How;
 use shared::settings::StoreSettings;
+use shared::store::durability::Durability;
 use shared::store::script::all::all;
 use shared::store::script::hold::Hold;
 use shared::store::script::reap::{Reaped, reap, sweep};
@@ -73,9 +74,12 @@ async fn on_tcp_and_on_a_unix_socket() {
 /// The settings of a store at `url` that trusts the certificates in `ca_file`.
 fn settings(url: String, ca_file: &Path) -> StoreSettings {
     StoreSettings {
+        url_file: std::path::PathBuf::new(),
         url: url.into(),
         ca_file: ca_file.to_owned(),
         timeout_ms: 5_000,
+        durability: Durability::Async,
+        durability_timeout_ms: 5_000,
     }
 }
 

@@ -3,15 +3,11 @@
 use super::street::{EVERYTHING, Street, archive_at};
 use admin::archive::Archive;
 use harness::{Admin, AdminOptions};
-use secrecy::ExposeSecret;
-use shared::crypto::api_key::Family;
-use shared::domain::id::Kind;
 use shared::domain::mode::Mode;
 use shared::domain::permission::Permission;
 use shared::store::StoreError;
 use shared::store::chain::Filter;
 use shared::store::page::Page;
-use shared::store::script::api_key::{Created, NewApiKey};
 use std::path::PathBuf;
 
 /// 30 entries, of which 20 are archived; the files of the first segment.
@@ -201,23 +197,14 @@ async fn leftovers_of_an_attempt_are_found_and_other_things_kept_beside() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn over_http_what_is_damaged_is_503_and_answered_again_when_it_is_back() {
     let (street, ids, [segment, _]) = archived().await;
-    let secret = Family::Svc.mint(Mode::Live).unwrap();
-    let key = NewApiKey {
-        account: &street.account.id,
-        key_id: &Kind::ApiKey.mint(street.start_ms).unwrap(),
-        name: "",
-        mode: Mode::Live,
-        secret: &secret,
-        permissions: &[Permission::Read],
-        allow_ips: &[],
-        expires_at_ms: None,
-        actor: "test",
-    };
-    assert_eq!(key.create(&street.store).await.unwrap(), Created::Done);
+    let key = street
+        .account
+        .issue(Mode::Live, &[Permission::Read], &[], None)
+        .await;
     let archive = street.root.path().display().to_string();
     let options = AdminOptions::new(env!("CARGO_BIN_EXE_tollgate-admin"), street.redis.url());
     let admin = Admin::start(options.env("TOLLGATE_AUDIT__ARCHIVE", archive));
-    let caller = admin.caller(secret.expose_secret());
+    let caller = admin.caller(&key.secret);
     let path = format!("/v1/decisions/{}", ids[0]);
     let whole = std::fs::read(&segment).unwrap();
     std::fs::remove_file(&segment).unwrap();

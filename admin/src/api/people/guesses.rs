@@ -1,5 +1,6 @@
 //! Attempts, which are taken before anything is looked at: by e-mail, and by the address that they come from.
 
+use crate::metrics::Login;
 use crate::problem::{Code, Problem};
 use crate::serve::App;
 use axum::http::header;
@@ -43,6 +44,7 @@ pub(super) async fn take(app: &App, attempts: Attempts<'_>) -> Result<(), Proble
     match attempts.take(&app.store).await? {
         Taken::Yes => Ok(()),
         Taken::Locked(left) => {
+            app.metrics.login(Login::Locked);
             let seconds = left.as_millis().div_ceil(1000).max(1);
             let problem = Problem::from(Code::LoginLocked);
             Err(problem.header(header::RETRY_AFTER, &seconds.to_string()))

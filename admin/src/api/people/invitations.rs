@@ -5,7 +5,7 @@ use super::login::{end_earlier, tidied};
 use super::password::{given_token, no_link};
 use super::person::{Fresh, new_password, scope, signed_in};
 use super::team::given_role;
-use crate::api::listing::{Listing, slice};
+use crate::api::listing::Listing;
 use crate::caller::View as Version;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
@@ -150,12 +150,7 @@ pub async fn list(call: Call) -> Answer {
         .iter()
         .map(|one| View::of(&one.email, &one.body, one.created_at_ms, one.expires_at_ms))
         .collect();
-    Reply::ok(&Listing {
-        plural: "invitations",
-        records: slice(&views, page),
-        total: views.len() as u64,
-        page,
-    })
+    Reply::ok(&Listing::of_all("invitations", &views, page))
 }
 
 /// `DELETE /invitations/{id}`

@@ -5,6 +5,7 @@ use super::guesses::{login_attempts, source, source_attempts, take};
 use super::person::{AccountView, Fresh, Me, UserView, find, given_code, given_password, scope, signed_in};
 use super::totp::{Factor, second_factor};
 use crate::caller::session::{self, Sent};
+use crate::metrics::Login;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Given, OpenCall, Reply, missing};
@@ -13,7 +14,7 @@ use axum::http::HeaderMap;
 use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::json;
-use shared::clock::{iso_from_ms, now_ms};
+use shared::clock::iso_from_ms;
 use shared::domain::email;
 use shared::store::account::Account;
 use shared::store::email::EmailOwner;
@@ -65,6 +66,7 @@ pub async fn login(call: OpenCall) -> Answer {
     let (account, stored) = found.ok_or(Code::InvalidCredentials)?;
     let (user, opened) = enter(&call, &asked, &account, stored, &fresh).await?;
     tidied(tidy(&call, &asked.email, &from, owner).await);
+    app.metrics.login(Login::Done);
     signed_in(app, &account, &user, &opened, &fresh.token)
 }
 
@@ -143,6 +145,7 @@ pub(super) async fn refused(
     found: Option<&(Account, Stored)>,
     what: &str,
 ) -> Result<Problem, Problem> {
+    call.app.metrics.login(Login::Wrong);
     let ids = found.map(|(account, stored)| (account.id.as_str(), stored.user.id.as_str()));
     let (account, user) = ids.unwrap_or((NO_ACCOUNT, NO_USER));
     let data = json!({ "ip": call.client.map(|client| client.to_string()), "wrong": what });
@@ -248,12 +251,11 @@ pub async fn me(call: Call) -> Answer {
     let Sent::Token(token) = Sent::of(call.headers()) else {
         return Err(session::ended(app));
     };
-    let idle_ms = u64::try_from(app.session_idle.as_millis()).unwrap_or(u64::MAX);
     let (account, stored, logins, sessions) = tokio::join!(
         Account::read(&app.store, &call.caller.account),
         me.stored(&call),
         last_logins(&app.store, &keys),
-        Session::list(&app.store, &keys, me.id, idle_ms, now_ms())
+        me.sessions(&call)
     );
     let (account, stored) = (account?.ok_or_else(|| session::ended(app))?, stored?);
     let open = sessions?.into_iter().find(|session| session.id == me.session);

@@ -15,6 +15,7 @@ use shared::clock::{iso_from_ms, now_ms};
 use shared::crypto::token::Token;
 use shared::domain::mode::Mode;
 use shared::domain::role::Role;
+use shared::store::StoreError;
 use shared::store::account::Account;
 use shared::store::keys::AccountKeys;
 use shared::store::script::change::Scope;
@@ -182,6 +183,15 @@ impl<'a> Me<'a> {
         stored
             .filter(|stored| stored.user.id == self.id)
             .ok_or_else(|| session::ended(&call.app))
+    }
+
+    /// The caller's open sessions.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(super) async fn sessions(&self, call: &Call) -> Result<Vec<Session>, StoreError> {
+        let idle_ms = u64::try_from(call.app.session_idle.as_millis()).unwrap_or(u64::MAX);
+        Session::list(&call.app.store, &call.keys(), self.id, idle_ms, now_ms()).await
     }
 
     /// Checks the caller's password. Guesses count like those of a login: a stolen session does not make them free.

@@ -1,16 +1,15 @@
 //! `/sessions`: where the caller is signed in.
 
 use super::person::{Me, scope};
-use crate::api::listing::{Listing, slice};
+use crate::api::listing::Listing;
 use crate::caller::session;
 use crate::openapi::is;
 use crate::problem::Code;
 use crate::routes::{Answer, Call, Reply, page};
 use serde::Serialize;
-use shared::clock::{iso_from_ms, now_ms};
+use shared::clock::iso_from_ms;
 use shared::domain::id::Kind;
 use shared::store::script::session::{End, end};
-use shared::store::session::Session;
 use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]
@@ -43,8 +42,7 @@ pub(super) struct View<'a> {
 pub async fn list(call: Call) -> Answer {
     let page = page(&call.query(&["limit", "offset"])?)?;
     let me = Me::of(&call)?;
-    let idle_ms = u64::try_from(call.app.session_idle.as_millis()).unwrap_or(u64::MAX);
-    let sessions = Session::list(&call.app.store, &call.keys(), me.id, idle_ms, now_ms()).await?;
+    let sessions = me.sessions(&call).await?;
     let views: Vec<View<'_>> = sessions
         .iter()
         .map(|session| View {
@@ -57,12 +55,7 @@ pub async fn list(call: Call) -> Answer {
             current: session.id == me.session,
         })
         .collect();
-    Reply::ok(&Listing {
-        plural: "sessions",
-        records: slice(&views, page),
-        total: views.len() as u64,
-        page,
-    })
+    Reply::ok(&Listing::of_all("sessions", &views, page))
 }
 
 /// `DELETE /sessions/{id}`

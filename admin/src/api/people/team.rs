@@ -2,7 +2,7 @@
 
 use super::ATTEMPTS;
 use super::person::{UserView, scope};
-use crate::api::listing::{Listing, slice};
+use crate::api::listing::Listing;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, Reply, missing, page};
 use serde::Serialize;
@@ -27,12 +27,7 @@ pub async fn list(call: Call) -> Answer {
         .rev()
         .map(|user| UserView::of(user, &logins))
         .collect();
-    Reply::ok(&Listing {
-        plural: "users",
-        records: slice(&views, page),
-        total: views.len() as u64,
-        page,
-    })
+    Reply::ok(&Listing::of_all("users", &views, page))
 }
 
 /// The role of a body.

@@ -13,6 +13,14 @@ pub(super) const PAGES: &[Page] = &[
         refused: "an address is taken, or the server broke",
     },
     Page {
+        path: "health",
+        about: "Asks the edge or the admin server of this machine, at the address of its ops listener in the configuration: \
+                /readyz, or /livez with --live. It is the health check of the container image, which has neither shell nor curl.",
+        changes: "nothing; it needs no store.",
+        examples: &["tollgate-admin health edge", "tollgate-admin health admin --live"],
+        refused: "the server does not answer within 4 seconds, or says that it is not ready, and why",
+    },
+    Page {
         path: "sandbox-upstream",
         about: "Answers POST /v1/chat/completions and GET /v1/models like the provider, for any key, at no cost. Ask for \
                 trouble with the header `x-sandbox-scenario`, or with a model named sandbox-SCENARIO: 400 to 599 (the \
@@ -21,6 +29,26 @@ pub(super) const PAGES: &[Page] = &[
         changes: "nothing; it needs no store.",
         examples: &["tollgate-admin sandbox-upstream --listen 127.0.0.1:8090 --delay-ms 200"],
         refused: "the address is taken",
+    },
+    Page {
+        path: "bench",
+        about: "Sends chat completions to an edge when they are due, whether earlier ones were answered or not, and reports \
+                latencies from when each was due, answers by reason, and errors. A line a second tells how it goes; Ctrl-C \
+                ends it with the report. With --account it makes agents and virtual keys named load-… for the time of the run \
+                and checks the ledger afterwards: no agent over its cap, every charge as the answers said, no hold left open. \
+                Approved calls reach the edge's provider and cost what they cost there: point the edge at a sandbox, or take \
+                --cap. In a live account each agent takes one of the plan's places of the month. docs/load-testing.md has \
+                scenarios and how to read the report.",
+        changes: "with --account: agents, policies and keys, each audited; keys are revoked and policies deleted at the end. \
+                  Otherwise what the calls themselves change: spending, rates and the audit trail of the keys' accounts.",
+        examples: &[
+            "tollgate-admin bench --target http://127.0.0.1:8080 --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC",
+            "tollgate-admin bench --target https://edge.staging.example --yes --keys-file keys.txt \\\n    \
+             --scenario ramp --rate 2000 --duration 5m --p99-bound 50ms",
+            "tollgate-admin bench --target http://127.0.0.1:8080 --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC \\\n    \
+             --scenario mixed --rate 500 --cap 0.01 --json",
+        ],
+        refused: "too many errors, the overspend check failed, or agents and keys could not be made",
     },
     Page {
         path: "store init",
@@ -34,8 +62,10 @@ pub(super) const PAGES: &[Page] = &[
         path: "store accept",
         about: "After a failover that lost writes, the version of some accounts is lower than the edges have seen it, and \
                 their calls are denied. This accepts such accounts as the store has them now, at once and without a \
-                question. Charges that were lost with the writes count against no limit: look at the provider's bill first.",
-        changes: "generation and version of the account, or of all; each is audited as store.accepted by `operator`.",
+                question. Charges that were lost with the writes count against no limit: look at the provider's bill first. A \
+                store that was restored from a backup denies every call until all accounts are accepted (without --account).",
+        changes: "generation and version of the account, or of all; each is audited as store.accepted by `operator`. Without \
+                  --account also the mark of a restored store.",
         examples: &[
             "tollgate-admin store accept --account acct_01KAH3V9J8XCT6GRTF7QJ7A2ZC",
             "tollgate-admin store accept",
@@ -44,11 +74,12 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         path: "store check",
-        about: "Says whether the store may be trusted with money: it has a ledger's epoch and evicts nothing. It also says \
+        about: "Says whether the store may be trusted with money: it has a ledger's epoch, evicts nothing, and is no restored \
+                backup that nobody accepted. It also says \
                 when the store writes no append-only file, so that a restart would lose writes.",
         changes: "nothing.",
         examples: &["tollgate-admin store check --json"],
-        refused: "the store is no ledger, evicts keys, or does not answer",
+        refused: "the store is no ledger, evicts keys, was restored and not accepted, or does not answer",
     },
     Page {
         path: "account create",

@@ -1,45 +1,107 @@
 //! Reading much of the store: walking over all keys of each server, and many reads in one go whatever slots they are in.
 
-use super::{Link, Store, connect, within};
+use super::{Link, Store};
 use crate::store::StoreError;
 use crate::store::keys::Bucket;
+use crate::store::pulse;
 use crate::store::read::{Answers, Read};
 use futures::{StreamExt, TryStreamExt, stream};
-use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
-use redis::{Pipeline, Value};
+use redis::{Cmd, Pipeline, RedisError, Value};
 use std::collections::BTreeMap;
 
+/// What a server says of a key that is of another type than the command is for.
+const WRONG_TYPE: &str = "WRONGTYPE";
 /// Reads of different slots of a cluster that are under way at the same time.
 const SLOTS_AT_ONCE: usize = 32;
 
 /// One server that holds a part of the keys.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Node(Option<(String, u16)>);
+pub struct Node(Option<String>);
+
+impl Node {
+    /// The single server, or the node of a cluster at this address.
+    pub(super) fn at(address: Option<&str>) -> Self {
+        Self(address.map(str::to_owned))
+    }
+}
 
 impl Store {
     /// The servers that hold the keys: one, or the masters of a cluster.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// [`StoreError::NotConnected`] when no node of a cluster says who they are.
     pub async fn nodes(&self) -> Result<Vec<Node>, StoreError> {
-        if !self.is_cluster() {
+        let Link::Cluster(cluster) = &self.link else {
             return Ok(vec![Node(None)]);
+        };
+        let masters = cluster.masters().await;
+        if masters.is_empty() {
+            let away = std::io::Error::new(
+                std::io::ErrorKind::ConnectionRefused,
+                "no node of the cluster answers",
+            );
+            return Err(StoreError::NotConnected(away.into()));
         }
-        let slots: Vec<Vec<Value>> = self.command(redis::cmd("CLUSTER").arg("SLOTS")).await?;
-        let nonsense = || StoreError::Nonsense("CLUSTER SLOTS".to_owned());
-        let mut nodes = Vec::new();
-        for range in slots {
-            // <first> <last> <master> <replica>…, each server being <host> <port> and more.
-            let master = range.into_iter().nth(2).ok_or_else(nonsense)?;
-            let master: Vec<Value> = redis::from_redis_value(master).map_err(|_| nonsense())?;
-            let mut words = master.into_iter();
-            let host = words.next().and_then(|word| redis::from_redis_value(word).ok());
-            let port = words.next().and_then(|word| redis::from_redis_value(word).ok());
-            nodes.push(Node(Some(host.zip(port).ok_or_else(nonsense)?)));
-        }
+        let mut nodes: Vec<Node> = masters
+            .into_iter()
+            .map(|master| Node(Some(master.address)))
+            .collect();
         nodes.sort();
-        nodes.dedup();
         Ok(nodes)
+    }
+
+    /// Asks every server of the store the same thing: one answer from a single server, one a master from a cluster.
+    ///
+    /// # Errors
+    /// [`StoreError`] when any of them does not answer.
+    pub async fn every_node(&self, command: &Cmd) -> Result<Vec<String>, StoreError> {
+        let answers = self.ask_every_node(command).await?;
+        answers.into_iter().map(|answer| super::text(answer?)).collect()
+    }
+
+    /// Asks every server of the store the same thing, and leaves out those that do not answer: who is away decides
+    /// nothing either.
+    ///
+    /// # Errors
+    /// [`StoreError`] when none answers.
+    pub async fn every_node_there(&self, command: &Cmd) -> Result<Vec<String>, StoreError> {
+        let (mut answers, mut failed) = (Vec::new(), None);
+        for answer in self.ask_every_node(command).await? {
+            match answer.and_then(super::text) {
+                Ok(answer) => answers.push(answer),
+                Err(error) => failed = Some(error),
+            }
+        }
+        match failed {
+            Some(error) if answers.is_empty() => Err(error),
+            _ => Ok(answers),
+        }
+    }
+
+    /// The answer of each server, in the order of their addresses.
+    pub(super) async fn ask_every_node(
+        &self,
+        command: &Cmd,
+    ) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
+        Ok(self.ask(&self.nodes().await?, command).await)
+    }
+
+    /// The answer of each of these servers.
+    pub(super) async fn ask(&self, nodes: &[Node], command: &Cmd) -> Vec<Result<Value, StoreError>> {
+        let asked = nodes.iter().map(|node| self.on(node, command));
+        futures::future::join_all(asked).await
+    }
+
+    /// Whether any server of the store answers.
+    pub async fn is_partly_there(&self) -> bool {
+        self.every_node_there(&redis::cmd("PING")).await.is_ok()
+    }
+
+    async fn on(&self, node: &Node, command: &Cmd) -> Result<Value, StoreError> {
+        let (Link::Cluster(cluster), Some(address)) = (&self.link, &node.0) else {
+            return self.command(command).await;
+        };
+        self.in_time(Box::pin(cluster.on(address, command))).await
     }
 
     /// One step of a walk over the keys of a server: the next cursor, which is `0` at the end, and some keys. A key that is
@@ -59,15 +121,7 @@ impl Store {
         if let Some(pattern) = pattern {
             scan.arg("MATCH").arg(pattern);
         }
-        let (Link::Cluster(client, cell), Some((host, port))) = (&self.link, &node.0) else {
-            return self.command(&scan).await;
-        };
-        let to = RoutingInfo::SingleNode(SingleNodeRoutingInfo::ByAddress {
-            host: host.clone(),
-            port: *port,
-        });
-        let run = async { connect(client, cell).await?.route_command(scan, to).await };
-        let page = within(self.timeout, run).await?;
+        let page = self.on(node, &scan).await?;
         redis::from_redis_value(page).map_err(|error| StoreError::Nonsense(error.to_string()))
     }
 
@@ -75,7 +129,8 @@ impl Store {
     /// since the key is of another type, is an answer too.
     ///
     /// # Errors
-    /// [`StoreError`] when there is no answer.
+    /// [`StoreError`] when there is no answer, or the server refused one for another reason: it is loading, say, and what is
+    /// there would look as if it were not.
     pub async fn many(&self, reads: &[Read]) -> Result<Answers, StoreError> {
         if reads.is_empty() {
             return Ok(Answers::new(Vec::new()));
@@ -111,6 +166,14 @@ impl Store {
             pipeline.add_command(read.command.clone());
         }
         pipeline.ignore_errors();
-        self.pipeline(&pipeline).await
+        let answers: Vec<Value> = self.pipeline(&pipeline).await?;
+        let mut refused = answers.iter().filter_map(|answer| match answer {
+            Value::ServerError(error) if error.code() != WRONG_TYPE => Some(RedisError::from(error.clone())),
+            _ => None,
+        });
+        match refused.next() {
+            Some(error) => Err(StoreError::from(error)).inspect_err(pulse::count),
+            None => Ok(answers),
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::audit::EVERY;
 use super::{
-    ACCOUNTS, AccountKeys, BLOCKED, Bucket, DECISION_KEY_CHARS, DeliverySet, ESCROW_NUMBER, IntentIndex,
-    PRICES, STORE, Tries, USER, WALLET_NUMBER,
+    ACCOUNTS, AccountKeys, BLOCKED, Bucket, DECISION_KEY_CHARS, DeliverySet, ESCROW_NUMBER, FENCE,
+    IntentIndex, PRICES, STORE, Tries, USER, WALLET_NUMBER,
 };
 use crate::domain::intent::{Kind, State};
 use crate::domain::mode::Mode;
@@ -57,6 +57,7 @@ pub enum BucketKey<'a> {
     Transit,
     Arrived(&'a str),
     WebhooksReady,
+    Fence,
 }
 
 /// What both modes of an account share.
@@ -208,6 +209,7 @@ fn bucket_key(rest: &str) -> Option<BucketKey<'_>> {
         None if rest == "kept" => Some(BucketKey::Kept),
         None if rest == "transit" => Some(BucketKey::Transit),
         None if rest == "webhooks-ready" => Some(BucketKey::WebhooksReady),
+        None if rest == FENCE => Some(BucketKey::Fence),
         Some(("hold", id)) => simple(id).map(BucketKey::Hold),
         Some(("kept", id)) => simple(id).map(BucketKey::KeptHold),
         Some(("arrived", id)) => simple(id).map(BucketKey::Arrived),

@@ -2,8 +2,8 @@
 
 use super::{
     Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, archive, archive_intents::ARCHIVE_INTENTS,
-    attempts::TAKE_ATTEMPT, authorize::AUTHORIZE, blocked::BLOCKED, deposit, escrow, invitation, lookup,
-    policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL,
+    attempts::TAKE_ATTEMPT, authorize::AUTHORIZE, blocked::BLOCKED, deposit, escrow, fence::FENCE,
+    invitation, lookup, policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL,
     reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY, run_end::RUN_END, seal::SEAL, session, settle::SETTLE,
     spend, standing::STANDING, transfer, transit, user, virtual_key, void::VOID, wallet, webhook,
 };
@@ -16,6 +16,7 @@ pub fn all() -> Vec<&'static Script> {
         &*SETTLE,
         &*VOID,
         &*REAP,
+        &*FENCE,
         &*account::CREATE,
         &*account::SET_PLAN,
         &*account::ACCEPT,

@@ -5,128 +5,163 @@
 --   10 runs of the agent
 -- ARGV: 1 key id  2 plan that the limits below belong to  3 generation known  4 lowest version acceptable
 --   5 active keys  6 requests a minute  7 agents a month  8 tracked nanos a month (each '' = unlimited)
---   9 allow id  10 memo kept in the hold and in the audit line  11 'call', or 'probe' to stop after the rate
---   12 estimate nanos  13 run, when the caller named it ('' = unnamed)  14 life of the hold ms  15 life of a run ms
---   16, 17 fields of the agent that hold the id and the sealed form of its provider key
--- Returns: {word, generation, version, plan[, provider key id, sealed provider key]}; the words are those of authorize.rs
--- Cost: O(log keys of the account + log runs of the agent), and O(fields of the agent) once a day; up to 12 calls for a
---   denial, 12 for an approval, two more in the first call of a key's minute, two in a run's first of a minute of the
---   clock, two in a new run, one in a run that had ended, two in an agent's first
+--   9 allow id  10 memo kept in the hold and in the audit line  11 estimate nanos ('' = stop after the rate: a probe)
+--   12 run, when the caller named it ('' = unnamed)  13 life of the hold ms
+--   14, 15 fields of the agent that hold the id and the sealed form of its provider key
+-- Returns: 'word generation version plan', or, when it is approved, 'ok generation version id sealed plan' with id and
+--   sealed form of the provider key; the words are those of authorize.rs
+-- Cost: O(log keys of the account + log runs of the agent), and O(fields of the agent) once a day; up to 10 calls for a
+--   denial, 11 for an approval, two more in the first call of a key's minute, three in a run's first of a minute of the
+--   clock, two more in a new run, one in a run that had ended, two in an agent's first
 --   call of the month, and four more where a counter has reached 2^53
--- Counters are int64; a double is exact for integers below 2^53 only.
-local CEILING, EXACT, MINUTE = 9e18, 2 ^ 53, 60000
+-- Counters are int64; a double is exact for integers below 2^53 only. Texts that are told stay texts.
+local CEILING, EXACT, MINUTE, RUN_LIFE = 9e18, 2 ^ 53, 60000, 3024060000
 
-local day_field = string.format('d%d', today)
-local month = month_of(today)
-local month_field = string.format('m%d', month)
-local tracked_field = string.format('t%d', month)
-local slots_field = string.format('n%d', month)
+local day_text = format('%d', today)
+local month_text = format('%d', month)
+local day_field = 'd' .. day_text
+local month_field = 'm' .. month_text
+local tracked_field = 't' .. month_text
+local slots_field = 'n' .. month_text
 
-local account = redis.call('HMGET', KEYS[1], 'generation', 'version', 'plan', tracked_field, slots_field)
-local generation, version, plan = account[1], account[2], account[3]
-if not generation or not plan then return {'no_account', '0', '0', ''} end
-local changes, same = tonumber(version), generation == ARGV[3]
-if not same and tonumber(generation) < tonumber(ARGV[3]) then return {'stale', generation, version, plan} end
-if same and changes < tonumber(ARGV[4]) then return {'stale', generation, version, plan} end
-local rank = redis.call('ZRANK', KEYS[2], ARGV[1])
-if not rank then return {'revoked', generation, version, plan} end
-if plan ~= ARGV[2] then return {'other_plan', generation, version, plan} end
+local account = call('HMGET', KEYS[1], 'generation', 'version', 'plan', tracked_field, slots_field)
+local generation_text = account[1]
+local plan_text = account[3]
+if not generation_text or not plan_text then return 'no_account 0 0 ' end
+local view_text = generation_text .. ' ' .. account[2] .. ' ' .. plan_text
+local changes, same = account[2] + 0, generation_text == ARGV[3]
+if not same and generation_text + 0 < ARGV[3] + 0 then return 'stale ' .. view_text end
+if same and changes < ARGV[4] + 0 then return 'stale ' .. view_text end
+local rank = call('ZRANK', KEYS[2], ARGV[1])
+if not rank then return 'revoked ' .. view_text end
+if plan_text ~= ARGV[2] then return 'other_plan ' .. view_text end
 
-local requests = redis.call('INCR', KEYS[3])
+local requests = call('INCR', KEYS[3])
 if requests == 1 then
-  redis.call('PEXPIRE', KEYS[3], MINUTE)
-  redis.call('HSET', KEYS[8], 'last_used', string.format('%d', now_ms))
+  call('PEXPIRE', KEYS[3], MINUTE)
+  call('HSET', KEYS[8], 'last_used', format('%d', now_ms))
 end
-local function denied(reason, checks)
-  local seq = redis.call('HINCRBY', KEYS[1], 'live_audit_seq', 1)
-  redis.call('RPUSH', KEYS[9], string.format('%d %d D %s %s %s %s %s', seq, now_ms, reason, ARGV[9], ARGV[12] or '-',
-    checks, ARGV[10]))
-  return {reason, generation, version, plan}
+local agent, reason_text, checks_text
+if ARGV[5] ~= '' and rank >= ARGV[5] + 0 then
+  reason_text = 'plan_key_limit'
+  checks_text = format('%d:%s:,,,,,,', rank, ARGV[5])
+elseif ARGV[6] ~= '' and requests > ARGV[6] + 0 then
+  reason_text = 'rate_limited'
+  checks_text = format(',%d:%s:,,,,,', requests - 1, ARGV[6])
+elseif ARGV[11] == '' then
+  return 'counted ' .. view_text
+else
+  agent = call('HMGET', KEYS[4], 'frozen', ARGV[14], ARGV[15], 'cap', 'cap_run', 'cap_day', 'cap_month', day_field,
+    month_field, 'slot', 'held')
+  if not agent[2] or not agent[3] then
+    reason_text = 'no_provider_key'
+    checks_text = ',,,,,,'
+  end
 end
-local function at_least(value, limit) return limit ~= '' and value >= tonumber(limit) end
-if at_least(rank, ARGV[5]) then return denied('plan_key_limit', string.format('%d:%s:,,,,,,', rank, ARGV[5])) end
-if at_least(requests - 1, ARGV[6]) then
-  return denied('rate_limited', string.format(',%d:%s:,,,,,', requests - 1, ARGV[6]))
+if reason_text then
+  local seq = call('HINCRBY', KEYS[1], 'live_audit_seq', '1')
+  local estimate_text = ARGV[11] == '' and '-' or ARGV[11]
+  call('RPUSH', KEYS[9], format('%d %d D ', seq, now_ms) .. reason_text .. ' ' .. ARGV[9] .. ' ' .. estimate_text .. ' '
+    .. checks_text .. ' ' .. ARGV[10])
+  return reason_text .. ' ' .. view_text
 end
-if ARGV[11] == 'probe' then return {'ok', generation, version, plan} end
 
-local agent = redis.call('HMGET', KEYS[4], 'frozen', ARGV[16], ARGV[17], 'cap', 'cap_run', 'cap_day', 'cap_month',
-  day_field, month_field, 'slot', 'held')
-if not agent[2] or not agent[3] then return denied('no_provider_key', ',,,,,,') end
 local policy, at = agent, 4
 if not agent[4] then
-  policy, at = redis.call('HMGET', KEYS[1], 'live_cap', 'live_run', 'live_day', 'live_month'), 1
+  policy, at = call('HMGET', KEYS[1], 'live_cap', 'live_run', 'live_day', 'live_month'), 1
 end
-local run_cap, day_cap, month_cap = policy[at + 1] or '', policy[at + 2] or '', policy[at + 3] or ''
-local named = ARGV[13] ~= ''
-local run = named and redis.call('HMGET', KEYS[7], 'spent', 'calls', 'last', 'status') or {}
+local run_cap_text = policy[at + 1] or ''
+local day_cap_text = policy[at + 2] or ''
+local month_cap_text = policy[at + 3] or ''
+local named = ARGV[12] ~= ''
+local run = named and call('HMGET', KEYS[7], 'spent', 'calls', 'last', 'status') or {}
+local run_spent_text = run[1] or '0'
+local day_spent_text = agent[8] or '0'
+local month_spent_text = agent[9] or '0'
+local held_text = agent[11] or '0'
+local tracked_text = account[4] or '0'
 
-local estimate, run_spent = tonumber(ARGV[12]), tonumber(run[1] or '0')
-local day_spent, month_spent = tonumber(agent[8] or '0'), tonumber(agent[9] or '0')
-local tracked, slots = tonumber(account[4] or '0'), tonumber(account[5] or '0')
-local has_slot = agent[10] == month_field
-local function over(limit, spent) return limit ~= '' and estimate > 0 and spent + estimate > tonumber(limit) end
+local estimate, run_spent, day_spent = ARGV[11] + 0, run_spent_text + 0, day_spent_text + 0
+local month_spent, tracked, slots = month_spent_text + 0, tracked_text + 0, (account[5] or '0') + 0
+local has_slot, charges = agent[10] == month_field, estimate > 0
 -- The first of Cap's checks that fails.
-local function refusal()
-  if agent[1] then return 'frozen' end
-  if policy[at] ~= '1' then return 'cap_disabled' end
-  if over(run_cap, run_spent) then return 'per_run_limit' end
-  if over(day_cap, day_spent) then return 'daily_limit' end
-  if over(month_cap, month_spent) then return 'monthly_limit' end
-  if not has_slot and at_least(slots, ARGV[7]) then return 'plan_agent_limit' end
-  if over(ARGV[8], tracked) then return 'plan_limit' end
+if agent[1] then
+  reason_text = 'frozen'
+elseif policy[at] ~= '1' then
+  reason_text = 'cap_disabled'
+elseif charges and run_cap_text ~= '' and run_spent + estimate > run_cap_text + 0 then
+  reason_text = 'per_run_limit'
+elseif charges and day_cap_text ~= '' and day_spent + estimate > day_cap_text + 0 then
+  reason_text = 'daily_limit'
+elseif charges and month_cap_text ~= '' and month_spent + estimate > month_cap_text + 0 then
+  reason_text = 'monthly_limit'
+elseif not has_slot and ARGV[7] ~= '' and slots >= ARGV[7] + 0 then
+  reason_text = 'plan_agent_limit'
+elseif charges and ARGV[8] ~= '' and tracked + estimate > ARGV[8] + 0 then
+  reason_text = 'plan_limit'
 end
-local reason = refusal()
+local others = has_slot and slots - 1 or slots
 -- What stood before this call, a group for each check, also for those after the one that decided. Of agents, the others
 -- that have a place in the month. What the agent holds is said with its day.
-local checks = string.format('%d:%s:,%d:%s:,%s:%s:,%s:%s:%s,%s:%s:,%d:%s:,%s:%s:', rank, ARGV[5], requests - 1, ARGV[6],
-  run[1] or '0', run_cap, agent[8] or '0', day_cap, agent[11] or '0', agent[9] or '0', month_cap,
-  has_slot and slots - 1 or slots, ARGV[7], account[4] or '0', ARGV[8])
-local seen = string.format('%d', now_ms)
--- Its index and the end of its record are written once in a minute of the clock, which spares other calls two writes.
-local listed = not named or run[3] and math.floor(tonumber(run[3]) / MINUTE) == math.floor(now_ms / MINUTE)
-if reason then
-  if named then
-    redis.call('HINCRBY', KEYS[7], 'denied', 1)
-    redis.call('HSET', KEYS[7], 'last', seen)
-    if not listed then list_run(7, 10, run[3], 13, 15) end
+checks_text = format('%d:%s:,%d:%s:,', rank, ARGV[5], requests - 1, ARGV[6]) .. run_spent_text .. ':' .. run_cap_text
+  .. ':,' .. day_spent_text .. ':' .. day_cap_text .. ':' .. held_text .. ',' .. month_spent_text .. ':' .. month_cap_text
+  .. format(':,%d:', others) .. ARGV[7] .. ':,' .. tracked_text .. ':' .. ARGV[8] .. ':'
+-- When it was seen, its index and the end of its record are written once in a minute of the clock, which spares other
+-- calls three writes.
+local listed = not named or run[3] and run[3] - run[3] % MINUTE == now_ms - now_ms % MINUTE
+
+if reason_text then
+  if named then call('HINCRBY', KEYS[7], 'denied', '1') end
+  if not listed then
+    --@ run.lua
+    list_run(7, 10, run[3], 12, RUN_LIFE)
   end
-  return denied(reason, checks)
+  local seq = call('HINCRBY', KEYS[1], 'live_audit_seq', '1')
+  call('RPUSH', KEYS[9], format('%d %d D ', seq, now_ms) .. reason_text .. ' ' .. ARGV[9] .. ' ' .. ARGV[11] .. ' '
+    .. checks_text .. ' ' .. ARGV[10])
+  return reason_text .. ' ' .. view_text
 end
 
-local held = tonumber(agent[11] or '0')
+local held = held_text + 0
+local named_text = named and '1' or '0'
 local top = math.max(run_spent, month_spent, day_spent, tracked, held) + estimate
-if top > CEILING then return {'too_much', generation, version, plan} end
-local hold = string.format('H %s %d %d %d %s %s', ARGV[12], today, month, named and 1 or 0, checks, ARGV[10])
+if top > CEILING then return 'too_much ' .. view_text end
 -- The id is refused when a hold or the mark of a voided one is there; then nothing is written.
-if not redis.call('SET', KEYS[5], hold, 'NX') then return {'known', generation, version, plan} end
-redis.call('ZADD', KEYS[6], now_ms + tonumber(ARGV[14]), ARGV[9])
+local hold_text = 'H ' .. ARGV[11] .. ' ' .. day_text .. ' ' .. month_text .. ' ' .. named_text .. ' ' .. checks_text
+  .. ' ' .. ARGV[10]
+if not call('SET', KEYS[5], hold_text, 'NX') then return 'known ' .. view_text end
+call('ZADD', KEYS[6], format('%d', now_ms + ARGV[13]), ARGV[9])
 
-if not agent[8] then prune(4, month) end
-local next_version, calls = string.format('%d', changes + 1), tonumber(run[2] or '0') + 1
+if not agent[8] then
+  --@ prune.lua
+  prune(4)
+end
+local version_text = format('%d', changes + 1)
 if top < EXACT then
-  redis.call('HSET', KEYS[4], day_field, string.format('%d', day_spent + estimate), month_field,
-    string.format('%d', month_spent + estimate), 'held', string.format('%d', held + estimate))
-  redis.call('HSET', KEYS[1], tracked_field, string.format('%d', tracked + estimate), 'version', next_version)
+  call('HSET', KEYS[4], day_field, format('%d', day_spent + estimate), month_field,
+    format('%d', month_spent + estimate), 'held', format('%d', held + estimate))
+  call('HSET', KEYS[1], tracked_field, format('%d', tracked + estimate), 'version', version_text)
   if named then
-    redis.call('HSET', KEYS[7], 'spent', string.format('%d', run_spent + estimate), 'calls', string.format('%d', calls),
-      'last', seen)
+    call('HSET', KEYS[7], 'spent', format('%d', run_spent + estimate), 'calls', format('%d', (run[2] or '0') + 1))
   end
 else
-  redis.call('HINCRBY', KEYS[4], day_field, ARGV[12])
-  redis.call('HINCRBY', KEYS[4], month_field, ARGV[12])
-  redis.call('HINCRBY', KEYS[4], 'held', ARGV[12])
-  redis.call('HINCRBY', KEYS[1], tracked_field, ARGV[12])
-  redis.call('HSET', KEYS[1], 'version', next_version)
+  call('HINCRBY', KEYS[4], day_field, ARGV[11])
+  call('HINCRBY', KEYS[4], month_field, ARGV[11])
+  call('HINCRBY', KEYS[4], 'held', ARGV[11])
+  call('HINCRBY', KEYS[1], tracked_field, ARGV[11])
+  call('HSET', KEYS[1], 'version', version_text)
   if named then
-    redis.call('HINCRBY', KEYS[7], 'spent', ARGV[12])
-    redis.call('HSET', KEYS[7], 'calls', string.format('%d', calls), 'last', seen)
+    call('HINCRBY', KEYS[7], 'spent', ARGV[11])
+    call('HINCRBY', KEYS[7], 'calls', '1')
   end
 end
 if not has_slot then
-  redis.call('HSET', KEYS[4], 'slot', month_field)
-  redis.call('HINCRBY', KEYS[1], slots_field, 1)
+  call('HSET', KEYS[4], 'slot', month_field)
+  call('HINCRBY', KEYS[1], slots_field, '1')
 end
-if not listed then list_run(7, 10, run[3], 13, 15) end
-if run[4] then redis.call('HDEL', KEYS[7], 'status', 'ended') end
-return {'ok', generation, next_version, plan, agent[2], agent[3]}
+if not listed then
+  --@ run.lua
+  list_run(7, 10, run[3], 12, RUN_LIFE)
+end
+if run[4] then call('HDEL', KEYS[7], 'status', 'ended') end
+return 'ok ' .. generation_text .. ' ' .. version_text .. ' ' .. agent[2] .. ' ' .. agent[3] .. ' ' .. plan_text

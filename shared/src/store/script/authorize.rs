@@ -2,7 +2,7 @@
 
 use super::change::{CLOCK, PERIOD, PRUNE, RUN};
 use super::hold::{HoldName, NONE, memo};
-use super::{Script, WhenFull};
+use super::{Script, WhenFull, with_fragments};
 use crate::domain::denial::Denial;
 use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
@@ -14,16 +14,18 @@ use std::time::Duration;
 
 /// The script.
 pub static AUTHORIZE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "authorize",
-        WhenFull::Refuse,
-        &[CLOCK, PERIOD, PRUNE, RUN, include_str!("authorize.lua")],
-    )
+    // A function that most calls do not need is made in the branch that does.
+    let fragments = [("run.lua", RUN), ("prune.lua", PRUNE)];
+    let own = with_fragments(include_str!("authorize.lua"), &fragments);
+    Script::new("authorize", WhenFull::Refuse, &[CLOCK, PERIOD, &own])
 });
 
 /// Run records live this long after their last call (decision D38): 35 days, and the minute for which the scripts may put
 /// off writing it.
 pub const RUN_LIFE: Duration = Duration::from_secs(35 * 24 * 3600 + 60);
+
+/// Most arguments that the script takes.
+const ARGUMENTS: usize = 15;
 
 /// What an edge last heard of an account. A reply that is older than this means that the store lost writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -137,7 +139,11 @@ impl Authorize<'_> {
         ]
         .map(String::as_str);
         let limit = |limit: Option<u64>| limit.map(|limit| limit.to_string()).unwrap_or_default();
-        let mut args = vec![
+        let (model, price_version) = self
+            .charge
+            .map_or(("", NONE), |charge| (charge.model, charge.price_version));
+        let mut args = Vec::with_capacity(ARGUMENTS);
+        args.extend([
             self.key_id.to_owned(),
             self.view.plan.clone(),
             self.view.generation.to_string(),
@@ -147,12 +153,11 @@ impl Authorize<'_> {
             limit(self.plan.cap_agents_per_month),
             limit(self.plan.tracked_usd_per_month.map(Nanos::get)),
             self.name.allow_id.clone(),
-        ];
+            memo(self.name, self.key_id, price_version, model),
+        ]);
         match self.charge {
-            None => args.extend([memo(self.name, self.key_id, NONE, ""), "probe".to_owned()]),
+            None => args.push(String::new()),
             Some(charge) => args.extend([
-                memo(self.name, self.key_id, charge.price_version, charge.model),
-                "call".to_owned(),
                 charge.estimate.get().to_string(),
                 if charge.run_named {
                     self.name.run.clone()
@@ -160,43 +165,102 @@ impl Authorize<'_> {
                     String::new()
                 },
                 charge.hold_life.as_millis().to_string(),
-                RUN_LIFE.as_millis().to_string(),
                 keys::provider_key_id_field(charge.provider),
                 keys::provider_key_sealed_field(charge.provider),
             ]),
         }
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        parse(store.script(script, &keys, &args).await?)
+        let reply: String = store.script(script, &keys, &args).await?;
+        parse(&reply)
     }
 }
 
-/// Reads `{word, generation, version, plan[, provider key id, sealed]}`. A word that is not known is an error, so that a
-/// store that answers anything unexpected never approves.
-fn parse(reply: Vec<String>) -> Result<Answer, StoreError> {
+/// Reads `word generation version plan`, or what follows `ok`: `generation version id sealed plan`. The plan comes last,
+/// since it alone may contain spaces. A word that is not known is an error, so that a store that answers anything unexpected
+/// never approves.
+fn parse(reply: &str) -> Result<Answer, StoreError> {
     let nonsense = || StoreError::Nonsense("authorize".to_owned());
-    let mut words = reply.into_iter();
-    let mut next = || words.next().ok_or_else(nonsense);
+    let mut rest = reply;
+    let mut next = || {
+        let (word, after) = rest.split_once(' ').ok_or_else(nonsense)?;
+        rest = after;
+        Ok::<_, StoreError>(word)
+    };
     let word = next()?;
     let generation = next()?.parse().map_err(|_| nonsense())?;
     let version = next()?.parse().map_err(|_| nonsense())?;
+    let outcome = match word {
+        "ok" => {
+            let (id, sealed) = (next()?, next()?);
+            if id.is_empty() || sealed.is_empty() {
+                return Err(nonsense());
+            }
+            Outcome::Charged {
+                provider_key_id: id.to_owned(),
+                sealed: sealed.to_owned(),
+            }
+        }
+        "counted" => Outcome::Counted,
+        "revoked" => Outcome::Revoked,
+        "other_plan" => Outcome::OtherPlan,
+        "stale" | "no_account" => Outcome::Stale,
+        "known" => Outcome::KnownId,
+        "too_much" => Outcome::TooMuch,
+        reason => Outcome::Denied(Denial::from_reason(reason).ok_or_else(nonsense)?),
+    };
     let view = AccountView {
         generation,
         version,
-        plan: next()?,
-    };
-    let outcome = match (word.as_str(), words.next(), words.next()) {
-        ("ok", Some(provider_key_id), Some(sealed)) => Outcome::Charged {
-            provider_key_id,
-            sealed,
-        },
-        ("ok", None, None) => Outcome::Counted,
-        ("revoked", None, None) => Outcome::Revoked,
-        ("other_plan", None, None) => Outcome::OtherPlan,
-        ("stale" | "no_account", None, None) => Outcome::Stale,
-        ("known", None, None) => Outcome::KnownId,
-        ("too_much", None, None) => Outcome::TooMuch,
-        (reason, None, None) => Outcome::Denied(Denial::from_reason(reason).ok_or_else(nonsense)?),
-        _ => return Err(nonsense()),
+        plan: rest.to_owned(),
     };
     Ok(Answer { outcome, view })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(reply: &str) -> Option<Outcome> {
+        parse(reply).ok().map(|answer| answer.outcome)
+    }
+
+    #[test]
+    fn replies_are_read() {
+        let answer = parse("ok 1 12 pk_1 c2VhbGVk a plan").unwrap();
+        let charged = Outcome::Charged {
+            provider_key_id: "pk_1".to_owned(),
+            sealed: "c2VhbGVk".to_owned(),
+        };
+        assert_eq!(answer.outcome, charged);
+        assert_eq!((answer.view.generation, answer.view.version), (1, 12));
+        assert_eq!(answer.view.plan, "a plan");
+        assert_eq!(outcome("counted 1 2 free"), Some(Outcome::Counted));
+        assert_eq!(outcome("no_account 0 0 "), Some(Outcome::Stale));
+        assert_eq!(outcome("frozen 1 2 free"), Some(Outcome::Denied(Denial::Frozen)));
+    }
+
+    #[test]
+    fn what_is_not_known_never_approves() {
+        for reply in [
+            "",
+            "ok",
+            "ok 1 2 free",
+            "ok 1 2 pk_1 free",
+            "ok 1 2  sealed free",
+            "ok 1 2 pk_1  free",
+            "ok x 2 pk_1 sealed free",
+            "ok 1 -2 pk_1 sealed free",
+            "okay 1 2 pk_1 sealed free",
+            "counted 1",
+        ] {
+            assert_eq!(outcome(reply), None, "{reply}");
+        }
+    }
+
+    /// `authorize.lua` and the spends say how long a run lives, each in its own way.
+    #[test]
+    fn the_life_of_a_run_is_the_one_in_the_script() {
+        let life = format!("= 9e18, 2 ^ 53, 60000, {}\n", RUN_LIFE.as_millis());
+        assert!(AUTHORIZE.source().contains(&life));
+    }
 }

@@ -1,4 +1,5 @@
--- Fragment: the store's clock, the only one that decides anything.
-local clock = redis.call('TIME')
-local now_ms = clock[1] * 1000 + math.floor(clock[2] / 1000)
-
+-- Fragment: the store's clock, the only one that decides anything. Locals are found faster than fields of globals.
+local call, format = redis.call, string.format
+local clock = call('TIME')
+local micros = clock[2] + 0
+local now_ms = clock[1] * 1000 + (micros - micros % 1000) / 1000

@@ -23,13 +23,13 @@ use std::time::Duration;
 /// Takes one in.
 pub static MAKE: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, MONEY, ONCE, include_str!("deposit/make.lua")];
-    Script::new("deposit_make", WhenFull::Refuse, &parts)
+    Script::new("deposit_make", WhenFull::Refuse, &parts).of_money()
 });
 
 /// Confirms one.
 pub static CONFIRM: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, MONEY, ONCE, include_str!("deposit/confirm.lua")];
-    Script::new("deposit_confirm", WhenFull::Refuse, &parts)
+    Script::new("deposit_confirm", WhenFull::Refuse, &parts).of_money()
 });
 
 /// A deposit.

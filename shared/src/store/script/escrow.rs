@@ -31,13 +31,14 @@ pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
         WhenFull::Refuse,
         &[CHANGE, INTENT, include_str!("escrow/create.lua")],
     )
+    .of_money()
 });
 
 /// Puts the payer's money into it.
 pub static FUND: LazyLock<Script> = LazyLock::new(|| {
     let own = include_str!("escrow/fund.lua");
     let parts = [CHANGE, MONEY, INTENT, LOW_BALANCE, own];
-    Script::new("escrow_fund", WhenFull::Refuse, &parts)
+    Script::new("escrow_fund", WhenFull::Refuse, &parts).of_money()
 });
 
 /// Releases or disputes it, or ends its dispute.
@@ -47,6 +48,7 @@ pub static RESOLVE: LazyLock<Script> = LazyLock::new(|| {
         WhenFull::Refuse,
         &[CHANGE, MONEY, INTENT, include_str!("escrow/resolve.lua")],
     )
+    .of_money()
 });
 
 /// Keeps an intent that is refused and nothing else.
@@ -56,6 +58,7 @@ pub static BLOCKED: LazyLock<Script> = LazyLock::new(|| {
         WhenFull::Refuse,
         &[CHANGE, INTENT, include_str!("escrow/blocked.lua")],
     )
+    .of_money()
 });
 
 /// Keeps a caller's key for a request that another account's bucket decides.
@@ -65,6 +68,7 @@ pub static CLAIM: LazyLock<Script> = LazyLock::new(|| {
         WhenFull::Refuse,
         &[include_str!("escrow/claim.lua")],
     )
+    .of_money()
 });
 
 /// Who asks for something, once.

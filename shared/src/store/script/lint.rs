@@ -3,6 +3,28 @@
 use super::Script;
 use super::all::all;
 
+/// What only scripts of money have: the fragments that move a balance and that write an intent, and the mark of a claim.
+const MONEY_WORDS: [&str; 3] = [
+    "local function post(",
+    "local function file_under(",
+    "'claimed', 'fp'",
+];
+/// Every script that is answered for only when it is as safe as `store.durability` says.
+const MONEY: [&str; 12] = [
+    "deposit_confirm",
+    "deposit_make",
+    "escrow_create",
+    "escrow_fund",
+    "escrow_resolve",
+    "intent_blocked",
+    "intent_claim",
+    "spend",
+    "spend_deny",
+    "transfer_out",
+    "transfer_own",
+    "transit_arrive",
+];
+
 /// The source without comments.
 fn code(script: &Script) -> String {
     let lines = script.source().lines();
@@ -16,13 +38,126 @@ fn code(script: &Script) -> String {
 fn no_number_becomes_text_by_accident() {
     for script in all() {
         let code = code(script);
-        for banned in ["tostring", "cjson", "..", "INCRBYFLOAT", "%.", "%s%"] {
+        for banned in ["tostring", "cjson", "table.concat", "INCRBYFLOAT", "%.", "%s%"] {
             assert!(
                 !code.contains(banned),
                 "{}: `{banned}` could cut digits off an amount",
                 script.name()
             );
         }
+        let wrong = joins_a_number(&code).or_else(|| text_that_is_none(&code));
+        assert_eq!(
+            wrong,
+            None,
+            "{}: `..` writes 14 digits of a number",
+            script.name()
+        );
+    }
+}
+
+/// Tables of texts: arguments, and replies of `HMGET`.
+const OF_TEXTS: [&str; 6] = ["ARGV", "KEYS", "account", "agent", "run", "policy"];
+
+const fn in_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+fn names_a_text(name: &str) -> bool {
+    name.ends_with("_text") || name.ends_with("_field")
+}
+
+/// What is written before a closed bracket, parts between brackets left out.
+fn opener(text: &str, open: char, close: char) -> Option<&str> {
+    let mut depth = 0;
+    let (at, _) = text.char_indices().rev().find(|&(_, c)| {
+        depth += i32::from(c == close) - i32::from(c == open);
+        depth == 0
+    })?;
+    Some(last_name(&text[..at]))
+}
+
+fn last_name(text: &str) -> &str {
+    text.rsplit(|c| !in_name(c)).next().unwrap_or_default()
+}
+
+fn ends_in_a_text(text: &str) -> bool {
+    let text = text.trim_end();
+    match text.chars().last() {
+        Some('\'') => true,
+        Some(']') => opener(text, '[', ']').is_some_and(|name| OF_TEXTS.contains(&name)),
+        Some(')') => matches!(opener(text, '(', ')'), Some("format" | "match")),
+        _ => names_a_text(last_name(text)),
+    }
+}
+
+fn starts_with_a_text(text: &str) -> bool {
+    let text = text.trim_start();
+    let name = text.split(|c| !in_name(c)).next().unwrap_or_default();
+    text.starts_with('\'')
+        || names_a_text(name)
+        || (name == "format" && text[name.len()..].starts_with('('))
+        || (OF_TEXTS.contains(&name) && text[name.len()..].starts_with('['))
+}
+
+/// A place where `..` joins what may be a number.
+fn joins_a_number(code: &str) -> Option<String> {
+    let around = |at: usize| code[at.saturating_sub(30)..(at + 30).min(code.len())].to_owned();
+    let mut places = code.match_indices("..").map(|(at, _)| at);
+    places
+        .find(|&at| !ends_in_a_text(&code[..at]) || !starts_with_a_text(&code[at + 2..]))
+        .map(around)
+}
+
+/// A line that sets a name in `_text` or `_field` to what may be a number.
+fn text_that_is_none(code: &str) -> Option<String> {
+    let statements = code.replace("\n  ..", " ..").replace("\n    ..", " ..");
+    let mut lines = statements.lines().map(str::trim);
+    let wrong = lines.find(|line| {
+        let Some((names, value)) = line.split_once(" = ") else {
+            return false;
+        };
+        let set = names.trim_start_matches("local ").split(", ");
+        let is_text = |value: &str| {
+            let value = value.rsplit(" and ").next().unwrap_or_default();
+            ends_in_a_text(value) || value.starts_with("call('GET', ")
+        };
+        set.clone().any(names_a_text) && !value.split(" or ").all(is_text)
+    })?;
+    Some(wrong.to_owned())
+}
+
+#[test]
+fn a_number_between_texts_is_found() {
+    for right in [
+        "local a_text = 'x' .. ARGV[1] .. format('%d', n + 1) .. b_text",
+        "call('SET', KEYS[1], month_field .. ' ' .. agent[f[2]])",
+        "local a_text = named and '1' or ARGV[2]",
+        "local a_text, b_text = string.match(c, '(%d) (%d)')",
+    ] {
+        assert_eq!(
+            (joins_a_number(right), text_that_is_none(right)),
+            (None, None),
+            "{right}"
+        );
+    }
+    for wrong in [
+        "local a = 'x' .. n",
+        "local a = n .. 'x'",
+        "local a = 'x' .. (n)",
+        "local a = 'x' .. clock[1]",
+        "local a = tonumber('1') .. 'x'",
+        "local a = seq\n  .. ' '",
+        "local a_text = n",
+        "local a_text = tonumber(ARGV[1])",
+        "local a_text = ARGV[1] + 1",
+        "local a_text = run[1] or 0",
+    ] {
+        assert!(
+            joins_a_number(wrong)
+                .or_else(|| text_that_is_none(wrong))
+                .is_some(),
+            "{wrong}"
+        );
     }
 }
 
@@ -30,12 +165,26 @@ fn no_number_becomes_text_by_accident() {
 fn only_declared_keys_and_the_stores_clock() {
     for script in all() {
         let code = code(script);
-        for banned in ["'tollgate", "os.", "math.random", "redis.pcall", "SCAN", "'KEYS'"] {
+        for banned in [
+            "'tollgate",
+            "os.",
+            "math.random",
+            "pcall",
+            "SCAN",
+            "'KEYS'",
+            "= redis\n",
+        ] {
             assert!(!code.contains(banned), "{}: `{banned}`", script.name());
         }
-        let calls = code.matches("redis.call(").count();
+        // `call` is `redis.call` and nothing else; the clock's fragment says so.
+        let names = code.matches("redis.call").count() - code.matches("redis.call(").count();
+        let known = code
+            .matches("local call, format = redis.call, string.format")
+            .count();
+        assert_eq!(names, known, "{}: `redis.call` by another name", script.name());
+        let calls = code.matches("call(").count();
         let on_keys = code.matches(", KEYS[").count();
-        let clocks = code.matches("redis.call('TIME')").count();
+        let clocks = code.matches("call('TIME')").count();
         assert_eq!(
             calls,
             on_keys + clocks,
@@ -52,4 +201,19 @@ fn each_script_has_its_head() {
             assert!(script.source().contains(word), "{}: no `{word}`", script.name());
         }
     }
+}
+
+#[test]
+fn whatever_writes_a_balance_or_an_intent_is_a_script_of_money() {
+    let mut found = Vec::new();
+    for script in all() {
+        let code = code(script);
+        let moves = MONEY_WORDS.iter().any(|word| code.contains(word));
+        assert_eq!(moves, script.is_of_money(), "{}", script.name());
+        if script.is_of_money() {
+            found.push(script.name());
+        }
+    }
+    found.sort_unstable();
+    assert_eq!(found, MONEY);
 }

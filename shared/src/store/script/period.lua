@@ -1,17 +1,15 @@
 -- Fragment: the UTC day and month of the store's clock, as shared/src/domain/period.rs computes them. Needs clock.lua.
-local today = math.floor(now_ms / 86400000)
-
-local function month_of(day)
-  local z = day + 719468
-  local era = math.floor(z / 146097)
-  local day_of_era = z - era * 146097
-  local year_of_era = math.floor((day_of_era - math.floor(day_of_era / 1460) + math.floor(day_of_era / 36524)
-    - math.floor(day_of_era / 146096)) / 365)
-  local day_of_year = day_of_era - (365 * year_of_era + math.floor(year_of_era / 4) - math.floor(year_of_era / 100))
-  local march_month = math.floor((5 * day_of_year + 2) / 153)
-  local month = march_month < 10 and march_month + 3 or march_month - 9
-  local year = year_of_era + era * 400
-  if month <= 2 then year = year + 1 end
-  return year * 100 + month
-end
-
+-- `x - x % n` before a division keeps it whole, without a call.
+local today = (now_ms - now_ms % 86400000) / 86400000
+local since_0000_03 = today + 719468
+local day_of_era = since_0000_03 % 146097
+local leap_days = (day_of_era - day_of_era % 1460) / 1460 - (day_of_era - day_of_era % 36524) / 36524
+  + (day_of_era - day_of_era % 146096) / 146096
+local days_of_years = day_of_era - leap_days
+local year_of_era = (days_of_years - days_of_years % 365) / 365
+local day_of_year = day_of_era - (365 * year_of_era + (year_of_era - year_of_era % 4) / 4
+  - (year_of_era - year_of_era % 100) / 100)
+local march_month = (5 * day_of_year + 2 - (5 * day_of_year + 2) % 153) / 153
+local month = march_month < 10 and march_month + 3 or march_month - 9
+local year = year_of_era + (since_0000_03 - day_of_era) / 146097 * 400
+month = (month <= 2 and year + 1 or year) * 100 + month

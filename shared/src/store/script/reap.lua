@@ -3,17 +3,17 @@
 -- ARGV: 1 allow id  2 life of the kept record ms
 -- Returns: {'kept'} | {'early'} (its deadline has not come) | {'gone'} (settled or voided meanwhile)
 -- Cost: O(log open holds); 2 to 18 calls
-local deadline = redis.call('ZSCORE', KEYS[5], ARGV[1])
+local deadline = call('ZSCORE', KEYS[5], ARGV[1])
 if deadline and tonumber(deadline) > now_ms then return {'early'} end
-local value = redis.call('GET', KEYS[4])
+local value = call('GET', KEYS[4])
 if not value or value == 'V' then
-  redis.call('ZREM', KEYS[5], ARGV[1])
+  call('ZREM', KEYS[5], ARGV[1])
   return {'gone'}
 end
-redis.call('SET', KEYS[7], value, 'PX', ARGV[2])
-redis.call('ZREMRANGEBYSCORE', KEYS[6], '-inf', now_ms - tonumber(ARGV[2]))
-redis.call('ZADD', KEYS[6], now_ms, ARGV[1])
-redis.call('DEL', KEYS[4])
-redis.call('ZREM', KEYS[5], ARGV[1])
+call('SET', KEYS[7], value, 'PX', ARGV[2])
+call('ZREMRANGEBYSCORE', KEYS[6], '-inf', now_ms - tonumber(ARGV[2]))
+call('ZADD', KEYS[6], now_ms, ARGV[1])
+call('DEL', KEYS[4])
+call('ZREM', KEYS[5], ARGV[1])
 resolve(value, true, 'kept', string.match(value, '^H (%d+) '))
 return {'kept'}

@@ -39,6 +39,21 @@ pub enum Settled {
     Mismatch,
 }
 
+impl Settled {
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Done, Self::Missing, Self::Mismatch];
+
+    /// The word of the metric and the log.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Missing => "missing",
+            Self::Mismatch => "mismatch",
+        }
+    }
+}
+
 impl Settle {
     /// Tells the store.
     ///
@@ -57,12 +72,11 @@ impl Settle {
         let estimate = self.estimate.get().to_string();
         let cost = self.cost.get().to_string();
         let args = [self.name.allow_id.as_str(), &estimate, &cost, self.how.as_str()];
-        let reply: Vec<String> = store.script(script, &keys.to_resolve(), &args).await?;
-        let words: Vec<&str> = reply.iter().map(String::as_str).collect();
-        match words.as_slice() {
-            ["settled"] => Ok(Settled::Done),
-            ["missing"] => Ok(Settled::Missing),
-            ["mismatch"] => Ok(Settled::Mismatch),
+        let reply: String = store.script(script, &keys.to_resolve(), &args).await?;
+        match reply.as_str() {
+            "settled" => Ok(Settled::Done),
+            "missing" => Ok(Settled::Missing),
+            "mismatch" => Ok(Settled::Mismatch),
             _ => Err(StoreError::Nonsense("settle".to_owned())),
         }
     }

@@ -32,13 +32,13 @@ pub static SPEND: LazyLock<Script> = LazyLock::new(|| {
         LOW_BALANCE,
     ];
     let own = [include_str!("spend/spend.lua")];
-    Script::new("spend", WhenFull::Refuse, &[&fragments[..], &own].concat())
+    Script::new("spend", WhenFull::Refuse, &[&fragments[..], &own].concat()).of_money()
 });
 
 /// Denies one that waits for approval.
 pub static DENY: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CHANGE, INTENT, include_str!("spend/deny.lua")];
-    Script::new("spend_deny", WhenFull::Refuse, &parts)
+    Script::new("spend_deny", WhenFull::Refuse, &parts).of_money()
 });
 
 /// Why a spend can be refused, in order of precedence.

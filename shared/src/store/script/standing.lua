@@ -6,7 +6,6 @@
 --   account's fields, agent's fields, spent by the run, requests of the key, agent of the key}, the fields in the order of
 --   standing.rs, what is not there being nil; where there is no account, {{}, {}, {}, nil, nil, nil}
 -- Cost: O(log keys of the account), and O(fields of the agent) where it has neither wallet nor policy; 7 to 11 calls
-local month = month_of(today)
 local month_field = string.format('m%d', month)
 local function field(name) return string.format('%s_%s', ARGV[1], name) end
 local account = redis.call('HMGET', KEYS[1], 'plan', string.format('t%d', month), string.format('n%d', month),

@@ -23,7 +23,7 @@ pub static OUT: LazyLock<Script> = LazyLock::new(|| script("transfer_out", inclu
 fn script(name: &'static str, text: &str) -> Script {
     let checks = include_str!("transfer/checks.lua");
     let parts = [CHANGE, MONEY, ONCE, LOW_BALANCE, checks, text];
-    Script::new(name, WhenFull::Refuse, &parts)
+    Script::new(name, WhenFull::Refuse, &parts).of_money()
 }
 
 /// Who the receiver's audit log names for money from another account.

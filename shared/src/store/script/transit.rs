@@ -18,6 +18,7 @@ pub static ARRIVE: LazyLock<Script> = LazyLock::new(|| {
         WhenFull::Run,
         &[CHANGE, MONEY, INTENT, include_str!("transit/arrive.lua")],
     )
+    .of_money()
 });
 
 /// How long the mark of an arrival outlives the row: no worker holds a row that long. Until the row is gone it never ends.

@@ -4,13 +4,13 @@
 -- ARGV: 1 allow id  2 life of the tombstone ms
 -- Returns: {'refunded'} | {'voided'}
 -- Cost: O(log open holds); 4 to 18 calls
-local value, open = redis.call('GET', KEYS[4]), true
-if not value then value, open = redis.call('GET', KEYS[7]), false end
-redis.call('SET', KEYS[4], 'V', 'PX', ARGV[2])
+local value, open = call('GET', KEYS[4]), true
+if not value then value, open = call('GET', KEYS[7]), false end
+call('SET', KEYS[4], 'V', 'PX', ARGV[2])
 if not value or value == 'V' then return {'voided'} end
-redis.call('ZREM', KEYS[5], ARGV[1])
-redis.call('DEL', KEYS[7])
-redis.call('ZREM', KEYS[6], ARGV[1])
-local _, run_known = resolve(value, open, 'voided', '0')
-if run_known then redis.call('HINCRBY', KEYS[3], 'calls', -1) end
+call('ZREM', KEYS[5], ARGV[1])
+call('DEL', KEYS[7])
+call('ZREM', KEYS[6], ARGV[1])
+local run_known = resolve(value, open, 'voided', '0')
+if run_known then call('HINCRBY', KEYS[3], 'calls', -1) end
 return {'refunded'}

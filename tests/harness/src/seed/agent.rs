@@ -1,6 +1,7 @@
 //! Seeding an agent, and reading where it stands.
 
 use super::{AgentCounters, SeedAgent, mint, test_sealer};
+use crate::Redis;
 use secrecy::{ExposeSecret, SecretString};
 use shared::clock;
 use shared::crypto::seal::SealedFor;
@@ -157,6 +158,15 @@ impl SeedAgent {
         }
     }
 
+    /// Nano-USD charged to the agent by day and by month, and to its account, over all periods, so that
+    /// midnight changes nothing.
+    #[must_use]
+    pub fn charged(&self, redis: &Redis) -> [u64; 3] {
+        let agent: HashMap<String, String> = redis.command(&["HGETALL", &self.key()]);
+        let record: HashMap<String, String> = redis.command(&["HGETALL", &self.account.keys.record()]);
+        [sum(&agent, "d"), sum(&agent, "m"), sum(&record, "t")]
+    }
+
     /// What a named run has spent, or `None` when it has no record.
     pub async fn run_spent(&self, run: &str) -> Option<u64> {
         let fields = self
@@ -195,4 +205,15 @@ impl SeedAgent {
             .await
             .expect("HGETALL")
     }
+}
+
+/// The sum of the counters whose name is this prefix and a number.
+fn sum(fields: &HashMap<String, String>, prefix: &str) -> u64 {
+    let counters = fields.iter().filter(|(name, _)| {
+        name.strip_prefix(prefix)
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    counters
+        .map(|(_, value)| value.parse::<u64>().expect("a counter"))
+        .sum()
 }

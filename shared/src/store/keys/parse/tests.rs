@@ -42,6 +42,7 @@ fn every_name_of_a_bucket_is_read_back() {
             (bucket.kept_hold("allow_1"), BucketKey::KeptHold("allow_1")),
             (bucket.transit(), BucketKey::Transit),
             (bucket.webhooks_ready(), BucketKey::WebhooksReady),
+            (format!("{{b{:04}}}/{FENCE}", bucket.0), BucketKey::Fence),
             (
                 bucket.arrived("escrow:3:released"),
                 BucketKey::Arrived("escrow:3:released"),

@@ -8,6 +8,7 @@ use crate::store::escrow::Party;
 use crate::store::intent::NewIntent;
 use crate::store::keys;
 use crate::store::script::change::{Event, nonsense};
+use crate::store::wallet::announce;
 use crate::store::{Store, StoreError};
 
 /// An escrow to be made.
@@ -154,10 +155,7 @@ impl NewEscrow<'_> {
     /// Writes what stands outside the payer's bucket.
     async fn announce(&self, store: &Store, asked: &Asked<'_>, number: u64) -> Result<(), StoreError> {
         let place = format!("{} {}", asked.scope.account, asked.scope.mode);
-        let mut set = redis::cmd("SET");
-        let () = store
-            .command(set.arg(keys::escrow_lookup(number)).arg(place))
-            .await?;
+        announce(store, &keys::escrow_lookup(number), &place).await?;
         if self.crosses_accounts() {
             let list = self.payee.keys().escrows(asked.scope.mode);
             let mut add = redis::cmd("ZADD");

@@ -28,7 +28,6 @@ elseif intent[1] then
 end
 
 local live = ARGV[1] == 'live'
-local month = month_of(today)
 local day_field, month_field = string.format('d%d', today), string.format('m%d', month)
 local wallet_field = string.format('w%d', today)
 local tracked_field, slots_field = string.format('t%d', month), string.format('n%d', month)
@@ -88,8 +87,7 @@ end
 local function ran(count)
   if not named then return end
   if count then redis.call('HINCRBY', KEYS[16], count, 1) end
-  redis.call('HSET', KEYS[16], 'last', now)
-  list_run(16, 18, run[2], 11, 12)
+  list_run(16, 18, run[2], 11, tonumber(ARGV[12]))
 end
 if reason then
   -- Neither lack of money nor a suspicious text is a denial by a policy or a plan.
@@ -110,7 +108,7 @@ if not approving and threshold and threshold ~= '' and amount > tonumber(thresho
   return {'pending'}
 end
 
-if not agent[7] then prune(4, month) end
+if not agent[7] then prune(4) end
 redis.call('HINCRBY', KEYS[4], day_field, ARGV[6])
 redis.call('HINCRBY', KEYS[4], month_field, ARGV[6])
 if live then redis.call('HINCRBY', KEYS[1], tracked_field, ARGV[6]) end

@@ -1,19 +1,26 @@
 //! What is measured of webhooks.
 
 use crate::webhook::send::Attempted;
-use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+use prometheus::{Gauge, IntCounter, IntGauge};
 use shared::store::script::webhook::deliver::Next;
+use shared::telemetry::registrar::{Registrar, level};
+use std::time::Duration;
+
+/// What an attempt came to.
+const ATTEMPTS: [&str; 3] = ["accepted", "refused", "unanswered"];
 
 /// Counters and gauges of the dispatcher and the deliverer of this server.
 pub struct WebhookMetrics {
     events: IntCounter,
     deliveries: IntCounter,
     refused: IntCounter,
-    attempts: IntCounterVec,
+    attempts: Vec<IntCounter>,
     given_up: IntCounter,
     parked: IntCounter,
-    waiting: IntGauge,
-    lag_ms: IntGauge,
+    ready: IntGauge,
+    lag: Gauge,
+    /// Deliveries that wait for their turn.
+    pub waiting: IntGauge,
     /// Webhooks that this server delivers to at the moment.
     pub turns: IntGauge,
     /// Turns that a store failure cut off.
@@ -23,23 +30,9 @@ pub struct WebhookMetrics {
 }
 
 impl WebhookMetrics {
-    pub(super) fn new(registry: &Registry) -> prometheus::Result<Self> {
-        let counter = |name: &str, help: &str| {
-            let counter = IntCounter::new(format!("tollgate_admin_webhook_{name}"), help)?;
-            registry.register(Box::new(counter.clone()))?;
-            Ok::<_, prometheus::Error>(counter)
-        };
-        let gauge = |name: &str, help: &str| {
-            let gauge = IntGauge::new(format!("tollgate_admin_webhook_{name}"), help)?;
-            registry.register(Box::new(gauge.clone()))?;
-            Ok::<_, prometheus::Error>(gauge)
-        };
-        let attempts = Opts::new(
-            "tollgate_admin_webhook_attempts_total",
-            "Attempts to deliver, by what they came to: accepted, refused (another status than 2xx) or unanswered.",
-        );
-        let attempts = IntCounterVec::new(attempts, &["result"])?;
-        registry.register(Box::new(attempts.clone()))?;
+    pub(super) fn new(metrics: &Registrar) -> prometheus::Result<Self> {
+        let counter = |name: &str, help: &str| metrics.counter(&format!("webhook_{name}"), help);
+        let gauge = |name: &str, help: &str| metrics.gauge(&format!("webhook_{name}"), help);
         Ok(Self {
             events: counter("events_total", "Events of accounts that have webhooks.")?,
             deliveries: counter("deliveries_total", "Deliveries made of them.")?,
@@ -47,7 +40,12 @@ impl WebhookMetrics {
                 "deliveries_refused_total",
                 "Deliveries never attempted, since too many waited for the same webhook.",
             )?,
-            attempts,
+            attempts: metrics.counters(
+                "webhook_attempts_total",
+                "Attempts to deliver, by what they came to: accepted, refused (another status than 2xx) or unanswered.",
+                "result",
+                ATTEMPTS,
+            )?,
             given_up: counter(
                 "deliveries_given_up_total",
                 "Deliveries whose last attempt failed.",
@@ -56,13 +54,17 @@ impl WebhookMetrics {
                 "parked_total",
                 "Times that a delivery began to wait for a later event.",
             )?,
-            waiting: gauge(
+            ready: gauge(
                 "ready",
                 "Webhooks that had something to deliver and no turn yet, at the last look at the store.",
             )?,
-            lag_ms: gauge(
-                "lag_milliseconds",
+            lag: metrics.fraction(
+                "webhook_lag_seconds",
                 "How long the one that waited longest had done so by then.",
+            )?,
+            waiting: gauge(
+                "deliveries_waiting",
+                "Deliveries that wait for their turn, at the last count in the store.",
             )?,
             turns: gauge("turns", "Webhooks that this server delivers to at the moment.")?,
             turns_failed: counter(
@@ -86,11 +88,11 @@ impl WebhookMetrics {
     /// Counts an attempt.
     pub fn attempted(&self, made: &Attempted, next: Next) {
         let result = match made.code {
-            _ if made.accepted() => "accepted",
-            Some(_) => "refused",
-            None => "unanswered",
+            _ if made.accepted() => 0,
+            Some(_) => 1,
+            None => 2,
         };
-        self.attempts.with_label_values(&[result]).inc();
+        self.attempts[result].inc();
         match next {
             Next::Failed => self.given_up.inc(),
             Next::Park => self.parked.inc(),
@@ -100,7 +102,7 @@ impl WebhookMetrics {
 
     /// What a look at the store found.
     pub fn looked(&self, ready: usize, lag_ms: u64) {
-        self.waiting.set(i64::try_from(ready).unwrap_or(i64::MAX));
-        self.lag_ms.set(i64::try_from(lag_ms).unwrap_or(i64::MAX));
+        self.ready.set(level(ready));
+        self.lag.set(Duration::from_millis(lag_ms).as_secs_f64());
     }
 }

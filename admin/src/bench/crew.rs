@@ -1,0 +1,163 @@
+//! On whose behalf calls are made: virtual keys of a file, or agents that are made for the run and put away after it.
+
+mod maker;
+
+pub use maker::{LeftOver, Maker, STAND_IN};
+
+use super::BenchError;
+use super::kind::Kind;
+use maker::Made;
+use secrecy::SecretString;
+use shared::crypto::virtual_key::WellFormed;
+use shared::store::lookup::VirtualKeyOwner;
+
+/// Most keys of a run.
+pub const KEYS_MAX: usize = 10_000;
+
+/// An agent, where it is known whose key it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Agent {
+    /// Its account; empty when not known.
+    pub account: String,
+    /// Its id; for an agent that is not known, the number of its key in the file.
+    pub id: String,
+}
+
+/// A key to call with.
+#[derive(Debug)]
+struct Member {
+    kind: Kind,
+    /// An index into the agents.
+    agent: usize,
+    key: SecretString,
+}
+
+/// Everybody on whose behalf calls are made.
+#[derive(Debug, Default)]
+pub struct Crew {
+    agents: Vec<Agent>,
+    members: Vec<Member>,
+    made: Vec<Made>,
+}
+
+impl Crew {
+    /// The keys of a file: one a line, with the name of a kind before it where it is not for approved calls.
+    ///
+    /// # Errors
+    /// [`BenchError::Usage`] names the line; never the key.
+    pub fn of_file(text: &str, store_knows: &[Option<VirtualKeyOwner>]) -> Result<Self, BenchError> {
+        let mut crew = Self::default();
+        for (number, (kind, key)) in lines(text)?.into_iter().enumerate() {
+            let owner = store_knows.get(number).and_then(Option::as_ref);
+            let agent = match owner {
+                Some(owner) => Agent {
+                    account: owner.account.clone(),
+                    id: owner.agent.clone(),
+                },
+                None => Agent {
+                    account: String::new(),
+                    id: format!("key {}", number + 1),
+                },
+            };
+            crew.add(kind, agent, key.to_owned().into());
+        }
+        if crew.of_kind(Kind::Approved).is_empty() {
+            let message = "--keys-file holds no key for approved calls";
+            return Err(BenchError::Usage(message.to_owned()));
+        }
+        // A malformed body is sent with a key that works.
+        let agent = crew.members[0].agent;
+        let (_, key) = crew.of_kind(Kind::Approved).swap_remove(0);
+        crew.members.push(Member {
+            kind: Kind::Malformed,
+            agent,
+            key,
+        });
+        Ok(crew)
+    }
+
+    fn add(&mut self, kind: Kind, agent: Agent, key: SecretString) {
+        let known = self.agents.iter().position(|other| *other == agent);
+        let agent = known.unwrap_or_else(|| {
+            self.agents.push(agent);
+            self.agents.len() - 1
+        });
+        self.members.push(Member { kind, agent, key });
+    }
+
+    /// The agents.
+    #[must_use]
+    pub fn agents(&self) -> &[Agent] {
+        &self.agents
+    }
+
+    /// Keys of a kind, each with the index of its agent.
+    #[must_use]
+    pub fn of_kind(&self, kind: Kind) -> Vec<(usize, SecretString)> {
+        let members = self.members.iter().filter(|member| member.kind == kind);
+        members.map(|member| (member.agent, member.key.clone())).collect()
+    }
+}
+
+/// The lines of a key file.
+///
+/// # Errors
+/// [`BenchError::Usage`] names the line.
+pub fn lines(text: &str) -> Result<Vec<(Kind, &str)>, BenchError> {
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let bad = |what: &str| BenchError::Usage(format!("--keys-file, line {}: {what}", number + 1));
+        let (kind, key) = match line.split_once(char::is_whitespace) {
+            None => (Kind::Approved, line),
+            Some((word, key)) => {
+                let kind = Kind::parse(word).filter(|kind| *kind != Kind::Malformed);
+                let what = "before a key may stand approved, frozen, revoked or over-cap";
+                (kind.ok_or_else(|| bad(what))?, key.trim())
+            }
+        };
+        if WellFormed::parse(key.as_bytes()).is_none() {
+            return Err(bad("that is no virtual key: vk_live_ and 64 hex digits"));
+        }
+        found.push((kind, key));
+        if found.len() > KEYS_MAX {
+            return Err(bad("more than 10,000 keys"));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "vk_live_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+    #[test]
+    fn a_key_file_names_kinds() {
+        let text = format!("# staging\n{KEY}\n\nfrozen {KEY}\n  over-cap\t{KEY}  \n");
+        let kinds: Vec<Kind> = lines(&text).unwrap().into_iter().map(|(kind, _)| kind).collect();
+        assert_eq!(kinds, [Kind::Approved, Kind::Frozen, Kind::OverCap]);
+        let crew = Crew::of_file(&text, &[]).unwrap();
+        assert_eq!((crew.agents().len(), crew.of_kind(Kind::Malformed).len()), (3, 1));
+    }
+
+    #[test]
+    fn what_is_no_key_is_named_by_its_line_and_not_shown() {
+        for (text, said) in [
+            ("\nsk-secret", "line 2"),
+            ("happy vk_live_1", "before a key"),
+            ("malformed vk_live_1", "before a key"),
+        ] {
+            let error = lines(text).unwrap_err().to_string();
+            assert!(error.contains(said) && !error.contains("secret"), "{error}");
+        }
+        let none = Crew::of_file(&format!("frozen {KEY}"), &[])
+            .unwrap_err()
+            .to_string();
+        assert!(none.contains("approved"), "{none}");
+    }
+}

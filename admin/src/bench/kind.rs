@@ -1,0 +1,115 @@
+//! Kinds of calls, and how each should end.
+
+/// What a call is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A call to be approved and forwarded.
+    Approved,
+    /// A call of a frozen agent.
+    Frozen,
+    /// A call with a key that was revoked.
+    Revoked,
+    /// A call that does not fit under a limit.
+    OverCap,
+    /// A body that is no JSON.
+    Malformed,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 5] = [
+        Self::Approved,
+        Self::Frozen,
+        Self::Revoked,
+        Self::OverCap,
+        Self::Malformed,
+    ];
+
+    /// Its name in key files and reports.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approved => "approved",
+            Self::Frozen => "frozen",
+            Self::Revoked => "revoked",
+            Self::OverCap => "over-cap",
+            Self::Malformed => "malformed",
+        }
+    }
+
+    /// The kind of this name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+
+    /// How its calls have to end: statuses, and the reason.
+    const fn expected(self) -> (u16, &'static str) {
+        match self {
+            Self::Approved => (200, ""),
+            Self::Frozen => (403, "frozen"),
+            Self::Revoked => (401, "invalid_api_key"),
+            Self::OverCap => (402, "daily_limit"),
+            Self::Malformed => (400, "invalid_json"),
+        }
+    }
+
+    /// What an answer to it means.
+    #[must_use]
+    pub fn judge(self, status: u16, reason: &str) -> Judged {
+        let limits = [402, 429];
+        match self {
+            _ if self.expected() == (status, reason) => Judged::AsMeant,
+            // Limits of keys and plans, which do what they are for.
+            Self::Approved if limits.contains(&status) && !reason.is_empty() => Judged::Limited,
+            // A key's rate comes before everything else about a call.
+            _ if status == 429 && reason == "rate_limited" => Judged::Limited,
+            _ => Judged::Wrong,
+        }
+    }
+}
+
+/// What an answer means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judged {
+    /// It ended as calls of its kind should.
+    AsMeant,
+    /// A limit denied it.
+    Limited,
+    /// It counts as an error.
+    Wrong,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for kind in Kind::ALL {
+            assert_eq!(Kind::parse(kind.as_str()), Some(kind));
+        }
+        assert_eq!(Kind::parse("Frozen"), None);
+    }
+
+    #[test]
+    fn only_the_right_reason_is_as_meant() {
+        assert_eq!(Kind::Approved.judge(200, ""), Judged::AsMeant);
+        assert_eq!(Kind::Approved.judge(402, "daily_limit"), Judged::Limited);
+        assert_eq!(Kind::Approved.judge(429, "rate_limited"), Judged::Limited);
+        assert_eq!(
+            Kind::Approved.judge(429, ""),
+            Judged::Wrong,
+            "the provider's own limit"
+        );
+        assert_eq!(Kind::Approved.judge(503, "service_unavailable"), Judged::Wrong);
+        assert_eq!(Kind::Frozen.judge(403, "frozen"), Judged::AsMeant);
+        assert_eq!(Kind::Frozen.judge(403, "cap_disabled"), Judged::Wrong);
+        assert_eq!(
+            Kind::Frozen.judge(200, ""),
+            Judged::Wrong,
+            "let through what it should not"
+        );
+        assert_eq!(Kind::Revoked.judge(429, "rate_limited"), Judged::Limited);
+    }
+}

@@ -1,0 +1,148 @@
+//! The kinds of calls that are measured, each through the product's own twins.
+
+use crate::Outcome;
+use crate::site::Actor;
+use shared::domain::denial::Denial;
+use shared::domain::entry::How;
+use shared::domain::money::Nanos;
+use shared::domain::plan::Plan;
+use shared::store::Store;
+use shared::store::script::authorize::{Authorize, Charge, Outcome as Decided};
+use shared::store::script::hold::HoldName;
+use shared::store::script::settle::{Settle, Settled};
+use std::time::Duration;
+
+/// What a call is charged first, and what it comes to.
+pub const ESTIMATE: Nanos = Nanos::from_stored(750_000);
+/// See [`ESTIMATE`].
+pub const COST: Nanos = Nanos::from_stored(432_100);
+/// A limit that is looked at and never reached.
+const NEVER: u64 = 4_000_000_000_000_000;
+const HOLD_LIFE: Duration = Duration::from_secs(3600);
+
+/// What is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Approved, in a named run.
+    Named,
+    /// Approved, without a run.
+    Unnamed,
+    /// Denied by the key's rate.
+    Rate,
+    /// Denied since the agent is frozen.
+    Frozen,
+    /// Denied by the limit of a run.
+    Run,
+    /// Denied by the limit of a day.
+    Daily,
+    /// Denied by the plan.
+    Plan,
+    /// Refused, for the key is revoked.
+    Revoked,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Named,
+        Self::Unnamed,
+        Self::Rate,
+        Self::Frozen,
+        Self::Run,
+        Self::Daily,
+        Self::Plan,
+        Self::Revoked,
+    ];
+
+    /// Its name in the table.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Named => "approved, named run",
+            Self::Unnamed => "approved, no run",
+            Self::Rate => "denied: rate",
+            Self::Frozen => "denied: frozen, named run",
+            Self::Run => "denied: run limit",
+            Self::Daily => "denied: daily limit, named run",
+            Self::Plan => "denied: plan, named run",
+            Self::Revoked => "refused: key revoked",
+        }
+    }
+
+    /// The denial, where it is one.
+    const fn denial(self) -> Option<Denial> {
+        match self {
+            Self::Rate => Some(Denial::RateLimited),
+            Self::Frozen => Some(Denial::Frozen),
+            Self::Run => Some(Denial::PerRunLimit),
+            Self::Daily => Some(Denial::DailyLimit),
+            Self::Plan => Some(Denial::PlanLimit),
+            Self::Named | Self::Unnamed | Self::Revoked => None,
+        }
+    }
+
+    /// The plan's limits: each is looked at.
+    fn plan(self) -> Plan {
+        Plan {
+            active_virtual_keys: Some(NEVER),
+            proxy_requests_per_minute: Some(if self == Self::Rate { 0 } else { NEVER }),
+            cap_agents_per_month: Some(NEVER),
+            tracked_usd_per_month: Some(Nanos::from_stored(if self == Self::Plan { 0 } else { NEVER })),
+            ..Plan::default()
+        }
+    }
+
+    /// Calls once as `actor`, under the decision id given.
+    pub async fn call(self, store: &Store, actor: &Actor, allow_id: String) -> Outcome<()> {
+        let name = HoldName {
+            account: actor.account.clone(),
+            agent: actor.agent.clone(),
+            run: match self {
+                Self::Unnamed => allow_id.replacen("allow_", "req_", 1),
+                _ => actor.run.clone(),
+            },
+            allow_id,
+        };
+        let charge = Charge {
+            estimate: ESTIMATE,
+            run_named: self != Self::Unnamed,
+            hold_life: HOLD_LIFE,
+            price_version: "9f8e7d6c5b4a",
+            model: "gpt-4o-mini",
+            provider: "openai",
+        };
+        let request = Authorize {
+            name: &name,
+            key_id: if self == Self::Revoked {
+                "vk_revoked"
+            } else {
+                &actor.key_id
+            },
+            view: &actor.view,
+            plan: &self.plan(),
+            charge: Some(&charge),
+        };
+        let decided = request.run(store).await?.outcome;
+        let expected = match &decided {
+            Decided::Charged { .. } => matches!(self, Self::Named | Self::Unnamed),
+            Decided::Denied(denial) => self.denial() == Some(*denial),
+            Decided::Revoked => self == Self::Revoked,
+            _ => false,
+        };
+        if !expected {
+            return Err(format!("{}: {decided:?}", self.name()).into());
+        }
+        if !matches!(decided, Decided::Charged { .. }) {
+            return Ok(());
+        }
+        let settle = Settle {
+            name,
+            estimate: ESTIMATE,
+            cost: COST,
+            how: How::Settled,
+        };
+        match settle.run(store).await? {
+            Settled::Done => Ok(()),
+            other => Err(format!("{}: {other:?}", self.name()).into()),
+        }
+    }
+}

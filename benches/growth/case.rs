@@ -1,0 +1,82 @@
+//! The cases: of what the store holds much.
+
+use crate::Outcome;
+use crate::fill;
+use crate::site::Site;
+
+/// Of what there is much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Keys,
+    Agents,
+    Runs,
+    Holds,
+    Decisions,
+}
+
+/// So much of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    of: Of,
+    /// How many records are written.
+    pub records: u64,
+}
+
+/// The cases of the published table.
+const CASES: [(Of, u64); 7] = [
+    (Of::Keys, 10),
+    (Of::Keys, 10_000),
+    (Of::Keys, 1_000_000),
+    (Of::Agents, 100_000),
+    (Of::Runs, 1_000_000),
+    (Of::Holds, 1_000_000),
+    (Of::Decisions, 10_000_000),
+];
+
+impl Case {
+    /// All cases, with this part of their records, in percent, and at least ten.
+    pub fn all(percent: u64) -> Vec<Self> {
+        let part = |records: u64| (records * percent / 100).max(10);
+        CASES
+            .iter()
+            .map(|&(of, records)| Self {
+                of,
+                records: part(records),
+            })
+            .collect()
+    }
+
+    /// One record.
+    pub const fn what(&self) -> &'static str {
+        match self.of {
+            Of::Keys => "virtual key: record, look-up, places in two indexes",
+            Of::Agents => "agent with policy, provider key and counters",
+            Of::Runs => "named run: record, place in the index of its agent",
+            Of::Holds => "open hold: text, deadline",
+            Of::Decisions => "past decision: audit line, before it is sealed",
+        }
+    }
+
+    /// What the store holds.
+    pub fn name(&self) -> String {
+        let things = match self.of {
+            Of::Keys => "virtual keys",
+            Of::Agents => "agents",
+            Of::Runs => "runs",
+            Of::Holds => "open holds",
+            Of::Decisions => "past decisions",
+        };
+        format!("{} {things}", self.records)
+    }
+
+    /// Writes the records; where they can call, calls are spread over them.
+    pub async fn fill(&self, site: &mut Site) -> Outcome<()> {
+        match self.of {
+            Of::Keys => fill::keys(site, self.records).await,
+            Of::Agents => fill::agents(site, self.records).await,
+            Of::Runs => fill::runs(site, self.records).await,
+            Of::Holds => fill::holds(site, self.records).await,
+            Of::Decisions => fill::decisions(site, self.records).await,
+        }
+    }
+}

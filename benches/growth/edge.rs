@@ -1,0 +1,87 @@
+//! The memory of a real edge after calls with many keys: its caches are bounded.
+
+use crate::Outcome;
+use futures::{StreamExt, TryStreamExt, stream};
+use harness::{
+    Answer, Caller, CapPolicy, Edge, EdgeOptions, Redis, Seed, Upstream, chat_body, eventually, http_client,
+};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// Keys that call, in each step; the last are more than the edge keeps in mind of owners.
+const STEPS: [u64; 3] = [10, 10_000, 150_000];
+/// Calls of each step at least: few keys call often.
+const CALLS: u64 = 20_000;
+/// Agents that the keys belong to.
+const AGENTS: u64 = 100;
+
+/// Longest wait for the last settlement.
+const SETTLED_WITHIN: Duration = Duration::from_secs(20);
+
+/// A table of the memory after each step.
+pub async fn table(binary: &Path, percent: u64, depth: usize) -> Outcome<String> {
+    let redis = Redis::start();
+    let seed = Seed::new(&redis.store()).await;
+    let upstream = Upstream::start(|_request| Answer::chat(9, 12));
+    let account = seed.account("enterprise").await;
+    let free = CapPolicy {
+        enabled: true,
+        ..CapPolicy::default()
+    };
+    let mut agents = Vec::new();
+    for number in 0..AGENTS {
+        let agent = account.agent(&format!("bot-{number}"));
+        agent.cap(free).await;
+        agent.provider_key("sk-bench-provider-key").await;
+        agents.push(agent);
+    }
+    let binary = binary.display().to_string();
+    let options = EdgeOptions::new(&binary, redis.url(), upstream.base_url());
+    let edge = Edge::start(
+        options
+            .env("TOLLGATE_PROXY__THREADS", "1")
+            .env("RUST_LOG", "warn"),
+    );
+    let client = http_client();
+    let mut table = format!(
+        "| keys that have called | resident memory, MB |\n|---:|---:|\n| 0 | {:.1} |\n",
+        resident(edge.pid())?
+    );
+    for step in STEPS {
+        let keys = (step * percent / 100).max(10);
+        let mut secrets = Vec::new();
+        for (_, agent) in (0..keys).zip(agents.iter().cycle()) {
+            secrets.push(agent.virtual_key().await);
+        }
+        let calls = usize::try_from(keys.max(CALLS * percent / 100))?;
+        stream::iter(secrets.iter().cycle().take(calls))
+            .map(|key| {
+                let caller = Caller::new(&edge.url(), key).with_client(client.clone());
+                async move {
+                    let reply = caller.chat(chat_body("gpt-4o-mini", "hello")).await;
+                    (reply.status == 200)
+                        .then_some(())
+                        .ok_or_else(|| format!("{reply:?}"))
+                }
+            })
+            .buffer_unordered(depth)
+            .try_collect::<()>()
+            .await?;
+        writeln!(table, "| {keys} | {:.1} |", resident(edge.pid())?)?;
+    }
+    let any = agents.first().ok_or("no agent")?;
+    eventually("the last settlement", SETTLED_WITHIN, async || {
+        (any.open_holds().await == 0).then_some(())
+    })
+    .await;
+    Ok(table)
+}
+
+/// Resident memory of a process, in MB of 10^6 bytes.
+fn resident(pid: u32) -> Outcome<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes: f64 = line.ok_or("no VmRSS")?.trim().trim_end_matches(" kB").parse()?;
+    Ok(kilobytes * 1024.0 / 1e6)
+}

@@ -1,0 +1,236 @@
+//! Many records of one kind, in the form in which the product writes them, straight into the first account of a site.
+
+use crate::Outcome;
+use crate::calls::ESTIMATE;
+use crate::lines::line;
+use crate::site::{Actor, Site};
+use redis::Pipeline;
+use shared::clock::now_ms;
+use shared::domain::id::Kind;
+use shared::domain::mode::Mode;
+use shared::domain::period::Period;
+use shared::store::keys;
+use shared::store::lookup::VirtualKeyOwner;
+use shared::store::script::hold::{HoldName, memo};
+
+/// Commands in one round trip.
+const AT_ONCE: u64 = 2_000;
+/// Records that calls are spread over.
+const CALLERS: u64 = 1_000;
+/// How long runs live, in ms: `authorize::RUN_LIFE`.
+const LIFE_MS: u128 = shared::store::script::authorize::RUN_LIFE.as_millis();
+/// What a check of a decision says, of the usual length.
+const CHECKS: &str = "7:4000000000000000:,5:4000000000000000:,432100:4000000000000000:,432100:4000000000000000:750000,\
+                      432100:4000000000000000:,7:4000000000000000:,432100:4000000000000000:";
+
+/// Writes `count` records in batches.
+async fn write(
+    site: &Site,
+    count: u64,
+    mut one: impl FnMut(&mut Pipeline, u64) -> Outcome<()>,
+) -> Outcome<()> {
+    let mut at = 0;
+    while at < count {
+        let mut batch = redis::pipe();
+        for number in at..(at + AT_ONCE).min(count) {
+            one(&mut batch, number)?;
+        }
+        batch.ignore_errors();
+        let replies: Vec<redis::Value> = site.store.pipeline(&batch).await?;
+        if let Some(error) = replies
+            .iter()
+            .find(|reply| matches!(reply, redis::Value::ServerError(_)))
+        {
+            return Err(format!("{error:?}").into());
+        }
+        at += AT_ONCE;
+    }
+    Ok(())
+}
+
+/// Virtual keys of the agents that call.
+pub async fn keys(site: &mut Site, count: u64) -> Outcome<()> {
+    let account = site.account.clone();
+    let first: Vec<Actor> = site
+        .free
+        .iter()
+        .filter(|actor| actor.account == account.id)
+        .cloned()
+        .collect();
+    let now = now_ms();
+    let mut callers = Vec::new();
+    let every = (count / CALLERS).max(1);
+    write(site, count, |batch, number| {
+        let actor = first
+            .get(usize::try_from(number)? % first.len().max(1))
+            .ok_or("no actor")?;
+        let id = Kind::VirtualKey.mint(now)?;
+        let owner = VirtualKeyOwner {
+            account: account.id.clone(),
+            agent: actor.agent.clone(),
+            key_id: id.clone(),
+        };
+        let lookup = keys::virtual_key_lookup(&format!("{number:064x}"));
+        batch.cmd("SET").arg(lookup).arg(owner.to_stored());
+        let place = 1_000 + number;
+        batch
+            .cmd("ZADD")
+            .arg(account.keys.active_keys())
+            .arg(place)
+            .arg(&id);
+        batch
+            .cmd("ZADD")
+            .arg(account.keys.agent_keys(&actor.agent))
+            .arg(place)
+            .arg(&id);
+        let created = now.to_string();
+        let fields = [
+            ("id", id.as_str()),
+            ("agent", &actor.agent),
+            ("name", ""),
+            ("prefix", "vk_live_0000"),
+            ("status", "active"),
+            ("created_at", &created),
+        ];
+        batch.cmd("HSET").arg(account.keys.virtual_key(&id)).arg(&fields);
+        if number % every == 0 {
+            callers.push(Actor {
+                key_id: id,
+                ..actor.clone()
+            });
+        }
+        Ok(())
+    })
+    .await?;
+    site.spread(callers);
+    Ok(())
+}
+
+/// Agents that may call.
+pub async fn agents(site: &mut Site, count: u64) -> Outcome<()> {
+    let account = site.account.clone();
+    let actor = site.free.first().cloned().ok_or("no actor")?;
+    let record = account.keys.agent(Mode::Live, &actor.agent);
+    let fields: Vec<(String, String)> = site.store.command(redis::cmd("HGETALL").arg(record)).await?;
+    let period = Period::at(now_ms());
+    let (day, month) = (format!("d{}", period.day), format!("m{}", period.month));
+    let every = (count / CALLERS).max(1);
+    let mut callers = Vec::new();
+    write(site, count, |batch, number| {
+        let agent = format!("agent-{number}");
+        let key = account.keys.agent(Mode::Live, &agent);
+        batch.cmd("HSET").arg(&key).arg(&fields);
+        let counters = [
+            (day.as_str(), "0"),
+            (month.as_str(), "0"),
+            ("held", "0"),
+            ("slot", &month),
+        ];
+        batch.cmd("HSET").arg(&key).arg(&counters);
+        batch.cmd("SADD").arg(account.keys.sealed_agents()).arg(&agent);
+        if number % every == 0 {
+            callers.push(Actor {
+                run: format!("run-of-{agent}"),
+                agent,
+                ..actor.clone()
+            });
+        }
+        Ok(())
+    })
+    .await?;
+    let slots = format!("n{}", period.month);
+    let mut add = redis::cmd("HINCRBY");
+    let add = add.arg(account.keys.record()).arg(slots).arg(count);
+    let _: u64 = site.store.command(add).await?;
+    site.spread(callers);
+    Ok(())
+}
+
+/// Runs of one agent.
+pub async fn runs(site: &mut Site, count: u64) -> Outcome<()> {
+    let account = site.account.clone();
+    let actor = site.free.first().cloned().ok_or("no actor")?;
+    let now = now_ms();
+    let every = (count / CALLERS).max(1);
+    let mut callers = Vec::new();
+    write(site, count, |batch, number| {
+        let run = format!("conversation-{number}");
+        let key = account.keys.run(Mode::Live, &actor.agent, &run);
+        let seen = now.to_string();
+        let fields = [
+            ("first", seen.as_str()),
+            ("last", &seen),
+            ("spent", "0"),
+            ("calls", "1"),
+        ];
+        batch.cmd("HSET").arg(&key).arg(&fields);
+        batch.cmd("PEXPIRE").arg(&key).arg(LIFE_MS.to_string());
+        let index = account.keys.runs(Mode::Live, &actor.agent);
+        batch.cmd("ZADD").arg(index).arg(now).arg(&run);
+        if number % every == 0 {
+            callers.push(Actor { run, ..actor.clone() });
+        }
+        Ok(())
+    })
+    .await?;
+    site.spread(callers);
+    Ok(())
+}
+
+/// Holds of the first account that nobody settles.
+pub async fn holds(site: &mut Site, count: u64) -> Outcome<()> {
+    let bucket = site.account.keys.bucket();
+    let actor = site.free.first().cloned().ok_or("no actor")?;
+    let now = now_ms();
+    let period = Period::at(now);
+    let mut name = HoldName {
+        account: actor.account,
+        agent: actor.agent,
+        run: actor.run,
+        allow_id: String::new(),
+    };
+    write(site, count, |batch, number| {
+        name.allow_id = Kind::Allow.mint(now)?;
+        let memo = memo(&name, &actor.key_id, "9f8e7d6c5b4a", "gpt-4o-mini");
+        let text = format!(
+            "H {} {} {} 1 {CHECKS} {memo}",
+            ESTIMATE.get(),
+            period.day,
+            period.month
+        );
+        batch.cmd("SET").arg(bucket.hold(&name.allow_id)).arg(text);
+        let deadline = now + 3_600_000 + number;
+        batch
+            .cmd("ZADD")
+            .arg(bucket.due())
+            .arg(deadline)
+            .arg(&name.allow_id);
+        Ok(())
+    })
+    .await?;
+    site.holds += count;
+    Ok(())
+}
+
+/// Lines of decisions; nobody has sealed them.
+pub async fn decisions(site: &mut Site, count: u64) -> Outcome<()> {
+    let account = site.account.clone();
+    let start = now_ms().saturating_sub(count);
+    let field = "live_audit_seq";
+    let before: Option<u64> = site
+        .store
+        .command(redis::cmd("HGET").arg(account.keys.record()).arg(field))
+        .await?;
+    let before = before.unwrap_or_default();
+    write(site, count, |batch, number| {
+        let at = start + number;
+        let line = format!("{} {at} {}", before + number + 1, line(&account.id, number, at)?);
+        batch.cmd("RPUSH").arg(account.keys.audit(Mode::Live)).arg(line);
+        Ok(())
+    })
+    .await?;
+    let mut add = redis::cmd("HINCRBY");
+    let add = add.arg(account.keys.record()).arg(field).arg(count);
+    let _: u64 = site.store.command(add).await?;
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! `bench-growth`: what a call costs the store, and that this does not grow with what is stored.
+//!
+//! The first table is the price of each kind of call on a small store, with and without the append-only file. Then the same
+//! calls on a store that holds many keys, agents, runs, open holds or past decisions, each beside the small one in one run.
+//! All calls go through the product's own twins; what the many records are is written straight into the store ([`fill`]).
+
+mod calls;
+mod case;
+mod edge;
+mod fill;
+#[path = "../record/lines.rs"]
+mod lines;
+mod site;
+
+use calls::Kind;
+use case::Case;
+use clap::Parser;
+use harness::Redis;
+use site::Site;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// What a call may cost beside the smallest case.
+const GOAL: f64 = 1.2;
+
+/// Measures the price of a call, and that it does not grow with what is stored.
+#[derive(Debug, Parser)]
+struct Options {
+    /// One part only: `calls`, `growth` or `edge`.
+    #[arg(long)]
+    only: Option<String>,
+    /// Calls of each kind in a round.
+    #[arg(long, default_value_t = 20_000)]
+    calls: usize,
+    /// Rounds; the medians count.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Calls under way at once, on one connection.
+    #[arg(long, default_value_t = 64)]
+    depth: usize,
+    /// Part of the many records that is written, in percent: 100 for the numbers that are published.
+    #[arg(long, default_value_t = 100)]
+    percent: u64,
+    /// The edge whose memory is measured.
+    #[arg(long)]
+    edge: Option<PathBuf>,
+    /// The report is written there, too.
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+impl Options {
+    fn does(&self, part: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| only == part)
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+/// The price of each kind of call, with and without the append-only file.
+async fn prices(options: &Options) -> Outcome<String> {
+    let mut durable = Site::found(&Redis::EVERY_SECOND).await?;
+    let mut memory = Site::found(&[]).await?;
+    let mut figures = vec![(Vec::new(), Vec::new()); Kind::ALL.len()];
+    for _ in 0..options.rounds {
+        for (kind, (with, without)) in Kind::ALL.iter().zip(&mut figures) {
+            with.push(durable.measure(*kind, options.calls, options.depth).await?);
+            without.push(memory.measure(*kind, options.calls, options.depth).await?);
+        }
+    }
+    durable.check().await?;
+    memory.check().await?;
+    let mut table =
+        "| call | µs of the store's CPU | without append-only file |\n|---|---:|---:|\n".to_owned();
+    for (kind, (with, without)) in Kind::ALL.iter().zip(figures) {
+        let (with, without) = (median(with), median(without));
+        writeln!(table, "| {} | {with:.1} | {without:.1} |", kind.name())?;
+    }
+    Ok(table)
+}
+
+/// Each case beside the small store.
+async fn growth(options: &Options) -> Outcome<String> {
+    const KINDS: [Kind; 2] = [Kind::Named, Kind::Daily];
+    let mut costs = "| the store holds | approved, µs | times the small store | denied, µs | times the small store | goal |\n\
+        |---|---:|---:|---:|---:|---|\n"
+        .to_owned();
+    let mut sizes =
+        "| measured over | one of them | bytes of the store's memory |\n|---|---|---:|\n".to_owned();
+    for case in Case::all(options.percent) {
+        let mut small = Site::found(&[]).await?;
+        let mut large = Site::found(&[]).await?;
+        let before = large.redis.memory_used();
+        case.fill(&mut large).await?;
+        let bytes = large.redis.memory_used().saturating_sub(before) as f64 / case.records as f64;
+        let mut figures = vec![(Vec::new(), Vec::new()); KINDS.len()];
+        for _ in 0..options.rounds {
+            for (kind, (few, many)) in KINDS.iter().zip(&mut figures) {
+                few.push(small.measure(*kind, options.calls, options.depth).await?);
+                many.push(large.measure(*kind, options.calls, options.depth).await?);
+            }
+        }
+        small.check().await?;
+        large.check().await?;
+        write!(costs, "| {} |", case.name())?;
+        let mut met = true;
+        for (few, many) in figures {
+            let (few, many) = (median(few), median(many));
+            met &= many <= GOAL * few;
+            write!(costs, " {many:.1} | {:.2} |", many / few)?;
+        }
+        writeln!(costs, " {} |", if met { "met" } else { "not met" })?;
+        writeln!(sizes, "| {} | {} | {bytes:.0} |", case.name(), case.what())?;
+    }
+    Ok(format!(
+        "{costs}\nThe goal is at most {GOAL} times the small store.\n\n{sizes}"
+    ))
+}
+
+async fn run(options: &Options) -> Outcome<String> {
+    let mut report = format!(
+        "# The price of a call, and what it grows with\n\nWritten by `make bench-growth`; benches/README.md says how to read it. \
+         Medians of {} rounds of {} calls, {} under way at once on one connection. An approved call is `authorize` and \
+         `settle`.\n\n",
+        options.rounds, options.calls, options.depth
+    );
+    if options.does("calls") {
+        report += &prices(options).await?;
+    }
+    if options.does("growth") {
+        writeln!(report, "\n## With much in the store\n")?;
+        if options.percent != 100 {
+            writeln!(
+                report,
+                "Only {} % of the records were written.\n",
+                options.percent
+            )?;
+        }
+        report += &growth(options).await?;
+    }
+    if let Some(edge) = options.edge.as_deref().filter(|_| options.does("edge")) {
+        writeln!(report, "\n## Memory of an edge\n")?;
+        report += &edge::table(edge, options.percent, options.depth).await?;
+    }
+    Ok(report)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let options = Options::parse();
+    let done = run(&options).await.and_then(|report| {
+        if let Some(out) = &options.out {
+            std::fs::write(out, &report)?;
+        }
+        Ok(std::io::stdout().write_all(report.as_bytes())?)
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nobody is left to tell when that fails.
+            let _unwritable = writeln!(std::io::stderr(), "bench-growth: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! A private store with callers, and what their calls cost it.
+
+use crate::Outcome;
+use crate::calls::{COST, Kind};
+use futures::{StreamExt, TryStreamExt, stream};
+use gate_bench_rig::cpu;
+use harness::{CapPolicy, Nanos, Redis, Seed, SeedAccount, SeedAgent, Store};
+use shared::clock::now_ms;
+use shared::domain::id::Kind as Id;
+use shared::store::script::authorize::AccountView;
+use std::collections::HashSet;
+
+/// Accounts, and callers in each.
+const ACCOUNTS: usize = 8;
+/// See [`ACCOUNTS`].
+const AGENTS: usize = 8;
+/// The name of the plan, whose limits come with each call.
+const PLAN: &str = "bench";
+/// A limit that is looked at and never reached.
+const NEVER: Nanos = Nanos::from_stored(4_000_000_000_000_000);
+
+/// Who calls.
+#[derive(Debug, Clone)]
+pub struct Actor {
+    /// Its account.
+    pub account: String,
+    /// Its agent.
+    pub agent: String,
+    /// Its virtual key.
+    pub key_id: String,
+    /// Its run, where it names one.
+    pub run: String,
+    /// What it knows of its account.
+    pub view: AccountView,
+}
+
+/// A store with callers.
+pub struct Site {
+    /// The server.
+    pub redis: Redis,
+    /// Its handle.
+    pub store: Store,
+    /// The account that gets the many records.
+    pub account: SeedAccount,
+    /// Who makes the calls that are approved, those without a run, and those by rate, plan and key.
+    pub free: Vec<Actor>,
+    frozen: Vec<Actor>,
+    no_run: Vec<Actor>,
+    no_day: Vec<Actor>,
+    approved: [u64; 2],
+    /// Holds that were written and stay open.
+    pub holds: u64,
+}
+
+impl Site {
+    /// Starts a server with these options, and fills in who calls.
+    pub async fn found(options: &[&str]) -> Outcome<Self> {
+        let redis = Redis::start_with(options);
+        let store = redis.store();
+        let seed = Seed::new(&store).await;
+        let any = CapPolicy {
+            enabled: true,
+            per_run: Some(NEVER),
+            daily: Some(NEVER),
+            monthly: Some(NEVER),
+        };
+        let none = Some(Nanos::ZERO);
+        let account = seed.account(PLAN).await;
+        let mut site = Self {
+            redis,
+            store,
+            account: account.clone(),
+            free: Vec::new(),
+            frozen: Vec::new(),
+            no_run: Vec::new(),
+            no_day: Vec::new(),
+            approved: [0; 2],
+            holds: 0,
+        };
+        for at in 0..ACCOUNTS {
+            let account = if at == 0 {
+                account.clone()
+            } else {
+                seed.account(PLAN).await
+            };
+            for number in 0..AGENTS {
+                let agent = |kind: &str| account.agent(&format!("{kind}-{number}"));
+                site.free.push(actor(&agent("bot"), any).await);
+                let frozen = agent("frozen");
+                site.frozen.push(actor(&frozen, any).await);
+                frozen.frozen(true).await;
+                site.no_run
+                    .push(actor(&agent("run"), CapPolicy { per_run: none, ..any }).await);
+                site.no_day
+                    .push(actor(&agent("day"), CapPolicy { daily: none, ..any }).await);
+            }
+        }
+        Ok(site)
+    }
+
+    /// Microseconds of the server's CPU that a call of this kind takes.
+    pub async fn measure(&mut self, kind: Kind, calls: usize, depth: usize) -> Outcome<f64> {
+        let actors = match kind {
+            Kind::Frozen => &self.frozen,
+            Kind::Run => &self.no_run,
+            Kind::Daily => &self.no_day,
+            _ => &self.free,
+        };
+        // The first call of a run and of a minute does more; it is no call of the middle of a run.
+        for actor in actors.iter().take(calls) {
+            kind.call(&self.store, actor, Id::Allow.mint(now_ms())?).await?;
+        }
+        let warm = actors.len().min(calls);
+        let mut ids = Vec::with_capacity(calls);
+        for _ in 0..calls {
+            ids.push(Id::Allow.mint(now_ms())?);
+        }
+        let pid = self.redis.pid();
+        let before = cpu::of_process(pid)?;
+        stream::iter(ids.into_iter().zip(actors.iter().cycle()))
+            .map(|(id, actor)| kind.call(&self.store, actor, id))
+            .buffer_unordered(depth)
+            .try_collect::<()>()
+            .await?;
+        let seconds = cpu::of_process(pid)? - before;
+        match kind {
+            Kind::Named => self.approved[0] += (calls + warm) as u64,
+            Kind::Unnamed => self.approved[1] += (calls + warm) as u64,
+            _ => {}
+        }
+        Ok(seconds * 1e6 / calls as f64)
+    }
+
+    /// Lets these make the calls that are approved.
+    pub fn spread(&mut self, callers: Vec<Actor>) {
+        self.free = callers;
+    }
+
+    /// Checks that runs and agents were charged exactly what the approved calls cost, and no hold of theirs is open.
+    pub async fn check(&self) -> Outcome<()> {
+        let [named, unnamed] = self.approved;
+        let (mut of_runs, mut of_agents, mut holds) = (0, 0, 0);
+        let mut buckets = Vec::new();
+        let (mut runs, mut agents) = (HashSet::new(), HashSet::new());
+        for actor in &self.free {
+            let agent = self.agent(actor);
+            if runs.insert((&actor.account, &actor.agent, &actor.run)) {
+                of_runs += agent.run_spent(&actor.run).await.unwrap_or_default();
+            }
+            if agents.insert((&actor.account, &actor.agent)) {
+                of_agents += agent.counters().await.month_nanos;
+            }
+            let bucket = agent.account.keys.bucket();
+            if !buckets.contains(&bucket) {
+                buckets.push(bucket);
+                holds += agent.open_holds().await;
+            }
+        }
+        let due = [named * COST.get(), (named + unnamed) * COST.get(), self.holds];
+        if [of_runs, of_agents, holds] == due {
+            return Ok(());
+        }
+        Err(format!(
+            "charged to runs and agents, and open holds: {of_runs}, {of_agents}, {holds}, not {due:?}"
+        )
+        .into())
+    }
+
+    fn agent(&self, actor: &Actor) -> SeedAgent {
+        let mut account = self.account.clone();
+        account.keys = shared::store::keys::AccountKeys::of(&actor.account);
+        account.id.clone_from(&actor.account);
+        account.agent(&actor.agent)
+    }
+}
+
+async fn actor(agent: &SeedAgent, cap: CapPolicy) -> Actor {
+    agent.cap(cap).await;
+    agent.provider_key("sk-bench-provider-key").await;
+    Actor {
+        account: agent.account.id.clone(),
+        agent: agent.id.clone(),
+        key_id: agent.virtual_key_with_id().await.0,
+        run: format!("run-of-{}", agent.id),
+        view: AccountView {
+            generation: 1,
+            version: 1,
+            plan: PLAN.to_owned(),
+        },
+    }
+}

@@ -1,0 +1,87 @@
+//! The tables of the closed loop and of the fixed rates.
+
+use super::table::{NONE, Table, number, whole};
+use crate::contender::Name;
+use crate::row::Row;
+use crate::sections::latency::{Paced, Quantile};
+
+/// The closed loop.
+pub(crate) fn full_load(rows: &[Row]) -> String {
+    let mut table = Table::new(&[
+        "",
+        "requests/s",
+        "edge CPU-µs a request",
+        "lowest–highest round",
+        "store CPU-µs a request",
+        "edge, % of a core",
+        "store, provider and load, % of a core",
+        "others, % of a core",
+    ]);
+    for row in rows {
+        let range = row.edge_us_range;
+        table.row(&[
+            row.name.shown().to_owned(),
+            whole(Some(row.rate)),
+            number(row.edge_us, 1),
+            range.map_or_else(|| NONE.to_owned(), |(low, high)| format!("{low:.1}–{high:.1}")),
+            number(row.store_us, 1),
+            whole(row.edge_percent),
+            whole(Some(row.rig_percent)),
+            whole(Some(row.others_percent)),
+        ]);
+    }
+    format!(
+        "\n## Full load: 64 connections, closed loop, requests of 1 KB\n\n![CPU time a request](cpu.svg)\n\n{}\n\\* With \
+         a connection a call: the edge does not read the body of who has no key, and closes.\n",
+        table.text
+    )
+}
+
+/// One fixed rate.
+pub(crate) fn paced(paced: &Paced) -> String {
+    let connections = match paced.connections {
+        1 => "1 connection".to_owned(),
+        several => format!("{several} connections"),
+    };
+    let half = if paced.is_half_of_saturation {
+        " (half of what (c) can do)"
+    } else {
+        ""
+    };
+    let mut table = Table::new(&[
+        "µs from the moment at which it was due",
+        "p50",
+        "p90",
+        "p99",
+        "p99.9",
+        "p50 added to direct",
+        "p99 added to direct",
+        "p50 added to (b)",
+        "p99 added to (b)",
+        "generator late, p99",
+    ]);
+    let (p50, p99): (Quantile, Quantile) = (|row| row.latency.p50_us, |row| row.latency.p99_us);
+    for row in &paced.rows {
+        let found = row.latency;
+        let added = |base, quantile, is_wanted: bool| {
+            whole(paced.added(row.name, base, quantile).filter(|_| is_wanted))
+        };
+        let (is_proxy, is_ours) = (row.name != Name::Direct, row.name == Name::Tollgate);
+        table.row(&[
+            row.name.shown().to_owned(),
+            whole(Some(found.p50_us)),
+            whole(Some(found.p90_us)),
+            whole(Some(found.p99_us)),
+            whole(Some(found.p999_us)),
+            added(Name::Direct, p50, is_proxy),
+            added(Name::Direct, p99, is_proxy),
+            added(Name::PassThrough, p50, is_ours),
+            added(Name::PassThrough, p99, is_ours),
+            whole(Some(row.lateness.p99_us)),
+        ]);
+    }
+    format!(
+        "\n## Fixed rate: {} requests/s{half} over {connections}, open loop\n\n![Latency](latency-{}.svg)\n\n{}",
+        paced.rate, paced.connections, table.text
+    )
+}

@@ -1,0 +1,191 @@
+//! Everything that was found, section by section; kept as JSON beside the tables. A run of some sections replaces
+//! those in the file and leaves the others, each with the time and the commit at which it was measured.
+
+use crate::row::Row;
+use crate::section::Section;
+use crate::sections::bodies::Body;
+use crate::sections::edges::Several;
+use crate::sections::frontier::Frontier;
+use crate::sections::latency::Paced;
+use crate::sections::memory::Weighed;
+use crate::sections::protocols::Spoken;
+use crate::targets::{Verdict, verdicts};
+use serde::{Deserialize, Serialize};
+use std::error::Error;
+use std::path::Path;
+
+/// The form of the file; another number is not read.
+const FORM: u32 = 1;
+
+/// What a section found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Found {
+    /// 64 connections in a closed loop.
+    FullLoad(Vec<Row>),
+    /// The highest rates within bounds of latency.
+    Frontier(Frontier),
+    /// Fixed rates.
+    Latency(Vec<Paced>),
+    /// Sizes of the request.
+    Bodies(Vec<Body>),
+    /// Versions of HTTP, and TLS.
+    Protocols(Vec<Spoken>),
+    /// Resident memory.
+    Memory(Vec<Weighed>),
+    /// Several edges on one store.
+    Edges(Vec<Several>),
+    /// Nothing: what the section failed with is among its errors.
+    Nothing,
+}
+
+/// A section, with the circumstances.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Measured {
+    /// Which one.
+    pub(crate) section: Section,
+    /// When it began.
+    pub(crate) at: String,
+    /// Of what.
+    pub(crate) commit: String,
+    /// How long the phases were, as a sentence.
+    pub(crate) lengths: String,
+    /// Load average when it began.
+    pub(crate) load_average: String,
+    /// How long it took.
+    pub(crate) took_seconds: f64,
+    /// Approved calls that the ledgers were compared with.
+    pub(crate) calls_checked: u64,
+    /// What went wrong; empty in a good run.
+    pub(crate) errors: Vec<String>,
+    /// The numbers.
+    pub(crate) found: Found,
+}
+
+/// The file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Results {
+    form: u32,
+    /// A sentence for the head of the report.
+    #[serde(default)]
+    pub(crate) note: String,
+    /// What it was measured on: names and values.
+    pub(crate) machine: Vec<(String, String)>,
+    /// In the order of [`Section::ALL`].
+    pub(crate) sections: Vec<Measured>,
+    /// The targets, as the sections meet them.
+    #[serde(default)]
+    verdicts: Vec<Verdict>,
+}
+
+impl Results {
+    /// None yet, on this machine.
+    pub(crate) const fn new(machine: Vec<(String, String)>) -> Self {
+        Self {
+            form: FORM,
+            note: String::new(),
+            machine,
+            sections: Vec::new(),
+            verdicts: Vec::new(),
+        }
+    }
+
+    /// Adds a line about the machine.
+    pub(crate) fn add_fact(&mut self, name: &str, value: &str) {
+        self.machine.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// What an earlier run left at `file`, for this run to replace some of it. What cannot be read is not kept, nor what
+    /// another machine or other versions left: the head of the report speaks for every table.
+    pub(crate) fn keep_others(&mut self, file: &Path, replaced: &[Section]) {
+        let earlier = std::fs::read(file).ok();
+        let earlier = earlier.and_then(|text| serde_json::from_slice::<Self>(&text).ok());
+        for measured in earlier
+            .filter(|earlier| earlier.form == FORM && earlier.machine == self.machine)
+            .into_iter()
+            .flat_map(|earlier| earlier.sections)
+            .filter(|measured| !replaced.contains(&measured.section))
+        {
+            self.put(measured);
+        }
+    }
+
+    /// Puts a section in its place.
+    pub(crate) fn put(&mut self, measured: Measured) {
+        self.sections.retain(|other| other.section != measured.section);
+        self.sections.push(measured);
+        self.sections.sort_by_key(|measured| measured.section);
+        self.verdicts = verdicts(self);
+    }
+
+    /// Writes the file.
+    pub(crate) fn write(&self, file: &Path) -> Result<(), Box<dyn Error>> {
+        let mut text = serde_json::to_string_pretty(self)?;
+        text.push('\n');
+        Ok(std::fs::write(file, text)?)
+    }
+
+    /// What a section found.
+    pub(crate) fn found(&self, section: Section) -> Option<&Found> {
+        let mut sections = self.sections.iter();
+        Some(&sections.find(|measured| measured.section == section)?.found)
+    }
+
+    /// The rows of the closed loop; empty when it was not measured.
+    pub(crate) fn full_load(&self) -> &[Row] {
+        match self.found(Section::FullLoad) {
+            Some(Found::FullLoad(rows)) => rows,
+            _ => &[],
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn measured(section: Section, at: &str, found: Found) -> Measured {
+        Measured {
+            section,
+            at: at.to_owned(),
+            commit: "c0ffee".to_owned(),
+            lengths: "3 rounds of 5 s".to_owned(),
+            load_average: "0.10 0.20 0.30".to_owned(),
+            took_seconds: 12.0,
+            calls_checked: 7,
+            errors: Vec::new(),
+            found,
+        }
+    }
+
+    #[test]
+    fn a_run_of_one_section_leaves_the_others_in_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("latest.json");
+        let mut first = Results::new(vec![("Kernel".to_owned(), "Linux".to_owned())]);
+        first.put(measured(Section::Memory, "then", Found::Memory(Vec::new())));
+        first.put(measured(Section::FullLoad, "then", Found::FullLoad(Vec::new())));
+        assert_eq!(first.sections[0].section, Section::FullLoad, "in their order");
+        first.write(&file).unwrap();
+
+        let mut elsewhere = Results::new(vec![("Kernel".to_owned(), "another".to_owned())]);
+        elsewhere.keep_others(&file, &[]);
+        assert_eq!(elsewhere.sections, [], "measured on another machine");
+
+        let mut second = Results::new(first.machine.clone());
+        second.keep_others(&file, &[Section::FullLoad]);
+        second.put(measured(Section::FullLoad, "now", Found::FullLoad(Vec::new())));
+        let times: Vec<_> = second
+            .sections
+            .iter()
+            .map(|section| section.at.as_str())
+            .collect();
+        assert_eq!(times, ["now", "then"]);
+
+        std::fs::write(&file, "{}").unwrap();
+        let mut third = Results::new(Vec::new());
+        third.keep_others(&file, &[]);
+        assert_eq!(third.sections, [], "what is no result is not kept");
+        assert_eq!(third.full_load(), []);
+    }
+}

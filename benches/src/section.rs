@@ -1,0 +1,145 @@
+//! The parts of the bench, and how long each phase of them is.
+
+use crate::measure::{CONNECTIONS, Phase, Wire};
+use gate_bench_rig::wire::REQUEST_BODY_BYTES;
+use serde::{Deserialize, Serialize};
+
+/// A part that can be measured by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Section {
+    /// CPU time a request with 64 connections, approvals and denials.
+    FullLoad,
+    /// The highest rates at which the proxy adds at most 1, 5 and 10 ms.
+    Frontier,
+    /// Latency at fixed rates.
+    Latency,
+    /// Requests of 1 KB to 4 MB.
+    Bodies,
+    /// HTTP/1.1, HTTP/2 and TLS.
+    Protocols,
+    /// Memory when idle, loaded and afterwards.
+    Memory,
+    /// Several edges on one store.
+    Edges,
+}
+
+impl Section {
+    /// All of them, in the order in which they run.
+    pub(crate) const ALL: [Self; 7] = [
+        Self::FullLoad,
+        Self::Frontier,
+        Self::Latency,
+        Self::Bodies,
+        Self::Protocols,
+        Self::Memory,
+        Self::Edges,
+    ];
+
+    /// As in `--only`.
+    pub(crate) const fn shown(self) -> &'static str {
+        match self {
+            Self::FullLoad => "full-load",
+            Self::Frontier => "frontier",
+            Self::Latency => "latency",
+            Self::Bodies => "bodies",
+            Self::Protocols => "protocols",
+            Self::Memory => "memory",
+            Self::Edges => "edges",
+        }
+    }
+}
+
+/// How long everything is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Lengths {
+    /// What counts of a phase.
+    pub(crate) seconds: f64,
+    /// Before it.
+    pub(crate) warm_up: f64,
+    /// Rounds over the contenders, where the medians are reported.
+    pub(crate) rounds: usize,
+    /// What counts of a phase where a ratio is all that is asked for: sizes and protocols.
+    pub(crate) short_seconds: f64,
+    /// Rounds there.
+    pub(crate) short_rounds: usize,
+    /// A probe of the frontier.
+    pub(crate) probe_seconds: f64,
+    /// Between the end of a load and the look at the memory afterwards.
+    pub(crate) rest_seconds: f64,
+}
+
+impl Lengths {
+    /// Some twenty minutes.
+    pub(crate) const FULL: Self = Self {
+        seconds: 5.0,
+        warm_up: 1.0,
+        rounds: 3,
+        short_seconds: 3.0,
+        short_rounds: 2,
+        probe_seconds: 3.0,
+        rest_seconds: 10.0,
+    };
+    /// Some four minutes: for a look, not for numbers.
+    pub(crate) const QUICK: Self = Self {
+        seconds: 1.0,
+        warm_up: 0.3,
+        rounds: 1,
+        short_seconds: 1.0,
+        short_rounds: 1,
+        probe_seconds: 0.7,
+        rest_seconds: 3.0,
+    };
+
+    /// A closed loop over 64 connections with requests of 1 KB.
+    pub(crate) const fn closed(&self) -> Phase {
+        Phase {
+            connections: CONNECTIONS,
+            rate: None,
+            body_bytes: REQUEST_BODY_BYTES,
+            wire: Wire::Clear,
+            seconds: self.seconds,
+            warm_up: self.warm_up,
+        }
+    }
+
+    /// The same, where a ratio is all that is asked for.
+    pub(crate) const fn short(&self) -> Phase {
+        Phase {
+            seconds: self.short_seconds,
+            ..self.closed()
+        }
+    }
+
+    /// An open loop with requests of 1 KB.
+    pub(crate) const fn open(&self, connections: usize, rate: f64) -> Phase {
+        Phase {
+            connections,
+            rate: Some(rate),
+            ..self.closed()
+        }
+    }
+
+    /// Seconds of one phase, with the start of the load generator.
+    pub(crate) fn phase(&self) -> f64 {
+        self.seconds + self.warm_up + 0.15
+    }
+
+    /// Seconds of one short phase.
+    pub(crate) fn short_phase(&self) -> f64 {
+        self.short_seconds + self.warm_up + 0.15
+    }
+
+    /// A sentence for the report.
+    pub(crate) fn describe(&self) -> String {
+        format!(
+            "{} rounds of {} s ({} of {} s for sizes and protocols), each after {} s of warming up; probes of {} s",
+            self.rounds,
+            self.seconds,
+            self.short_rounds,
+            self.short_seconds,
+            self.warm_up,
+            self.probe_seconds
+        )
+    }
+}

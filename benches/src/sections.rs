@@ -1,0 +1,99 @@
+//! What is measured, one file for each part of the bench.
+
+pub(crate) mod bodies;
+pub(crate) mod edges;
+pub(crate) mod frontier;
+pub(crate) mod full_load;
+pub(crate) mod latency;
+pub(crate) mod memory;
+pub(crate) mod protocols;
+
+use crate::contender::{Contender, Name};
+use crate::ledger::Ledger;
+use crate::measure::Runner;
+use crate::results::Found;
+use crate::section::{Lengths, Section};
+use crate::stage::{Server, Sides, Stage, plain, tollgate};
+use harness::Edge;
+use std::error::Error;
+
+/// What a section came to: the numbers, and the approved calls that ledgers were compared with.
+pub(crate) type Outcome = Result<(Found, u64), Box<dyn Error>>;
+
+/// nginx, the pass-through and an edge before one provider.
+#[derive(Debug)]
+pub(crate) struct Trio {
+    /// The provider.
+    pub(crate) provider: Server,
+    /// (a)
+    pub(crate) nginx: Server,
+    /// (b)
+    pub(crate) pass_through: Server,
+    /// (c)
+    pub(crate) edge: Edge,
+    /// The store of (c).
+    pub(crate) ledger: Ledger,
+}
+
+impl Trio {
+    /// Starts them.
+    pub(crate) async fn start(stage: &Stage, sides: Sides) -> Result<Self, Box<dyn Error>> {
+        let provider = stage.provider(sides)?;
+        let ledger = stage.ledger(true).await?;
+        Ok(Self {
+            nginx: stage.nginx(&provider, sides)?,
+            pass_through: stage.pass_through(&provider, sides)?,
+            edge: stage.edge(stage.look(), &ledger, &provider, sides)?,
+            ledger,
+            provider,
+        })
+    }
+
+    /// (a), (b) and (c).
+    pub(crate) fn contenders(&self) -> Vec<Contender<'_>> {
+        let (provider, ledger) = (&self.provider, &self.ledger);
+        vec![
+            plain(Name::Nginx, Some(&self.nginx), provider, ledger),
+            plain(Name::PassThrough, Some(&self.pass_through), provider, ledger),
+            tollgate(Name::Tollgate, &[&self.edge], ledger, provider),
+        ]
+    }
+
+    /// The provider itself.
+    pub(crate) fn direct(&self) -> Contender<'_> {
+        plain(Name::Direct, None, &self.provider, &self.ledger)
+    }
+}
+
+impl Section {
+    /// Measures it. `saturation` is what (c) is known to do at most, in requests a second.
+    pub(crate) async fn run(
+        self,
+        runner: &Runner<'_>,
+        lengths: &Lengths,
+        saturation: Option<f64>,
+    ) -> Outcome {
+        match self {
+            Self::FullLoad => full_load::run(runner, lengths).await,
+            Self::Frontier => frontier::run(runner, lengths).await,
+            Self::Latency => latency::run(runner, lengths, saturation).await,
+            Self::Bodies => bodies::run(runner, lengths).await,
+            Self::Protocols => protocols::run(runner, lengths).await,
+            Self::Memory => memory::run(runner, lengths).await,
+            Self::Edges => edges::run(runner, lengths).await,
+        }
+    }
+
+    /// About how long it takes, in seconds.
+    pub(crate) fn planned(self, lengths: &Lengths) -> f64 {
+        match self {
+            Self::FullLoad => full_load::planned(lengths),
+            Self::Frontier => frontier::planned(lengths),
+            Self::Latency => latency::planned(lengths),
+            Self::Bodies => bodies::planned(lengths),
+            Self::Protocols => protocols::planned(lengths),
+            Self::Memory => memory::planned(lengths),
+            Self::Edges => edges::planned(lengths),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Requests of 1 KB to 4 MB in a closed loop. Every body is passed on whole, and the provider reads it to its end.
+
+use super::{Outcome, Trio};
+use crate::contender::Name;
+use crate::measure::{Phase, Runner};
+use crate::results::Found;
+use crate::row::Row;
+use crate::section::Lengths;
+use crate::stage::Sides;
+use serde::{Deserialize, Serialize};
+
+/// The sizes, in bytes.
+pub(crate) const SIZES: [usize; 5] = [1 << 10, 16 << 10, 256 << 10, 1 << 20, 4 << 20];
+/// Requests under way at once: enough to keep a core busy with the smallest, and not more memory than needed with the
+/// largest.
+pub(crate) const CONNECTIONS: usize = 16;
+
+/// One size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Body {
+    /// Of the body.
+    pub(crate) bytes: usize,
+    /// What was found.
+    pub(crate) rows: Vec<Row>,
+}
+
+/// About how long it takes, in seconds.
+pub(crate) fn planned(lengths: &Lengths) -> f64 {
+    6.0 + (SIZES.len() * Name::PROXIES.len() * lengths.short_rounds) as f64 * lengths.short_phase()
+}
+
+/// Measures it.
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
+    let trio = Trio::start(runner.stage, Sides::default()).await?;
+    let contenders = trio.contenders();
+    let mut found = Vec::new();
+    for bytes in SIZES {
+        let phase = Phase {
+            connections: CONNECTIONS,
+            body_bytes: bytes,
+            ..lengths.short()
+        };
+        let rows = runner.rounds(lengths.short_rounds, &contenders, phase)?;
+        found.push(Body { bytes, rows });
+    }
+    let checked = runner.check(&trio.ledger, &trio.edge.url()).await;
+    Ok((Found::Bodies(found), checked))
+}

@@ -1,0 +1,169 @@
+//! One, two and four edges on one store: CPU time a call, throughput, and whether they stay exact together. Where the
+//! machine has no cores for them they share one, and only CPU time and exactness say something.
+
+use super::Outcome;
+use crate::contender::{Contender, Name};
+use crate::ledger::{Keyring, Kind, LITTLE_NANOS, Ledger};
+use crate::measure::Runner;
+use crate::results::Found;
+use crate::row::Row;
+use crate::section::Lengths;
+use crate::stage::{EdgeLook, Sides, tollgate};
+use serde::{Deserialize, Serialize};
+use std::error::Error;
+
+/// How many.
+const COUNTS: [usize; 3] = [1, 2, 4];
+/// Agents that all connections share, until their day's money is gone.
+const LITTLE_AGENTS: usize = 8;
+/// Phases until the money must be gone; a slow machine needs more than one.
+const RACE_PHASES_MAX: usize = 20;
+
+/// So many edges.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Several {
+    /// Edges.
+    pub(crate) edges: usize,
+    /// Whether each had a core of its own.
+    pub(crate) has_cores: bool,
+    /// What was found; the CPU time is that of all edges.
+    pub(crate) row: Row,
+    /// Eight agents shared by all edges until they were denied.
+    pub(crate) race: Race,
+}
+
+/// What agents that every edge serves spent of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Race {
+    /// Calls that were approved.
+    pub(crate) approved: u64,
+    /// Calls that were denied by the day's limit.
+    pub(crate) denied: u64,
+    /// What the approved calls cost, in nano-USD.
+    pub(crate) due_nanos: u64,
+    /// What was charged.
+    pub(crate) charged_nanos: u64,
+    /// The limit of all agents together.
+    pub(crate) limit_nanos: u64,
+    /// Agents that were charged more than their limit.
+    pub(crate) overspent: usize,
+}
+
+impl Race {
+    fn wrong(&self) -> Option<String> {
+        let is_exact = self.charged_nanos == self.due_nanos && self.overspent == 0;
+        let is_spent = self.denied > 0;
+        (!is_exact || !is_spent).then(|| format!("several edges: not exact, or never at the limit: {self:?}"))
+    }
+}
+
+/// About how long it takes, in seconds.
+pub(crate) fn planned(lengths: &Lengths) -> f64 {
+    COUNTS.len() as f64 * ((lengths.short_rounds + 1) as f64 * lengths.phase() + 3.0)
+}
+
+/// Measures it.
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
+    let (stage, sides) = (runner.stage, Sides::default());
+    let provider = stage.provider(sides)?;
+    let (mut found, mut checked) = (Vec::new(), 0);
+    for count in COUNTS {
+        let ledger = stage.ledger(true).await?;
+        let (cores, has_cores) = stage.cores.of_edges(count);
+        let start = |core: &usize| {
+            let look = EdgeLook {
+                core: *core,
+                ..stage.look()
+            };
+            stage.edge(look, &ledger, &provider, sides)
+        };
+        let edges = cores.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+        let all: Vec<_> = edges.iter().collect();
+        let contender = tollgate(Name::Tollgate, &all, &ledger, &provider);
+        let rows = runner.rounds(
+            lengths.short_rounds,
+            std::slice::from_ref(&contender),
+            lengths.closed(),
+        )?;
+        let Some(edge) = edges.first() else { continue };
+        checked += runner.check(&ledger, &edge.url()).await;
+        let race = race(runner, lengths, contender, &ledger, &edge.url()).await?;
+        runner.errors.borrow_mut().extend(race.wrong());
+        checked += race.approved;
+        for row in rows {
+            found.push(Several {
+                edges: count,
+                has_cores,
+                row,
+                race,
+            });
+        }
+    }
+    Ok((Found::Edges(found), checked))
+}
+
+/// Lets all connections, over all edges, spend the money of a few agents.
+async fn race(
+    runner: &Runner<'_>,
+    lengths: &Lengths,
+    contender: Contender<'_>,
+    ledger: &Ledger,
+    edge: &str,
+) -> Result<Race, Box<dyn Error>> {
+    let little: Keyring = ledger.add(Kind::Little, LITTLE_AGENTS).await?;
+    let contender = Contender {
+        keys: little.file.clone(),
+        expect: vec![200, 402],
+        ledger: None,
+        ..contender
+    };
+    let (mut approved, mut denied) = (0, 0);
+    for _ in 0..RACE_PHASES_MAX {
+        let outcome = runner.load(&contender, lengths.closed())?;
+        let count = |status| outcome.statuses.get(&status).copied().unwrap_or_default();
+        approved += count(200);
+        denied += count(402);
+        if denied > 0 {
+            break;
+        }
+    }
+    let spent = little.spent_today().await;
+    Ok(Race {
+        approved,
+        denied,
+        due_nanos: approved * ledger.price(edge).await?,
+        charged_nanos: spent.iter().sum(),
+        limit_nanos: LITTLE_NANOS * spent.len() as u64,
+        overspent: spent.iter().filter(|spent| **spent > LITTLE_NANOS).count(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_race_that_ends_at_the_limit_to_the_nano_is_right() {
+        let right = Race {
+            approved: 10,
+            denied: 3,
+            due_nanos: 1000,
+            charged_nanos: 1000,
+            limit_nanos: 1010,
+            overspent: 0,
+        };
+        assert_eq!(right.wrong(), None);
+        let wrong = [
+            Race {
+                charged_nanos: 999,
+                ..right
+            },
+            Race {
+                overspent: 1,
+                ..right
+            },
+            Race { denied: 0, ..right },
+        ];
+        assert!(wrong.iter().all(|race| race.wrong().is_some()));
+    }
+}

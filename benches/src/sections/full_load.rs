@@ -1,0 +1,66 @@
+//! The closed loop over 64 connections: CPU time a request of proxy and store, for approvals and for denials of each
+//! kind.
+
+use super::Outcome;
+use crate::contender::{Contender, Name};
+use crate::ledger::Kind;
+use crate::measure::Runner;
+use crate::results::Found;
+use crate::section::Lengths;
+use crate::stage::{EdgeLook, Sides, plain, tollgate};
+use std::path::PathBuf;
+
+/// The denials, with the agents that are denied and the answer that they get.
+const DENIALS: [(Name, Kind, u16); 5] = [
+    (Name::DeniedByDay, Kind::Spent, 402),
+    (Name::DeniedByFreeze, Kind::Frozen, 403),
+    (Name::DeniedByRate, Kind::Hasty, 429),
+    (Name::DeniedByRevocation, Kind::Revoked, 401),
+    (Name::DeniedInMemory, Kind::Invented, 401),
+];
+/// Contenders whose calls are approved.
+const APPROVED: usize = 7;
+
+/// About how long it takes, in seconds.
+pub(crate) fn planned(lengths: &Lengths) -> f64 {
+    8.0 + ((APPROVED + DENIALS.len()) * lengths.rounds) as f64 * lengths.phase()
+}
+
+/// Measures it.
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
+    let (stage, sides) = (runner.stage, Sides::default());
+    let provider = stage.provider(sides)?;
+    let nginx = stage.nginx(&provider, sides)?;
+    let pass_through = stage.pass_through(&provider, sides)?;
+    let (durable, memory) = (stage.ledger(true).await?, stage.ledger(false).await?);
+    let start = |ledger, is_quiet| {
+        let look = EdgeLook {
+            is_quiet,
+            ..stage.look()
+        };
+        stage.edge(look, ledger, &provider, sides)
+    };
+    let (edge, quiet) = (start(&durable, false)?, start(&durable, true)?);
+    let (in_memory, bare) = (start(&memory, false)?, start(&memory, true)?);
+
+    let mut contenders = vec![
+        plain(Name::Direct, None, &provider, &durable),
+        plain(Name::Nginx, Some(&nginx), &provider, &durable),
+        plain(Name::PassThrough, Some(&pass_through), &provider, &durable),
+        tollgate(Name::Tollgate, &[&edge], &durable, &provider),
+        tollgate(Name::TollgateQuiet, &[&quiet], &durable, &provider),
+        tollgate(Name::TollgateMemory, &[&in_memory], &memory, &provider),
+        tollgate(Name::TollgateBare, &[&bare], &memory, &provider),
+    ];
+    for (name, kind, status) in DENIALS {
+        let keys: PathBuf = durable.add_refused(kind).await?;
+        contenders.push(Contender {
+            keys,
+            expect: vec![status],
+            ..tollgate(name, &[&edge], &durable, &provider)
+        });
+    }
+    let rows = runner.rounds(lengths.rounds, &contenders, lengths.closed())?;
+    let checked = runner.check(&durable, &edge.url()).await + runner.check(&memory, &in_memory.url()).await;
+    Ok((Found::FullLoad(rows), checked))
+}

@@ -1,0 +1,77 @@
+//! Latency at fixed rates, from the moment at which each request was due: over one connection, over 16, and at half of
+//! what Tollgate can do, over 64.
+
+use super::{Outcome, Trio};
+use crate::contender::Name;
+use crate::measure::{CONNECTIONS, Phase, Runner};
+use crate::results::Found;
+use crate::row::{Row, row};
+use crate::section::Lengths;
+use crate::stage::Sides;
+use serde::{Deserialize, Serialize};
+
+/// Connections and requests a second that do not depend on what was measured before.
+const FIXED: [(usize, f64); 2] = [(1, 500.0), (16, 1000.0)];
+/// Contenders, the provider itself included.
+const CONTENDERS: usize = 4;
+
+/// A fixed rate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Paced {
+    /// Connections.
+    pub(crate) connections: usize,
+    /// Requests a second.
+    pub(crate) rate: f64,
+    /// Whether the rate is half of what Tollgate can do.
+    pub(crate) is_half_of_saturation: bool,
+    /// What was found.
+    pub(crate) rows: Vec<Row>,
+}
+
+/// A quantile of a row, in microseconds.
+pub(crate) type Quantile = fn(&Row) -> f64;
+
+impl Paced {
+    /// By how much a quantile of `name` is above that of `base`, in microseconds.
+    pub(crate) fn added(&self, name: Name, base: Name, quantile: Quantile) -> Option<f64> {
+        Some(quantile(row(&self.rows, name)?) - quantile(row(&self.rows, base)?))
+    }
+}
+
+/// About how long it takes, in seconds.
+pub(crate) fn planned(lengths: &Lengths) -> f64 {
+    6.0 + ((FIXED.len() + 1) * CONTENDERS * lengths.rounds) as f64 * lengths.phase()
+}
+
+/// Measures it.
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths, saturation: Option<f64>) -> Outcome {
+    let trio = Trio::start(runner.stage, Sides::default()).await?;
+    let mut contenders = vec![trio.direct()];
+    contenders.extend(trio.contenders());
+    let half = match (saturation, contenders.last()) {
+        (Some(rate), _) => rate / 2.0,
+        (None, Some(tollgate)) => {
+            let found = runner.load(tollgate, lengths.closed())?;
+            found.answered as f64 / found.seconds / 2.0
+        }
+        (None, None) => 0.0,
+    };
+    let mut found = Vec::new();
+    let rates = FIXED.map(|(connections, rate)| (connections, rate, false));
+    for (connections, rate, is_half_of_saturation) in
+        rates
+            .into_iter()
+            .chain([(CONNECTIONS, half.round().max(1.0), true)])
+    {
+        let phase: Phase = lengths.open(connections, rate);
+        let rows = runner.rounds(lengths.rounds, &contenders, phase)?;
+        found.push(Paced {
+            connections,
+            rate,
+            is_half_of_saturation,
+            rows,
+        });
+    }
+    let checked = runner.check(&trio.ledger, &trio.edge.url()).await;
+    Ok((Found::Latency(found), checked))
+}

@@ -1,0 +1,160 @@
+//! Resident memory: idle after one call a key, the peak under load, and some seconds afterwards; with requests of 1 KB
+//! and of 4 MB. Each proxy is fresh when its turn comes.
+
+use super::{Outcome, bodies};
+use crate::contender::{Contender, Name};
+use crate::measure::{CONNECTIONS, Phase, Runner};
+use crate::results::Found;
+use crate::section::Lengths;
+use crate::stage::{Sides, plain, tollgate};
+use serde::{Deserialize, Serialize};
+use std::error::Error;
+use std::time::Duration;
+
+/// Size of the large requests.
+const LARGE_BYTES: usize = 4 << 20;
+/// One call a key at this rate, before the first look.
+const WARM_UP_RATE: f64 = 320.0;
+/// Between the warm-up and the first look.
+const SETTLE_SECONDS: f64 = 2.0;
+
+/// One proxy. All in KiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Weighed {
+    /// Who.
+    pub(crate) name: Name,
+    /// After one call a key.
+    pub(crate) idle_kib: u64,
+    /// The peak under 64 connections with requests of 1 KB.
+    pub(crate) loaded_kib: u64,
+    /// Afterwards.
+    pub(crate) recovered_kib: u64,
+    /// The peak under 16 connections with requests of 4 MB.
+    pub(crate) large_kib: u64,
+    /// Afterwards.
+    pub(crate) large_recovered_kib: u64,
+}
+
+/// About how long it takes, in seconds.
+pub(crate) fn planned(lengths: &Lengths) -> f64 {
+    let one = 2.0 + SETTLE_SECONDS + 2.0 * (lengths.phase() + lengths.rest_seconds);
+    Name::PROXIES.len() as f64 * one
+}
+
+/// Measures it.
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
+    let (stage, sides) = (runner.stage, Sides::default());
+    let provider = stage.provider(sides)?;
+    let ledger = stage.ledger(true).await?;
+    let mut found = Vec::new();
+    {
+        let nginx = stage.nginx(&provider, sides)?;
+        let contender = plain(Name::Nginx, Some(&nginx), &provider, &ledger);
+        found.push(weigh(runner, lengths, &contender, &nginx.pids)?);
+    }
+    {
+        let pass_through = stage.pass_through(&provider, sides)?;
+        let contender = plain(Name::PassThrough, Some(&pass_through), &provider, &ledger);
+        found.push(weigh(runner, lengths, &contender, &pass_through.pids)?);
+    }
+    let edge = stage.edge(stage.look(), &ledger, &provider, sides)?;
+    let contender = tollgate(Name::Tollgate, &[&edge], &ledger, &provider);
+    found.push(weigh(runner, lengths, &contender, &[edge.pid()])?);
+    let checked = runner.check(&ledger, &edge.url()).await;
+    Ok((Found::Memory(found), checked))
+}
+
+fn weigh(
+    runner: &Runner<'_>,
+    lengths: &Lengths,
+    contender: &Contender<'_>,
+    pids: &[u32],
+) -> Result<Weighed, Box<dyn Error>> {
+    let one_each = Phase {
+        seconds: CONNECTIONS as f64 / WARM_UP_RATE,
+        warm_up: 0.0,
+        ..lengths.open(CONNECTIONS, WARM_UP_RATE)
+    };
+    runner.load(contender, one_each)?;
+    rest(SETTLE_SECONDS);
+    let idle_kib = sum(pids, "VmRSS:")?;
+    let large = Phase {
+        connections: bodies::CONNECTIONS,
+        body_bytes: LARGE_BYTES,
+        ..lengths.closed()
+    };
+    let mut peaks_and_afters = [(0, 0); 2];
+    for (found, phase) in peaks_and_afters.iter_mut().zip([lengths.closed(), large]) {
+        forget_peak(pids)?;
+        runner.load(contender, phase)?;
+        let peak = sum(pids, "VmHWM:")?;
+        rest(lengths.rest_seconds);
+        *found = (peak, sum(pids, "VmRSS:")?);
+    }
+    let [(loaded_kib, recovered_kib), (large_kib, large_recovered_kib)] = peaks_and_afters;
+    Ok(Weighed {
+        name: contender.name,
+        idle_kib,
+        loaded_kib,
+        recovered_kib,
+        large_kib,
+        large_recovered_kib,
+    })
+}
+
+fn rest(seconds: f64) {
+    std::thread::sleep(Duration::try_from_secs_f64(seconds).unwrap_or_default());
+}
+
+/// Makes the kernel's mark of the highest resident size start again from the present one.
+fn forget_peak(pids: &[u32]) -> Result<(), Box<dyn Error>> {
+    pids.iter().try_for_each(|pid| {
+        let file = format!("/proc/{pid}/clear_refs");
+        std::fs::write(&file, "5").map_err(|error| format!("{file}: {error}").into())
+    })
+}
+
+/// A line of `/proc/PID/status`, summed over the processes.
+fn sum(pids: &[u32], line: &str) -> Result<u64, Box<dyn Error>> {
+    let mut total = 0;
+    for pid in pids {
+        let file = format!("/proc/{pid}/status");
+        let text = std::fs::read_to_string(&file)?;
+        total += kib(&text, line).ok_or(format!("{file}: no {line}"))?;
+    }
+    Ok(total)
+}
+
+fn kib(status: &str, line: &str) -> Option<u64> {
+    let value = status.lines().find_map(|text| text.strip_prefix(line))?;
+    value.trim().strip_suffix(" kB")?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_from_the_status() {
+        let status = "Name:\tx\nVmHWM:\t   20492 kB\nVmRSS:\t   10000 kB\n";
+        assert_eq!(
+            (kib(status, "VmHWM:"), kib(status, "VmRSS:")),
+            (Some(20_492), Some(10_000))
+        );
+        assert_eq!(
+            (kib(status, "VmSwap:"), kib("VmRSS: many", "VmRSS:")),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn a_peak_is_forgotten() {
+        let me = [std::process::id()];
+        let block = std::hint::black_box(vec![1_u8; 64 << 20]);
+        drop(std::hint::black_box(block));
+        let peak = sum(&me, "VmHWM:").unwrap();
+        forget_peak(&me).unwrap();
+        assert!(sum(&me, "VmHWM:").unwrap() + (32 << 10) < peak, "{peak} KiB");
+        assert!(sum(&[u32::MAX], "VmRSS:").is_err());
+    }
+}

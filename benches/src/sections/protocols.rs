@@ -1,0 +1,80 @@
+//! HTTP/1.1 and HTTP/2, clear and over TLS, on the side of the callers and on that of the provider.
+
+use super::{Outcome, Trio};
+use crate::contender::Name;
+use crate::measure::{CONNECTIONS, Phase, Runner, STREAMS, Wire};
+use crate::results::Found;
+use crate::row::Row;
+use crate::section::Lengths;
+use crate::stage::Sides;
+use serde::{Deserialize, Serialize};
+
+/// What is spoken, and whether with TLS to the provider.
+const SPOKEN: [(&str, Wire, bool); 6] = [
+    ("HTTP/1.1", Wire::Clear, false),
+    ("HTTP/1.1 over TLS", Wire::Tls, false),
+    ("HTTP/2 over TLS, a connection a request", Wire::Http2(1), false),
+    (
+        "HTTP/2 over TLS, 8 requests a connection",
+        Wire::Http2(STREAMS),
+        false,
+    ),
+    ("HTTP/1.1", Wire::Clear, true),
+    ("HTTP/2 over TLS, a connection a request", Wire::Http2(1), true),
+];
+
+/// One way to speak.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Spoken {
+    /// What callers speak.
+    pub(crate) front: String,
+    /// What is spoken to the provider.
+    pub(crate) back: String,
+    /// What was found.
+    pub(crate) rows: Vec<Row>,
+}
+
+/// About how long it takes, in seconds.
+pub(crate) fn planned(lengths: &Lengths) -> f64 {
+    4.0 * 5.0 + (SPOKEN.len() * Name::PROXIES.len() * lengths.short_rounds) as f64 * lengths.short_phase()
+}
+
+/// Measures it.
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
+    let (mut found, mut checked) = (Vec::new(), 0);
+    // One set of servers for each pair of sides; a set is ended before the next one starts.
+    for (front_tls, back_tls) in [(false, false), (true, false), (false, true), (true, true)] {
+        let trio = Trio::start(runner.stage, Sides { front_tls, back_tls }).await?;
+        let contenders = trio.contenders();
+        for (front, wire, _) in SPOKEN
+            .iter()
+            .filter(|(_, wire, back)| (*wire != Wire::Clear, *back) == (front_tls, back_tls))
+        {
+            let phase = Phase {
+                wire: *wire,
+                connections: CONNECTIONS,
+                ..lengths.short()
+            };
+            let rows = runner.rounds(lengths.short_rounds, &contenders, phase)?;
+            let back = if back_tls { "HTTP/1.1 over TLS" } else { "HTTP/1.1" };
+            found.push(Spoken {
+                front: (*front).to_owned(),
+                back: back.to_owned(),
+                rows,
+            });
+        }
+        checked += check(runner, &trio, front_tls).await?;
+    }
+    Ok((Found::Protocols(found), checked))
+}
+
+/// The ledger is asked for the price of a call through an edge that anybody can talk to.
+async fn check(runner: &Runner<'_>, trio: &Trio, front_tls: bool) -> Result<u64, Box<dyn std::error::Error>> {
+    if !front_tls {
+        return Ok(runner.check(&trio.ledger, &trio.edge.url()).await);
+    }
+    let stage = runner.stage;
+    let provider = stage.provider(Sides::default())?;
+    let plain = stage.edge(stage.look(), &trio.ledger, &provider, Sides::default())?;
+    Ok(runner.check(&trio.ledger, &plain.url()).await)
+}

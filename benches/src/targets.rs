@@ -1,0 +1,198 @@
+//! The targets, and whether they are met. One that is not met is said and fails nothing.
+
+use crate::contender::Name;
+use crate::results::{Found, Results};
+use crate::row::{over, row};
+use crate::section::Section;
+use crate::sections::memory::Weighed;
+use serde::{Deserialize, Serialize};
+
+/// Denials that the store decides on.
+const DENIED_BY_STORE: [Name; 4] = [
+    Name::DeniedByDay,
+    Name::DeniedByFreeze,
+    Name::DeniedByRate,
+    Name::DeniedByRevocation,
+];
+/// The size of a request for which there is a target.
+const LARGE_BYTES: usize = 1 << 20;
+/// Bytes of a KiB in MB.
+const MB_PER_KIB: f64 = 1024.0 / 1e6;
+
+/// One target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Verdict {
+    /// What is compared.
+    pub(crate) what: String,
+    /// What was found; `None` when it was not measured.
+    pub(crate) found: Option<f64>,
+    /// The largest value that is good.
+    pub(crate) limit: f64,
+    /// Of both.
+    pub(crate) unit: String,
+    /// Whether it is good; what was not measured is not.
+    pub(crate) is_met: bool,
+}
+
+fn verdict(what: &str, found: Option<f64>, limit: f64, unit: &str) -> Verdict {
+    Verdict {
+        what: what.to_owned(),
+        found,
+        limit,
+        unit: unit.to_owned(),
+        is_met: found.is_some_and(|found| found <= limit),
+    }
+}
+
+/// All of them.
+pub(crate) fn verdicts(results: &Results) -> Vec<Verdict> {
+    let full = results.full_load();
+    let store = |name| row(full, name)?.store_us;
+    let denied = DENIED_BY_STORE.iter().filter_map(|name| store(*name));
+    let memory = memory(results);
+    let of_memory = |value: &dyn Fn(&Weighed) -> f64| memory.map(value);
+    let over_idle = |kib: u64, weighed: &Weighed| kib as f64 / (weighed.idle_kib.max(1)) as f64;
+    let (pass, tollgate) = (Name::PassThrough, Name::Tollgate);
+    vec![
+        verdict(
+            "edge CPU a request over the pass-through",
+            over(full, tollgate, pass),
+            1.25,
+            "×",
+        ),
+        verdict(
+            "edge CPU a request over nginx",
+            over(full, tollgate, Name::Nginx),
+            2.6,
+            "×",
+        ),
+        verdict("store CPU an approved call", store(tollgate), 25.0, "µs"),
+        verdict(
+            "store CPU an approved call, no append-only file",
+            store(Name::TollgateMemory),
+            25.0,
+            "µs",
+        ),
+        verdict(
+            "store CPU a denied call, the dearest denial",
+            denied.max_by(f64::total_cmp),
+            10.0,
+            "µs",
+        ),
+        verdict(
+            "p50 added to the pass-through, 1 connection",
+            paced(
+                results,
+                |connections, _| connections == 1,
+                |row| row.latency.p50_us,
+            ),
+            110.0,
+            "µs",
+        ),
+        verdict(
+            "p99 added to the pass-through, half of saturation",
+            paced(results, |_, is_half| is_half, |row| row.latency.p99_us),
+            1000.0,
+            "µs",
+        ),
+        verdict(
+            "edge CPU a request of 1 MB over the pass-through",
+            large(results),
+            2.0,
+            "×",
+        ),
+        verdict(
+            "resident memory under full load, requests of 1 KB",
+            of_memory(&|found| found.loaded_kib as f64 * MB_PER_KIB),
+            40.0,
+            "MB",
+        ),
+        verdict(
+            "resident memory after full load, over idle",
+            of_memory(&|found| over_idle(found.recovered_kib, found)),
+            1.1,
+            "×",
+        ),
+        verdict(
+            "resident memory after requests of 4 MB, over idle",
+            of_memory(&|found| over_idle(found.large_recovered_kib, found)),
+            1.1,
+            "×",
+        ),
+    ]
+}
+
+fn memory(results: &Results) -> Option<&Weighed> {
+    match results.found(Section::Memory)? {
+        Found::Memory(weighed) => weighed.iter().find(|found| found.name == Name::Tollgate),
+        _ => None,
+    }
+}
+
+fn large(results: &Results) -> Option<f64> {
+    match results.found(Section::Bodies)? {
+        Found::Bodies(bodies) => {
+            let body = bodies.iter().find(|body| body.bytes == LARGE_BYTES)?;
+            over(&body.rows, Name::Tollgate, Name::PassThrough)
+        }
+        _ => None,
+    }
+}
+
+fn paced(
+    results: &Results,
+    is_wanted: fn(usize, bool) -> bool,
+    quantile: crate::sections::latency::Quantile,
+) -> Option<f64> {
+    match results.found(Section::Latency)? {
+        Found::Latency(paced) => paced
+            .iter()
+            .find(|paced| is_wanted(paced.connections, paced.is_half_of_saturation))?
+            .added(Name::Tollgate, Name::PassThrough, quantile),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::everything;
+
+    #[test]
+    fn every_target_is_compared_with_what_was_measured() {
+        let found: Vec<_> = verdicts(&everything())
+            .into_iter()
+            .map(|verdict| {
+                (
+                    verdict.found.map(|found| (found * 100.0).round() / 100.0),
+                    verdict.is_met,
+                )
+            })
+            .collect();
+        let expected = [
+            (1.5, false),
+            (3.0, false),
+            (30.0, false),
+            (20.0, true),
+            (9.0, true),
+            (110.0, true),
+            (220.0, true),
+            (1.5, true),
+            (20.48, true),
+            (1.1, true),
+            (2.0, false),
+        ];
+        assert_eq!(found, expected.map(|(value, is_met)| (Some(value), is_met)));
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_met() {
+        let nothing = verdicts(&Results::new(Vec::new()));
+        assert_eq!(nothing.len(), 11);
+        assert!(
+            nothing
+                .iter()
+                .all(|verdict| verdict.found.is_none() && !verdict.is_met)
+        );
+    }
+}

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Makes the store's users: an ACL file for Redis, and for each program a file with the address it connects to.
+# Usage: users.sh DIRECTORY [ADDRESS]     ADDRESS is what follows the password in store.url: 127.0.0.1:6379, or some
+#                                         nodes of a cluster (host:port,host:port) with SCHEME=redis-cluster;
+#                                         SCHEME=rediss for TLS.
+# Writes users.acl, edge.url, admin.url, operator.url, backup.url and administrator.url into DIRECTORY, readable by their owner
+# alone. A backup is of one node, and who administers talks to one: with SCHEME=redis-cluster there are backup-1.url,
+# administrator-1.url and so on, one for each node in ADDRESS, in its order.
+#
+# What is there stays: a user whose file exists keeps its password, so that running it again (after an upgrade changed the
+# template) changes rights and no passwords; users in users.acl that the template does not have (a replica's) stay as they are.
+#
+# ROTATE=edge users.sh DIRECTORY [ADDRESS] makes a new password for tollgate-edge. The old one goes on working beside it, until
+# users.sh runs again without ROTATE. Redis reads its own copy of the file: docs/deployment.md, "Rotation", has every step.
+set -euo pipefail
+umask 077
+
+die() {
+  echo "users: $*" >&2
+  exit 1
+}
+
+[ $# -ge 1 ] && [ $# -le 2 ] || die "usage: users.sh DIRECTORY [ADDRESS]"
+directory=$1
+address=${2:-127.0.0.1:6379}
+scheme=${SCHEME:-redis}
+rotate=${ROTATE:-}
+names=(edge admin operator backup administrator)
+template=$(dirname "${BASH_SOURCE[0]}")/users.acl
+case "$scheme" in redis | rediss | redis-cluster) ;; *) die "SCHEME is redis, rediss or redis-cluster, not $scheme" ;; esac
+[ -z "$rotate" ] || [[ " ${names[*]} " == *" $rotate "* ]] || die "ROTATE is one of: ${names[*]}; not $rotate"
+mkdir -p "$directory"
+
+# addresses NAME: the files of a user, each with the scheme and place that stand in it.
+addresses() {
+  local nodes node number=0
+  if [ "$scheme" != redis-cluster ]; then
+    echo "$1.url $scheme $address"
+  elif [ "$1" = backup ] || [ "$1" = administrator ]; then
+    IFS=, read -ra nodes <<<"$address"
+    for node in "${nodes[@]}"; do
+      number=$((number + 1))
+      echo "$1-$number.url redis $node"
+    done
+  else
+    echo "$1.url redis-cluster $address"
+  fi
+}
+
+# put FILE: what comes in, in its place at once. -f: the file that is there may be one that nobody may write to.
+put() {
+  cat >"$1.new"
+  mv -f "$1.new" "$1"
+}
+
+hashed() { printf '%s' "$1" | sha256sum | cut -d ' ' -f 1; }
+
+# The template without comments, with one line for each user.
+acl=$(sed -e '/^#/d' -e '/^$/d' -e ':join' -e '/\\$/{N;s/ *\\\n */ /;b join' -e '}' "$template")
+for name in "${names[@]}"; do
+  password="" old=""
+  while read -r file _; do
+    [ -s "$directory/$file" ] || continue
+    password=$(sed -n 's|^[a-z-]*://tollgate-[a-z]*:\([^@]*\)@.*|\1|p' "$directory/$file")
+    [ -n "$password" ] || die "$directory/$file does not hold an address with a password: remove it to have a new one made"
+    break
+  done < <(addresses "$name")
+  if [ "$rotate" = "$name" ]; then
+    [ -n "$password" ] || die "there is no password of $name to be rotated"
+    old=$password password=""
+  fi
+  if [ -z "$password" ]; then password=$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n'); fi
+  while read -r file how place; do
+    if [ -s "$directory/$file" ] && [ -z "$old" ]; then continue; fi
+    printf '%s://tollgate-%s:%s@%s\n' "$how" "$name" "$password" "$place" | put "$directory/$file"
+  done < <(addresses "$name")
+  # Redis keeps the SHA-256 of a password.
+  hashes="#$(hashed "$password")${old:+ #$(hashed "$old")}"
+  acl=${acl//"#${name^^}_PASSWORD"/$hashes}
+done
+
+# Users that are not the template's: somebody added them by hand.
+others=""
+if [ -e "$directory/users.acl" ]; then
+  others=$(awk 'NR == FNR { ours[$2] = 1; next } $1 == "user" && !($2 in ours)' <(printf '%s\n' "$acl") "$directory/users.acl")
+fi
+printf '%s\n' "$acl" ${others:+"$others"} | put "$directory/users.acl"
+echo "users: wrote $directory/users.acl and the addresses of ${names[*]}"
+if [ -n "$others" ]; then echo "users: kept $(awk '{ print $2 }' <<<"$others" | paste -sd ' ')"; fi
+if [ -n "$rotate" ]; then echo "users: both passwords of $rotate work until this is run again without ROTATE"; fi

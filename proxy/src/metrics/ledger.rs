@@ -1,0 +1,109 @@
+//! What became of the money of approved calls: their estimates, their real costs, and how the store took their end.
+
+use prometheus::{Histogram, IntCounter, Result};
+use shared::domain::money::Nanos;
+use shared::store::script::settle::{Settle, Settled};
+use shared::store::script::void::Voided;
+use shared::telemetry::registrar::Registrar;
+
+/// Upper ends of the buckets of the real cost as a share of the estimate.
+const SHARES: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 2.0, 10.0];
+/// What became of an approval whose answer was lost.
+const VOIDED: [&str; 2] = ["refunded", "barred"];
+
+/// The counters of money.
+#[derive(Debug, Clone)]
+pub struct LedgerMetrics {
+    settlements: Vec<IntCounter>,
+    settlements_waited: IntCounter,
+    voids: Vec<IntCounter>,
+    estimated_nanos: IntCounter,
+    charged_nanos: IntCounter,
+    actual_nanos: IntCounter,
+    actual_share: Histogram,
+}
+
+impl LedgerMetrics {
+    pub(super) fn new(metrics: &Registrar) -> Result<Self> {
+        Ok(Self {
+            settlements: metrics.counters(
+                "settlements_total",
+                "Settlements that the store took: done, missing (no such hold: settled or voided before), mismatch (another estimate).",
+                "result",
+                Settled::ALL.map(Settled::as_str),
+            )?,
+            settlements_waited: metrics.counter(
+                "settlements_waited_total",
+                "Settlements that the store could not take at once; they went to the retry queue.",
+            )?,
+            voids: metrics.counters(
+                "voids_total",
+                "Approvals whose answer was lost: refunded (it had charged), barred (it had not, and never will).",
+                "result",
+                VOIDED,
+            )?,
+            estimated_nanos: metrics.counter(
+                "estimated_nanos_total",
+                "Nano-USD estimated for approved calls.",
+            )?,
+            charged_nanos: metrics.counter("charged_nanos_total", "Nano-USD charged in the end.")?,
+            actual_nanos: metrics.counter(
+                "actual_nanos_total",
+                "Nano-USD that calls cost by the provider's own usage report.",
+            )?,
+            actual_share: metrics.histogram(
+                "actual_ratio",
+                "Real cost divided by the estimate, of calls whose usage the provider reported.",
+                &SHARES,
+            )?,
+        })
+    }
+
+    /// An approved call came to its end.
+    pub(super) fn approved(&self, estimate: Nanos, actual: Option<Nanos>) {
+        self.estimated_nanos.inc_by(estimate.get());
+        if let Some(actual) = actual {
+            self.actual_nanos.inc_by(actual.get());
+            if estimate > Nanos::ZERO {
+                self.actual_share
+                    .observe(actual.as_double() / estimate.as_double());
+            }
+        }
+    }
+
+    /// The store took a settlement.
+    pub fn settled(&self, settled: Settled, settle: &Settle) {
+        self.settlements[settled as usize].inc();
+        if matches!(settled, Settled::Done) {
+            self.charged_nanos.inc_by(settle.cost.get());
+        } else {
+            tracing::warn!(
+                decision.id = settle.name.allow_id,
+                result = settled.as_str(),
+                "a settlement met no hold of its own"
+            );
+        }
+    }
+
+    /// The store could not take a settlement at once.
+    pub fn settlement_waits(&self) {
+        self.settlements_waited.inc();
+    }
+
+    /// The store took a void.
+    pub fn voided(&self, voided: Voided) {
+        self.voids[usize::from(voided == Voided::Barred)].inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counters_of_settlements_are_in_the_order_of_their_outcomes() {
+        for (at, settled) in Settled::ALL.into_iter().enumerate() {
+            assert_eq!(settled as usize, at, "{settled:?}");
+        }
+    }
+}

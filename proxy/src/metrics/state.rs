@@ -1,0 +1,112 @@
+//! What the edge is like at the moment somebody asks: calls under way, what waits, caches, the process. Read when
+//! `/metrics` is, from what is there anyway.
+
+use crate::gate::Gate;
+use prometheus::{IntCounter, IntGauge, Result};
+use shared::telemetry::process::ProcessMetrics;
+use shared::telemetry::registrar::{Registrar, level};
+use shared::telemetry::span::SpanMetrics;
+use shared::telemetry::store::StoreMetrics;
+
+/// Caches whose size is told, in the order of [`Gate::cached`].
+const CACHES: [&str; 4] = ["owners", "unknown", "views", "provider_keys"];
+/// Whether a connection to the provider was there already.
+const CONNECTIONS: [&str; 2] = ["new", "reused"];
+
+/// The gauges of the moment.
+#[derive(Debug, Clone)]
+pub struct State {
+    in_flight: IntGauge,
+    pending: IntGauge,
+    pending_limit: IntGauge,
+    pending_dropped: IntCounter,
+    journal_lines: IntGauge,
+    ready: IntGauge,
+    draining: IntGauge,
+    body_bytes: IntGauge,
+    body_bytes_max: IntGauge,
+    caches: Vec<IntGauge>,
+    connections: Vec<IntCounter>,
+    process: ProcessMetrics,
+    spans: SpanMetrics,
+    /// The store, which a task of its own looks at.
+    pub store: StoreMetrics,
+}
+
+impl State {
+    pub(super) fn new(metrics: &Registrar) -> Result<Self> {
+        Ok(Self {
+            in_flight: metrics.gauge("in_flight", "Requests in flight.")?,
+            pending: metrics.gauge("pending", "Settlements and voids that wait for the store.")?,
+            pending_limit: metrics.gauge(
+                "pending_limit",
+                "How many may wait (proxy.retry_queue_limit).",
+            )?,
+            pending_dropped: metrics.counter(
+                "pending_dropped_total",
+                "Settlements and voids that did not fit into the retry queue, or on which the store's script broke off again and again; their estimates stay charged.",
+            )?,
+            journal_lines: metrics.gauge(
+                "pending_journal_lines",
+                "Lines of the retry queue's journal on disk.",
+            )?,
+            ready: metrics.gauge("ready", "1 when calls can be decided.")?,
+            draining: metrics.gauge(
+                "draining",
+                "1 while this process is about to end and lets its calls finish.",
+            )?,
+            body_bytes: metrics.gauge(
+                "body_memory_bytes",
+                "Memory that large request bodies have reserved.",
+            )?,
+            body_bytes_max: metrics.gauge(
+                "body_memory_max_bytes",
+                "How much they may (proxy.max_buffered_bytes).",
+            )?,
+            caches: metrics.gauges(
+                "cache_entries",
+                "Entries of the caches of things that never change: owners of keys, hashes that no key has, accounts' versions, opened provider keys.",
+                "cache",
+                CACHES,
+            )?,
+            connections: metrics.counters(
+                "upstream_connections_total",
+                "Exchanges with the provider, by whether the connection was new or reused.",
+                "kind",
+                CONNECTIONS,
+            )?,
+            process: ProcessMetrics::new(metrics)?,
+            spans: SpanMetrics::new(metrics)?,
+            store: StoreMetrics::new(metrics)?,
+        })
+    }
+
+    pub(super) fn look(&self, gate: &Gate) {
+        let permits = gate.body_budget.available_permits();
+        let free = permits.saturating_mul(crate::gate::BUDGET_UNIT);
+        let most = gate.settings.proxy.max_buffered_bytes;
+        for (gauge, value) in [
+            (&self.in_flight, gate.in_flight()),
+            (&self.pending, gate.pending.len()),
+            (&self.pending_limit, gate.settings.proxy.retry_queue_limit),
+            (&self.journal_lines, gate.pending.journal_lines()),
+            (&self.ready, usize::from(gate.is_ready())),
+            (&self.draining, usize::from(gate.is_draining())),
+            (&self.body_bytes, most.saturating_sub(free)),
+            (&self.body_bytes_max, most),
+        ] {
+            gauge.set(level(value));
+        }
+        for (gauge, entries) in self.caches.iter().zip(gate.cached()) {
+            gauge.set(level(entries));
+        }
+        for (counter, count) in self.connections.iter().zip(gate.upstream.connected()) {
+            counter.inc_by(count.saturating_sub(counter.get()));
+        }
+        let dropped = &self.pending_dropped;
+        dropped.inc_by(gate.pending.dropped().saturating_sub(dropped.get()));
+        self.process.look();
+        self.spans.refresh();
+        self.store.refresh();
+    }
+}

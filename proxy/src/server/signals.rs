@@ -1,0 +1,137 @@
+//! What each signal asks for, and what has to be so before the listeners close.
+
+use super::handover;
+use crate::gate::Gate;
+use async_trait::async_trait;
+use futures::future::{Fuse, FusedFuture as _, FutureExt as _};
+use pingora_core::server::{ListenFds, ShutdownSignal, ShutdownSignalWatch};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
+
+/// The signals, and what they act on.
+#[derive(Debug)]
+pub struct Signals {
+    /// Set when the edge has started.
+    pub gate: Arc<OnceLock<Arc<Gate>>>,
+    /// Set when the edge has started.
+    pub fds: Arc<OnceLock<Fds>>,
+    /// `proxy.upgrade_socket`
+    pub upgrade_socket: PathBuf,
+    /// `proxy.drain_delay_ms`
+    pub drain_delay: Duration,
+}
+
+/// The listening sockets of this process.
+#[derive(Clone)]
+pub struct Fds(pub ListenFds);
+
+impl std::fmt::Debug for Fds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fds").finish_non_exhaustive()
+    }
+}
+
+struct Heard {
+    quit: Signal,
+    term: Signal,
+}
+
+impl Heard {
+    fn new() -> std::io::Result<Self> {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        // Apart, since it is meant at any time: also while the sockets are handed over, and while calls finish, when nobody
+        // waits for a signal here any more. The task lives as long as the process.
+        tokio::spawn(async move {
+            if interrupt.recv().await.is_some() {
+                tracing::info!("ending at once");
+                shared::telemetry::flush();
+                std::process::exit(0);
+            }
+        });
+        Ok(Self {
+            quit: signal(SignalKind::quit())?,
+            term: signal(SignalKind::terminate())?,
+        })
+    }
+}
+
+#[async_trait]
+impl ShutdownSignalWatch for Signals {
+    async fn recv(&self) -> ShutdownSignal {
+        let mut heard = match Heard::new() {
+            Ok(heard) => heard,
+            Err(error) => {
+                tracing::error!(%error, "signals cannot be heard");
+                return std::future::pending().await;
+            }
+        };
+        let mut closes: Option<Instant> = None;
+        let mut handing_over = std::pin::pin!(Fuse::terminated());
+        loop {
+            let closing = async {
+                match closes {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                _ = heard.quit.recv(), if handing_over.is_terminated() => {
+                    handing_over.set(self.hand_over().fuse());
+                }
+                given = &mut handing_over => {
+                    if given {
+                        return ShutdownSignal::GracefulTerminate;
+                    }
+                }
+                _ = heard.term.recv() => {
+                    if closes.is_some() {
+                        return ShutdownSignal::GracefulTerminate;
+                    }
+                    self.leave();
+                    closes = Some(Instant::now() + self.drain_delay);
+                }
+                () = closing => return ShutdownSignal::GracefulTerminate,
+            }
+        }
+    }
+}
+
+impl Signals {
+    /// Lets who sends calls here know that it should not: readiness fails, and each answer ends its connection.
+    fn leave(&self) {
+        let delay_ms = u64::try_from(self.drain_delay.as_millis()).unwrap_or(u64::MAX);
+        tracing::info!(delay_ms, "stopping");
+        if let Some(gate) = self.gate.get() {
+            gate.drain();
+        }
+    }
+
+    /// Whether a new process has the sockets and serves.
+    async fn hand_over(&self) -> bool {
+        let (fds, socket) = (Arc::clone(&self.fds), self.upgrade_socket.clone());
+        let given = tokio::task::spawn_blocking(move || match fds.get() {
+            Some(Fds(fds)) => handover::give(fds, &socket),
+            None => Err(handover::NotGiven::NotListening),
+        });
+        match given.await {
+            Ok(Ok(())) => {
+                tracing::info!("a new process serves; calls in flight finish here");
+                if let Some(gate) = self.gate.get() {
+                    gate.drain();
+                }
+                true
+            }
+            Ok(Err(error)) => {
+                tracing::error!(%error, "not handed over; this process goes on serving");
+                false
+            }
+            Err(error) => {
+                tracing::error!(%error, "the hand-over broke; this process goes on serving");
+                false
+            }
+        }
+    }
+}

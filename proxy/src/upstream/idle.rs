@@ -1,0 +1,136 @@
+//! Connections to the provider that wait for their next request. There is one provider, so they are a stack with a time
+//! limit. Pingora's own pool, made for many, starts and wakes a task each time that a connection waits.
+
+use futures::FutureExt;
+use pingora_core::protocols::Stream;
+use pingora_core::upstreams::peer::HttpPeer;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::io::AsyncReadExt;
+use tokio::task::unconstrained;
+
+/// How long an unused connection is kept; below what providers keep theirs, so that a call rarely meets a dead one.
+const KEPT: Duration = Duration::from_secs(10);
+/// Unused connections that are kept.
+const CONNECTIONS_MAX: usize = 1024;
+/// Between two looks for connections that waited too long, or that the provider closed.
+pub const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+struct Waiting {
+    stream: Stream,
+    /// Where it leads: the provider may have moved meanwhile.
+    peer: Arc<HttpPeer>,
+    since: Instant,
+}
+
+/// The connections that wait, the one used last on top.
+#[derive(Default)]
+pub struct Idle(Mutex<VecDeque<Waiting>>);
+
+impl Idle {
+    /// A connection to the peer that still stands, as far as can be told without waiting.
+    pub fn take(&self, peer: &HttpPeer) -> Option<Stream> {
+        loop {
+            let mut waiting = self.lock().pop_back()?;
+            if waiting.peer._address == peer._address && waiting.stands() {
+                return Some(waiting.stream);
+            }
+        }
+    }
+
+    /// Keeps a connection whose answer was read to its end.
+    pub fn keep(&self, peer: Arc<HttpPeer>, stream: Stream) {
+        let since = Instant::now();
+        let mut all = self.lock();
+        let oldest = (all.len() == CONNECTIONS_MAX).then(|| all.pop_front());
+        all.push_back(Waiting { stream, peer, since });
+        drop(all);
+        drop(oldest);
+    }
+
+    /// Closes what waited too long and what the provider closed.
+    pub fn sweep(&self) {
+        self.lock().retain_mut(Waiting::stands);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    /// Whether it is young and silent: a provider that says something unasked, or closes, is not to be asked there.
+    fn stands(&mut self) -> bool {
+        let mut byte = [0];
+        self.since.elapsed() < KEPT
+            && unconstrained(self.stream.read(&mut byte))
+                .now_or_never()
+                .is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pingora_core::protocols::l4::stream::Stream as L4Stream;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::{TcpListener, TcpStream};
+
+    /// A connection, and its other end.
+    async fn connection() -> (Stream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (Box::new(L4Stream::from(near)), listener.accept().await.unwrap().0)
+    }
+
+    fn peer(port: u16) -> Arc<HttpPeer> {
+        Arc::new(HttpPeer::new(("127.0.0.1", port), false, String::new()))
+    }
+
+    #[tokio::test]
+    async fn the_connection_used_last_is_taken_first_and_only_for_its_address() {
+        let idle = Idle::default();
+        let (first, _other_end) = connection().await;
+        let (second, _other_end) = connection().await;
+        let ids = (first.id(), second.id());
+        idle.keep(peer(1), first);
+        idle.keep(peer(1), second);
+        assert_eq!(idle.take(&peer(1)).unwrap().id(), ids.1);
+        assert!(idle.take(&peer(2)).is_none(), "the provider moved");
+        assert!(idle.take(&peer(1)).is_none(), "so its old connections are gone");
+    }
+
+    #[tokio::test]
+    async fn a_closed_and_a_talking_connection_are_not_taken() {
+        let idle = Idle::default();
+        let (closed, other_end) = connection().await;
+        drop(other_end);
+        closed_by_now(&idle, closed).await;
+        let (talking, mut other_end) = connection().await;
+        other_end.write_all(b"HTTP/1.1 408").await.unwrap();
+        closed_by_now(&idle, talking).await;
+    }
+
+    /// Keeps the connection and waits until a look finds it unfit.
+    async fn closed_by_now(idle: &Idle, stream: Stream) {
+        idle.keep(peer(1), stream);
+        while !idle.lock().is_empty() {
+            tokio::task::yield_now().await;
+            idle.sweep();
+        }
+        assert!(idle.take(&peer(1)).is_none());
+    }
+
+    #[tokio::test]
+    async fn what_waited_too_long_is_closed() {
+        let idle = Idle::default();
+        let (stream, _other_end) = connection().await;
+        idle.keep(peer(1), stream);
+        idle.sweep();
+        assert_eq!(idle.lock().len(), 1);
+        idle.lock()[0].since -= KEPT;
+        idle.sweep();
+        assert_eq!(idle.lock().len(), 0);
+    }
+}

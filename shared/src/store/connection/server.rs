@@ -1,0 +1,142 @@
+//! The connection to one server. The library makes it anew when it breaks. Here it is made anew, too, when the server says
+//! that it became a replica: behind an address that leads to whoever is the master, another one may answer by now, and the
+//! connection to the old one would last as long as it does.
+
+use super::{CONNECT_TIMEOUT, StoreError};
+use arc_swap::ArcSwap;
+use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
+use redis::{Cmd, Pipeline, RedisFuture, RedisResult, ServerErrorKind, Value};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Attempts to connect within one command, beyond the first.
+const CONNECT_RETRIES: usize = 1;
+/// Shortest and longest pause between attempts to connect.
+const CONNECT_PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(50));
+/// Commands that wait in line to be written together; the library's own 50 lets callers wait for each other beyond that.
+const IN_LINE: usize = 1024;
+/// The shortest time between two connections that are made since the server refuses writes.
+const RENEW_EVERY: Duration = Duration::from_millis(500);
+
+/// A connection that all clones share.
+#[derive(Clone)]
+pub(super) struct Server(Arc<Shared>);
+
+struct Shared {
+    client: redis::Client,
+    timeout: Duration,
+    manager: ArcSwap<ConnectionManager>,
+    renewed: Mutex<Option<Instant>>,
+}
+
+impl Server {
+    /// Connects with the first command. Must be called inside the runtime that will use it.
+    ///
+    /// # Errors
+    /// [`StoreError::BadUrl`].
+    pub(super) fn new(client: redis::Client, timeout: Duration) -> Result<Self, StoreError> {
+        let manager = manager(client.clone(), timeout)?;
+        Ok(Self(Arc::new(Shared {
+            client,
+            timeout,
+            manager: ArcSwap::from_pointee(manager),
+            renewed: Mutex::default(),
+        })))
+    }
+
+    fn manager(&self) -> ConnectionManager {
+        ConnectionManager::clone(&self.0.manager.load())
+    }
+
+    /// Runs one command.
+    ///
+    /// # Errors
+    /// What the connection says, or the server.
+    pub(super) async fn send(&self, command: &Cmd) -> RedisResult<Value> {
+        let answer = self.manager().send_packed_command(command).await;
+        let answer = answer.and_then(Value::extract_error);
+        if answer
+            .as_ref()
+            .is_err_and(|error| error.code() == Some(READ_ONLY))
+        {
+            self.renew();
+        }
+        answer
+    }
+
+    /// Runs several: the answers from `offset` on, `count` of them. What the server refused is among them.
+    ///
+    /// # Errors
+    /// What the connection says.
+    pub(super) async fn send_all(
+        &self,
+        pipeline: &Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisResult<Vec<Value>> {
+        let mut manager = self.manager();
+        let answers = manager.send_packed_commands(pipeline, offset, count).await;
+        let refused = match &answers {
+            Ok(answers) => answers.iter().any(is_read_only),
+            Err(error) => error.code() == Some(READ_ONLY),
+        };
+        if refused {
+            self.renew();
+        }
+        answers
+    }
+
+    /// The next command goes down a new connection. What is under way keeps the old one.
+    fn renew(&self) {
+        let mut renewed = self.0.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+        if renewed.is_some_and(|at| at.elapsed() < RENEW_EVERY) {
+            return;
+        }
+        match manager(self.0.client.clone(), self.0.timeout) {
+            Ok(manager) => self.0.manager.store(Arc::new(manager)),
+            Err(error) => tracing::warn!(%error, "the store cannot be connected to anew"),
+        }
+        *renewed = Some(Instant::now());
+    }
+}
+
+impl ConnectionLike for Server {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        Box::pin(self.send(command))
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        pipeline: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        Box::pin(self.send_all(pipeline, offset, count))
+    }
+
+    fn get_db(&self) -> i64 {
+        0
+    }
+}
+
+/// What a replica says to a write.
+const READ_ONLY: &str = "READONLY";
+
+/// Whether an answer of several is a replica's to a write.
+pub(super) fn is_read_only(answer: &Value) -> bool {
+    matches!(answer, Value::ServerError(error) if error.kind() == Some(ServerErrorKind::ReadOnly))
+}
+
+/// A connection that makes itself anew when it breaks.
+fn manager(client: redis::Client, timeout: Duration) -> Result<ConnectionManager, StoreError> {
+    let config = ConnectionManagerConfig::new()
+        .set_connection_timeout(Some(CONNECT_TIMEOUT.min(timeout)))
+        .set_response_timeout(Some(timeout))
+        .set_pipeline_buffer_size(IN_LINE)
+        .set_number_of_retries(CONNECT_RETRIES)
+        .set_min_delay(CONNECT_PAUSE.0)
+        .set_max_delay(CONNECT_PAUSE.1);
+    let manager = ConnectionManager::new_lazy_with_config(client, config);
+    manager.map_err(|error| StoreError::BadUrl(format!("store.url: {error}")))
+}

@@ -1,0 +1,193 @@
+//! `store.durability`: how safely the store must have a change of money before its caller is told that it was done.
+//!
+//! Metering (holds and their settlement) does not wait for it: what a crash takes from there is said in
+//! `docs/durability.md`.
+
+use super::info::{field, number};
+use serde::Deserialize;
+use std::fmt;
+
+/// Most replicas that can be asked for.
+const REPLICAS_MAX: u8 = 9;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Durability {
+    /// On disk where the store can confirm that, else as [`Durability::Async`].
+    Auto,
+    /// In the memory of one server.
+    Async,
+    /// On the disk of the server that made the change.
+    Aof,
+    /// In the memory of this many replicas beside the server that made the change.
+    Replicas(u8),
+}
+
+/// Not one of the words.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "`store.durability` must be auto, async, aof or replicas(n) with n from 1 to {REPLICAS_MAX}, not `{0}`"
+)]
+pub struct NoDurability(String);
+
+impl TryFrom<String> for Durability {
+    type Error = NoDurability;
+
+    fn try_from(text: String) -> Result<Self, NoDurability> {
+        let replicas = |text: &str| {
+            let inner = text.strip_prefix("replicas(")?.strip_suffix(')')?;
+            let digits = inner.bytes().all(|byte| byte.is_ascii_digit());
+            let count = inner.parse().ok().filter(|_| digits)?;
+            (1..=REPLICAS_MAX)
+                .contains(&count)
+                .then_some(Self::Replicas(count))
+        };
+        match text.as_str() {
+            "auto" => Ok(Self::Auto),
+            "async" => Ok(Self::Async),
+            "aof" => Ok(Self::Aof),
+            other => replicas(other).ok_or_else(|| NoDurability(other.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Async => f.write_str("async"),
+            Self::Aof => f.write_str("aof"),
+            Self::Replicas(count) => write!(f, "replicas({count})"),
+        }
+    }
+}
+
+/// What one server offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// How it confirms that a change is on its disk; else why it cannot.
+    pub disk: Result<Disk, &'static str>,
+    /// Replicas that follow it now.
+    pub replicas: u64,
+}
+
+/// How a server confirms that a change is on its disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disk {
+    /// `WAITAOF`, where it can be believed.
+    WaitAof,
+    /// `appendfsync always`: each answer comes after its fsync.
+    Always,
+}
+
+/// The first version of Redis whose `WAITAOF` says what is on disk. Earlier ones, and Valkey as far as known (8.1.1 was
+/// watched), have the command and answer before the fsync, unless they sync always:
+/// <https://github.com/redis/redis/pull/13793>.
+const WAITAOF_SINCE: u64 = 8;
+
+/// The settings that [`Disk::Always`] hangs on, with the values that it needs.
+pub(super) const ALWAYS: [(&str, &str); 3] = [
+    ("appendonly", "yes"),
+    ("appendfsync", "always"),
+    ("no-appendfsync-on-rewrite", "no"),
+];
+
+impl Offer {
+    /// Reads it from `INFO`, and from `CONFIG GET` where that is allowed.
+    #[must_use]
+    pub fn of(info: &str, config: Option<&[(String, String)]>) -> Self {
+        let version = field(info, "redis_version").and_then(|text| text.split('.').next()?.parse().ok());
+        let tells = field(info, "valkey_version").is_none()
+            && version.is_some_and(|major: u64| major >= WAITAOF_SINCE);
+        let disk = if field(info, "aof_enabled") != Some("1") {
+            Err("the store writes no append-only file (appendonly no)")
+        } else if tells {
+            Ok(Disk::WaitAof)
+        } else {
+            match config {
+                None => Err("the store does not let us read its appendfsync (CONFIG GET)"),
+                Some(config) if is_always(config) => Ok(Disk::Always),
+                Some(_) => Err(
+                    "a store before Redis 8.0, or Valkey, confirms what is on disk only with `appendfsync always` and `no-appendfsync-on-rewrite no`",
+                ),
+            }
+        };
+        Self {
+            disk,
+            replicas: number(info, "connected_slaves"),
+        }
+    }
+}
+
+/// Whether each answer comes after its fsync.
+pub(super) fn is_always(config: &[(String, String)]) -> bool {
+    ALWAYS
+        .iter()
+        .all(|(name, wanted)| config.iter().any(|(key, value)| key == name && value == wanted))
+}
+
+/// How changes of money stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// What is configured.
+    pub asked: Durability,
+    /// What is confirmed now: never [`Durability::Auto`].
+    pub confirmed: Durability,
+    /// What speaks against `asked`, or for `auto` against more than `async`.
+    pub lacks: Option<String>,
+}
+
+impl Status {
+    /// What `asked` comes to on servers that offer this.
+    #[must_use]
+    pub fn of(asked: Durability, offers: &[Offer]) -> Self {
+        let why_not = offers
+            .iter()
+            .find_map(|offer| offer.disk.err())
+            .map(str::to_owned);
+        let replicas = offers.iter().map(|offer| offer.replicas).min().unwrap_or(0);
+        let (confirmed, lacks) = match asked {
+            Durability::Async => (asked, None),
+            Durability::Auto | Durability::Aof if why_not.is_none() => (Durability::Aof, None),
+            Durability::Auto | Durability::Aof => (Durability::Async, why_not),
+            Durability::Replicas(count) if replicas >= u64::from(count) => (asked, None),
+            Durability::Replicas(_) => {
+                let lacks = format!("a server of the store has {replicas} replicas");
+                (Durability::Async, Some(lacks))
+            }
+        };
+        Self {
+            asked,
+            confirmed,
+            lacks,
+        }
+    }
+
+    /// Whether changes of money are refused.
+    #[must_use]
+    pub const fn refuses(&self) -> bool {
+        matches!(self.asked, Durability::Aof | Durability::Replicas(_)) && self.lacks.is_some()
+    }
+
+    /// One sentence for the operator.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let asked = self.asked;
+        match (&self.lacks, asked) {
+            (None, Durability::Async) => {
+                "money is acknowledged before it is on disk (store.durability = async)".to_owned()
+            }
+            (None, _) => format!("money is acknowledged when it is safe as {}", self.confirmed),
+            (Some(why), Durability::Auto) => format!(
+                "money is acknowledged before it is on disk (store.durability = auto): {why}; a crash of the store's machine may take back what callers were told was done"
+            ),
+            (Some(why), _) => format!(
+                "store.durability = {asked} cannot be met, and changes of money are refused: {why}; change the store's configuration, or store.durability"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! What is asked for, what servers offer, and what comes of it.
+
+use super::*;
+
+fn parse(text: &str) -> Result<Durability, NoDurability> {
+    Durability::try_from(text.to_owned())
+}
+
+fn always() -> Vec<(String, String)> {
+    let pairs = ALWAYS.iter();
+    pairs
+        .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn info(version: &str, aof: &str, replicas: u8) -> String {
+    format!("# Server\r\nredis_version:{version}\r\naof_enabled:{aof}\r\nconnected_slaves:{replicas}\r\n")
+}
+
+#[test]
+fn the_words_are_read_back_and_others_are_refused_by_name() {
+    for text in ["auto", "async", "aof", "replicas(1)", "replicas(9)"] {
+        assert_eq!(parse(text).unwrap().to_string(), text);
+    }
+    for text in [
+        "",
+        "Aof",
+        "replicas",
+        "replicas()",
+        "replicas(0)",
+        "replicas(10)",
+        "replicas(+1)",
+        "replicas(1",
+    ] {
+        assert!(
+            parse(text)
+                .unwrap_err()
+                .to_string()
+                .contains("`store.durability`"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_disk_is_confirmed_by_waitaof_or_by_always_and_by_nothing_else() {
+    let disk = |version, aof, config: Option<&[_]>| Offer::of(&info(version, aof, 0), config).disk;
+    assert_eq!(disk("8.0.0", "1", None), Ok(Disk::WaitAof));
+    assert_eq!(disk("8.0.2", "1", Some(&[])), Ok(Disk::WaitAof));
+    // They have the command, and it answers too early.
+    for early in [
+        "7.0.15",
+        "7.2.4",
+        "7.4.9",
+        "7.2.4\r\nvalkey_version:8.1.1",
+        "8.0.0\r\nvalkey_version:9.0.0",
+    ] {
+        assert_eq!(disk(early, "1", Some(&always())), Ok(Disk::Always), "{early}");
+        assert!(
+            disk(early, "1", Some(&[])).unwrap_err().contains("Valkey"),
+            "{early}"
+        );
+    }
+    assert!(disk("7.0.15", "1", None).unwrap_err().contains("CONFIG GET"));
+    for (at, (name, _)) in ALWAYS.iter().enumerate() {
+        let mut config = always();
+        config[at].1 = "other".to_owned();
+        assert!(disk("7.0.15", "1", Some(&config)).is_err(), "{name}");
+        config.remove(at);
+        assert!(disk("7.0.15", "1", Some(&config)).is_err(), "{name}");
+    }
+    for version in ["7.0.15", "8.0.2"] {
+        assert!(
+            disk(version, "0", Some(&always()))
+                .unwrap_err()
+                .contains("appendonly")
+        );
+    }
+    assert!(disk("", "1", None).is_err(), "an unknown version has no WAITAOF");
+}
+
+#[test]
+fn one_server_that_cannot_is_enough_to_say_no() {
+    let good = Offer::of(&info("8.0.2", "1", 2), None);
+    let bad = Offer::of(&info("8.0.2", "0", 1), None);
+    let of = |asked, offers: &[Offer]| Status::of(asked, offers);
+    let both = [good.clone(), bad];
+    assert_eq!(
+        of(Durability::Auto, std::slice::from_ref(&good)).confirmed,
+        Durability::Aof
+    );
+    let auto = of(Durability::Auto, &both);
+    assert_eq!((auto.confirmed, auto.refuses()), (Durability::Async, false));
+    assert!(auto.sentence().contains("appendonly no"));
+    let aof = of(Durability::Aof, &both);
+    assert!(aof.refuses() && aof.sentence().contains("store.durability = aof"));
+    assert!(!of(Durability::Aof, std::slice::from_ref(&good)).refuses());
+    assert!(!of(Durability::Replicas(1), &both).refuses());
+    let two = of(Durability::Replicas(2), &both);
+    assert!(two.refuses() && two.sentence().contains("has 1 replicas"));
+    assert!(!of(Durability::Async, &both).refuses());
+}

@@ -1,0 +1,28 @@
+//! The answer to `INFO`: a line for each field, `name:value`.
+
+/// The value of a field, where the server tells it.
+pub(super) fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':');
+    info.lines().find_map(value).map(str::trim)
+}
+
+/// The same as a number; 0 where there is none.
+pub(super) fn number(info: &str, name: &str) -> u64 {
+    field(info, name).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_found_by_its_whole_name() {
+        let info = "# Memory\r\nused_memory_human:1M\r\nused_memory:7\r\n";
+        assert_eq!(field(info, "used_memory"), Some("7"));
+        assert_eq!(field(info, "used"), None);
+        assert_eq!(
+            ["used_memory", "used_memory_human", "maxmemory"].map(|name| number(info, name)),
+            [7, 0, 0]
+        );
+    }
+}

@@ -1,0 +1,244 @@
+//! How metrics are declared: name and help in one place, every series made at once. So a counter is there, at zero, before
+//! anything happened, and counting is one atomic addition on a handle that nobody has to look up.
+
+use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
+use prometheus::{
+    Counter, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry, Result, TextEncoder,
+};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Declares the metrics of one program, all of which begin with its prefix.
+#[derive(Debug, Clone)]
+pub struct Registrar {
+    registry: Registry,
+    prefix: &'static str,
+    /// Held by who looks and writes the text.
+    turn: Arc<Mutex<()>>,
+}
+
+impl Registrar {
+    /// For a program whose metrics begin with `prefix` and an underscore.
+    #[must_use]
+    pub fn new(prefix: &'static str) -> Self {
+        Self {
+            registry: Registry::new(),
+            prefix,
+            turn: Arc::default(),
+        }
+    }
+
+    /// The text of `/metrics`.
+    ///
+    /// # Errors
+    /// When the values cannot be written, which they can.
+    pub fn text(&self) -> Result<String> {
+        TextEncoder::new().encode_to_string(&self.registry.gather())
+    }
+
+    /// The text of `/metrics`, once `look` has taken in the state of this moment. One at a time: what is counted elsewhere is
+    /// added as the difference to the last look, which two at once would add twice.
+    ///
+    /// # Errors
+    /// As for [`Registrar::text`].
+    pub fn text_after(&self, look: impl FnOnce()) -> Result<String> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        look();
+        self.text()
+    }
+
+    /// Registers a metric whose name is not under the prefix.
+    ///
+    /// # Errors
+    /// When the name is taken.
+    pub fn add<C: Collector + Clone + 'static>(&self, metric: C) -> Result<C> {
+        self.registry.register(Box::new(metric.clone()))?;
+        Ok(metric)
+    }
+
+    fn opts(&self, name: &str, help: &str) -> Opts {
+        Opts::new(format!("{}_{name}", self.prefix), help)
+    }
+
+    /// A counter.
+    ///
+    /// # Errors
+    /// When the name is malformed or taken, as for all below.
+    pub fn counter(&self, name: &str, help: &str) -> Result<IntCounter> {
+        self.add(IntCounter::with_opts(self.opts(name, help))?)
+    }
+
+    /// A counter of seconds.
+    ///
+    /// # Errors
+    /// As for [`Registrar::counter`].
+    pub fn seconds(&self, name: &str, help: &str) -> Result<Counter> {
+        self.add(Counter::with_opts(self.opts(name, help))?)
+    }
+
+    /// Counters that differ in one label, in the order of its values.
+    ///
+    /// # Errors
+    /// As for [`Registrar::counter`].
+    pub fn counters<'a>(
+        &self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Vec<IntCounter>> {
+        let family = self.counter_family(name, help, &[label])?;
+        Ok(each(&family, values))
+    }
+
+    /// Counters whose labels are known when they are counted; only for few values and off the hot path.
+    ///
+    /// # Errors
+    /// As for [`Registrar::counter`].
+    pub fn counter_family(&self, name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec> {
+        self.add(IntCounterVec::new(self.opts(name, help), labels)?)
+    }
+
+    /// A gauge.
+    ///
+    /// # Errors
+    /// As for [`Registrar::counter`].
+    pub fn gauge(&self, name: &str, help: &str) -> Result<IntGauge> {
+        self.add(IntGauge::with_opts(self.opts(name, help))?)
+    }
+
+    /// A gauge of fractions: seconds, ratios.
+    ///
+    /// # Errors
+    /// As for [`Registrar::counter`].
+    pub fn fraction(&self, name: &str, help: &str) -> Result<Gauge> {
+        self.add(Gauge::with_opts(self.opts(name, help))?)
+    }
+
+    /// Gauges that differ in one label, in the order of its values.
+    ///
+    /// # Errors
+    /// As for [`Registrar::counter`].
+    pub fn gauges<'a>(
+        &self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Vec<IntGauge>> {
+        let family = self.add(IntGaugeVec::new(self.opts(name, help), &[label])?)?;
+        Ok(each(&family, values))
+    }
+
+    /// Gauges of fractions that differ in one label, in the order of its values.
+    ///
+    /// # Errors
+    /// As for [`Registrar::counter`].
+    pub fn fractions<'a>(
+        &self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Vec<Gauge>> {
+        let family = self.add(GaugeVec::new(self.opts(name, help), &[label])?)?;
+        Ok(each(&family, values))
+    }
+
+    /// A histogram with these upper ends of its buckets.
+    ///
+    /// # Errors
+    /// As for [`Registrar::counter`].
+    pub fn histogram(&self, name: &str, help: &str, buckets: &[f64]) -> Result<Histogram> {
+        let opts = HistogramOpts::from(self.opts(name, help)).buckets(buckets.to_vec());
+        self.add(Histogram::with_opts(opts)?)
+    }
+
+    /// Histograms that differ in labels which are known when they are observed; only for few values and off the hot path.
+    ///
+    /// # Errors
+    /// As for [`Registrar::counter`].
+    pub fn histogram_family(
+        &self,
+        name: &str,
+        help: &str,
+        buckets: &[f64],
+        labels: &[&str],
+    ) -> Result<HistogramVec> {
+        let opts = HistogramOpts::from(self.opts(name, help)).buckets(buckets.to_vec());
+        self.add(HistogramVec::new(opts, labels)?)
+    }
+
+    /// Histograms that differ in one label, in the order of its values.
+    ///
+    /// # Errors
+    /// As for [`Registrar::counter`].
+    pub fn histograms<'a>(
+        &self,
+        name: &str,
+        help: &str,
+        buckets: &[f64],
+        label: &str,
+        values: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Vec<Histogram>> {
+        let family = self.histogram_family(name, help, buckets, &[label])?;
+        Ok(each(&family, values))
+    }
+}
+
+/// The members of a family with one label, in the order of its values.
+fn each<'a, B: MetricVecBuilder>(
+    family: &MetricVec<B>,
+    values: impl IntoIterator<Item = &'a str>,
+) -> Vec<B::M> {
+    values
+        .into_iter()
+        .map(|value| family.with_label_values(&[value]))
+        .collect()
+}
+
+/// A count as a gauge takes it.
+#[must_use]
+pub fn level(count: impl TryInto<i64>) -> i64 {
+    count.try_into().unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_series_is_there_before_anything_happened() {
+        let metrics = Registrar::new("x");
+        metrics
+            .counters("calls_total", "Calls.", "kind", ["a", "b"])
+            .unwrap()[1]
+            .inc();
+        let text = metrics.text().unwrap();
+        assert!(text.contains("# HELP x_calls_total Calls.\n# TYPE x_calls_total counter\n"));
+        assert!(text.contains("x_calls_total{kind=\"a\"} 0\nx_calls_total{kind=\"b\"} 1\n"));
+        assert!(
+            metrics.gauge("calls_total", "Twice.").is_err(),
+            "a name is taken once"
+        );
+        assert_eq!((level(7_u64), level(u64::MAX)), (7, i64::MAX));
+    }
+
+    #[test]
+    fn two_who_ask_at_once_count_once() {
+        const COUNTED: u64 = 5;
+        let metrics = Registrar::new("x");
+        let counter = metrics.counter("calls_total", "Calls.").unwrap();
+        let look = || {
+            let more = COUNTED - counter.get();
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            counter.inc_by(more);
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| metrics.text_after(look).unwrap());
+            }
+        });
+        assert_eq!(counter.get(), COUNTED);
+    }
+}

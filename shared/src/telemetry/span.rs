@@ -1,0 +1,202 @@
+//! Spans on their way to a collector. A request hands them over and goes on: the queue is bounded, what does not fit is
+//! dropped and counted, and nothing ever waits. Without `telemetry.otlp_endpoint` there is no queue and no span is made.
+
+use super::registrar::Registrar;
+use prometheus::IntCounter;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{mpsc, oneshot};
+
+/// Requests whose spans may wait for the collector.
+pub const QUEUE: usize = 2048;
+
+/// What kind of work a span stands for, as OTLP numbers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A step inside.
+    Internal = 1,
+    /// A request that was served.
+    Server = 2,
+    /// A request that was made.
+    Client = 3,
+}
+
+/// The value of an attribute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// Words.
+    Text(String),
+    /// A count.
+    Number(i64),
+}
+
+/// One piece of work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// The trace.
+    pub trace: u128,
+    /// Its id.
+    pub id: u64,
+    /// The span that it is a part of; 0 for none.
+    pub parent: u64,
+    /// What was done: one of few names.
+    pub name: &'static str,
+    /// What kind of work.
+    pub kind: Kind,
+    /// Nanoseconds since 1970.
+    pub start: u64,
+    /// Nanoseconds since 1970.
+    pub end: u64,
+    /// What else is told. Never a key, a body, or what a person wrote.
+    pub attributes: Vec<(&'static str, Value)>,
+    /// Whether it failed.
+    pub failed: bool,
+}
+
+/// What goes through the queue.
+pub(super) enum Message {
+    Spans(Vec<Span>),
+    /// Everything before this was sent, or given up.
+    #[cfg_attr(
+        not(feature = "otlp"),
+        expect(dead_code, reason = "nobody reads the queue then")
+    )]
+    Flush(oneshot::Sender<()>),
+}
+
+struct Way {
+    queue: mpsc::Sender<Message>,
+    /// New traces whose id has lower 64 bits below this are exported.
+    below: u128,
+}
+
+static WAY: OnceLock<Way> = OnceLock::new();
+static EXPORTED: AtomicU64 = AtomicU64::new(0);
+static OVERFLOWED: AtomicU64 = AtomicU64::new(0);
+static FAILED: AtomicU64 = AtomicU64::new(0);
+
+/// Opens the queue; `None` when it is open already.
+#[cfg_attr(
+    not(feature = "otlp"),
+    expect(dead_code, reason = "there is no exporter then")
+)]
+pub(super) fn open(ratio: f64) -> Option<mpsc::Receiver<Message>> {
+    let (queue, receiver) = mpsc::channel(QUEUE);
+    let way = Way {
+        queue,
+        below: below(ratio),
+    };
+    WAY.set(way).is_ok().then_some(receiver)
+}
+
+/// The share of all 64-bit numbers that lie below the result is `ratio`.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the ratio is from 0 to 1, so the product is from 0 to 2^64"
+)]
+fn below(ratio: f64) -> u128 {
+    (ratio.clamp(0.0, 1.0) * 2_f64.powi(64)) as u128
+}
+
+/// Whether the spans of a trace are exported: as its caller decided, else for the configured share of new traces.
+pub(super) fn wanted(trace: u128, by_caller: Option<bool>) -> bool {
+    let Some(way) = WAY.get() else { return false };
+    by_caller.unwrap_or(trace & u128::from(u64::MAX) < way.below)
+}
+
+/// Hands over the spans of one request.
+pub fn hand_over(spans: Vec<Span>) {
+    let count = spans.len() as u64;
+    let taken = WAY
+        .get()
+        .is_some_and(|way| way.queue.try_send(Message::Spans(spans)).is_ok());
+    if !taken {
+        OVERFLOWED.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// Waits until everything that was handed over so far is sent or given up. Whoever calls this sets a deadline.
+pub async fn flush() {
+    let Some(way) = WAY.get() else { return };
+    let (done, flushed) = oneshot::channel();
+    if way.queue.send(Message::Flush(done)).await.is_ok() {
+        drop(flushed.await);
+    }
+}
+
+/// Counts what became of spans that left the queue.
+#[cfg_attr(
+    not(feature = "otlp"),
+    expect(dead_code, reason = "there is no exporter then")
+)]
+pub(super) fn sent(count: u64, arrived: bool) {
+    let counter = if arrived { &EXPORTED } else { &FAILED };
+    counter.fetch_add(count, Ordering::Relaxed);
+}
+
+/// What became of spans, as metrics.
+#[derive(Debug, Clone)]
+pub struct SpanMetrics {
+    exported: IntCounter,
+    dropped: Vec<IntCounter>,
+}
+
+impl SpanMetrics {
+    /// Registers them.
+    ///
+    /// # Errors
+    /// When a name is taken.
+    pub fn new(metrics: &Registrar) -> prometheus::Result<Self> {
+        Ok(Self {
+            exported: metrics.counter("spans_exported_total", "Spans that the collector took.")?,
+            dropped: metrics.counters(
+                "spans_dropped_total",
+                "Spans that were dropped: overflow (the queue was full), failed (the collector did not take them).",
+                "reason",
+                ["overflow", "failed"],
+            )?,
+        })
+    }
+
+    /// Takes in the counts of this moment.
+    pub fn refresh(&self) {
+        let counters = [&self.exported, &self.dropped[0], &self.dropped[1]];
+        for (counter, count) in counters.into_iter().zip([&EXPORTED, &OVERFLOWED, &FAILED]) {
+            counter.inc_by(count.load(Ordering::Relaxed).saturating_sub(counter.get()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_that_share_of_all_numbers() {
+        assert_eq!(
+            (below(0.0), below(1.0), below(2.0), below(-1.0)),
+            (0, 1 << 64, 1 << 64, 0)
+        );
+        assert_eq!(below(0.25), 1 << 62);
+    }
+
+    #[test]
+    fn without_a_collector_nothing_is_wanted_and_what_comes_is_counted_as_dropped() {
+        assert!(!wanted(0, Some(true)) && !wanted(0, None));
+        let before = OVERFLOWED.load(Ordering::Relaxed);
+        let span = Span {
+            trace: 1,
+            id: 1,
+            parent: 0,
+            name: "x",
+            kind: Kind::Internal,
+            start: 0,
+            end: 1,
+            attributes: Vec::new(),
+            failed: false,
+        };
+        hand_over(vec![span]);
+        assert!(OVERFLOWED.load(Ordering::Relaxed) > before);
+    }
+}

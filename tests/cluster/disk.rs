@@ -1,0 +1,202 @@
+//! `store.durability` on one server: what a crash and a power cut leave of what was acknowledged, and what happens where
+//! the store cannot do what is configured.
+
+use crate::money::{Depositor, Deposits};
+use crate::power::Powered;
+use crate::world::{ADMIN, SOON};
+use harness::{Admin, AdminOptions, Cli, Redis, Reply, Seed, eventually};
+use serde_json::json;
+use shared::clock::now_ms;
+use shared::store::durability::{Disk, Offer};
+
+/// Acknowledged deposits before the store is struck.
+const SOME: usize = 40;
+/// Deposits that never reach the disk.
+const UNWRITTEN: usize = 3;
+
+fn options(redis: &Redis, durability: &str) -> AdminOptions {
+    AdminOptions::new(ADMIN, redis.url())
+        .env("TOLLGATE_STORE__DURABILITY", durability)
+        .env("TOLLGATE_STORE__DURABILITY_TIMEOUT_MS", "2500")
+}
+
+async fn depositor(redis: &Redis, admin: &Admin) -> Depositor {
+    let store = redis.store();
+    let account = Seed::new(&store).await.account("enterprise").await;
+    Depositor::new(&account, admin).await
+}
+
+/// Whether this server confirms by `WAITAOF`: Redis since 8.0.
+fn has_waitaof(redis: &Redis) -> bool {
+    let info: String = redis.command(&["INFO", "server"]);
+    let offer = Offer::of(&format!("{info}aof_enabled:1\r\n"), None);
+    offer.disk == Ok(Disk::WaitAof)
+}
+
+async fn nothing_acknowledged_is_lost(appendfsync: &str) {
+    let store = Powered::start(appendfsync);
+    Seed::new(&store.redis.store()).await;
+    let admin = Admin::start(options(&store.redis, "aof"));
+    let depositor = depositor(&store.redis, &admin).await;
+    let mut done = Vec::new();
+    for round in 0..3 {
+        let deposits = Deposits::start(&depositor, &format!("round-{round}-{}", now_ms()));
+        deposits.more(SOME).await;
+        match round {
+            0 => store.crash(),
+            1 => drop(store.lose_power()),
+            _ => {
+                // The disk hangs first: what is sent now is acknowledged to nobody.
+                store.hold_the_disk();
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                store.lose_power();
+            }
+        }
+        deposits.more(1).await;
+        done.extend(deposits.end().await.done);
+    }
+    let missing = depositor.missing(&store.redis.store(), &done).await;
+    assert_eq!(missing, Vec::<String>::new(), "of {} acknowledged", done.len());
+    println!(
+        "aof with appendfsync {appendfsync}: none of {} acknowledged deposits lost",
+        done.len()
+    );
+    // The account's version never fell in anybody's eyes: it works on as it is.
+    depositor.must_deposit("afterwards").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn aof_loses_nothing_that_was_acknowledged() {
+    nothing_acknowledged_is_lost("always").await;
+    if has_waitaof(&Redis::start()) {
+        nothing_acknowledged_is_lost("everysec").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn async_loses_in_a_power_cut_what_was_not_written() {
+    let store = Powered::start("everysec");
+    Seed::new(&store.redis.store()).await;
+    let admin = Admin::start(options(&store.redis, "async"));
+    let depositor = depositor(&store.redis, &admin).await;
+    let handle = store.redis.store();
+
+    depositor.must_deposit("kept").await;
+    eventually("the deposit on the disk", SOON, async || {
+        let delayed: String = store.redis.command(&["INFO", "persistence"]);
+        delayed.contains("aof_pending_bio_fsync:0").then_some(())
+    })
+    .await;
+    tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
+    store.hold_the_disk();
+    let lost: Vec<String> = (0..UNWRITTEN).map(|number| format!("lost-{number}")).collect();
+    for reference in &lost {
+        depositor.must_deposit(reference).await;
+    }
+    assert!(store.lose_power() > 0, "something was not on the disk");
+    assert_eq!(
+        depositor.missing(&handle, &lost).await,
+        lost,
+        "acknowledged, and lost"
+    );
+    assert!(depositor.missing(&handle, &["kept".to_owned()]).await.is_empty());
+
+    // Whoever saw more of the account refuses it until the operator has accepted what is left.
+    let refused = depositor.deposit("next").await;
+    assert_eq!(
+        (refused.status, code(&refused)),
+        (503, "SERVICE_UNAVAILABLE".to_owned())
+    );
+    let cli = Cli::new(ADMIN, store.redis.url());
+    let accepted = cli.json(&["store", "accept", "--account", &depositor.account.id]);
+    assert_eq!(accepted["accepted"], 1, "{accepted}");
+    depositor.must_deposit("next").await;
+    assert_eq!(
+        depositor.balance().await,
+        json!(2),
+        "what was lost is not counted"
+    );
+}
+
+#[tokio::test]
+async fn aof_without_a_file_is_refused_by_name_and_nothing_happens() {
+    let redis = Redis::start();
+    Seed::new(&redis.store()).await;
+    let admin = Admin::start(options(&redis, "aof"));
+    let depositor = depositor(&redis, &admin).await;
+    let refused = depositor.deposit("refused").await;
+    assert_eq!((refused.status, code(&refused)), (503, "NOT_DURABLE".to_owned()));
+    let there = depositor.missing(&redis.store(), &["refused".to_owned()]).await;
+    assert_eq!(there.len(), 1, "nothing was done");
+    eventually("a line of the log", SOON, async || {
+        let logs = admin.logs();
+        (logs.contains("store.durability = aof") && logs.contains("appendonly no")).then_some(())
+    })
+    .await;
+    let cli = Cli::new(ADMIN, redis.url()).env("TOLLGATE_STORE__DURABILITY", "aof");
+    let check = cli.run(&["store", "check", "--json"]);
+    assert_eq!(check.code, Some(1), "{check:?}");
+    assert!(check.stdout.contains("NOT_DURABLE") && check.stdout.contains("store.durability = aof"));
+
+    // Corrected while everything runs.
+    let _: String = redis.command(&["CONFIG", "SET", "appendonly", "yes", "appendfsync", "always"]);
+    eventually("a deposit", SOON, async || {
+        (depositor.deposit("refused").await.status == 200).then_some(())
+    })
+    .await;
+    assert_eq!(cli.run(&["store", "check", "--json"]).code, Some(0));
+    assert_eq!(metric(&admin), "1");
+
+    // And spoiled again: the change itself notices, not only the next look.
+    let _: String = redis.command(&["CONFIG", "SET", "appendonly", "no"]);
+    let reply = depositor.deposit("spoiled").await;
+    assert_eq!(reply.status, 503, "{}", reply.text());
+    assert!(["NOT_DURABLE", "NOT_CONFIRMED"].contains(&code(&reply).as_str()));
+}
+
+#[tokio::test]
+async fn auto_takes_what_the_store_offers_and_says_so() {
+    let redis = Redis::start();
+    Seed::new(&redis.store()).await;
+    let admin = Admin::start(options(&redis, "auto"));
+    let depositor = depositor(&redis, &admin).await;
+    depositor.must_deposit("without a file").await;
+    assert_eq!(metric(&admin), "0");
+    eventually("a warning", SOON, async || {
+        let logs = admin.logs();
+        (logs.contains("WARN") && logs.contains("store.durability = auto")).then_some(())
+    })
+    .await;
+    let cli = Cli::new(ADMIN, redis.url());
+    let check = cli.json(&["store", "check"]);
+    assert_eq!(check["durability"]["asked"], "auto");
+    assert_eq!(check["durability"]["confirmed"], "async");
+    assert!(check["durability"]["lacks"].is_string());
+
+    let _: String = redis.command(&["CONFIG", "SET", "appendonly", "yes", "appendfsync", "always"]);
+    eventually("confirmed deposits", SOON, async || {
+        (metric(&admin) == "1").then_some(())
+    })
+    .await;
+    depositor.must_deposit("with a file").await;
+    assert_eq!(cli.json(&["store", "check"])["durability"]["confirmed"], "aof");
+    // The same request again is told of only when it is as safe.
+    let again = depositor.deposit("with a file").await;
+    assert_eq!(
+        (again.status, again.json()["replayed"].clone()),
+        (200, json!(true))
+    );
+}
+
+fn metric(admin: &Admin) -> String {
+    let (_, text) = admin.ops("/metrics").expect("the metrics");
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("tollgate_admin_store_durable "));
+    line.expect("the metric").trim().to_owned()
+}
+
+/// The `code` of an error of the management API.
+pub fn code(reply: &Reply) -> String {
+    reply.json()["code"].as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,114 @@
+//! What is told of a change that was made before: it is confirmed by a write of its own, and where that write is refused
+//! nothing is confirmed.
+
+use crate::world::MASTERS;
+use harness::{Redis, RedisCluster, Store, Wire, eventually, free_port};
+use shared::settings::StoreSettings;
+use shared::store::StoreError;
+use shared::store::durability::Durability;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A hash with the field that is asked for, in the bucket of the fence.
+const ROWS: &str = "{b0001}/transit";
+const ROW: &str = "row";
+const FENCE: &str = "{b0001}/fence";
+/// Longest wait for a replica.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// A handle whose changes of money are confirmed by one replica.
+fn by_a_replica(url: String) -> Store {
+    let settings = StoreSettings {
+        url_file: PathBuf::new(),
+        url: url.into(),
+        ca_file: PathBuf::new(),
+        timeout_ms: 5_000,
+        durability: Durability::Replicas(1),
+        durability_timeout_ms: 2_000,
+    };
+    Store::of(&settings).expect("the store's address")
+}
+
+async fn master_with_replica() -> (Redis, Redis) {
+    let (master, replica) = (
+        Redis::start_with(&["--repl-diskless-sync-delay", "0"]),
+        Redis::start(),
+    );
+    let port = master.port().to_string();
+    let _: String = replica.command(&["REPLICAOF", "127.0.0.1", &port]);
+    eventually("a replica in step", WAIT, async || {
+        let _: String = master.command(&["SET", "{b0001}/step", "1"]);
+        (replica.try_command::<u64>(&["EXISTS", "{b0001}/step"]) == Ok(1)).then_some(())
+    })
+    .await;
+    let _: u64 = master.command(&["HSET", ROWS, ROW, "1"]);
+    (master, replica)
+}
+
+fn is_unconfirmed(answer: &Result<bool, StoreError>) -> bool {
+    matches!(answer, Err(StoreError::NotDurable { ran: true, .. }))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fence_that_is_refused_confirms_nothing() {
+    let (master, _replica) = master_with_replica().await;
+    let store = by_a_replica(master.url());
+    assert!(store.is_safely_there(ROWS, Some(ROW)).await.unwrap());
+    assert_eq!(master.command::<u64>(&["EXISTS", FENCE]), 1);
+    // The server writes nothing now. One replica is there, and answers the wait.
+    let _: String = master.command(&["CONFIG", "SET", "min-replicas-to-write", "2"]);
+    let answer = store.is_safely_there(ROWS, Some(ROW)).await;
+    assert!(is_unconfirmed(&answer), "{answer:?}");
+    let _: String = master.command(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+    assert!(store.is_safely_there(ROWS, Some(ROW)).await.unwrap());
+    assert!(!store.is_safely_there(ROWS, Some("another")).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_store_still_confirms() {
+    let (master, _replica) = master_with_replica().await;
+    let store = by_a_replica(master.url());
+    let _: String = master.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert!(store.is_safely_there(ROWS, Some(ROW)).await.unwrap());
+    assert_eq!(master.command::<u64>(&["EXISTS", FENCE]), 1, "it was written");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_that_became_a_replica_is_left() {
+    let (old, _replica) = master_with_replica().await;
+    let (new, _other_replica) = master_with_replica().await;
+    let wire = Wire::to_port(old.port());
+    let store = by_a_replica(wire.redis_url());
+    assert!(store.is_safely_there(ROWS, Some(ROW)).await.unwrap());
+    let nobody = free_port().to_string();
+    let _: String = old.command(&["REPLICAOF", "127.0.0.1", &nobody]);
+    let answer = store.is_safely_there(ROWS, Some(ROW)).await;
+    assert!(is_unconfirmed(&answer), "{answer:?}");
+    wire.lead_to(new.port());
+    assert!(store.is_safely_there(ROWS, Some(ROW)).await.unwrap());
+    assert_eq!(new.command::<u64>(&["EXISTS", FENCE]), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fence_that_is_elsewhere_confirms_nothing() {
+    let cluster = RedisCluster::start_replicated(MASTERS, &[]);
+    let store = by_a_replica(cluster.url());
+    let from = cluster.holder_seen_by(0, ROWS).expect("a master");
+    let (to, slot) = ((from + 1) % MASTERS, cluster.slot(ROWS));
+    let nodes = cluster.nodes();
+    let _: u64 = nodes[from].command(&["HSET", ROWS, ROW, "1"]);
+    assert!(store.is_safely_there(ROWS, Some(ROW)).await.unwrap());
+
+    // The fence is not where the row is while the slot moves, since it was never written there.
+    let _: u64 = nodes[from].command(&["DEL", FENCE]);
+    cluster.begin_move(slot, from, to);
+    let answer = store.is_safely_there(ROWS, Some(ROW)).await;
+    assert!(answer.is_err(), "{answer:?}");
+
+    // The row is where the fence is.
+    while cluster.move_some(slot, from, to) > 0 {}
+    assert!(store.is_safely_there(ROWS, Some(ROW)).await.unwrap());
+    cluster.end_move(slot, to);
+    cluster.wait_for_holder(ROWS, to, &[]);
+    assert!(store.is_safely_there(ROWS, Some(ROW)).await.unwrap());
+}

@@ -1,0 +1,70 @@
+//! A failover that loses writes: the account is refused by whoever saw more of it, until the operator accepts it.
+
+use crate::load::Load;
+use crate::world::{MASTERS, SOON, World, accept, call, cap};
+use harness::eventually;
+use std::time::Instant;
+
+/// Calls whose charges the replica never hears of.
+const UNHEARD: usize = 5;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_account_that_lost_writes_waits_for_the_operator() {
+    let world = World::start(1).await;
+    let node = (world.home() + 1) % MASTERS;
+    let replica = world.cluster.replica_of(node);
+    let loser = world.resident_on(node, cap(None)).await;
+    let keeper = world.resident_on(world.home(), cap(None)).await;
+    let record = loser.agent.account.keys.record();
+    let (caller, other) = (
+        world.edges[0].caller(&loser.key),
+        world.edges[0].caller(&keeper.key),
+    );
+    assert_eq!(caller.chat(call("heard of")).await.status, 200);
+    let heard = loser.agent.counters().await.day_nanos;
+    let nodes = world.cluster.nodes();
+    world.cluster.wait_in_step(replica);
+    world.cluster.cut_off(replica);
+    for number in 0..UNHEARD {
+        assert_eq!(
+            caller.chat(call(&format!("unheard of {number}"))).await.status,
+            200
+        );
+    }
+    nodes[node].kill9();
+    world.cluster.wait_for_holder(&record, replica, &[node]);
+
+    world.found_again(&record).await;
+
+    // The charges are gone, so the account must not spend: to the edge its version fell.
+    eventually("the charges of before", SOON, async || {
+        (loser.agent.counters().await.day_nanos == heard).then_some(())
+    })
+    .await;
+    let arrived = world.upstream.arrived();
+    let denied = eventually("an answer of the new master", SOON, async || {
+        let reply = caller.chat(call("after")).await;
+        let why = world.edges[0].logs();
+        (reply.status == 503 && why.contains("lost writes")).then_some(reply)
+    })
+    .await;
+    assert_eq!(denied.header("x-service-reason"), Some("service_unavailable"));
+    assert_eq!(other.chat(call("elsewhere")).await.status, 200);
+    assert_eq!(
+        world.upstream.arrived(),
+        arrived + 1,
+        "only the other account was served"
+    );
+
+    accept(&world, &loser.agent.account);
+    assert_eq!(caller.chat(call("accepted")).await.status, 200);
+    assert_eq!(loser.agent.counters().await.day_nanos, heard + crate::world::COST);
+    assert_eq!(world.edges[0].ops("/readyz").expect("readiness").0, 200);
+
+    // Whoever is served now is served under load as well.
+    let began = Instant::now();
+    let residents = [loser, keeper];
+    let load = Load::start(&world, &residents);
+    load.approvals(&[0, 1], 10, began).await;
+    drop(load.end().await);
+}

@@ -1,0 +1,16 @@
+//! A store of several servers, and what becomes of money when one of them is lost: failover, moving slots, many edges, and
+//! each value of `store.durability`.
+#![cfg(test)]
+
+mod carrier;
+mod disk;
+mod edges;
+mod failover;
+mod fence;
+mod load;
+mod lost;
+mod money;
+mod moving;
+mod power;
+mod replicas;
+mod world;

@@ -1,0 +1,132 @@
+//! Deposits, and which of those that were acknowledged are there.
+
+use crate::world::SOON;
+use harness::{Admin, Caller, Reply, SeedAccount, Store, eventually};
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// Deposits under way at the same time.
+const AT_ONCE: usize = 4;
+
+/// Who deposits into the user wallet of an account, in test mode.
+#[derive(Clone)]
+pub struct Depositor {
+    pub account: SeedAccount,
+    pub caller: Caller,
+}
+
+/// What was sent, and what was said to be done.
+#[derive(Debug, Default)]
+pub struct Sent {
+    pub done: Vec<String>,
+    pub not_done: Vec<String>,
+}
+
+impl Depositor {
+    pub async fn new(account: &SeedAccount, admin: &Admin) -> Self {
+        let caller = admin.caller(&account.api_key(Mode::Test).await);
+        Self {
+            account: account.clone(),
+            caller,
+        }
+    }
+
+    /// One deposit, under its own idempotency key.
+    pub async fn deposit(&self, reference: &str) -> Reply {
+        let body =
+            json!({ "wallet": "user", "amount": "1", "reference": reference, "idempotency_key": reference });
+        self.caller.post("/v1/wallet/deposits", body).await
+    }
+
+    /// One deposit that must be acknowledged.
+    pub async fn must_deposit(&self, reference: &str) {
+        let reply = self.deposit(reference).await;
+        assert_eq!(reply.status, 200, "{reference}: {}", reply.text());
+    }
+
+    /// Which of these are not there. The store is asked itself, since an account that lost writes is refused.
+    pub async fn missing(&self, store: &Store, references: &[String]) -> Vec<String> {
+        let mut missing = Vec::new();
+        for reference in references {
+            let key = self.account.keys.deposit(Mode::Test, reference);
+            // The first command after a server died may break off with its connection.
+            let found = eventually("an answer to the test", SOON, async || {
+                store.command::<u64>(redis::cmd("EXISTS").arg(&key)).await.ok()
+            })
+            .await;
+            if found == 0 {
+                missing.push(reference.clone());
+            }
+        }
+        missing
+    }
+
+    /// What the user wallet holds, as the API tells.
+    pub async fn balance(&self) -> Value {
+        let reply = self.caller.get("/v1/wallet").await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()["user_wallet"]["usdc"].clone()
+    }
+}
+
+/// Deposits without end.
+pub struct Deposits {
+    stop: Arc<AtomicBool>,
+    done: Arc<AtomicUsize>,
+    tasks: Vec<JoinHandle<Sent>>,
+}
+
+impl Deposits {
+    pub fn start(depositor: &Depositor, name: &str) -> Self {
+        let (stop, done) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+        let tasks = (0..AT_ONCE).map(|at| {
+            let (depositor, stop, count) = (depositor.clone(), Arc::clone(&stop), Arc::clone(&done));
+            let name = name.to_owned();
+            tokio::spawn(async move {
+                let mut sent = Sent::default();
+                for number in 0.. {
+                    if stop.load(Ordering::SeqCst) {
+                        break;
+                    }
+                    let reference = format!("{name}-{at}-{number}");
+                    let reply = depositor.deposit(&reference).await;
+                    if reply.status == 200 {
+                        count.fetch_add(1, Ordering::SeqCst);
+                        sent.done.push(reference);
+                    } else {
+                        assert_eq!(reply.status, 503, "{}", reply.text());
+                        sent.not_done.push(reference);
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                }
+                sent
+            })
+        });
+        let tasks = tasks.collect();
+        Self { stop, done, tasks }
+    }
+
+    /// Waits for so many more that are acknowledged.
+    pub async fn more(&self, count: usize) {
+        let before = self.done.load(Ordering::SeqCst);
+        eventually("deposits", SOON, async || {
+            (self.done.load(Ordering::SeqCst) >= before + count).then_some(())
+        })
+        .await;
+    }
+
+    pub async fn end(self) -> Sent {
+        self.stop.store(true, Ordering::SeqCst);
+        let mut all = Sent::default();
+        for task in self.tasks {
+            let sent = task.await.expect("a depositor");
+            all.done.extend(sent.done);
+            all.not_done.extend(sent.not_done);
+        }
+        all
+    }
+}

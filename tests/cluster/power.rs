@@ -1,0 +1,99 @@
+//! A store whose machine can lose power: `fsync.c` notes what is on the disk, and everything else of the append-only file
+//! is cut away when it does.
+
+use harness::Redis;
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// A store that writes an append-only file.
+pub struct Powered {
+    pub redis: Redis,
+    notes: TempDir,
+}
+
+/// Builds what is preloaded into the store.
+fn shim(into: &Path) -> PathBuf {
+    let (source, library) = (
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cluster/fsync.c"),
+        into.join("fsync.so"),
+    );
+    let mut build = Command::new("cc");
+    build
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .arg(&library)
+        .arg(source)
+        .arg("-ldl");
+    let output = build.output().expect("cc, of the package build-essential");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    library
+}
+
+impl Powered {
+    /// Starts one with this `appendfsync`.
+    pub fn start(appendfsync: &str) -> Self {
+        let notes = tempfile::tempdir().expect("a directory");
+        let library = shim(notes.path());
+        let options = ["--appendonly", "yes", "--appendfsync", appendfsync];
+        let env = [
+            ("LD_PRELOAD", library.display().to_string()),
+            ("FSYNC_NOTES", notes.path().display().to_string()),
+        ];
+        let env: Vec<(&str, &str)> = env.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        Self {
+            redis: Redis::start_under(&options, &env),
+            notes,
+        }
+    }
+
+    /// From now on nothing reaches the disk.
+    pub fn hold_the_disk(&self) {
+        File::create(self.notes.path().join("hold")).expect("a note");
+    }
+
+    fn let_the_disk_go(&self) {
+        drop(std::fs::remove_file(self.notes.path().join("hold")));
+    }
+
+    /// The process is killed; what it wrote is in the kernel, and stays.
+    pub fn crash(&self) {
+        self.redis.kill9();
+        self.let_the_disk_go();
+        self.redis.restart();
+    }
+
+    /// The machine loses power: what was not on the disk is gone. How many bytes that were.
+    pub fn lose_power(&self) -> u64 {
+        self.redis.kill9();
+        let mut gone = 0;
+        for file in incremental_files(self.redis.dir()) {
+            let name = file.file_name().expect("a name");
+            let noted = std::fs::read_to_string(self.notes.path().join(name)).unwrap_or_default();
+            let on_disk = noted.parse().unwrap_or(0);
+            let file = OpenOptions::new()
+                .write(true)
+                .open(&file)
+                .expect("the append-only file");
+            let written = file.metadata().expect("its length").len();
+            file.set_len(on_disk.min(written)).expect("a shorter file");
+            gone += written.saturating_sub(on_disk);
+        }
+        self.let_the_disk_go();
+        self.redis.restart();
+        gone
+    }
+}
+
+/// The files that commands are appended to; what they are based on was written as a whole.
+fn incremental_files(dir: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(dir.join("appendonlydir")).expect("the append-only directory");
+    let files = files.map(|file| file.expect("a file").path());
+    files
+        .filter(|file| file.to_string_lossy().ends_with(".incr.aof"))
+        .collect()
+}

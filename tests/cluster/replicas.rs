@@ -1,0 +1,118 @@
+//! `store.durability = replicas(1)` through a failover, beside `async`: what was acknowledged, and what is there after it.
+
+use crate::disk::code;
+use crate::money::{Depositor, Deposits};
+use crate::world::{MASTERS, SOON, World, accept};
+use harness::eventually;
+use serde_json::json;
+
+/// Acknowledged deposits before the master is killed.
+const SOME: usize = 30;
+/// Deposits that the replica never hears of.
+const UNHEARD: usize = 3;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failover_loses_what_async_acknowledged_and_nothing_of_replicas() {
+    let world = World::start(0).await;
+    let node = (world.home() + 1) % MASTERS;
+    let replica = world.cluster.replica_of(node);
+    let (quick, safe) = (world.admin("async"), world.admin("replicas(1)"));
+    let one = Depositor::new(&world.account_on(node).await, &quick).await;
+    let two = Depositor::new(&world.account_on(node).await, &safe).await;
+    let nodes = world.cluster.nodes();
+
+    // With a replica in step both acknowledge.
+    one.must_deposit("one").await;
+    two.must_deposit("two").await;
+    let deposits = Deposits::start(&two, "before");
+    deposits.more(SOME).await;
+
+    // The replica hears nothing any more.
+    world.cluster.cut_off(replica);
+    let lost: Vec<String> = (0..UNHEARD).map(|number| format!("lost-{number}")).collect();
+    for reference in &lost {
+        one.must_deposit(reference).await;
+    }
+    let refused = two.deposit("unconfirmed").await;
+    assert_eq!(
+        (refused.status, code(&refused)),
+        (503, "NOT_CONFIRMED".to_owned())
+    );
+    nodes[node].kill9();
+    world
+        .cluster
+        .wait_for_holder(&one.account.keys.record(), replica, &[node]);
+    let done = deposits.end().await.done;
+    assert_eq!(
+        one.missing(&world.store, &lost).await,
+        lost,
+        "acknowledged by async, and lost"
+    );
+    let missing = two.missing(&world.store, &done).await;
+    assert_eq!(
+        missing,
+        Vec::<String>::new(),
+        "of {} acknowledged by replicas(1)",
+        done.len()
+    );
+    println!(
+        "async lost {} of {}; replicas(1) none of {}",
+        lost.len(),
+        lost.len() + 1,
+        done.len()
+    );
+
+    // Whoever saw more of an account than is there refuses it until the operator has accepted that.
+    let refused = eventually("an answer of the new master", SOON, async || {
+        let reply = one.deposit("next").await;
+        quick.logs().contains("lost writes").then_some(reply)
+    })
+    .await;
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    for account in [&one.account, &two.account] {
+        accept(&world, account);
+    }
+    one.must_deposit("next").await;
+
+    // The new master has no replica: nothing is acknowledged by two replicas' worth of safety until there is one.
+    let alone = two.deposit("alone").await;
+    assert_eq!((alone.status, code(&alone)), (503, "NOT_CONFIRMED".to_owned()));
+    nodes[node].restart();
+    world.cluster.wait_for_replica(node);
+    let again = eventually("the same request again", SOON, async || {
+        let reply = two.deposit("alone").await;
+        (reply.status == 200).then_some(reply)
+    })
+    .await;
+    assert_eq!(
+        again.json()["replayed"],
+        json!(true),
+        "it was done, and could not be told before"
+    );
+    two.must_deposit("unconfirmed").await;
+    let missing = two.missing(&world.store, &done).await;
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_lose_nothing_under_load() {
+    let world = World::start(0).await;
+    let node = (world.home() + 1) % MASTERS;
+    let replica = world.cluster.replica_of(node);
+    let safe = world.admin("replicas(1)");
+    let depositor = Depositor::new(&world.account_on(node).await, &safe).await;
+    let deposits = Deposits::start(&depositor, "load");
+    deposits.more(SOME).await;
+    world.cluster.nodes()[node].kill9();
+    world
+        .cluster
+        .wait_for_holder(&depositor.account.keys.record(), replica, &[node]);
+    let sent = deposits.end().await;
+    let missing = depositor.missing(&world.store, &sent.done).await;
+    assert_eq!(
+        missing,
+        Vec::<String>::new(),
+        "of {} acknowledged",
+        sent.done.len()
+    );
+}

@@ -1,0 +1,133 @@
+//! A cluster with replicas, edges on it, and accounts whose node is known.
+
+use harness::{
+    Admin, AdminOptions, Answer, CapPolicy, Cli, Edge, EdgeOptions, Nanos, RedisCluster, Seed, SeedAccount,
+    SeedAgent, Store, Upstream, eventually,
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+pub const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
+pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
+/// Prices by which the estimate of a call is its `max_tokens`.
+const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices.toml");
+/// Longest wait for something that happens soon, on a slow and busy machine.
+pub const SOON: Duration = Duration::from_secs(60);
+/// What each call costs; the provider says nothing of tokens, so that the estimate stays charged.
+pub const COST: u64 = 1_000;
+/// Masters of the cluster, each with a replica.
+pub const MASTERS: usize = 3;
+/// Accounts that are made at most until one is on the wanted node.
+const TRIES: usize = 200;
+
+/// The parts.
+pub struct World {
+    pub cluster: RedisCluster,
+    pub store: Store,
+    pub seed: Seed,
+    pub upstream: Upstream,
+    pub edges: Vec<Edge>,
+}
+
+/// An agent with a key, alone in its account.
+#[derive(Clone)]
+pub struct Resident {
+    pub agent: SeedAgent,
+    pub key: String,
+}
+
+/// A call that costs [`COST`]; `name` tells it from all others.
+pub fn call(name: &str) -> Value {
+    json!({ "model": "nano", "max_tokens": COST, "messages": [{ "role": "user", "content": name }] })
+}
+
+/// Cap with this daily limit.
+pub fn cap(daily: Option<u64>) -> CapPolicy {
+    CapPolicy {
+        enabled: true,
+        daily: daily.and_then(Nanos::new),
+        ..CapPolicy::default()
+    }
+}
+
+impl World {
+    /// A cluster of masters with replicas, and this many edges.
+    pub async fn start(edges: usize) -> Self {
+        Self::on(RedisCluster::start_replicated(MASTERS, &[]), edges).await
+    }
+
+    pub async fn on(cluster: RedisCluster, edges: usize) -> Self {
+        let store = Store::open(&cluster.url(), Duration::from_secs(5)).expect("the cluster");
+        let seed = Seed::new(&store).await;
+        let upstream = Upstream::start(|_| Answer::chat_with_usage(Value::Null));
+        let mut world = Self {
+            cluster,
+            store,
+            seed,
+            upstream,
+            edges: Vec::new(),
+        };
+        for _ in 0..edges {
+            world.edges.push(world.edge());
+        }
+        world
+    }
+
+    fn edge(&self) -> Edge {
+        let options = EdgeOptions::new(PROXY, self.cluster.url(), self.upstream.base_url());
+        Edge::start(options.env("TOLLGATE_PRICES__FILE", PRICES))
+    }
+
+    /// An admin server whose changes of money are as safe as `durability` says.
+    pub fn admin(&self, durability: &str) -> Admin {
+        Admin::start(
+            AdminOptions::new(ADMIN, self.cluster.url())
+                .env("TOLLGATE_STORE__DURABILITY", durability)
+                .env("TOLLGATE_STORE__DURABILITY_TIMEOUT_MS", "700"),
+        )
+    }
+
+    /// The place of the master that has the ledger's own record.
+    pub fn home(&self) -> usize {
+        let home = self.cluster.holder_seen_by(0, shared::store::keys::STORE);
+        home.expect("a holder of the ledger's record")
+    }
+
+    /// A new resident on the master at `node`.
+    pub async fn resident_on(&self, node: usize, cap: CapPolicy) -> Resident {
+        let account = self.account_on(node).await;
+        let agent = account.agent("bot");
+        agent.cap(cap).await;
+        agent.provider_key("sk-test-provider-key").await;
+        let key = agent.virtual_key().await;
+        Resident { agent, key }
+    }
+
+    /// Waits until the test's own handle on the store has found who serves `key` now: the first command after a master died
+    /// may break off with its connection.
+    pub async fn found_again(&self, key: &str) {
+        eventually("an answer to the test", SOON, async || {
+            let found = self.store.command::<u64>(redis::cmd("EXISTS").arg(key)).await;
+            found.ok().map(drop)
+        })
+        .await;
+    }
+
+    /// A new account on the master at `node`.
+    pub async fn account_on(&self, node: usize) -> SeedAccount {
+        for _ in 0..TRIES {
+            let account = self.seed.account("enterprise").await;
+            if self.cluster.holder_seen_by(0, &account.keys.record()) == Some(node) {
+                return account;
+            }
+        }
+        panic!("no account on node {node}");
+    }
+}
+
+/// The operator accepts an account as the store has it now.
+pub fn accept(world: &World, account: &SeedAccount) {
+    let cli = Cli::new(ADMIN, world.cluster.url());
+    let accepted = cli.json(&["store", "accept", "--account", &account.id]);
+    assert_eq!(accepted["accepted"], 1, "{accepted}");
+}

@@ -1,0 +1,394 @@
+//! The Dockerfile, read line by line; and the image that it describes, put together without a container engine: the programs
+//! run in a root file system that holds nothing but them and the base image's libraries, as a user who can write one folder.
+
+use crate::files::{all_below, path, run, text};
+use crate::settings::accepted;
+use crate::town::{Citizen, Town, archive, body};
+use crate::{ADMIN, PROXY};
+use harness::{Admin, AdminOptions, Edge, EdgeOptions};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const FILE: &str = "deploy/docker/Dockerfile";
+/// The user of the base image.
+const USER: &str = "65532:65532";
+/// What the base image distroless/cc has of the C libraries, and the kernel's own object.
+const LIBRARIES: [&str; 9] = [
+    "libc.so.6",
+    "libm.so.6",
+    "libdl.so.2",
+    "libpthread.so.0",
+    "librt.so.1",
+    "libgcc_s.so.1",
+    "libstdc++.so.6",
+    "ld-linux-x86-64.so.2",
+    "linux-vdso.so.1",
+];
+
+/// The instructions: comments out, continued lines joined.
+fn instructions() -> Vec<(String, String)> {
+    let text = text(FILE);
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let joined = lines.collect::<Vec<_>>().join("\n").replace("\\\n", " ");
+    let lines = joined.lines().filter(|line| !line.trim().is_empty());
+    let split = lines.map(|line| line.trim().split_once(' ').unwrap());
+    split
+        .map(|(word, rest)| {
+            (
+                word.to_owned(),
+                rest.split_whitespace().collect::<Vec<_>>().join(" "),
+            )
+        })
+        .collect()
+}
+
+/// Those of the last stage, the image itself.
+fn image() -> Vec<(String, String)> {
+    let all = instructions();
+    let last = all.iter().rposition(|(word, _)| word == "FROM").unwrap();
+    all[last..].to_vec()
+}
+
+/// What the image sets in the environment.
+pub fn environment() -> BTreeMap<String, String> {
+    let sets = image().into_iter().filter(|(word, _)| word == "ENV");
+    let pairs = sets.flat_map(|(_, rest)| rest.split(' ').map(str::to_owned).collect::<Vec<_>>());
+    pairs
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap();
+            (name.to_owned(), value.to_owned())
+        })
+        .collect()
+}
+
+fn only<'a>(image: &'a [(String, String)], word: &str) -> &'a str {
+    let found: Vec<&str> = image
+        .iter()
+        .filter(|(name, _)| name == word)
+        .map(|(_, rest)| rest.as_str())
+        .collect();
+    assert_eq!(found.len(), 1, "{word}: {found:?}");
+    found[0]
+}
+
+#[test]
+fn the_image_is_minimal_and_not_of_root() {
+    let image = image();
+    assert_eq!(only(&image, "FROM"), "${RUN_IMAGE}");
+    assert_eq!(only(&image, "USER"), USER);
+    assert_eq!(only(&image, "STOPSIGNAL"), "SIGTERM");
+    // Without a shell there is nothing that could run, and only the form of a list works.
+    assert!(image.iter().all(|(word, _)| word != "RUN" && word != "ADD"));
+    assert_eq!(only(&image, "CMD"), r#"["/usr/local/bin/tollgate-proxy"]"#);
+    let check = only(&image, "HEALTHCHECK");
+    assert!(
+        check.ends_with(r#"CMD ["/usr/local/bin/tollgate-admin", "health", "edge"]"#),
+        "{check}"
+    );
+    assert_eq!(only(&image, "EXPOSE"), "8080 8081 9090 9091");
+
+    // Base images are named by version; the compiler is the oldest that the code is promised to build with.
+    let all = instructions();
+    let arguments: Vec<&str> = all
+        .iter()
+        .filter(|(word, _)| word == "ARG")
+        .map(|(_, rest)| rest.as_str())
+        .collect();
+    let manifest = text("Cargo.toml");
+    let version = manifest
+        .lines()
+        .find_map(|line| line.strip_prefix("rust-version = "))
+        .unwrap();
+    let compiler = format!(
+        "RUST_IMAGE=docker.io/library/rust:{}-slim-bookworm",
+        version.trim_matches('"')
+    );
+    assert_eq!(
+        arguments,
+        [
+            compiler.as_str(),
+            "RUN_IMAGE=gcr.io/distroless/cc-debian12:nonroot"
+        ]
+    );
+}
+
+/// What the builder is given of the repository.
+fn copied() -> Vec<String> {
+    let all = instructions();
+    let copies = all
+        .iter()
+        .filter(|(word, rest)| word == "COPY" && !rest.starts_with("--from"));
+    let mut sources = Vec::new();
+    for (_, rest) in copies {
+        let words: Vec<&str> = rest.split(' ').collect();
+        let (target, from) = words.split_last().unwrap();
+        // A path of its own has the same place in the builder, where `include_str!` looks for it.
+        assert!(*target == "./" || from == [*target], "{rest}");
+        sources.extend(from.iter().map(|word| (*word).to_owned()));
+    }
+    sources
+}
+
+/// The files that a source compiles in, by their paths in the repository: the first literal of each `include_…!`, which of a
+/// `concat!` is the folder.
+fn included(source: &str) -> Vec<String> {
+    let text = text(source);
+    let mut found = Vec::new();
+    for word in ["include_str!(", "include_bytes!("] {
+        let calls = text.split(word).skip(1);
+        let literals = calls.filter_map(|rest| rest.split('"').nth(1));
+        found.extend(literals.map(|literal| {
+            let mut place: Vec<&str> = source.split('/').collect();
+            place.pop();
+            for step in literal.split('/').filter(|step| !step.is_empty()) {
+                match step {
+                    ".." => drop(place.pop().unwrap()),
+                    "." => {}
+                    step => place.push(step),
+                }
+            }
+            place.join("/")
+        }));
+    }
+    found
+}
+
+#[test]
+fn what_is_compiled_in_goes_to_the_builder() {
+    let sources = copied();
+    let is_copied = |file: &str| {
+        let below = |source: &String| file == source || file.starts_with(&format!("{source}/"));
+        sources.iter().any(below)
+    };
+    let code = ["shared/src", "proxy/src", "admin/src"].map(all_below).concat();
+    // Tests are not built there.
+    let is_test = |file: &String| file.ends_with("/tests.rs") || file.contains("/tests/");
+    let mut seen = 0;
+    for file in code.iter().filter(|file| file.ends_with(".rs") && !is_test(file)) {
+        for inside in included(file) {
+            assert!(path(&inside).exists(), "{file}: {inside} is not there");
+            assert!(
+                is_copied(&inside),
+                "{file}: {inside} is not copied into the builder"
+            );
+            seen += 1;
+        }
+    }
+    assert!(seen > 50, "{seen}");
+    assert!(is_copied("docs/openapi/edge.json") && !is_copied("docs/openapi/management.json"));
+}
+
+#[test]
+fn what_it_is_built_from_is_there() {
+    let ignored = text(".dockerignore");
+    let kept: Vec<&str> = ignored
+        .lines()
+        .filter_map(|line| line.strip_prefix('!'))
+        .collect();
+    let all = instructions();
+    let sources = copied();
+    for source in &sources {
+        assert!(
+            path(source).exists() && kept.contains(&source.as_str()),
+            "{source}"
+        );
+    }
+    assert_eq!(sources.len(), kept.len(), "{sources:?} {kept:?}");
+    // Cargo reads the manifest of every member.
+    let manifest = text("Cargo.toml");
+    let members = manifest
+        .lines()
+        .find_map(|line| line.strip_prefix("members = ["))
+        .unwrap();
+    for member in members
+        .trim_end_matches(']')
+        .split(", ")
+        .map(|member| member.trim_matches('"'))
+    {
+        assert!(
+            sources
+                .iter()
+                .any(|source| member == source || member.starts_with(&format!("{source}/"))),
+            "{member}"
+        );
+    }
+    let builds: Vec<&String> = all
+        .iter()
+        .filter(|(word, _)| word == "RUN")
+        .map(|(_, rest)| rest)
+        .collect();
+    let cargo = builds.iter().find(|line| line.starts_with("cargo ")).unwrap();
+    assert_eq!(
+        cargo.as_str(),
+        "cargo build --profile dist --locked --bins --package tollgate"
+    );
+    assert!(manifest.contains("[profile.dist]"));
+    let install = builds.last().unwrap();
+    for file in ["config/tollgate.toml", "config/plans.toml", "config/prices.toml"] {
+        assert!(install.contains(file) && path(file).exists());
+    }
+    // What `packages.sh` installs for a build is what the image installs.
+    let packages = text("deploy/local/packages.sh");
+    for package in ["build-essential", "cmake", "pkg-config", "curl"] {
+        assert!(
+            packages.contains(package) && builds[0].contains(package),
+            "{package}"
+        );
+    }
+}
+
+#[test]
+fn its_settings_are_accepted() {
+    let settings = accepted(&environment());
+    assert_eq!(settings.proxy.listen.to_string(), "0.0.0.0:8080");
+    assert_eq!(settings.admin.ops_listen.to_string(), "0.0.0.0:9091");
+    assert!(settings.proxy.data_dir.starts_with("/var/lib/tollgate"));
+}
+
+/// The libraries that a program is linked with.
+fn libraries(program: &str) -> Vec<(String, Option<PathBuf>)> {
+    let said = run(Command::new("ldd").arg(program));
+    let line = |line: &str| {
+        let mut words = line.split_whitespace();
+        let name = words.next().unwrap();
+        let file = line
+            .split_whitespace()
+            .find(|word| word.starts_with('/'))
+            .map(PathBuf::from);
+        (name.rsplit('/').next().unwrap().to_owned(), file)
+    };
+    said.lines().map(line).collect()
+}
+
+/// A root file system: the programs, the libraries they need, and a folder that the user may write to.
+fn file_system(root: &Path) {
+    let programs = [(PROXY, "tollgate-proxy"), (ADMIN, "tollgate-admin")];
+    let bin = root.join("usr/local/bin");
+    fs::create_dir_all(&bin).unwrap();
+    for (program, name) in programs {
+        fs::copy(program, bin.join(name)).unwrap();
+        for (library, file) in libraries(program) {
+            assert!(
+                LIBRARIES.contains(&library.as_str()),
+                "{program} needs {library}, which the image lacks"
+            );
+            let Some(file) = file else { continue };
+            let inside = root.join(file.strip_prefix("/").unwrap());
+            fs::create_dir_all(inside.parent().unwrap()).unwrap();
+            fs::copy(file, inside).unwrap();
+        }
+    }
+    let tables = root.join("etc/tollgate");
+    fs::create_dir_all(&tables).unwrap();
+    for table in ["tollgate.toml", "plans.toml", "prices.toml"] {
+        fs::copy(path("config").join(table), tables.join(table)).unwrap();
+    }
+    let data = root.join("var/lib/tollgate");
+    fs::create_dir_all(&data).unwrap();
+    run(Command::new("chmod").args(["-R", "a+rX,go-w"]).arg(root));
+    if is_root() {
+        run(Command::new("chown").arg(USER).arg(&data));
+    }
+}
+
+fn is_root() -> bool {
+    run(Command::new("id").arg("-u")).trim() == "0"
+}
+
+/// A program that runs one of the image's in `root`: in a change of root where the test may do that, as root, and as it is
+/// elsewhere.
+fn within(root: &Path, name: &str) -> String {
+    let script = root.parent().unwrap().join(format!("run-{name}"));
+    let line = match is_root() {
+        true => format!(
+            "exec chroot --userspec={USER} '{}' /usr/local/bin/{name} \"$@\"",
+            root.display()
+        ),
+        false => format!("exec '{}/usr/local/bin/{name}' \"$@\"", root.display()),
+    };
+    fs::write(&script, format!("#!/bin/sh\n{line}\n")).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    script.display().to_string()
+}
+
+/// Every file below `root` that is not in the data directory, with its size.
+fn fixed(root: &Path) -> Vec<String> {
+    let files = run(Command::new("find").arg(root).args([
+        "-path",
+        "*/var/lib/tollgate",
+        "-prune",
+        "-o",
+        "-printf",
+        "%P %s %T@\n",
+    ]));
+    files.lines().map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn the_programs_run_in_what_the_image_holds() {
+    let town = Town::found();
+    let room = tempfile::tempdir().unwrap();
+    fs::set_permissions(room.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let root = room.path().join("root");
+    file_system(&root);
+    let before = fixed(&root);
+    // Paths as the processes see them.
+    let inside = if is_root() {
+        String::new()
+    } else {
+        root.display().to_string()
+    };
+    let data = format!("{inside}/var/lib/tollgate");
+    let secrets = root.join("var/lib/tollgate");
+    for name in ["edge", "admin"] {
+        fs::copy(town.url_file(name), secrets.join(format!("{name}.url"))).unwrap();
+        run(Command::new("chmod")
+            .arg("0644")
+            .arg(secrets.join(format!("{name}.url"))));
+    }
+    let tables = |name: &str| format!("{inside}/etc/tollgate/{name}.toml");
+    let edge = EdgeOptions::new(
+        &within(&root, "tollgate-proxy"),
+        "redis://127.0.0.1:1",
+        town.upstream.base_url(),
+    )
+    .env("TOLLGATE_STORE__URL_FILE", format!("{data}/edge.url"))
+    .env("TOLLGATE_PLANS__FILE", tables("plans"))
+    .env("TOLLGATE_PRICES__FILE", tables("prices"))
+    .env("TOLLGATE_PROXY__DATA_DIR", format!("{data}/proxy"))
+    .env(
+        "TOLLGATE_PROXY__UPGRADE_SOCKET",
+        format!("{data}/proxy/upgrade.sock"),
+    );
+    let edge = Edge::start(edge);
+    let admin = AdminOptions::new(&within(&root, "tollgate-admin"), "redis://127.0.0.1:1")
+        .env("TOLLGATE_STORE__URL_FILE", format!("{data}/admin.url"))
+        .env("TOLLGATE_PLANS__FILE", tables("plans"))
+        .env("TOLLGATE_PRICES__FILE", tables("prices"))
+        .env("TOLLGATE_AUDIT__ARCHIVE", format!("{data}/archive"))
+        .env("TOLLGATE_AUDIT__CHECKPOINT_EVERY_MS", "200");
+    let admin = Admin::start(admin);
+    let citizen: Citizen = town.settle(&edge, &admin).await;
+    assert_eq!(citizen.caller.chat(body()).await.status, 200);
+    // The checkpoint is the first file that the admin server writes.
+    let written = root.join("var/lib/tollgate/archive/checkpoints");
+    harness::eventually("a checkpoint", std::time::Duration::from_secs(60), async || {
+        written.is_dir().then_some(())
+    })
+    .await;
+    if is_root() {
+        for server in [edge.pid(), admin.pid()] {
+            let status = fs::read_to_string(format!("/proc/{server}/status")).unwrap();
+            assert!(status.contains("Uid:\t65532\t65532\t65532\t65532"), "{status}");
+        }
+    }
+    assert_eq!(
+        fixed(&root),
+        before,
+        "something was written outside of the data directory"
+    );
+    assert!(!Path::new(&archive(town.dir.path())).exists());
+}

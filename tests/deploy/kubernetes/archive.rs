@@ -1,0 +1,86 @@
+//! Whoever works with the archive: the operator's jobs and the backup.
+
+use super::{SMALL, list, named, operator, pods};
+use crate::files::run;
+use crate::kustomize::build;
+use crate::town::Town;
+use std::collections::BTreeSet;
+use std::process::Command;
+
+#[test]
+fn a_pod_that_reads_the_archive_runs_where_it_is() {
+    let resources = build(SMALL);
+    let mut seen = BTreeSet::new();
+    for (name, pod) in pods(&[resources.clone(), operator()].concat()) {
+        let volumes = list(&pod["spec"]["volumes"]);
+        let claims = volumes
+            .iter()
+            .any(|volume| volume["persistentVolumeClaim"]["claimName"] == "tollgate-admin");
+        if !claims || name == "admin" {
+            continue;
+        }
+        let affinity =
+            &pod["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
+        let admin = named(&resources, "Deployment", "tollgate-admin");
+        assert_eq!(
+            affinity["labelSelector"], admin["spec"]["selector"],
+            "{name}: the volume is on one node at a time"
+        );
+        assert_eq!(affinity["topologyKey"], "kubernetes.io/hostname");
+        assert_eq!(
+            pod["spec"]["securityContext"]["runAsUser"],
+            admin["spec"]["template"]["spec"]["securityContext"]["runAsUser"]
+        );
+        seen.insert(name);
+    }
+    assert_eq!(seen, ["backup", "operator"].map(str::to_owned).into());
+}
+
+/// What the CronJob does, done here: the script in its config map, with its environment.
+#[test]
+fn the_backup_runs_as_its_job_says() {
+    let town = Town::found();
+    let dir = tempfile::tempdir().unwrap();
+    let resources = build(SMALL);
+    let pods = pods(&resources);
+    let (_, pod) = pods.iter().find(|(name, _)| name == "backup").unwrap();
+    let container = &pod["spec"]["containers"][0];
+    let words: Vec<&str> = list(&container["command"])
+        .iter()
+        .map(|word| word.as_str().unwrap())
+        .collect();
+    let [shell, script] = words[..] else {
+        panic!("{words:?}")
+    };
+    let file = dir.path().join("backup.sh");
+    let map = named(&resources, "ConfigMap", "tollgate-backup");
+    assert_eq!(script, "/usr/local/lib/tollgate/backup.sh");
+    std::fs::write(&file, map["data"]["backup.sh"].as_str().unwrap()).unwrap();
+    // The mounts' places are elsewhere here.
+    let mounts = list(&container["volumeMounts"]);
+    let mut command = Command::new(shell);
+    command.arg(&file);
+    for variable in list(&container["env"]) {
+        let (name, value) = (
+            variable["name"].as_str().unwrap(),
+            variable["value"].as_str().unwrap(),
+        );
+        let mounted = mounts
+            .iter()
+            .any(|mount| value.starts_with(mount["mountPath"].as_str().unwrap()));
+        let value = match name {
+            "STORE_URL_FILE" => town.url_file("backup"),
+            _ if mounted => format!("{}{value}", dir.path().display()),
+            _ => value.to_owned(),
+        };
+        assert_eq!(mounted, value.contains('/'), "{name}");
+        command.env(name, value);
+    }
+    std::fs::create_dir_all(format!("{}/var/lib/tollgate/archive", dir.path().display())).unwrap();
+    let said = run(&mut command);
+    assert!(said.contains("/var/lib/tollgate-backups/20"), "{said}");
+    assert_eq!(container["image"], {
+        let store = named(&resources, "StatefulSet", "tollgate-redis");
+        store["spec"]["template"]["spec"]["containers"][0]["image"].clone()
+    });
+}

@@ -1,0 +1,23 @@
+//! What `deploy/` holds, tried as far as it can be without the machines that it is for.
+//!
+//! * [`town`]: a whole installation on a store that is configured by `deploy/redis`
+//! * [`users`]: the system runs under the store's users, and they can do nothing else
+//! * [`backup`]: a backup, a disaster, and a restored store that is no fresh budget
+//! * [`settings`]: every variable is a setting
+//! * [`image`], [`compose`], [`kubernetes`] (read by [`kustomize`]), [`systemd`]: each form of deployment
+#![cfg(test)]
+
+mod backup;
+mod compose;
+mod files;
+mod image;
+mod kubernetes;
+mod kustomize;
+mod settings;
+mod systemd;
+mod town;
+mod users;
+
+/// The programs.
+const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
+const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");

@@ -1,0 +1,426 @@
+//! The store's users: the system runs under them, they may run the commands that are in the code and no others, and each
+//! sees only what is its own.
+
+mod making;
+
+use crate::files::{path, text};
+use crate::town::{Citizen, Town, body, ok};
+use harness::{Admin, Edge, eventually};
+use redis::FromRedisValue as _;
+use serde_json::{Value, json};
+use shared::store::script;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// Commands that no source line names: what a client needs on a cluster, and for scripts and transactions.
+const CLIENTS: [&str; 6] = [
+    "asking",
+    "readonly",
+    "cluster|slots",
+    "cluster|info",
+    "eval",
+    "evalsha",
+];
+/// A part of a command: what `store.durability` needs to know of a server before Redis 8.0.
+const PARTS: [&str; 1] = ["config|get"];
+const TRANSACTIONS: [&str; 2] = ["multi", "exec"];
+/// In the code's lint of scripts as words: something forbidden, and the name of a list.
+const FORBIDDEN: [&str; 2] = ["incrbyfloat", "keys"];
+
+/// A line of the template, joined.
+fn rule(user: &str) -> Vec<String> {
+    let template = text("deploy/redis/users.acl").replace("\\\n", " ");
+    let start = format!("user {user} ");
+    let line = template.lines().find(|line| line.starts_with(&start));
+    line.unwrap().split_whitespace().map(str::to_owned).collect()
+}
+
+/// The commands that a user is given one by one.
+fn granted(user: &str) -> BTreeSet<String> {
+    let rule = rule(user);
+    let commands = rule.iter().filter_map(|word| word.strip_prefix('+'));
+    commands
+        .filter(|word| !word.starts_with('@'))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// What scripts call.
+fn called(source: &str) -> BTreeSet<String> {
+    let calls = source.split("call('").skip(1);
+    calls
+        .map(|rest| rest.split('\'').next().unwrap().to_lowercase())
+        .collect()
+}
+
+/// The words in capitals in quotes of all sources below a folder.
+fn shouted(folder: &Path, found: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap().path();
+        if entry.is_dir() {
+            shouted(&entry, found);
+        } else {
+            let source = std::fs::read_to_string(&entry).unwrap();
+            let words = source
+                .split('"')
+                .filter(|word| word.len() > 1 && word.chars().all(|letter| letter.is_ascii_uppercase()));
+            found.extend(words.map(str::to_lowercase));
+        }
+    }
+}
+
+/// The names of all commands that the server has.
+fn known(town: &Town) -> BTreeSet<String> {
+    let names: Vec<String> = town.redis.command(&["COMMAND", "LIST"]);
+    names.into_iter().collect()
+}
+
+#[test]
+fn the_rights_are_those_of_the_code() {
+    let town = Town::found();
+    let mut code = BTreeSet::new();
+    shouted(&path("shared/src/store"), &mut code);
+    code.extend(
+        script::all::all()
+            .iter()
+            .flat_map(|script| called(script.source())),
+    );
+    code.retain(|word| known_word(&town, word));
+    let operator: BTreeSet<String> = granted("tollgate-operator");
+    let given: BTreeSet<String> = operator
+        .iter()
+        .filter(|word| !CLIENTS.contains(&word.as_str()) && !TRANSACTIONS.contains(&word.as_str()))
+        .filter(|word| !PARTS.contains(&word.as_str()))
+        .cloned()
+        .collect();
+    // READONLY and CLUSTER are names of replies and of `cluster|slots` in the code, CONFIG that of `config|get`; what a client says about its own
+    // connection, WAIT among it, comes with a category.
+    let clients = ["readonly", "cluster", "eval", "evalsha", "asking", "config"];
+    let connection: Vec<String> = town.redis.command(&["ACL", "CAT", "connection"]);
+    code.retain(|word| !clients.contains(&word.as_str()) && !connection.contains(word));
+    assert_eq!(given, code, "users.acl and the code name different commands");
+
+    let admin = granted("tollgate-admin");
+    let more: Vec<&String> = operator.difference(&admin).collect();
+    assert_eq!(
+        more,
+        ["dbsize", "scan"],
+        "what the command line may beyond the server"
+    );
+    assert!(admin.is_subset(&operator));
+
+    // The edge runs three scripts.
+    let mut edge: BTreeSet<String> = ["authorize", "settle", "void"]
+        .iter()
+        .flat_map(|name| {
+            let all = script::all::all();
+            let script = all.iter().find(|script| script.name() == *name).unwrap();
+            called(script.source())
+        })
+        .collect();
+    edge.extend(["get", "hget", "hgetall", "info"].map(str::to_owned));
+    edge.extend(CLIENTS.map(str::to_owned));
+    assert_eq!(granted("tollgate-edge"), edge);
+}
+
+fn known_word(town: &Town, word: &str) -> bool {
+    known(town).contains(word) && !FORBIDDEN.contains(&word)
+}
+
+/// The refusals that the server remembers.
+fn refusals(town: &Town) -> Vec<String> {
+    let log: Vec<redis::Value> = town.redis.command(&["ACL", "LOG"]);
+    log.iter().map(|entry| format!("{entry:?}")).collect()
+}
+
+async fn manage(citizen: &Citizen, town: &Town) {
+    let manager = &citizen.manager;
+    let hook = json!({ "url": format!("{}/hook", town.upstream.base_url()), "events": ["agent.frozen"],
+        "secret": "a secret of the tests" });
+    ok(&manager.post("/v1/webhooks", hook).await, 201);
+    for path in ["freeze", "unfreeze"] {
+        ok(
+            &manager.post(&format!("/v1/agents/bot/{path}"), json!({})).await,
+            200,
+        );
+    }
+    let run = json!({ "status": "completed" });
+    ok(&manager.post("/v1/agents/bot/runs/invoice-1", run).await, 200);
+    for path in [
+        "/agents",
+        "/agents/bot",
+        "/agents/bot/usage",
+        "/agents/bot/runs",
+        "/overview",
+        "/account",
+        "/policies",
+        "/wallet",
+        "/transactions",
+        "/escrow",
+        "/audit",
+        "/audit/export",
+        "/audit/verify",
+        "/audit/checkpoint",
+        "/intents",
+        "/webhooks",
+        "/agents/bot/provider-keys",
+        "/agents/bot/virtual-keys",
+    ] {
+        let reply = manager.get(&format!("/api/v1{path}")).await;
+        assert_eq!(reply.status, 200, "{path}: {reply:?}");
+    }
+    let dry = json!({ "agent": "bot", "model": "gpt-4o-mini" });
+    ok(&manager.post("/api/v1/decisions/dry-run", dry).await, 200);
+}
+
+async fn pay(citizen: &Citizen, town: &Town) {
+    let manager = &citizen.manager;
+    let account = ["--account", citizen.account.as_str()];
+    let deposit = [
+        "deposit",
+        "--wallet",
+        "user",
+        "--amount",
+        "50",
+        "--reference",
+        "r1",
+    ];
+    assert!(town.cli.json(&[&deposit[..], &account].concat())["transactionId"].is_string());
+    let made = ok(
+        &manager
+            .post("/v1/wallets/create", json!({ "botId": "payee" }))
+            .await,
+        200,
+    );
+    assert_eq!(made["success"], true);
+    let transfer = json!({ "from": "user", "to": "bot", "amount": 20 });
+    ok(&manager.post("/v1/wallet/transfer", transfer).await, 200);
+    let spend = json!({ "agent": "bot", "amount": 0.5, "description": "a book" });
+    ok(&manager.post("/v1/spend", spend).await, 200);
+    let wallets = ok(&manager.get("/api/v1/wallet").await, 200);
+    let number = |agent: &str| {
+        let all = wallets["agent_wallets"].as_array().unwrap();
+        all.iter().find(|wallet| wallet["agentId"] == agent).unwrap()["walletId"].clone()
+    };
+    let escrow = json!({ "fromWalletId": number("bot"), "toWalletId": number("payee"), "amount": 1.25 });
+    let made = ok(&manager.post("/v1/escrow/create", escrow).await, 200);
+    let named = json!({ "escrowId": made["escrow"]["id"] });
+    ok(&manager.post("/v1/escrow/fund", named.clone()).await, 200);
+    ok(&manager.post("/v1/escrow/release", named).await, 200);
+}
+
+async fn call(citizen: &Citizen) {
+    let caller = &citizen.caller;
+    assert_eq!(caller.chat(body()).await.status, 200);
+    let run = [("x-service-run-id", "invoice-1")];
+    assert_eq!(caller.chat_with(&run, body()).await.status, 200);
+    assert_eq!(caller.chat_with(&run, body()).await.status, 200);
+    ok(
+        &citizen.manager.post("/v1/agents/bot/freeze", json!({})).await,
+        200,
+    );
+    assert_eq!(caller.chat(body()).await.error_code(), "frozen");
+    ok(
+        &citizen.manager.post("/v1/agents/bot/unfreeze", json!({})).await,
+        200,
+    );
+    assert_eq!(caller.get("/v1/models").await.status, 200);
+}
+
+/// Operator's commands that must succeed.
+fn operate(town: &Town, account: &str) {
+    for line in [
+        "store check",
+        "account list",
+        "account show --account A",
+        "account set-plan --account A --plan builder",
+        "user create --account A --email ann@example.com --role owner --password-stdin",
+        "user list --account A",
+        "api-key list --account A",
+        "agent freeze --account A --agent bot",
+        "agent unfreeze --account A --agent bot",
+        "ip block 10.1.2.3/32",
+        "ip list",
+        "ip unblock 10.1.2.3/32",
+        "prices show gpt-4o",
+        "holds list",
+        "escrow show --escrow 1",
+        "keys rotate",
+        "audit key",
+        "audit verify --account A",
+        "ledger check",
+        "store accept",
+        "user unlock --email ann@example.com",
+    ] {
+        let words: Vec<&str> = line
+            .split(' ')
+            .map(|word| if word == "A" { account } else { word })
+            .chain(["--json"])
+            .collect();
+        let done = town.cli.run_with_stdin(&words, "a-long-password\n");
+        assert_eq!(done.code, Some(0), "{line}: {done:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_system_runs_under_its_users() {
+    let town = Town::found();
+    let (edge, admin) = (town.edge(), town.admin());
+    let citizen = town.settle(&edge, &admin).await;
+    call(&citizen).await;
+    pay(&citizen, &town).await;
+    manage(&citizen, &town).await;
+    operate(&town, &citizen.account);
+    people(&admin).await;
+    workers_ran(&admin).await;
+    health(&town, &edge, &admin);
+    assert_eq!(refusals(&town), [""; 0]);
+    for server in [&*edge, &*admin] {
+        assert!(!server.logs().contains("NOPERM"), "{}", server.logs());
+    }
+}
+
+/// Signing in touches what nothing else does.
+async fn people(admin: &Admin) {
+    let login = json!({ "email": "ann@example.com", "password": "a-long-password" });
+    let session = admin.session(&admin.login(&login).await);
+    for path in [
+        "/api/user/me",
+        "/api/user/sessions",
+        "/api/user/team",
+        "/api/user/invitations",
+    ] {
+        ok(&session.get(path).await, 200);
+    }
+    let invited = json!({ "email": "bo@example.com", "role": "viewer" });
+    assert!(session.post("/api/user/invitations", invited).await.status < 300);
+    ok(&session.post("/api/user/logout", json!({})).await, 200);
+}
+
+/// The workers sealed, signed, and looked for holds without a refusal.
+async fn workers_ran(admin: &Admin) {
+    eventually("sealed entries and a checkpoint", SOON, async || {
+        let (_, text) = admin.ops("/metrics")?;
+        let value = |name: &str| -> Option<f64> {
+            let line = text.lines().find(|line| line.starts_with(name))?;
+            line.rsplit(' ').next()?.parse().ok()
+        };
+        let ran = value("tollgate_admin_audit_checkpoints_total ")? > 0.0;
+        let failed = ["seals_failed", "checkpoints_failed"].iter().any(|name| {
+            value(&format!("tollgate_admin_audit_{name}_total ")).is_none_or(|count| count > 0.0)
+        });
+        assert!(!failed, "{text}");
+        ran.then_some(())
+    })
+    .await;
+}
+
+/// The container's health check, on these servers.
+fn health(town: &Town, edge: &Edge, admin: &Admin) {
+    let cli = |section: &str, ops: std::net::SocketAddr| {
+        town.cli
+            .clone()
+            .env(&format!("TOLLGATE_{section}__OPS_LISTEN"), ops.to_string())
+    };
+    for (name, cli) in [
+        ("edge", cli("PROXY", edge.ops_addr())),
+        ("admin", cli("ADMIN", admin.ops_addr())),
+    ] {
+        assert_eq!(cli.json(&["health", name])["ok"], true);
+        assert_eq!(cli.json(&["health", name, "--live"])["ok"], true);
+    }
+}
+
+/// What the store says to a command of a user.
+pub fn said(town: &Town, user: &str, words: &[&str]) -> String {
+    let url = crate::town::address(town.dir.path(), user, &format!("127.0.0.1:{}", town.redis.port()));
+    let mut connection = redis::Client::open(url).unwrap().get_connection().unwrap();
+    let mut command = redis::cmd(words[0]);
+    let answer = command.arg(&words[1..]).query::<redis::Value>(&mut connection);
+    match answer {
+        Ok(value) => format!("OK {}", String::from_redis_value(value).unwrap_or_default()),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[tokio::test]
+async fn nobody_can_do_anything_else() {
+    let town = Town::found();
+    let (edge, admin) = (town.edge(), town.admin());
+    let citizen = town.settle(&edge, &admin).await;
+    assert_eq!(citizen.caller.chat(body()).await.status, 200);
+    let commands = [
+        &["FLUSHALL"][..],
+        &["FLUSHDB"],
+        &["CONFIG", "SET", "maxmemory", "1"],
+        &["KEYS", "*"],
+        &["DEBUG", "SLEEP", "0"],
+        &["SHUTDOWN"],
+        &["SAVE"],
+        &["BGSAVE"],
+        &["MONITOR"],
+        &["SCRIPT", "FLUSH"],
+        &["CLIENT", "LIST"],
+        &["CLIENT", "KILL", "ID", "1"],
+        &["REPLICAOF", "NO", "ONE"],
+        &["ACL", "LIST"],
+        &["SWAPDB", "0", "1"],
+        &["FUNCTION", "LIST"],
+        &["SORT", "x"],
+        &["DUMP", "tollgate/store"],
+        &["SELECT", "1"],
+        &["SUBSCRIBE", "x"],
+        &["PUBLISH", "x", "y"],
+        &["CLUSTER", "RESET"],
+        &["SLOWLOG", "GET"],
+        &["EVAL", "return redis.call('FLUSHALL')", "0"],
+        &["GET", "somebody/else"],
+        &["SET", "somebody/else", "1"],
+    ];
+    for user in ["edge", "admin", "operator", "backup"] {
+        for words in commands {
+            let answer = said(&town, user, words);
+            assert!(is_refusal(&answer), "{user} {words:?}: {answer}");
+        }
+    }
+    for user in ["edge", "backup"] {
+        let answer = said(&town, user, &["CONFIG", "GET", "*"]);
+        assert!(is_refusal(&answer), "{user}: {answer}");
+    }
+    // The mark of a ledger, people, wallets: not the edge's to see or to change.
+    let bucket = shared::store::keys::AccountKeys::of(&citizen.account);
+    let (users, keys) = (bucket.users(), bucket.api_keys());
+    let wallet = bucket.wallet(harness::Mode::Live, shared::store::keys::USER);
+    for words in [
+        &["HSET", "tollgate/store", "epoch", "x"][..],
+        &["HGETALL", &users],
+        &["HGETALL", &keys],
+        &["HGETALL", &wallet],
+        &["HINCRBY", &wallet, "balance", "1"],
+        &["DEL", "tollgate/vk/x"],
+        &["GET", "tollgate/ak/x"],
+        &["EVAL", "return redis.call('HGETALL', KEYS[1])", "1", &wallet],
+    ] {
+        let answer = said(&town, "edge", words);
+        assert!(is_refusal(&answer), "{words:?}: {answer}");
+    }
+    assert!(said(&town, "edge", &["HGET", "tollgate/store", "epoch"]).starts_with("OK "));
+    let record: Value = json!(said(&town, "edge", &["HGET", &bucket.record(), "plan"]));
+    assert_eq!(record, "OK startup");
+}
+
+/// Whether an answer says that the user may not.
+fn is_refusal(answer: &str) -> bool {
+    [
+        "NOPERM",
+        "permissions",
+        "ACL failure",
+        "DEBUG command not allowed",
+        "can't run this command",
+    ]
+    .iter()
+    .any(|word| answer.contains(word))
+}

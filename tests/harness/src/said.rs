@@ -1,0 +1,29 @@
+//! What an answer of the management API says, to the letter.
+
+use crate::client::Reply;
+use serde_json::{Value, json};
+
+/// Checks an error to the letter: status, code, and a body of a sentence and the code only. Returns the sentence.
+#[track_caller]
+pub fn problem(reply: &Reply, status: u16, code: &str) -> String {
+    assert_eq!(reply.status, status, "{}", reply.text());
+    assert_eq!(reply.header("content-type"), Some("application/json"));
+    assert_eq!(reply.header("cache-control"), Some("no-store"));
+    assert!(
+        reply.header("x-request-id").is_some(),
+        "every answer carries an id"
+    );
+    let body = reply.json();
+    assert_eq!(body["code"], json!(code), "{body}");
+    let sentence = body["error"].as_str().expect("a sentence").to_owned();
+    assert_eq!(body, json!({ "error": sentence, "code": code }));
+    sentence
+}
+
+/// Takes a field out of a body: its value, as a text.
+#[track_caller]
+pub fn text<'a>(body: &'a Value, pointer: &str) -> &'a str {
+    body.pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_else(|| panic!("{pointer} in {body}"))
+}

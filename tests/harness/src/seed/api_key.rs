@@ -1,0 +1,55 @@
+//! Seeding an API key, as the product issues one.
+
+use super::{SeedAccount, mint};
+use secrecy::ExposeSecret;
+use shared::crypto::api_key::Family;
+use shared::domain::id::Kind;
+use shared::domain::mode::Mode;
+use shared::domain::permission::Permission;
+use shared::store::script::api_key::{Created, NewApiKey};
+
+/// A freshly issued API key.
+#[derive(Debug, Clone)]
+pub struct SeedApiKey {
+    /// Its id.
+    pub id: String,
+    /// What callers send.
+    pub secret: String,
+}
+
+impl SeedAccount {
+    /// A new API key of this account that may do everything; its secret.
+    pub async fn api_key(&self, mode: Mode) -> String {
+        self.issue(mode, &Permission::ALL, &[], None).await.secret
+    }
+
+    /// A new API key of this account with these permissions, networks and end.
+    pub async fn issue(
+        &self,
+        mode: Mode,
+        permissions: &[Permission],
+        allow_ips: &[&str],
+        expires_at_ms: Option<u64>,
+    ) -> SeedApiKey {
+        let id = mint(Kind::ApiKey);
+        let secret = Family::Svc.mint(mode).expect("a secret");
+        let networks = allow_ips.iter().map(|text| text.parse().expect("a network"));
+        let key = NewApiKey {
+            account: &self.id,
+            key_id: &id,
+            name: "",
+            mode,
+            secret: &secret,
+            permissions,
+            allow_ips: &networks.collect::<Vec<_>>(),
+            expires_at_ms,
+            actor: "test",
+        };
+        let created = key.create(&self.seed.store).await.expect("an API key");
+        assert_eq!(created, Created::Done, "of {}", self.id);
+        SeedApiKey {
+            id,
+            secret: secret.expose_secret().to_owned(),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! One log line for each decision and each refusal, whatever becomes of the call, and nothing secret in any of them.
+
+use crate::stage::{MODEL, PROMPT, PROVIDER_KEY, SOON, Stage, body, scrape};
+use harness::{Answer, eventually};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Lines of requests and decisions, by their word.
+fn decisions(logs: &str) -> BTreeMap<String, Vec<Value>> {
+    let mut found = BTreeMap::<_, Vec<Value>>::new();
+    for line in logs.lines() {
+        let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        if let Some(decision) = line["decision"].as_str() {
+            found.entry(decision.to_owned()).or_default().push(line);
+        }
+    }
+    found
+}
+
+/// How long callers wait who leave.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+fn has(line: &Value, fields: &[&str]) {
+    for field in fields {
+        assert!(!line[*field].is_null(), "no {field} in {line}");
+    }
+}
+
+/// Calls of every kind at the same time, some of whose callers hang up.
+async fn storm(stage: &Stage) -> Vec<String> {
+    stage.upstream.set(|request| {
+        let text = String::from_utf8_lossy(&request.body).into_owned();
+        match () {
+            () if text.contains("slow") => Answer::chat(9, 12).delay(Duration::from_millis(300)),
+            () if text.contains("fail") => Answer::error(500, "x", "x"),
+            () if text.contains("refuse") => Answer::error(400, "x", "x"),
+            () if text.contains("reset") => Answer::reset(),
+            () if text.contains("hang") => Answer::hang(),
+            () => Answer::chat(9, 12),
+        }
+    });
+    let rich = stage.actor(None).await;
+    let poor = stage.actor(Some(1)).await;
+    let keys = vec![rich.key.clone(), poor.key.clone()];
+    let mut calls = Vec::new();
+    for round in 0..8 {
+        for word in ["plain", "slow", "fail", "refuse", "reset", "hang"] {
+            let caller = rich.caller.clone();
+            let body = harness::chat_body(MODEL, &format!("{PROMPT} {word}"));
+            calls.push(tokio::spawn(async move {
+                match round % 4 {
+                    // Who does not wait for the answer.
+                    0 => drop(tokio::time::timeout(PATIENCE, caller.chat(body)).await),
+                    _ => drop(caller.chat(body).await),
+                }
+            }));
+        }
+        for (caller, body) in [
+            (poor.caller.clone(), body().to_string()),
+            (rich.caller.clone(), "{".to_owned()),
+            (rich.caller.clone(), r#"{"model":"x"}"#.to_owned()),
+            (stage.edge.caller(""), body().to_string()),
+            (
+                stage.edge.caller(&format!("vk_live_{}", "0a".repeat(32))),
+                body().to_string(),
+            ),
+        ] {
+            calls.push(tokio::spawn(async move {
+                drop(caller.send("POST", "/v1/chat/completions", &[], body).await);
+            }));
+        }
+    }
+    for call in calls {
+        call.await.unwrap();
+    }
+    keys
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_decision_has_one_line_and_no_secret() {
+    let stage = Stage::with(
+        |options| options.env("TOLLGATE_UPSTREAM__TIMEOUT_MS", "1500"),
+        |options| options,
+    )
+    .await;
+    let keys = storm(&stage).await;
+    let counted = eventually("the end of all calls", SOON, async || {
+        let scrape = scrape(&stage.edge);
+        (scrape.sum("tollgate_proxy_in_flight", &[]) < 0.5).then_some(scrape)
+    })
+    .await;
+    let waited_for = counted.sum("tollgate_proxy_approved_total", &[]);
+    assert!(waited_for > 35.5, "{waited_for}");
+    let logs = stage.edge.logs();
+    let lines = decisions(&logs);
+    for (word, metric) in [
+        ("approved", "tollgate_proxy_approved_total"),
+        ("denied", "tollgate_proxy_denied_total"),
+        ("refused", "tollgate_proxy_refused_total"),
+    ] {
+        let lines = lines.get(word).map_or(0, Vec::len);
+        assert!(
+            (counted.sum(metric, &[]) - lines as f64).abs() < 0.5,
+            "{lines} lines {word}, {metric} is {}",
+            counted.sum(metric, &[])
+        );
+    }
+    let ids: BTreeSet<&str> = lines
+        .values()
+        .flatten()
+        .filter_map(|line| line["decision.id"].as_str())
+        .collect();
+    assert_eq!(
+        ids.len(),
+        lines["approved"].len() + lines["denied"].len(),
+        "each decision has an id of its own"
+    );
+    let common = ["timestamp", "level", "duration.us", "own.us", "trace.id"];
+    for line in &lines["approved"] {
+        has(line, &common);
+        has(
+            line,
+            &[
+                "decision.id",
+                "run.id",
+                "account.id",
+                "agent.id",
+                "model",
+                "estimate.usd",
+            ],
+        );
+        has(
+            line,
+            &[
+                "charged.usd",
+                "charged.how",
+                "settlement",
+                "upstream.status",
+                "upstream.ms",
+            ],
+        );
+        assert_eq!(line["settlement"], "done", "{line}");
+    }
+    for line in &lines["denied"] {
+        has(line, &common);
+        has(
+            line,
+            &["decision.id", "reason", "account.id", "agent.id", "estimate.usd"],
+        );
+    }
+    for line in &lines["refused"] {
+        has(line, &common);
+        has(line, &["reason", "http.status"]);
+    }
+    let reasons: BTreeSet<&str> = lines["refused"]
+        .iter()
+        .filter_map(|line| line["reason"].as_str())
+        .collect();
+    assert_eq!(
+        reasons,
+        ["invalid_api_key", "invalid_json", "missing_messages"].into()
+    );
+    nothing_secret(&logs, &keys);
+}
+
+/// What never stands in a log: keys, whole or their secret part, and what callers and provider say.
+fn nothing_secret(logs: &str, keys: &[String]) {
+    for key in keys {
+        let secret = key.rsplit('_').next().unwrap();
+        assert!(!logs.contains(secret), "a virtual key is in the log");
+    }
+    for secret in [PROVIDER_KEY, PROMPT, "Bearer", harness::TEST_MASTER_KEY] {
+        assert!(!logs.contains(secret), "{secret} is in the log");
+    }
+}
+
+#[tokio::test]
+async fn a_settlement_that_had_to_wait_is_told_and_told_again_when_it_was_taken() {
+    let stage = Stage::with(
+        |options| options.env("TOLLGATE_STORE__TIMEOUT_MS", "1000"),
+        |options| options,
+    )
+    .await;
+    let actor = stage.actor(None).await;
+    let redis = &stage.redis;
+    let arrived = stage.upstream.arrived();
+    stage
+        .upstream
+        .set(|_| Answer::chat(9, 12).delay(Duration::from_secs(2)));
+    let caller = actor.caller.clone();
+    let call = tokio::spawn(async move { caller.chat(body()).await });
+    eventually("the call at the provider", SOON, async || {
+        (stage.upstream.arrived() > arrived).then_some(())
+    })
+    .await;
+    redis.pause();
+    let reply = call.await.unwrap();
+    redis.resume();
+    assert_eq!(reply.status, 200);
+    let id = reply.header("x-service-allow-id").unwrap().to_owned();
+    let logs = eventually("the settlement", SOON, async || {
+        let logs = stage.edge.logs();
+        logs.contains("a settlement that waited was taken")
+            .then_some(logs)
+    })
+    .await;
+    let told: Vec<Value> = logs
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|line| line["decision.id"] == *id)
+        .collect();
+    let words: Vec<&str> = told.iter().filter_map(|line| line["message"].as_str()).collect();
+    assert_eq!(
+        words,
+        [
+            "a settlement has to wait",
+            "call settled",
+            "a settlement that waited was taken"
+        ]
+    );
+    assert_eq!(told[1]["settlement"], "waits", "{:?}", told[1]);
+    let scrape = scrape(&stage.edge);
+    for (metric, least) in [
+        ("tollgate_proxy_settlements_waited_total", 1.0),
+        ("tollgate_proxy_store_errors_total", 1.0),
+    ] {
+        assert!(scrape.sum(metric, &[]) >= least, "{metric}");
+    }
+}

@@ -1,0 +1,20 @@
+//! What operators see: metrics, log lines, traces, dashboards and alerts, of real processes after real calls.
+//!
+//! * [`stage`], [`scrape`]: what the tests stand on, and the metrics as a scraper reads them
+//! * [`document`]: docs/observability.md lists every metric, as `/metrics` describes it
+//! * [`gauges`]: what is open, waits or is broken is told
+//! * [`lines`]: one log line for each decision, and nothing secret in any
+//! * [`traces`], [`protobuf`]: spans at a collector
+//! * [`queries`], [`dashboards`], [`rules`]: dashboards and alerts name what there is; each alert fires and stays quiet
+#![cfg(test)]
+
+mod dashboards;
+mod document;
+mod gauges;
+mod lines;
+mod protobuf;
+mod queries;
+mod rules;
+mod scrape;
+mod stage;
+mod traces;

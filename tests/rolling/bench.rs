@@ -1,0 +1,412 @@
+//! `tollgate-admin bench` on a real edge: counts are exact, denials have their reasons, the overspend check fails when it
+//! should, and whoever stops it gets the report.
+
+use crate::site::{ADMIN, SOON, Site};
+use harness::{Answer, Cli, CliOutput, eventually};
+use serde_json::Value;
+use std::process::{Child, Stdio};
+
+/// Runs `bench` on the site's edge with these words; what it printed.
+async fn bench(site: &Site, words: &[&str]) -> CliOutput {
+    let cli = Cli::new(ADMIN, site.redis.url());
+    let words = line(site, words);
+    let ran = tokio::task::spawn_blocking(move || {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        cli.run(&words)
+    });
+    ran.await.expect("a run")
+}
+
+/// The command line: the site's account, unless a file of keys is given.
+fn line(site: &Site, words: &[&str]) -> Vec<String> {
+    let target = format!("http://{}", site.addr());
+    let mut line = vec!["bench", "--target", &target, "--json"];
+    if !words.contains(&"--keys-file") {
+        line.extend(["--account", &site.bot.account.id]);
+    }
+    line.extend(words);
+    line.into_iter().map(str::to_owned).collect()
+}
+
+/// The same, under way.
+fn started(site: &Site, words: &[&str]) -> Child {
+    let words = line(site, words);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut command = Cli::new(ADMIN, site.redis.url()).command(&words);
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command.stderr(Stdio::piped()).spawn().expect("a run")
+}
+
+/// Its end: exit code and document.
+async fn ended(child: Child) -> (Option<i32>, Value) {
+    let output = tokio::task::spawn_blocking(move || child.wait_with_output());
+    let output = output.await.expect("an end").expect("an end");
+    let document = serde_json::from_slice(&output.stdout);
+    (
+        output.status.code(),
+        document.unwrap_or_else(|error| panic!("{error}: {output:?}")),
+    )
+}
+
+fn document(output: &CliOutput, code: i32) -> Value {
+    assert_eq!(output.code, Some(code), "{output:?}");
+    serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+/// How often a kind ended so in a phase.
+fn count(phase: &Value, kind: &str, status: u64, reason: &str) -> u64 {
+    let ends = phase["ends"].as_array().expect("ends");
+    let found = ends
+        .iter()
+        .find(|end| end["kind"] == kind && end["status"] == status && end["reason"] == reason);
+    found.map_or(0, |end| end["count"].as_u64().expect("a count"))
+}
+
+/// What of the run is left that could be used: active keys and policies.
+fn left_over(site: &Site) -> (u64, u64) {
+    let keys = &site.bot.account.keys;
+    (
+        site.redis.command(&["ZCARD", &keys.active_keys()]),
+        site.redis
+            .command(&["ZCARD", &keys.policies(harness::Mode::Live)]),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_steady_run_is_counted_exactly_and_charged_as_it_says() {
+    let site = Site::new().await;
+    let _edge = site.edge();
+    let before = left_over(&site);
+    let steady = ["--rate", "40", "--duration", "2s", "--warm-up", "500ms"];
+    let output = bench(&site, &steady).await;
+    let said = document(&output, 0);
+    let (warm_up, phase) = (&said["phases"][0], &said["phases"][1]);
+    assert_eq!(
+        (&warm_up["calls"], &warm_up["measured"]),
+        (&20.into(), &false.into())
+    );
+    assert_eq!(
+        (&phase["calls"], &phase["answered"]),
+        (&80.into(), &80.into()),
+        "{said}"
+    );
+    assert_eq!((&phase["errors"], &phase["dropped"]), (&0.into(), &0.into()));
+    assert_eq!(count(phase, "approved", 200, ""), 80);
+    assert_eq!(site.upstream.arrived(), 100);
+    let latency = &phase["latencyMs"];
+    let at = |name: &str| latency[name].as_f64().expect("a latency");
+    assert!(
+        at("p50") > 0.0 && at("p50") <= at("p99") && at("p99") <= at("max"),
+        "{latency}"
+    );
+    let overspend = &said["overspend"];
+    assert_eq!(
+        (&overspend["checked"], &overspend["ok"]),
+        (&true.into(), &true.into())
+    );
+    assert_eq!(overspend["agents"].as_array().map(Vec::len), Some(4));
+    let charged: f64 = overspend["agents"]
+        .as_array()
+        .expect("agents")
+        .iter()
+        .map(|agent| agent["chargedUsd"].as_f64().expect("USD"))
+        .sum();
+    assert!((charged - 100.0 * 0.000_008_55).abs() < 1e-9, "{charged}");
+    assert_eq!(left_over(&site), before, "what was made is put away");
+    // It says beforehand what it will send, and each second how it goes.
+    assert!(output.stderr.contains("100 calls of gpt-4o-mini"), "{output:?}");
+    assert!(output.stderr.contains("/s answered, p50"), "{output:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn denials_come_out_with_their_reasons() {
+    let site = Site::new().await;
+    let _edge = site.edge();
+    let words = ["--scenario", "denials", "--rate", "40", "--duration", "2s"];
+    let words = [
+        &words[..],
+        &["--warm-up", "0s", "--quiet", "--body-bytes", "200,2000"],
+    ]
+    .concat();
+    let output = bench(&site, &words).await;
+    let said = document(&output, 0);
+    let phase = &said["phases"][0];
+    assert_eq!(count(phase, "approved", 200, ""), 40, "{said}");
+    assert_eq!(count(phase, "frozen", 403, "frozen"), 10, "{said}");
+    assert_eq!(count(phase, "revoked", 401, "invalid_api_key"), 10, "{said}");
+    assert_eq!(count(phase, "over-cap", 402, "daily_limit"), 10, "{said}");
+    assert_eq!(count(phase, "malformed", 400, "invalid_json"), 10, "{said}");
+    assert_eq!(site.upstream.arrived(), 40, "denials are not forwarded");
+    assert_eq!(
+        (&said["errorShare"], &said["overspend"]["ok"]),
+        (&0.0.into(), &true.into())
+    );
+    assert_eq!(output.stderr, "", "quiet");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cap_is_reached_and_not_passed() {
+    let site = Site::new().await;
+    let _edge = site.edge();
+    let words = [
+        "--rate",
+        "60",
+        "--duration",
+        "2s",
+        "--warm-up",
+        "0s",
+        "--agents",
+        "2",
+    ];
+    let output = bench(&site, &[&words[..], &["--cap", "0.0002"]].concat()).await;
+    let said = document(&output, 0);
+    let phase = &said["phases"][0];
+    let (approved, denied) = (
+        count(phase, "approved", 200, ""),
+        count(phase, "approved", 402, "daily_limit"),
+    );
+    assert!(approved > 0 && denied > 0 && approved + denied == 120, "{said}");
+    assert_eq!((&phase["limited"], &phase["errors"]), (&denied.into(), &0.into()));
+    for agent in said["overspend"]["agents"].as_array().expect("agents") {
+        let spent: f64 = agent["spentTodayUsd"].as_f64().expect("USD");
+        assert!(spent <= 0.0002, "{agent}");
+        assert_eq!(agent["dailyCapUsd"], 0.0002);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_charge_that_no_answer_names_fails_the_run() {
+    let site = Site::new().await;
+    let _edge = site.edge();
+    let child = started(
+        &site,
+        &["--rate", "20", "--duration", "4s", "--warm-up", "0s", "--quiet"],
+    );
+    site.upstream.wait_for(10, SOON).await;
+    // One nano-USD more on one of the run's agents, this month.
+    let keys: Vec<String> = site.redis.command(&["KEYS", "*load-*"]);
+    let month = |key: &String| -> Option<String> {
+        let kind: String = site.redis.command(&["TYPE", key]);
+        let names: Vec<String> = match kind.as_str() {
+            "hash" => site.redis.command(&["HKEYS", key]),
+            _ => return None,
+        };
+        let is_month = |name: &String| {
+            let rest = name.strip_prefix('m');
+            rest.is_some_and(|rest| rest.len() == 6 && rest.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        names.into_iter().find(is_month)
+    };
+    let (key, month) = keys
+        .iter()
+        .find_map(|key| Some((key, month(key)?)))
+        .unwrap_or_else(|| panic!("no counter in {keys:?}"));
+    let _: i64 = site.redis.command(&["HINCRBY", key, &month, "1"]);
+    let (code, said) = ended(child).await;
+    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(
+        (&said["ok"], &said["overspend"]["ok"]),
+        (&false.into(), &false.into())
+    );
+    let wrong = said["overspend"].to_string();
+    assert!(wrong.contains("and the answers say"), "{wrong}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_stops_it_gets_the_report_and_nothing_is_left() {
+    let site = Site::new().await;
+    let _edge = site.edge();
+    let before = left_over(&site);
+    let child = started(&site, &["--rate", "20", "--duration", "10m", "--quiet"]);
+    site.upstream.wait_for(5, SOON).await;
+    interrupt(&child);
+    let (code, said) = ended(child).await;
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(said["interrupted"], true);
+    assert_eq!(said["overspend"]["ok"], true, "{said}");
+    assert_eq!(left_over(&site), before, "what was made is put away");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn errors_fail_the_run_and_a_ramp_finds_its_end() {
+    let site = Site::new().await;
+    let _edge = site.edge();
+    let ramp = [
+        "--scenario",
+        "ramp",
+        "--rate",
+        "40",
+        "--steps",
+        "4",
+        "--duration",
+        "4s",
+    ];
+    let patient = ["--warm-up", "0s", "--quiet", "--p99-bound", "60s"];
+    let said = document(&bench(&site, &[&ramp[..], &patient].concat()).await, 0);
+    assert_eq!(
+        (&said["knee"], &said["stoppedBy"]),
+        (&40.into(), &Value::Null),
+        "{said}"
+    );
+    let calls: Vec<u64> = said["phases"]
+        .as_array()
+        .expect("phases")
+        .iter()
+        .map(|phase| phase["calls"].as_u64().expect("a count"))
+        .collect();
+    assert_eq!(calls, [10, 20, 30, 40]);
+    // From now on the provider fails: the first step is beyond the bound.
+    site.upstream
+        .set(|_| Answer::error(500, "server_error", "The server had an error"));
+    let said = document(&bench(&site, &[&ramp[..], &patient].concat()).await, 1);
+    assert_eq!(
+        (&said["knee"], &said["ok"]),
+        (&Value::Null, &false.into()),
+        "{said}"
+    );
+    assert_eq!(said["phases"].as_array().map(Vec::len), Some(1));
+    assert!(
+        said["stoppedBy"].as_str().expect("a reason").contains("errors"),
+        "{said}"
+    );
+    assert_eq!(
+        said["overspend"]["ok"], true,
+        "the estimates stay charged, as said: {said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_of_a_file_are_checked_where_access_is_given() {
+    let site = Site::new().await;
+    let _edge = site.edge();
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("keys.txt");
+    std::fs::write(&file, format!("# staging\n{}\n", site.key)).expect("a file");
+    let file = file.display().to_string();
+    let words = [
+        "--keys-file",
+        &file,
+        "--rate",
+        "20",
+        "--duration",
+        "1s",
+        "--warm-up",
+        "0s",
+    ];
+    let said = document(&bench(&site, &words).await, 0);
+    assert_eq!(said["overspend"]["checked"], false, "{said}");
+    let said = document(&bench(&site, &[&words[..], &["--check"]].concat()).await, 0);
+    assert_eq!(said["overspend"]["checked"], true, "{said}");
+    assert_eq!(said["overspend"]["agents"][0]["agentId"], "bot");
+    // For people.
+    let cli = Cli::new(ADMIN, site.redis.url());
+    let target = format!("http://{}", site.addr());
+    let people = tokio::task::spawn_blocking(move || {
+        let words = ["bench", "--target", &target, "--keys-file", &file, "--rate", "20"];
+        cli.run(&[&words[..], &["--duration", "1s", "--warm-up", "0s"]].concat())
+    });
+    let people = people.await.expect("a run");
+    assert_eq!(people.code, Some(0), "{people:?}");
+    for said in [
+        "PHASE",
+        "p999",
+        "NOT CHECKED",
+        "20 approved: 200",
+        "Errors: 0.000 %",
+    ] {
+        assert!(people.stdout.contains(said), "{said}: {people:?}");
+    }
+    eventually("the end of all holds", SOON, async || {
+        (site.open_holds() == 0).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_that_cannot_be_made_fails_the_run() {
+    let site = Site::new().await;
+    let _edge = site.edge();
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("keys.txt");
+    std::fs::write(&file, &site.key).expect("a file");
+    let file = file.display().to_string();
+    let words = [
+        "--keys-file",
+        &file,
+        "--check",
+        "--rate",
+        "20",
+        "--duration",
+        "1s",
+    ];
+    let words = [&words[..], &["--warm-up", "0s", "--quiet"]].concat();
+    document(&bench(&site, &words).await, 0);
+    // The edge remembers whose the key is; who checks now is told by nobody.
+    let known: Vec<String> = site.redis.command(&["KEYS", "tollgate/vk/*"]);
+    for key in &known {
+        let _: i64 = site.redis.command(&["DEL", key]);
+    }
+    let said = document(&bench(&site, &words).await, 1);
+    assert_eq!(
+        (&said["ok"], &said["errorShare"]),
+        (&false.into(), &0.0.into()),
+        "{said}"
+    );
+    assert_eq!(said["overspend"]["checked"], false, "{said}");
+}
+
+/// Stops a run that is under way.
+fn interrupt(child: &Child) {
+    let interrupt = format!("kill -INT {}", child.id());
+    let sent = std::process::Command::new("sh").args(["-c", &interrupt]).status();
+    assert!(sent.expect("kill").success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_stands_still_at_the_end_leaves_nothing_behind() {
+    let site = Site::new().await;
+    let _edge = site.edge();
+    let before = left_over(&site);
+    let child = started(&site, &["--rate", "20", "--duration", "10m", "--quiet"]);
+    site.upstream.wait_for(5, SOON).await;
+    site.redis.pause();
+    interrupt(&child);
+    // Longer than the run waits for its last answers, so that the store is away when what was made is to go.
+    tokio::time::sleep(std::time::Duration::from_secs(14)).await;
+    site.redis.resume();
+    let (code, said) = ended(child).await;
+    assert_eq!(code, Some(1), "calls were denied, and not checked: {said}");
+    assert_eq!(said["leftOver"], Value::Null, "{said}");
+    assert_eq!(left_over(&site), before, "what was made is put away");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_put_away_is_named_beside_the_report() {
+    let site = Site::new().await;
+    let _edge = site.edge();
+    let child = started(
+        &site,
+        &["--rate", "20", "--duration", "10m", "--quiet", "--agents", "2"],
+    );
+    site.upstream.wait_for(5, SOON).await;
+    site.redis.kill9();
+    interrupt(&child);
+    let (code, said) = ended(child).await;
+    assert_eq!((code, &said["ok"]), (Some(1), &false.into()), "{said}");
+    assert_eq!(said["overspend"]["checked"], false, "the report is there: {said}");
+    let left: Vec<&str> = said["leftOver"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{said}"))
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    let (keys, policies) = left.split_at(left.len() - 2);
+    assert!(
+        keys.len() >= 2 && keys.iter().all(|key| key.starts_with("virtual key vk_")),
+        "{left:?}"
+    );
+    assert!(
+        policies.iter().all(|policy| policy.starts_with("policy ")),
+        "{left:?}"
+    );
+}

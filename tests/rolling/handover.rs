@@ -1,0 +1,111 @@
+//! SIGQUIT hands the sockets to a new process: no call fails, and what the old one could not bring to the store is
+//! brought by the new one.
+
+use crate::load::Load;
+use crate::site::{ACTUAL, SOON, Site, body};
+use harness::{Edge, Wire, eventually, http_client};
+use std::sync::Arc;
+
+/// How often the edge is replaced.
+const GENERATIONS: usize = 3;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_fails_while_process_follows_process() {
+    let site = Site::new().await;
+    let mut edge = site.edge();
+    let load = Load::on(&site);
+    for _ in 0..GENERATIONS {
+        load.answers(60).await;
+        let before = edge.pid();
+        edge = site.next(edge).await;
+        assert_ne!(edge.pid(), before);
+        load.answers(60).await;
+    }
+    let tally = load.end().await;
+    assert_eq!(site.upstream.arrived() as u64, tally.answered, "{tally:?}");
+    site.settled_at(tally.answered * ACTUAL).await;
+    let left: Vec<_> = std::fs::read_dir(site.data()).expect("a directory").collect();
+    assert_eq!(left.len(), 1, "one journal, of the process that runs: {left:?}");
+    assert_eq!(
+        edge.ops("/readyz").map(|answer| answer.0),
+        Some(200),
+        "the ops listener was handed over too"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_of_tls_and_http_2_are_handed_over_too() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let dir = tempfile::tempdir().expect("a directory");
+    let (cert, key) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
+    std::fs::write(&cert, made.cert.pem()).expect("a file");
+    std::fs::write(&key, made.signing_key.serialize_pem()).expect("a file");
+    let site = Site::new()
+        .await
+        .env("PROXY__TLS_CERT", cert.display())
+        .env("PROXY__TLS_KEY", key.display());
+    let edge = site.edge();
+    drop(http_client()); // installs the cryptography provider
+    let trusted = reqwest::Certificate::from_pem(made.cert.pem().as_bytes()).expect("a certificate");
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only([trusted]);
+    let client = client.build().expect("a client");
+    let base = format!("https://localhost:{}", site.addr().port());
+    let mut load = Load::empty();
+    for is_slow in [false, false, true] {
+        load.h2(client.clone(), base.clone(), &site.key, is_slow);
+    }
+    load.answers(20).await;
+    let edge = site.next(edge).await;
+    load.answers(20).await;
+    let tally = load.end().await;
+    assert_eq!(site.upstream.arrived() as u64, tally.answered);
+    site.settled_at(tally.answered * ACTUAL).await;
+    assert!(edge.is_running());
+}
+
+/// The old process ends with settlements that its way to the store does not take: the new one, which has started before,
+/// finds and delivers them, once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_old_process_leaves_behind_is_settled_by_the_new_one() {
+    let site = Site::new().await;
+    let wire = Wire::to_port(site.redis.port());
+    let old = Edge::start(
+        site.options()
+            .env("TOLLGATE_STORE__URL", wire.redis_url())
+            .env("TOLLGATE_STORE__TIMEOUT_MS", "300"),
+    );
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let waiting = Arc::clone(&gate);
+    site.upstream
+        .set(move |_| harness::Answer::chat(9, 12).wait_for(&waiting));
+    let caller = old.caller(&site.key);
+    let calls: Vec<_> = (0..5)
+        .map(|_| {
+            let caller = caller.clone();
+            tokio::spawn(async move { caller.chat(body(false)).await })
+        })
+        .collect();
+    site.upstream.wait_for(5, SOON).await;
+    wire.swallow_requests(true);
+    wire.refuse(true);
+    wire.cut();
+    let new = site.next_of(&old, site.options()).await;
+    for _ in 0..5 {
+        gate.notify_one();
+        tokio::task::yield_now().await;
+    }
+    for call in calls {
+        assert_eq!(call.await.expect("a call").status, 200);
+    }
+    let ended = tokio::task::spawn_blocking(move || (old.wait_exit(SOON), old.logs()));
+    let (code, logs) = ended.await.expect("an end");
+    assert_eq!(code, Some(0), "{logs}");
+    site.settled_at(5 * ACTUAL).await;
+    let done = r#"tollgate_proxy_settlements_total{result="done"} 5"#;
+    eventually("five settlements", SOON, async || {
+        new.ops("/metrics")
+            .filter(|(_, text)| text.contains(done))
+            .map(drop)
+    })
+    .await;
+}

@@ -1,0 +1,155 @@
+//! Hand-overs that do not come about: whoever has the sockets goes on serving.
+
+use crate::load::Load;
+use crate::site::{ACTUAL, SOON, Site};
+use harness::{Edge, free_port};
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, Instant};
+
+/// What is said about a hand-over that did not come about.
+const STAYS: &str = "this process goes on serving";
+
+/// Far less than the old process waits for the word of the new one.
+const AT_ONCE: Duration = Duration::from_secs(8);
+
+/// Waits for a process that could not take over.
+async fn gives_up(new: Edge) -> (Option<i32>, String) {
+    let ended = tokio::task::spawn_blocking(move || (new.wait_exit(SOON), new.logs()));
+    ended.await.expect("an end")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_old_process_serves_on_when_the_new_one_cannot() {
+    let site = Site::new().await;
+    let old = site.edge();
+    let load = Load::on(&site);
+    load.answers(20).await;
+
+    // Nobody waits.
+    old.signal("QUIT");
+    harness::eventually("a word about it", SOON, async || {
+        old.logs().contains("no new process waits").then_some(())
+    })
+    .await;
+    load.answers(20).await;
+
+    // A new process whose configuration is bad never asks for the sockets.
+    let bad = site
+        .ends_at_once("TOLLGATE_PRICES__FILE", "/nowhere/prices.toml")
+        .await;
+    assert_eq!(bad.code, Some(2), "{bad:?}");
+    assert!(bad.stderr.contains("/nowhere/prices.toml"), "{bad:?}");
+    old.signal("QUIT");
+    load.answers(20).await;
+
+    // A new process that gets the sockets, and cannot use the store.
+    let lost = format!("redis://127.0.0.1:{}", free_port());
+    let lost = site.options().env("TOLLGATE_STORE__URL", lost);
+    let new = site.next_of(&old, lost).await;
+    load.answers(20).await;
+    let (code, logs) = gives_up(new).await;
+    assert_eq!(code, Some(1), "{logs}");
+    assert!(logs.contains("the running process goes on"), "{logs}");
+    load.answers(20).await;
+    assert!(old.is_running());
+    assert!(old.logs().matches(STAYS).count() >= 3, "{}", old.logs());
+
+    // And then one that can.
+    let new = site.next_of(&old, site.options()).await;
+    let (code, logs) = gives_up(old).await;
+    assert_eq!(code, Some(0), "{logs}");
+    load.answers(20).await;
+    let tally = load.end().await;
+    assert_eq!(site.upstream.arrived() as u64, tally.answered);
+    site.settled_at(tally.answered * ACTUAL).await;
+    assert!(new.is_running());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_process_that_is_killed_while_it_takes_over_changes_nothing() {
+    let site = Site::new().await;
+    let old = site.edge();
+    let load = Load::on(&site);
+    // It has the sockets, does not serve yet, and dies.
+    let lost = format!("redis://127.0.0.1:{}", free_port());
+    let new = site
+        .next_of(&old, site.options().env("TOLLGATE_STORE__URL", lost))
+        .await;
+    load.answers(10).await;
+    new.kill9();
+    load.answers(60).await;
+    assert!(old.is_running());
+    let tally = load.end().await;
+    assert_eq!(site.upstream.arrived() as u64, tally.answered);
+    site.settled_at(tally.answered * ACTUAL).await;
+}
+
+/// The old process waits for the word of a new one that is frozen, and is told to end itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_hands_over_still_hears_its_signals() {
+    for signal in ["INT", "TERM"] {
+        let site = Site::new().await;
+        let old = site.edge();
+        let lost = format!("redis://127.0.0.1:{}", free_port());
+        let lost = site.options().env("TOLLGATE_STORE__URL", lost);
+        let new = site.next_of(&old, lost).await;
+        new.signal("STOP");
+        let told = Instant::now();
+        old.signal(signal);
+        site.ends_well(old).await;
+        assert!(told.elapsed() < AT_ONCE, "{signal}: {:?}", told.elapsed());
+        new.kill9();
+    }
+}
+
+#[tokio::test]
+async fn without_a_running_process_upgrade_is_a_plain_start() {
+    let site = Site::new().await;
+    let edge = Edge::start(site.options().arg("--upgrade"));
+    let reply = edge.caller(&site.key).chat(crate::site::body(false)).await;
+    assert_eq!(reply.status, 200);
+    // On a busy machine a line takes longer to be written than a call to be answered.
+    harness::eventually("a word about it", SOON, async || {
+        edge.logs().contains("nothing to take over").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_socket_where_others_may_go_is_refused() {
+    let site = Site::new().await;
+    let _running = site.edge();
+    let open = tempfile::tempdir().expect("a directory");
+    std::fs::set_permissions(open.path(), std::fs::Permissions::from_mode(0o750)).expect("a mode");
+    for (socket, said) in [
+        (open.path().join("upgrade.sock"), "must have mode 700"),
+        (open.path().join("x".repeat(120)), "at most 107 bytes"),
+    ] {
+        let socket = socket.display().to_string();
+        let refused = site.ends_at_once("TOLLGATE_PROXY__UPGRADE_SOCKET", &socket).await;
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        let start = "tollgate-proxy: proxy.upgrade_socket";
+        assert!(refused.stderr.contains(start), "{refused:?}");
+        assert!(refused.stderr.contains(said), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_cannot_be_used_is_refused_at_the_start() {
+    let site = Site::new().await;
+    let made = |name: &str| rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
+    let dir = tempfile::tempdir().expect("a directory");
+    let (cert, key) = (dir.path().join("cert.pem"), dir.path().join("key.pem"));
+    let site = site
+        .env("PROXY__TLS_CERT", cert.display())
+        .env("PROXY__TLS_KEY", key.display());
+    let unrelated = [made("a"), made("b")];
+    std::fs::write(&cert, "no certificate").expect("a file");
+    std::fs::write(&key, unrelated[1].signing_key.serialize_pem()).expect("a file");
+    for _ in 0..2 {
+        let refused = site.ends_at_once("TOLLGATE_PROXY__THREADS", "1").await;
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains("proxy.tls_cert"), "{refused:?}");
+        std::fs::write(&cert, unrelated[0].cert.pem()).expect("a file");
+    }
+}

@@ -1,0 +1,130 @@
+//! Plans and prices are read again on SIGHUP, while calls are under way: each call has one whole table, a file with a
+//! mistake changes nothing, and both say so.
+
+use crate::load::Load;
+use crate::site::{ADMIN, SOON, Site, body};
+use harness::{Admin, AdminOptions, Daemon, REPOSITORY, eventually};
+use std::path::{Path, PathBuf};
+
+/// The estimates of [`body`] under the two tables: quick calls and slow ones have prompts of the same number of tokens.
+const CHEAP: &str = "0.0000603";
+const DEAR: &str = "0.000603";
+/// How often the tables change.
+const CHANGES: usize = 12;
+
+/// The table file of the site.
+fn table(site: &Path, name: &str) -> PathBuf {
+    site.join(name)
+}
+
+/// The repository's prices, with gpt-4o-mini at `factor` times its price.
+fn prices(path: &Path, is_dear: bool) {
+    let text = std::fs::read_to_string(format!("{REPOSITORY}/config/prices.toml")).expect("the prices");
+    let (before, rest) = text.split_once("\n[models.\"gpt-4o-mini\"]").unwrap_or_else(|| {
+        text.split_once("\n[models.gpt-4o-mini]")
+            .expect("gpt-4o-mini in the prices")
+    });
+    let (entry, after) = rest.split_once("\n[").unwrap_or((rest, ""));
+    let entry = match is_dear {
+        true => entry
+            .replace("input = \"0.15\"", "input = \"1.5\"")
+            .replace("output = \"0.6\"", "output = \"6\"")
+            .replace("output = \"0.60\"", "output = \"6\""),
+        false => entry.to_owned(),
+    };
+    let whole = format!("{before}\n[models.\"gpt-4o-mini\"]{entry}\n[{after}");
+    // As operators should: a new file takes the place of the old one at once.
+    let new = path.with_extension("new");
+    std::fs::write(&new, whole).expect("a file");
+    std::fs::rename(new, path).expect("a file");
+}
+
+/// A metric of a server's table readings.
+fn reads(server: &Daemon, binary: &str, table: &str, result: &str) -> u64 {
+    let name = format!("tollgate_{binary}_table_reads_total{{result=\"{result}\",table=\"{table}\"}} ");
+    let (_, text) = server.ops("/metrics").expect("metrics");
+    let line = text.lines().find_map(|line| line.strip_prefix(&name));
+    line.unwrap_or_else(|| panic!("{name} in {text}"))
+        .parse()
+        .expect("a count")
+}
+
+/// Signals the server and waits until both tables were read again.
+async fn reload(server: &Daemon, binary: &str) {
+    let seen = || {
+        let count = |table| reads(server, binary, table, "ok") + reads(server, binary, table, "failed");
+        (count("plans"), count("prices"))
+    };
+    let before = seen();
+    server.signal("HUP");
+    eventually("both tables read again", SOON, async || {
+        let now = seen();
+        (now.0 > before.0 && now.1 > before.1).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_change_under_load_and_each_call_has_one_of_them() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (plans_file, prices_file) = (table(dir.path(), "plans.toml"), table(dir.path(), "prices.toml"));
+    std::fs::copy(format!("{REPOSITORY}/config/plans.toml"), &plans_file).expect("the plans");
+    prices(&prices_file, false);
+    let site = Site::new()
+        .await
+        .env("PRICES__FILE", prices_file.display())
+        .env("PLANS__FILE", plans_file.display());
+    let edge = site.edge();
+    let admin = Admin::start(
+        AdminOptions::new(ADMIN, site.redis.url())
+            .env("TOLLGATE_PRICES__FILE", prices_file.display().to_string())
+            .env("TOLLGATE_PLANS__FILE", plans_file.display().to_string()),
+    );
+    let load = Load::on(&site);
+    for change in 0..CHANGES {
+        prices(&prices_file, change % 2 == 0);
+        reload(&edge, "proxy").await;
+        load.answers(8).await;
+    }
+    reload(&admin, "admin").await;
+    // The cheap table is in force now. Files with mistakes leave it, and the plans, as they are.
+    let known = std::fs::read(&plans_file).expect("a file");
+    std::fs::write(&prices_file, "models = 3").expect("a file");
+    std::fs::write(&plans_file, "[builder\n").expect("a file");
+    for (server, binary) in [(&*edge, "proxy"), (&*admin, "admin")] {
+        reload(server, binary).await;
+        for table in ["plans", "prices"] {
+            assert_eq!(reads(server, binary, table, "failed"), 1, "{binary} {table}");
+        }
+        assert!(server.logs().contains("stay"), "{}", server.logs());
+    }
+    load.answers(30).await;
+    let reply = edge.caller(&site.key).chat(body(false)).await;
+    assert_eq!(reply.header("x-service-estimated-usd"), Some(CHEAP));
+    // And repaired.
+    std::fs::write(&plans_file, known).expect("a file");
+    prices(&prices_file, true);
+    reload(&edge, "proxy").await;
+    let reply = edge.caller(&site.key).chat(body(false)).await;
+    assert_eq!(reply.header("x-service-estimated-usd"), Some(DEAR));
+    let tally = load.end().await;
+    let known: Vec<&str> = tally.estimates.keys().map(String::as_str).collect();
+    assert_eq!(known, [CHEAP, DEAR], "one of the two tables, and each was seen");
+    assert_eq!(site.upstream.arrived() as u64, tally.answered + 2);
+    eventually("the end of all holds", SOON, async || {
+        (site.open_holds() == 0).then_some(())
+    })
+    .await;
+    let [day, month, tracked] = site.charged();
+    assert!(day == month && month == tracked);
+    let (low, high) = (crate::site::ACTUAL, 10 * crate::site::ACTUAL);
+    // Each call cost one price or the other; how many of each is told by their estimates.
+    let cheap = tally.estimates[CHEAP] + 1;
+    let dear = tally.estimates[DEAR] + 1;
+    assert_eq!(
+        day,
+        cheap * low + dear * high,
+        "settled by the table that estimated"
+    );
+    assert!(edge.is_running() && admin.is_running());
+}

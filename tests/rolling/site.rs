@@ -1,0 +1,205 @@
+//! A place where edges follow each other: addresses, data directory and upgrade socket that they share, a store, a
+//! provider and one agent.
+
+use harness::{
+    Answer, CapPolicy, Cli, CliOutput, Edge, EdgeOptions, Redis, Seed, SeedAgent, Upstream, eventually,
+    free_port,
+};
+use serde_json::{Value, json};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// The built edge.
+pub const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
+/// The built operator's program.
+pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
+/// Longest wait for something that should happen soon, on a slow and busy machine.
+pub const SOON: Duration = Duration::from_secs(40);
+/// What [`body`] is estimated at: 2 tokens of prompt at 150 nano-USD, and 100 of 600.
+pub const ESTIMATE: u64 = 2 * 150 + 100 * 600;
+/// What each call costs: 9 tokens of 150 nano-USD and 12 of 600.
+pub const ACTUAL: u64 = 9 * 150 + 12 * 600;
+/// How long the provider takes for a slow call: longer than the drain waits for idle connections.
+const SLOW: Duration = Duration::from_millis(1500);
+
+/// A call whose estimate is [`ESTIMATE`]; a slow one says so to the provider.
+pub fn body(is_slow: bool) -> Value {
+    let text = if is_slow { "slowly" } else { "quick" };
+    json!({ "model": "gpt-4o-mini", "messages": [{ "role": "user", "content": text }], "max_tokens": 100 })
+}
+
+/// The place.
+pub struct Site {
+    pub redis: Redis,
+    pub upstream: Upstream,
+    pub bot: SeedAgent,
+    pub key: String,
+    pub key_id: String,
+    listen: SocketAddr,
+    ops: SocketAddr,
+    dir: TempDir,
+    env: Vec<(String, String)>,
+}
+
+impl Site {
+    /// Everything but an edge.
+    pub async fn new() -> Self {
+        let redis = Redis::start();
+        let upstream = Upstream::start(|request| {
+            let answer = Answer::chat(9, 12);
+            match request.body.windows(6).any(|window| window == b"slowly") {
+                true => answer.delay(SLOW),
+                false => answer,
+            }
+        });
+        let seed = Seed::new(&redis.store()).await;
+        let bot = seed.account("enterprise").await.agent("bot");
+        let policy = CapPolicy {
+            enabled: true,
+            ..CapPolicy::default()
+        };
+        bot.cap(policy).await;
+        bot.provider_key("sk-test-provider-key").await;
+        let (key_id, key) = bot.virtual_key_with_id().await;
+        let dir = tempfile::tempdir().expect("a directory");
+        // Without the limit of a key's rate, which the load would meet.
+        std::fs::write(dir.path().join("plans.toml"), "[enterprise]\n").expect("a file");
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Self {
+            redis,
+            upstream,
+            bot,
+            key,
+            key_id,
+            listen: local(free_port()),
+            ops: local(free_port()),
+            dir,
+            env: Vec::new(),
+        }
+    }
+
+    /// A setting of all edges.
+    pub fn env(mut self, name: &str, value: impl ToString) -> Self {
+        self.env.push((format!("TOLLGATE_{name}"), value.to_string()));
+        self
+    }
+
+    /// The address that agents use.
+    pub const fn addr(&self) -> SocketAddr {
+        self.listen
+    }
+
+    /// What the edges share on disk.
+    pub fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    /// The settings that all edges of this place share.
+    fn settings(&self) -> Vec<(String, String)> {
+        let shared = [
+            ("TOLLGATE_PROXY__LISTEN", self.listen.to_string()),
+            ("TOLLGATE_PROXY__OPS_LISTEN", self.ops.to_string()),
+            ("TOLLGATE_PROXY__DATA_DIR", self.data().display().to_string()),
+            (
+                "TOLLGATE_PROXY__UPGRADE_SOCKET",
+                self.socket().display().to_string(),
+            ),
+            ("TOLLGATE_PLANS__FILE", self.plans().display().to_string()),
+        ];
+        let shared = shared.map(|(name, value)| (name.to_owned(), value));
+        shared.into_iter().chain(self.env.iter().cloned()).collect()
+    }
+
+    /// How an edge of this place is started.
+    pub fn options(&self) -> EdgeOptions {
+        let options = EdgeOptions::new(PROXY, self.redis.url(), self.upstream.base_url());
+        let settings = self.settings().into_iter();
+        settings.fold(options, |options, (name, value)| options.env(&name, value))
+    }
+
+    /// What a process that is to take over, and ends at once, says with one more setting.
+    pub async fn ends_at_once(&self, name: &str, value: &str) -> CliOutput {
+        let program = Cli::new(PROXY, self.redis.url());
+        let settings = self.settings().into_iter();
+        let program = settings.fold(program, |program, (name, value)| program.env(&name, value));
+        let program = program.env(name, value);
+        let ended = tokio::task::spawn_blocking(move || program.run(&["--upgrade"]));
+        ended.await.expect("an end")
+    }
+
+    /// The plans of all edges.
+    pub fn plans(&self) -> PathBuf {
+        self.dir.path().join("plans.toml")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.dir.path().join("run/upgrade.sock")
+    }
+
+    /// An edge that has the addresses to itself.
+    pub fn edge(&self) -> Edge {
+        Edge::start(self.options())
+    }
+
+    /// Whether a new process waits for the sockets.
+    pub fn somebody_waits(&self) -> bool {
+        self.socket().exists()
+    }
+
+    /// Starts the next edge beside `old`, which is told to hand over, and waits until `old` has ended.
+    pub async fn next(&self, old: Edge) -> Edge {
+        let new = self.next_of(&old, self.options()).await;
+        self.ends_well(old).await;
+        new
+    }
+
+    /// Starts a process that is to take over from `old`, and signals `old` when it waits.
+    pub async fn next_of(&self, old: &Edge, options: EdgeOptions) -> Edge {
+        let options = options.arg("--upgrade");
+        // Readiness is still answered by the old process.
+        let new = tokio::task::spawn_blocking(move || Edge::start(options.alive_is_enough()));
+        let new = new.await.expect("a new process");
+        eventually("a process that waits", SOON, async || {
+            (self.somebody_waits() || !new.is_running()).then_some(())
+        })
+        .await;
+        old.signal("QUIT");
+        new
+    }
+
+    /// The end of an edge that was handed over or told to end.
+    pub async fn ends_well(&self, old: Edge) {
+        let ended = tokio::task::spawn_blocking(move || {
+            let code = old.wait_exit(SOON);
+            (code, old.logs())
+        });
+        let (code, logs) = ended.await.expect("an end");
+        assert_eq!(code, Some(0), "{logs}");
+        let own = |line: &&str| line.contains("\"level\":\"ERROR\"") && line.contains("\"target\":\"proxy");
+        assert_eq!(logs.lines().find(own), None);
+    }
+
+    /// Nano-USD charged to the agent today, to the agent this month, and to the account, over all periods.
+    pub fn charged(&self) -> [u64; 3] {
+        self.bot.charged(&self.redis)
+    }
+
+    /// Open holds.
+    pub fn open_holds(&self) -> u64 {
+        self.redis
+            .command(&["ZCARD", &self.bot.account.keys.bucket().due()])
+    }
+
+    /// Waits until no hold is open; then exactly `nanos` must be charged, and everything in the ledger must add up.
+    pub async fn settled_at(&self, nanos: u64) {
+        eventually("the end of all holds", SOON, async || {
+            (self.open_holds() == 0).then_some(())
+        })
+        .await;
+        assert_eq!(self.charged(), [nanos; 3], "in nano-USD; a call is {ACTUAL}");
+        let checked = Cli::new(ADMIN, self.redis.url()).json(&["ledger", "check"]);
+        assert_eq!(checked["ok"], true, "{checked}");
+    }
+}

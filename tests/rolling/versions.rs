@@ -1,0 +1,165 @@
+//! Two versions beside each other on one store. The other version stands here, in the test: the same code with scripts of
+//! other hashes. The store forgets all scripts again and again meanwhile, as after a restart.
+
+use crate::load::Load;
+use crate::site::{ACTUAL, ADMIN, ESTIMATE, SOON, Site, body};
+use harness::{Answer, Cli, Nanos, Store};
+use shared::domain::entry::How;
+use shared::domain::id::Kind;
+use shared::domain::plan::Plan;
+use shared::store::script::authorize::{AUTHORIZE, AccountView, Authorize, Charge, Outcome};
+use shared::store::script::hold::HoldName;
+use shared::store::script::reap::sweep;
+use shared::store::script::settle::{SETTLE, Settle, Settled};
+use shared::store::script::void::{VOID, Voided, void};
+use shared::store::script::{Script, WhenFull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What the calls of the other version cost.
+const OTHERS_COST: u64 = 777;
+/// Calls of the other version.
+const OTHERS_CALLS: u64 = 60;
+
+/// The other version's handle on the site's store.
+fn other_version(site: &Site) -> Store {
+    let changed = |script: &Script, when_full| {
+        let (_shebang, text) = script.source().split_once('\n').expect("a script");
+        let text = format!("{text}\n-- of another version\n");
+        let other = Script::new(script.name(), when_full, &[&text]);
+        assert_ne!(other.source(), script.source());
+        other
+    };
+    let store = site.redis.store();
+    let store = store.replacing(changed(&AUTHORIZE, WhenFull::Refuse));
+    let store = store.replacing(changed(&SETTLE, WhenFull::Run));
+    store.replacing(changed(&VOID, WhenFull::Run))
+}
+
+/// A call of the site's agent, approved by the version behind `store`.
+async fn approved(site: &Site, store: &Store, estimate: u64) -> HoldName {
+    let mint = || Kind::Allow.mint(shared::clock::now_ms()).expect("an id");
+    let name = HoldName {
+        account: site.bot.account.id.clone(),
+        agent: "bot".to_owned(),
+        run: Kind::Request.mint(shared::clock::now_ms()).expect("an id"),
+        allow_id: mint(),
+    };
+    let charge = Charge {
+        estimate: Nanos::new(estimate).expect("an amount"),
+        run_named: false,
+        hold_life: Duration::from_secs(100),
+        price_version: "another",
+        model: "gpt-4o-mini",
+        provider: "openai",
+    };
+    let mut view = AccountView::default();
+    for _ in 0..3 {
+        let asked = Authorize {
+            name: &name,
+            key_id: &site.key_id,
+            view: &view,
+            plan: &Plan::default(),
+            charge: Some(&charge),
+        };
+        let answer = asked.run(store).await.expect("an answer");
+        match answer.outcome {
+            Outcome::Charged { .. } => return name,
+            Outcome::OtherPlan => view = answer.view,
+            other => panic!("{other:?}"),
+        }
+    }
+    panic!("no plan of the account's");
+}
+
+fn settle(name: HoldName, estimate: u64, cost: u64) -> Settle {
+    Settle {
+        name,
+        estimate: Nanos::new(estimate).expect("an amount"),
+        cost: Nanos::new(cost).expect("an amount"),
+        how: How::Settled,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_versions_share_one_ledger_while_the_store_forgets_their_scripts() {
+    let site = Site::new().await;
+    let _edge = site.edge();
+    let load = Load::on(&site);
+    let (other, plain) = (other_version(&site), site.redis.store());
+    let stop = Arc::new(AtomicBool::new(false));
+    let (stopped, mut connection) = (Arc::clone(&stop), site.redis.conn().await);
+    let forgetful = tokio::spawn(async move {
+        let mut times = 0_u64;
+        while !stopped.load(Ordering::Acquire) {
+            let _: () = redis::cmd("SCRIPT")
+                .arg("FLUSH")
+                .query_async(&mut connection)
+                .await
+                .expect("SCRIPT FLUSH");
+            times += 1;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        times
+    });
+    for number in 0..OTHERS_CALLS {
+        // What one version opened, either ends, and the second end finds nothing.
+        let (opens, ends) = match number % 4 {
+            0 => (&other, &other),
+            1 => (&other, &plain),
+            2 => (&plain, &other),
+            _ => (&plain, &plain),
+        };
+        let name = approved(&site, opens, ESTIMATE).await;
+        let settle = settle(name, ESTIMATE, OTHERS_COST);
+        assert_eq!(settle.run(ends).await.expect("an answer"), Settled::Done);
+        assert_eq!(settle.run(opens).await.expect("an answer"), Settled::Missing);
+        let name = approved(&site, opens, ESTIMATE).await;
+        assert_eq!(void(ends, &name).await.expect("an answer"), Voided::Refunded);
+        assert_eq!(void(opens, &name).await.expect("an answer"), Voided::Barred);
+    }
+    load.answers(40).await;
+    let tally = load.end().await;
+    stop.store(true, Ordering::Release);
+    assert!(forgetful.await.expect("the forgetful") > 5);
+    assert_eq!(site.upstream.arrived() as u64, tally.answered);
+    site.settled_at(tally.answered * ACTUAL + OTHERS_CALLS * OTHERS_COST)
+        .await;
+}
+
+/// A hold that the edge opened is ended by the other version first, and the edge's own settlement comes too late; and the
+/// operator's program ends what the other version opened.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_is_settled_once_whichever_version_comes_first() {
+    let site = Site::new().await;
+    let edge = site.edge();
+    let other = other_version(&site);
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let waiting = Arc::clone(&gate);
+    site.upstream.set(move |_| Answer::chat(9, 12).wait_for(&waiting));
+    let caller = edge.caller(&site.key);
+    let call = tokio::spawn(async move { caller.chat(body(false)).await });
+    site.upstream.wait_for(1, SOON).await;
+    let open = shared::store::open_holds::list(&other, Some(&site.bot.account.id), 10)
+        .await
+        .expect("the holds");
+    assert_eq!(open.len(), 1);
+    let first = settle(open[0].hold.name.clone(), ESTIMATE, OTHERS_COST);
+    assert_eq!(first.run(&other).await.expect("an answer"), Settled::Done);
+    let _: () = site.redis.command(&["SCRIPT", "FLUSH"]);
+    gate.notify_one();
+    assert_eq!(call.await.expect("a call").status, 200);
+    site.settled_at(OTHERS_COST).await;
+
+    let opened = approved(&site, &other, ESTIMATE).await;
+    let cli = Cli::new(ADMIN, site.redis.url());
+    let id = opened.allow_id.as_str();
+    drop(cli.json(&["holds", "settle", "--id", id, "--actual", "0.000001"]));
+    site.settled_at(OTHERS_COST + 1000).await;
+    let bucket = site.bot.account.keys.bucket();
+    let kept = sweep(&other, bucket, shared::clock::now_ms())
+        .await
+        .expect("a sweep");
+    assert!(kept.is_empty(), "{kept:?}");
+}
