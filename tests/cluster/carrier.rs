@@ -41,8 +41,7 @@ async fn what_a_failover_can_take_back_does_not_arrive() {
     .await;
     assert_eq!(payee.balance().await, json!(1), "nothing arrived");
 
-    nodes[node].kill9();
-    world.cluster.wait_for_holder(&rows, replica, &[node]);
+    world.cluster.lose(node, &rows);
     nodes[node].restart();
     world.cluster.wait_for_replica(node);
     assert_eq!(

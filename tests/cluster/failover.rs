@@ -116,10 +116,7 @@ async fn accepted_where_writes_were_lost(world: &World, residents: &[Resident], 
 
 /// Kills the master and waits until its replica serves its slots.
 fn kill(world: &World, node: usize) {
-    let replica = world.cluster.replica_of(node);
-    let key = slot_key(world, node);
-    world.cluster.nodes()[node].kill9();
-    world.cluster.wait_for_holder(&key, replica, &[node]);
+    world.cluster.lose(node, &slot_key(world, node));
 }
 
 /// Some key whose slot the master at `node` serves.

@@ -22,7 +22,6 @@ async fn an_account_that_lost_writes_waits_for_the_operator() {
     );
     assert_eq!(caller.chat(call("heard of")).await.status, 200);
     let heard = loser.agent.counters().await.day_nanos;
-    let nodes = world.cluster.nodes();
     world.cluster.wait_in_step(replica);
     world.cluster.cut_off(replica);
     for number in 0..UNHEARD {
@@ -31,9 +30,7 @@ async fn an_account_that_lost_writes_waits_for_the_operator() {
             200
         );
     }
-    nodes[node].kill9();
-    world.cluster.wait_for_holder(&record, replica, &[node]);
-
+    world.cluster.lose(node, &record);
     world.found_again(&record).await;
 
     // The charges are gone, so the account must not spend: to the edge its version fell.

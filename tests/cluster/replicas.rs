@@ -38,10 +38,7 @@ async fn a_failover_loses_what_async_acknowledged_and_nothing_of_replicas() {
         (refused.status, code(&refused)),
         (503, "NOT_CONFIRMED".to_owned())
     );
-    nodes[node].kill9();
-    world
-        .cluster
-        .wait_for_holder(&one.account.keys.record(), replica, &[node]);
+    world.cluster.lose(node, &one.account.keys.record());
     let done = deposits.end().await.done;
     assert_eq!(
         one.missing(&world.store, &lost).await,
@@ -98,15 +95,11 @@ async fn a_failover_loses_what_async_acknowledged_and_nothing_of_replicas() {
 async fn replicas_lose_nothing_under_load() {
     let world = World::start(0).await;
     let node = (world.home() + 1) % MASTERS;
-    let replica = world.cluster.replica_of(node);
     let safe = world.admin("replicas(1)");
     let depositor = Depositor::new(&world.account_on(node).await, &safe).await;
     let deposits = Deposits::start(&depositor, "load");
     deposits.more(SOME).await;
-    world.cluster.nodes()[node].kill9();
-    world
-        .cluster
-        .wait_for_holder(&depositor.account.keys.record(), replica, &[node]);
+    world.cluster.lose(node, &depositor.account.keys.record());
     let sent = deposits.end().await;
     let missing = depositor.missing(&world.store, &sent.done).await;
     assert_eq!(

@@ -8,7 +8,10 @@ use std::time::Duration;
 const WAIT: Duration = Duration::from_secs(60);
 /// Hash slots of a cluster.
 const SLOTS: usize = 16_384;
-/// How long a node of a cluster with replicas may be silent before the others replace it. A busy machine must not pass it.
+/// How long a node of a cluster may be silent before the others replace it: longer than any busy machine takes, so that
+/// nobody is replaced whom no test took away.
+const PATIENCE_MS: &str = "60000";
+/// The same from the moment at which a test kills a master.
 const SILENCE_MS: &str = "3000";
 /// Keys that move at the same time when a slot does.
 const MOVED_AT_ONCE: &str = "100";
@@ -39,8 +42,6 @@ impl RedisCluster {
     #[must_use]
     pub fn start_replicated(count: usize, options: &[&str]) -> Self {
         let mine = [
-            "--cluster-node-timeout",
-            SILENCE_MS,
             "--cluster-require-full-coverage",
             "no",
             "--repl-diskless-sync-delay",
@@ -67,7 +68,14 @@ impl RedisCluster {
         let mut buses = Vec::new();
         for at in 0..count {
             let bus = free_port().to_string();
-            let own = ["--cluster-enabled", "yes", "--cluster-port", &bus];
+            let own = [
+                "--cluster-enabled",
+                "yes",
+                "--cluster-port",
+                &bus,
+                "--cluster-node-timeout",
+                PATIENCE_MS,
+            ];
             let node = Redis::start_with(&[&own[..], options].concat());
             if at < masters {
                 let (first, last) = (at * SLOTS / masters, (at + 1) * SLOTS / masters - 1);
@@ -169,6 +177,15 @@ impl RedisCluster {
             // The master's next ping, at the latest, is more than this.
             (heard > *written.get_or_insert(seen)).then_some(())
         });
+    }
+
+    /// Kills the master at `at`, which serves `key`, and waits until its replica does.
+    pub fn lose(&self, at: usize, key: &str) {
+        for node in &self.nodes {
+            let _: String = node.command(&["CONFIG", "SET", "cluster-node-timeout", SILENCE_MS]);
+        }
+        self.nodes[at].kill9();
+        self.wait_for_holder(key, self.replica_of(at), &[at]);
     }
 
     /// Lets the replica at `at` take over from its master, which lives on and waits for it, and waits until every node knows.

@@ -114,12 +114,15 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
+        let before = self.child.try_wait().ok().flatten();
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
+            let state = before.map_or_else(|| "running".to_owned(), |status| status.to_string());
             let tail: Vec<String> = self.logs().lines().rev().take(40).map(str::to_owned).collect();
             let tail: Vec<&str> = tail.iter().rev().map(String::as_str).collect();
-            let text = format!("--- last lines of {}:\n{}\n", self.log.display(), tail.join("\n"));
+            let log = self.log.display();
+            let text = format!("--- {state}; last lines of {log}:\n{}\n", tail.join("\n"));
             let _ = io::stderr().write_all(text.as_bytes());
         }
     }
