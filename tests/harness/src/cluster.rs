@@ -11,7 +11,7 @@ const SLOTS: usize = 16_384;
 /// How long a node of a cluster may be silent before the others replace it: longer than any busy machine takes, so that
 /// nobody is replaced whom no test took away.
 const PATIENCE_MS: &str = "60000";
-/// The same from the moment at which a test kills a master.
+/// The same from the moment at which a test takes a master away. An election that fails is repeated after twice as long.
 const SILENCE_MS: &str = "3000";
 /// Keys that move at the same time when a slot does.
 const MOVED_AT_ONCE: &str = "100";
@@ -181,15 +181,20 @@ impl RedisCluster {
 
     /// Kills the master at `at`, which serves `key`, and waits until its replica does.
     pub fn lose(&self, at: usize, key: &str) {
-        for node in &self.nodes {
-            let _: String = node.command(&["CONFIG", "SET", "cluster-node-timeout", SILENCE_MS]);
-        }
+        self.end_patience();
         self.nodes[at].kill9();
         self.wait_for_holder(key, self.replica_of(at), &[at]);
     }
 
+    fn end_patience(&self) {
+        for node in &self.nodes {
+            let _: String = node.command(&["CONFIG", "SET", "cluster-node-timeout", SILENCE_MS]);
+        }
+    }
+
     /// Lets the replica at `at` take over from its master, which lives on and waits for it, and waits until every node knows.
     pub fn hand_over(&self, key: &str, at: usize) {
+        self.end_patience();
         blocking_until("a new master", WAIT, || {
             if self.holder_seen_by(at, key) != Some(at) {
                 // One that took too long is given up by the nodes, and asked for again.
