@@ -1,6 +1,7 @@
 //! `store.durability` on one server: what a crash and a power cut leave of what was acknowledged, and what happens where
 //! the store cannot do what is configured.
 
+use crate::changes::{Changes, Customer};
 use crate::money::{Depositor, Deposits};
 use crate::power::Powered;
 use crate::world::{ADMIN, SOON};
@@ -11,6 +12,8 @@ use shared::store::durability::{Disk, Offer};
 
 /// Acknowledged deposits before the store is struck.
 const SOME: usize = 40;
+/// Pieces of business, of six changes each, before it is struck.
+const FEW: usize = 10;
 /// Deposits that never reach the disk.
 const UNWRITTEN: usize = 3;
 
@@ -33,6 +36,19 @@ fn has_waitaof(redis: &Redis) -> bool {
     offer.disk == Ok(Disk::WaitAof)
 }
 
+/// Kills the store, cuts its power, and cuts it while the disk hangs: what is sent then is acknowledged to nobody.
+async fn strike(store: &Powered, round: usize) {
+    match round {
+        0 => store.crash(),
+        1 => drop(store.lose_power()),
+        _ => {
+            store.hold_the_disk();
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            store.lose_power();
+        }
+    }
+}
+
 async fn nothing_acknowledged_is_lost(appendfsync: &str) {
     let store = Powered::start(appendfsync);
     Seed::new(&store.redis.store()).await;
@@ -42,16 +58,7 @@ async fn nothing_acknowledged_is_lost(appendfsync: &str) {
     for round in 0..3 {
         let deposits = Deposits::start(&depositor, &format!("round-{round}-{}", now_ms()));
         deposits.more(SOME).await;
-        match round {
-            0 => store.crash(),
-            1 => drop(store.lose_power()),
-            _ => {
-                // The disk hangs first: what is sent now is acknowledged to nobody.
-                store.hold_the_disk();
-                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-                store.lose_power();
-            }
-        }
+        strike(&store, round).await;
         deposits.more(1).await;
         done.extend(deposits.end().await.done);
     }
@@ -71,6 +78,23 @@ async fn aof_loses_nothing_that_was_acknowledged() {
     if has_waitaof(&Redis::start()) {
         nothing_acknowledged_is_lost("everysec").await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_kind_of_change_that_was_acknowledged_is_on_the_disk() {
+    let store = Powered::start("always");
+    let seed = Seed::new(&store.redis.store()).await;
+    let admin = Admin::start(options(&store.redis, "aof"));
+    let customer = Customer::new(&seed.account("enterprise").await, &admin).await;
+    let changes = Changes::start(&customer);
+    for round in 0..3 {
+        changes.more(FEW).await;
+        strike(&store, round).await;
+    }
+    changes.more(FEW).await;
+    println!("none of {} changes of money lost", changes.end().await);
+    let check = Cli::new(ADMIN, store.redis.url()).json(&["ledger", "check"]);
+    assert_eq!(check["ok"], json!(true), "{check}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

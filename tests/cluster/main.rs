@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod carrier;
+mod changes;
 mod disk;
 mod edges;
 mod failover;

@@ -1,13 +1,16 @@
 //! `store.durability = replicas(1)` through a failover, beside `async`: what was acknowledged, and what is there after it.
 
+use crate::changes::{Changes, Customer};
 use crate::disk::code;
 use crate::money::{Depositor, Deposits};
-use crate::world::{MASTERS, SOON, World, accept};
-use harness::eventually;
+use crate::world::{ADMIN, MASTERS, SOON, World, accept};
+use harness::{Cli, eventually};
 use serde_json::json;
 
 /// Acknowledged deposits before the master is killed.
 const SOME: usize = 30;
+/// Pieces of business before it is killed, and after.
+const FEW: usize = 10;
 /// Deposits that the replica never hears of.
 const UNHEARD: usize = 3;
 
@@ -108,4 +111,24 @@ async fn replicas_lose_nothing_under_load() {
         "of {} acknowledged",
         sent.done.len()
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_kind_of_change_that_was_acknowledged_is_on_the_replica() {
+    let world = World::start(0).await;
+    let node = (world.home() + 1) % MASTERS;
+    let account = world.account_on(node).await;
+    let safe = world.admin("replicas(1)");
+    let customer = Customer::new(&account, &safe).await;
+    let changes = Changes::start(&customer);
+    changes.more(FEW).await;
+    world.cluster.lose(node, &account.keys.record());
+    world.cluster.nodes()[node].restart();
+    world.cluster.wait_for_replica(node);
+    // What was written and not acknowledged may be lost: then the account waits for the operator.
+    accept(&world, &account);
+    changes.more(FEW).await;
+    println!("none of {} changes of money lost", changes.end().await);
+    let check = Cli::new(ADMIN, world.cluster.url()).json(&["ledger", "check"]);
+    assert_eq!(check["ok"], json!(true), "{check}");
 }

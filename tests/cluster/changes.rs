@@ -1,0 +1,189 @@
+//! Changes of money of every kind, and whether what was said of them is still so: each is asked for until there is an answer,
+//! as the documents tell callers to do, and asked for once more in the end.
+
+use crate::world::SOON;
+use harness::{Admin, Caller, Reply, SeedAccount, eventually};
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+
+/// Customers' own threads of business.
+const AT_ONCE: usize = 4;
+/// Between two attempts at the same change.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// An account in test mode with an agent that buys and one that sells.
+#[derive(Clone)]
+pub struct Customer {
+    caller: Caller,
+    buyer: String,
+    seller: String,
+}
+
+/// A change that was acknowledged, and how.
+struct Told {
+    path: &'static str,
+    key: String,
+    body: Value,
+    answer: Value,
+}
+
+impl Customer {
+    pub async fn new(account: &SeedAccount, admin: &Admin) -> Self {
+        let caller = admin.caller(&account.api_key(Mode::Test).await);
+        let mut agents = Vec::new();
+        for name in ["buyer", "seller"] {
+            let made = caller.post("/v1/agents", json!({ "name": name })).await;
+            assert_eq!(made.status, 200, "{}", made.text());
+            agents.push(made.json()["agent"]["id"].as_str().expect("an id").to_owned());
+        }
+        let policy = json!({ "maxSpendPerDay": 1_000_000 });
+        let reply = caller.post(&format!("/v1/policies/{}", agents[0]), policy).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let [buyer, seller] = agents.try_into().expect("two agents");
+        Self {
+            caller,
+            buyer,
+            seller,
+        }
+    }
+
+    async fn ask(&self, path: &str, key: &str, body: &Value) -> Reply {
+        let header = [("idempotency-key", key)];
+        self.caller.send("POST", path, &header, body.to_string()).await
+    }
+
+    /// Asks until it is acknowledged.
+    async fn insist(&self, path: &'static str, key: String, body: Value) -> Told {
+        let end = Instant::now() + SOON;
+        let reply = loop {
+            let reply = self.ask(path, &key, &body).await;
+            if reply.status != 503 {
+                break reply;
+            }
+            assert!(Instant::now() < end, "{path} {key}: {}", reply.text());
+            tokio::time::sleep(PAUSE).await;
+        };
+        let mut answer = reply.json();
+        let done = reply.status == 200 || answer["replayed"] == json!(true);
+        assert!(done, "{path} {key}: {}", reply.text());
+        // A release that is told again has a word more.
+        let fields = answer.as_object_mut().expect("an object");
+        for again in ["replayed", "error", "code"] {
+            fields.remove(again);
+        }
+        Told {
+            path,
+            key,
+            body,
+            answer,
+        }
+    }
+
+    /// Two dollars come in; one is spent, the other reaches the seller by way of an escrow.
+    async fn business(&self, name: &str, told: &mut Vec<Told>) {
+        let key = |step: &str| format!("{name}-{step}");
+        let Self { buyer, seller, .. } = self;
+        let deposit = json!({ "wallet": "user", "amount": 2, "reference": name });
+        told.push(self.insist("/v1/wallet/deposits", key("deposit"), deposit).await);
+        let transfer = json!({ "from": "user", "to": buyer, "amount": 2 });
+        told.push(
+            self.insist("/v1/wallet/transfer", key("transfer"), transfer)
+                .await,
+        );
+        let spend = json!({ "agent": buyer, "amount": 1, "description": name });
+        told.push(self.insist("/v1/spend", key("spend"), spend).await);
+        let escrow = json!({ "fromWalletId": buyer, "toWalletId": seller, "amount": 1 });
+        let made = self.insist("/v1/escrow/create", key("create"), escrow).await;
+        let number = json!({ "escrowId": made.answer["escrow"]["id"] });
+        told.push(made);
+        for (path, step) in [("/v1/escrow/fund", "fund"), ("/v1/escrow/release", "release")] {
+            told.push(self.insist(path, key(step), number.clone()).await);
+        }
+    }
+
+    /// USD that an agent has.
+    async fn wallet(&self, agent: &str) -> Value {
+        let reply = self.caller.get(&format!("/v1/agents/{agent}/wallet")).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        reply.json()["usdc"].clone()
+    }
+}
+
+/// Business without end.
+pub struct Changes {
+    customer: Customer,
+    stop: Arc<AtomicBool>,
+    done: Arc<AtomicUsize>,
+    tasks: Vec<JoinHandle<Vec<Told>>>,
+}
+
+impl Changes {
+    pub fn start(customer: &Customer) -> Self {
+        let (stop, done) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
+        let tasks = (0..AT_ONCE).map(|at| {
+            let (customer, stop, done) = (customer.clone(), Arc::clone(&stop), Arc::clone(&done));
+            tokio::spawn(async move {
+                let mut told = Vec::new();
+                while !stop.load(Ordering::SeqCst) {
+                    let name = format!("business-{at}-{}", told.len());
+                    customer.business(&name, &mut told).await;
+                    done.fetch_add(1, Ordering::SeqCst);
+                }
+                told
+            })
+        });
+        Self {
+            tasks: tasks.collect(),
+            customer: customer.clone(),
+            stop,
+            done,
+        }
+    }
+
+    /// Waits until so many more pieces of business are done.
+    pub async fn more(&self, count: usize) {
+        let before = self.done.load(Ordering::SeqCst);
+        eventually("business", SOON, async || {
+            (self.done.load(Ordering::SeqCst) >= before + count).then_some(())
+        })
+        .await;
+    }
+
+    /// Ends it: every change that was acknowledged is told again as it was told first, and each dollar is where it was said
+    /// to be. Returns how many changes that were.
+    pub async fn end(self) -> usize {
+        self.stop.store(true, Ordering::SeqCst);
+        let mut told = Vec::new();
+        for task in self.tasks {
+            told.extend(task.await.expect("business"));
+        }
+        let customer = &self.customer;
+        for Told {
+            path,
+            key,
+            body,
+            answer,
+        } in &told
+        {
+            let reply = customer.ask(path, key, body).await;
+            let again = reply.json();
+            assert_eq!(
+                again["replayed"],
+                json!(true),
+                "{path} {key} is gone: {}",
+                reply.text()
+            );
+            for (name, value) in answer.as_object().expect("an object") {
+                assert_eq!(again[name], *value, "{path} {key}: {name}");
+            }
+        }
+        let businesses = self.done.load(Ordering::SeqCst);
+        assert_eq!(customer.wallet(&customer.buyer).await, json!(0));
+        assert_eq!(customer.wallet(&customer.seller).await, json!(businesses));
+        told.len()
+    }
+}
