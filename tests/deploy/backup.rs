@@ -66,8 +66,8 @@ fn restore(backup: &Path, directory: &Path, more: &[&Path]) -> std::process::Out
 
 /// The store is gone with its disk, and comes back at the same place as it was in the backup.
 fn disaster(town: &Town, backup: &Path) {
-    town.redis.kill9();
-    let live = town.redis.dir().join("appendonlydir");
+    town.redis().kill9();
+    let live = town.redis().dir().join("appendonlydir");
     std::fs::remove_dir_all(&live).unwrap();
     let new = town.dir.path().join("new");
     let done = restore(backup, &new, &[]);
@@ -77,7 +77,7 @@ fn disaster(town: &Town, backup: &Path) {
         "{said}"
     );
     std::fs::rename(new.join("appendonlydir"), live).unwrap();
-    town.redis.restart();
+    town.redis().restart();
 }
 
 async fn calls(citizen: &Citizen, count: u64) {
@@ -239,7 +239,10 @@ fn backups_are_whole_or_not_there() {
     assert!(archive.is_dir() && store.join("appendonlydir").is_dir());
     // A wrong password leaves no backup behind, and is not printed.
     let file = town.dir.path().join("wrong.url");
-    let url = format!("redis://tollgate-backup:hunter2@127.0.0.1:{}", town.redis.port());
+    let url = format!(
+        "redis://tollgate-backup:hunter2@127.0.0.1:{}",
+        town.redis().port()
+    );
     std::fs::write(&file, url).unwrap();
     let backups = town.dir.path().join("others");
     let mut wrong = Command::new(path("deploy/backup/backup.sh"));
@@ -271,14 +274,16 @@ fn refused_to_back_up(town: &Town, why: &str) {
 fn a_wiped_store_pushes_no_backup_out() {
     let town = Town::found();
     for number in 0..20 {
-        let _: () = town.redis.command(&["SET", &format!("{{b0000}}/{number}"), "x"]);
+        let _: () = town
+            .redis()
+            .command(&["SET", &format!("{{b0000}}/{number}"), "x"]);
     }
     let file = Path::new(&archive(town.dir.path())).join("checkpoints");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, "x").unwrap();
     let made = back_up(&town);
     let manifest = std::fs::read_to_string(made.join("manifest")).unwrap();
-    let keys: i64 = town.redis.command(&["DBSIZE"]);
+    let keys: i64 = town.redis().command(&["DBSIZE"]);
     assert!(
         manifest.contains(&format!("\nkeys {keys}\n")) && manifest.contains("\narchive-files 1\n"),
         "{manifest}"
@@ -286,17 +291,17 @@ fn a_wiped_store_pushes_no_backup_out() {
     at_other_times(&town, &made, &["2020-01-01T00-00-00Z", "2020-01-02T00-00-00Z"]);
     // Less than half, then nothing at all.
     for number in 0..12 {
-        let _: i64 = town.redis.command(&["DEL", &format!("{{b0000}}/{number}")]);
+        let _: i64 = town.redis().command(&["DEL", &format!("{{b0000}}/{number}")]);
     }
     refused_to_back_up(&town, &format!("the store has {} where", keys - 12));
-    let _: () = town.redis.command(&["FLUSHALL"]);
+    let _: () = town.redis().command(&["FLUSHALL"]);
     refused_to_back_up(&town, "the store has no keys");
     // The operator says that it is meant.
     std::thread::sleep(Duration::from_millis(1100));
     run(backing_up(&town).env("ALLOW_FEWER", "yes"));
     assert_eq!(backups(&town).len(), 2);
     std::fs::remove_file(&file).unwrap();
-    let _: () = town.redis.command(&["SET", "x", "x"]);
+    let _: () = town.redis().command(&["SET", "x", "x"]);
     refused_to_back_up(&town, "the archive has 0 where the last backup has 1");
 }
 

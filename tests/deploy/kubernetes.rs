@@ -298,7 +298,7 @@ async fn probes_ask_what_the_programs_answer() {
     let store = named(&resources, "StatefulSet", "tollgate-redis");
     let command = &store["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]["exec"]["command"];
     let words: Vec<&str> = list(command).iter().map(|word| word.as_str().unwrap()).collect();
-    let port = town.redis.port().to_string();
+    let port = town.redis().port().to_string();
     assert_eq!(
         run(Command::new(words[0]).args(["-p", &port]).args(&words[1..])).trim(),
         "PONG"

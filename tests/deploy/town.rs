@@ -3,7 +3,8 @@
 use crate::files::{path, run, text};
 use crate::{ADMIN, PROXY};
 use harness::{
-    Admin, AdminOptions, Answer, Caller, Cli, Edge, EdgeOptions, Redis, Reply, Upstream, chat_body,
+    Admin, AdminOptions, Answer, Caller, Cli, Edge, EdgeOptions, Redis, RedisCluster, Reply, Upstream,
+    chat_body,
 };
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -13,9 +14,15 @@ use tempfile::TempDir;
 /// What every call is estimated at, in nanos: the body of [`body`] at the price of its model.
 pub const MODEL: &str = "gpt-4o-mini";
 
+/// What the store runs on.
+enum Servers {
+    One(Redis),
+    Cluster(RedisCluster),
+}
+
 /// The store, its users, and commands of the operator.
 pub struct Town {
-    pub redis: Redis,
+    servers: Servers,
     pub dir: TempDir,
     pub cli: Cli,
     pub upstream: Upstream,
@@ -32,7 +39,7 @@ pub struct Citizen {
 
 /// `redis.conf` without what says where it listens and where its files are, and the users' file, whose `default` user is
 /// the harness as the store's administrator: only a superuser may look into ACL LOG.
-pub fn configuration(dir: &Path) -> [String; 4] {
+fn configuration(dir: &Path, scheme: &str) -> [String; 4] {
     let places = ["bind ", "port ", "dir ", "aclfile "];
     let conf = text("deploy/redis/redis.conf");
     let kept = conf
@@ -40,15 +47,16 @@ pub fn configuration(dir: &Path) -> [String; 4] {
         .filter(|line| !places.iter().any(|place| line.starts_with(place)));
     let file = dir.join("redis.conf");
     std::fs::write(&file, kept.collect::<Vec<_>>().join("\n")).unwrap();
-    let users = make_users(dir, None);
+    let users = make_users(dir, scheme, None);
     let [file, users] = [file, users].map(|file| file.display().to_string());
     ["--include".to_owned(), file, "--aclfile".to_owned(), users]
 }
 
 /// Runs `users.sh`, rotating a password if one is named, and lets the harness in as the administrator; the file.
-pub fn make_users(dir: &Path, rotate: Option<&str>) -> PathBuf {
+pub fn make_users(dir: &Path, scheme: &str, rotate: Option<&str>) -> PathBuf {
     let mut script = Command::new(path("deploy/redis/users.sh"));
-    run(script.arg(dir).env("ROTATE", rotate.unwrap_or_default()));
+    let script = script.arg(dir).env("SCHEME", scheme);
+    run(script.env("ROTATE", rotate.unwrap_or_default()));
     let users = dir.join("users.acl");
     let acl = std::fs::read_to_string(&users).unwrap();
     let off = "user default off resetpass resetkeys resetchannels -@all";
@@ -75,29 +83,67 @@ pub fn ok(reply: &Reply, status: u16) -> Value {
     reply.json()
 }
 
+impl Servers {
+    fn nodes(&self) -> &[Redis] {
+        match self {
+            Self::One(redis) => std::slice::from_ref(redis),
+            Self::Cluster(cluster) => cluster.nodes(),
+        }
+    }
+
+    fn place(&self) -> String {
+        let nodes = self.nodes().iter();
+        let places: Vec<String> = nodes.map(|node| format!("127.0.0.1:{}", node.port())).collect();
+        places.join(",")
+    }
+}
+
 impl Town {
-    /// A store with a ledger.
+    /// A server with a ledger.
     pub fn found() -> Self {
+        Self::found_on("redis", |options| Servers::One(Redis::start_with(options)))
+    }
+
+    /// A cluster with a ledger: three masters with a replica each.
+    pub fn found_on_a_cluster() -> Self {
+        let start = |options: &[&str]| Servers::Cluster(RedisCluster::start_replicated(3, options));
+        Self::found_on("redis-cluster", start)
+    }
+
+    fn found_on(scheme: &str, start: impl FnOnce(&[&str]) -> Servers) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let options = configuration(dir.path());
-        let redis = Redis::start_with(&options.each_ref().map(String::as_str));
-        let place = format!("127.0.0.1:{}", redis.port());
-        let cli = Cli::new(ADMIN, address(dir.path(), "operator", &place));
-        let cli = cli.env("TOLLGATE_AUDIT__ARCHIVE", archive(dir.path()));
+        let options = configuration(dir.path(), scheme);
+        let servers = start(&options.each_ref().map(String::as_str));
+        let operator = address(dir.path(), "operator", &servers.place());
+        let cli = Cli::new(ADMIN, operator).env("TOLLGATE_AUDIT__ARCHIVE", archive(dir.path()));
         assert_eq!(cli.json(&["store", "init"])["appendOnly"], true);
         Self {
-            redis,
+            servers,
             dir,
             cli,
             upstream: Upstream::start(|_| Answer::chat(9, 12)),
         }
     }
 
+    /// The servers of the store.
+    pub fn nodes(&self) -> &[Redis] {
+        self.servers.nodes()
+    }
+
+    /// The only one, or the first of a cluster.
+    pub fn redis(&self) -> &Redis {
+        &self.nodes()[0]
+    }
+
+    /// What follows the password in an address.
+    pub fn place(&self) -> String {
+        self.servers.place()
+    }
+
     /// A file with a program's address, as a server's `store.url_file`.
     pub fn url_file(&self, name: &str) -> String {
-        let place = format!("127.0.0.1:{}", self.redis.port());
         let file = self.dir.path().join(format!("{name}.at"));
-        std::fs::write(&file, address(self.dir.path(), name, &place)).unwrap();
+        std::fs::write(&file, address(self.dir.path(), name, &self.place())).unwrap();
         file.display().to_string()
     }
 

@@ -74,7 +74,7 @@ fn shouted(folder: &Path, found: &mut BTreeSet<String>) {
 
 /// The names of all commands that the server has.
 fn known(town: &Town) -> BTreeSet<String> {
-    let names: Vec<String> = town.redis.command(&["COMMAND", "LIST"]);
+    let names: Vec<String> = town.redis().command(&["COMMAND", "LIST"]);
     names.into_iter().collect()
 }
 
@@ -99,7 +99,7 @@ fn the_rights_are_those_of_the_code() {
     // READONLY and CLUSTER are names of replies and of `cluster|slots` in the code, CONFIG that of `config|get`; what a client says about its own
     // connection, WAIT among it, comes with a category.
     let clients = ["readonly", "cluster", "eval", "evalsha", "asking", "config"];
-    let connection: Vec<String> = town.redis.command(&["ACL", "CAT", "connection"]);
+    let connection: Vec<String> = town.redis().command(&["ACL", "CAT", "connection"]);
     code.retain(|word| !clients.contains(&word.as_str()) && !connection.contains(word));
     assert_eq!(given, code, "users.acl and the code name different commands");
 
@@ -130,10 +130,13 @@ fn known_word(town: &Town, word: &str) -> bool {
     known(town).contains(word) && !FORBIDDEN.contains(&word)
 }
 
-/// The refusals that the server remembers.
+/// The refusals that the servers remember.
 fn refusals(town: &Town) -> Vec<String> {
-    let log: Vec<redis::Value> = town.redis.command(&["ACL", "LOG"]);
-    log.iter().map(|entry| format!("{entry:?}")).collect()
+    let logs = town.nodes().iter().flat_map(|node| {
+        let log: Vec<redis::Value> = node.command(&["ACL", "LOG"]);
+        log
+    });
+    logs.map(|entry| format!("{entry:?}")).collect()
 }
 
 async fn manage(citizen: &Citizen, town: &Town) {
@@ -267,7 +270,15 @@ fn operate(town: &Town, account: &str) {
 
 #[tokio::test]
 async fn the_system_runs_under_its_users() {
-    let town = Town::found();
+    runs_under_its_users(Town::found()).await;
+}
+
+#[tokio::test]
+async fn so_it_does_on_a_cluster() {
+    runs_under_its_users(Town::found_on_a_cluster()).await;
+}
+
+async fn runs_under_its_users(town: Town) {
     let (edge, admin) = (town.edge(), town.admin());
     let citizen = town.settle(&edge, &admin).await;
     call(&citizen).await;
@@ -336,7 +347,7 @@ fn health(town: &Town, edge: &Edge, admin: &Admin) {
 
 /// What the store says to a command of a user.
 pub fn said(town: &Town, user: &str, words: &[&str]) -> String {
-    let url = crate::town::address(town.dir.path(), user, &format!("127.0.0.1:{}", town.redis.port()));
+    let url = crate::town::address(town.dir.path(), user, &town.place());
     let mut connection = redis::Client::open(url).unwrap().get_connection().unwrap();
     let mut command = redis::cmd(words[0]);
     let answer = command.arg(&words[1..]).query::<redis::Value>(&mut connection);

@@ -47,10 +47,10 @@ fn making_them_again_keeps_what_is_there() {
 #[test]
 fn a_rotation_has_no_moment_without_a_password() {
     let town = Town::found();
-    let (dir, place) = (town.dir.path(), format!("127.0.0.1:{}", town.redis.port()));
+    let (dir, place) = (town.dir.path(), town.place());
     let load = |rotate: Option<&str>| {
-        make_users(dir, rotate);
-        let _: () = town.redis.command(&["ACL", "LOAD"]);
+        make_users(dir, "redis", rotate);
+        let _: () = town.redis().command(&["ACL", "LOAD"]);
     };
     let lets_in = |url: &str| {
         let client = redis::Client::open(url).unwrap();
