@@ -133,7 +133,8 @@ async fn through_the_gate(
     tale.done(gate, Stage::Read);
     // From here on the call runs in a task of its own: a caller who hangs up stops neither decision nor settlement.
     let call = (Arc::clone(gate), tale.clone());
-    let task = tokio::spawn(decide_and_forward(call, owner, wanted, head, body));
+    // On the heap before it is spawned: the runtime moves a task five times, into its place and when it ends.
+    let task = tokio::spawn(Box::pin(decide_and_forward(call, owner, wanted, head, body)));
     match task.await {
         Ok(done) => Ok(done),
         Err(panicked) => {

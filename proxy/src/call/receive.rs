@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, EXPECT};
 use pingora_core::protocols::http::ServerSession;
 use shared::domain::denial::Denial;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
@@ -67,7 +68,7 @@ pub async fn body(gate: &Arc<Gate>, session: &mut ServerSession) -> Result<Body,
     {
         drop(session.write_continue_response().await);
     }
-    match timeout_at(deadline, read(gate, session)).await {
+    match timeout_at(deadline, pin!(read(gate, session))).await {
         Ok(body) => body,
         Err(_elapsed) => Err(incomplete("The request was not sent within the time allowed.")),
     }

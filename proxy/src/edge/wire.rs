@@ -1,4 +1,6 @@
 //! Reading a request's head and writing an answer, so that the caller gets it whatever state its own sending is in.
+//!
+//! What is given time is pinned where it stands: by value, each future would be moved, and a call's are thousands of bytes.
 
 use super::malformed;
 use crate::gate::Gate;
@@ -7,6 +9,7 @@ use http::StatusCode;
 use http::header::CONTENT_LENGTH;
 use pingora_core::apps::{HttpPersistentSettings, ReusedHttpStream};
 use pingora_core::protocols::http::ServerSession;
+use std::pin::pin;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -22,7 +25,8 @@ const LINGER: Duration = Duration::from_secs(5);
 /// Reads the head. `false` when there is none to answer: the caller left, or sent no HTTP (which is answered here).
 pub async fn read_head(gate: &Gate, session: &mut ServerSession) -> bool {
     let within = KEEP_ALIVE + Duration::from_millis(gate.settings.proxy.client_timeout_ms);
-    match timeout(within, session.read_request()).await {
+    let read = timeout(within, pin!(session.read_request())).await;
+    match read {
         Ok(Ok(read)) => read,
         Ok(Err(error)) => {
             tracing::debug!(%error, "a request that is not HTTP");
@@ -65,23 +69,26 @@ pub async fn write(
     session.set_keepalive(keep);
     let reply = with_length(reply);
     let Reply { head, mut body } = reply;
-    timeout(client_timeout, session.write_response_header(head))
+    timeout(client_timeout, pin!(session.write_response_header(head)))
         .await
         .ok()?
         .ok()?;
     loop {
         let piece = body.split_to(body.len().min(WRITTEN_AT_ONCE));
         let written = session.write_response_body(piece, body.is_empty());
-        timeout(client_timeout, written).await.ok()?.ok()?;
+        timeout(client_timeout, pin!(written)).await.ok()?.ok()?;
         if body.is_empty() {
             break;
         }
     }
     if unread {
-        drop(timeout(LINGER, linger(&mut session)).await);
+        drop(timeout(LINGER, Box::pin(linger(&mut session))).await);
     }
     let settings = HttpPersistentSettings::for_session(&session);
-    let stream = timeout(client_timeout, session.finish()).await.ok()?.ok()??;
+    let stream = timeout(client_timeout, pin!(session.finish()))
+        .await
+        .ok()?
+        .ok()??;
     Some(ReusedHttpStream::from_reusable_stream(stream, settings))
 }
 

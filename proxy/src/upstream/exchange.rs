@@ -8,6 +8,7 @@ use pingora_core::protocols::Stream;
 use pingora_core::protocols::http::v1::client::{HttpSession, http_req_header_to_wire};
 use pingora_http::{RequestHeader, ResponseHeader};
 use shared::settings::UpstreamSettings;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -115,7 +116,7 @@ impl Upstream {
     /// [`Failure`], after at most one request.
     pub async fn exchange(&self, head: Box<RequestHeader>, body: Bytes) -> Result<Answer, Failure> {
         let deadline = Instant::now() + self.timeout;
-        timeout_at(deadline, self.attempt(head, body))
+        timeout_at(deadline, pin!(self.attempt(head, body)))
             .await
             .unwrap_or(Err(Failure::Timeout))
     }
@@ -128,7 +129,8 @@ impl Upstream {
         let mut stream = match idle {
             Some(stream) => stream,
             None => {
-                let connected = self.connector.new_stream(&*peer).await;
+                // On the heap: it takes eight times the room of all else here, and most calls find a connection.
+                let connected = Box::pin(self.connector.new_stream(&*peer)).await;
                 connected.map_err(|error| lost("connect", &error))?
             }
         };

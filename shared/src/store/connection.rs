@@ -21,6 +21,7 @@ use redis::{
     Cmd, FromRedisValue, IntoConnectionInfo, Pipeline, RedisFuture, RedisResult, TlsCertificates, Value,
 };
 use secrecy::ExposeSecret;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -128,7 +129,9 @@ impl Store {
     /// [`StoreError`]; ask it whether the command may have run.
     pub async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         let answer = match &self.link {
-            Link::Single(server) => within(self.timeout, command.query_async(&mut server.clone())).await,
+            Link::Single(server) => {
+                within(self.timeout, pin!(command.query_async(&mut server.clone()))).await
+            }
             Link::Cluster(cluster) => {
                 let mut routed = Routed(Arc::clone(cluster));
                 let run: RedisFuture<'_, T> = Box::pin(command.query_async(&mut routed));
@@ -139,8 +142,8 @@ impl Store {
     }
 
     /// Runs something within the deadline. A node of a cluster that does not answer may have been replaced.
-    async fn in_time<T>(&self, run: RedisFuture<'_, T>) -> Result<T, StoreError> {
-        let answer = within(self.timeout, run).await;
+    async fn in_time<T>(&self, mut run: RedisFuture<'_, T>) -> Result<T, StoreError> {
+        let answer = within(self.timeout, run.as_mut()).await;
         if let (Link::Cluster(cluster), Err(StoreError::NoAnswer(_))) = (&self.link, &answer) {
             cluster.look_soon();
         }
@@ -154,7 +157,9 @@ impl Store {
     /// [`StoreError`], also when a single command failed.
     pub async fn pipeline<T: FromRedisValue>(&self, pipeline: &Pipeline) -> Result<T, StoreError> {
         match &self.link {
-            Link::Single(server) => within(self.timeout, pipeline.query_async(&mut server.clone())).await,
+            Link::Single(server) => {
+                within(self.timeout, pin!(pipeline.query_async(&mut server.clone()))).await
+            }
             Link::Cluster(cluster) => {
                 let mut routed = Routed(Arc::clone(cluster));
                 let run: RedisFuture<'_, T> = Box::pin(pipeline.query_async(&mut routed));
@@ -240,7 +245,7 @@ fn text(answer: Value) -> Result<String, StoreError> {
 /// Runs `command` with a deadline. A command that missed it may still run later.
 async fn within<T>(
     timeout: Duration,
-    command: impl Future<Output = redis::RedisResult<T>>,
+    command: Pin<&mut (impl Future<Output = redis::RedisResult<T>> + ?Sized)>,
 ) -> Result<T, StoreError> {
     let answer = match tokio::time::timeout(timeout, command).await {
         Ok(answer) => answer.map_err(StoreError::from),

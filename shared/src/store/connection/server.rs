@@ -128,11 +128,12 @@ pub(super) fn is_read_only(answer: &Value) -> bool {
     matches!(answer, Value::ServerError(error) if error.kind() == Some(ServerErrorKind::ReadOnly))
 }
 
-/// A connection that makes itself anew when it breaks.
+/// A connection that makes itself anew when it breaks. Whoever sends something sets the time: a second timer for each command
+/// would never be the first to go off.
 fn manager(client: redis::Client, timeout: Duration) -> Result<ConnectionManager, StoreError> {
     let config = ConnectionManagerConfig::new()
         .set_connection_timeout(Some(CONNECT_TIMEOUT.min(timeout)))
-        .set_response_timeout(Some(timeout))
+        .set_response_timeout(None)
         .set_pipeline_buffer_size(IN_LINE)
         .set_number_of_retries(CONNECT_RETRIES)
         .set_min_delay(CONNECT_PAUSE.0)
