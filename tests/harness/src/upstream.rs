@@ -6,7 +6,7 @@ mod request;
 pub use answer::Answer;
 pub use request::Recorded;
 
-use crate::net::{BACKGROUND, eventually, free_port, loopback};
+use crate::net::{BACKGROUND, blocking_until, eventually, free_port, loopback};
 use answer::{Play, Step};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,6 +16,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+
+/// Longest wait for the end of an upstream, on a slow and busy machine.
+const END: Duration = Duration::from_secs(30);
 
 type Handler = Box<dyn Fn(&Recorded) -> Answer + Send + Sync>;
 
@@ -112,8 +115,16 @@ impl Upstream {
         .await;
     }
 
-    /// Ends every connection and stops listening: the next call is refused.
+    /// Ends every connection and stops listening, and waits until that is so: the next call is refused.
     pub fn stop(&self) {
+        self.end();
+        blocking_until("the end of the upstream", END, || {
+            let ended = self.acceptor.is_finished() && self.state.stop.receiver_count() == 0;
+            ended.then_some(())
+        });
+    }
+
+    fn end(&self) {
         self.acceptor.abort();
         let _ = self.state.stop.send(true);
     }
@@ -121,7 +132,7 @@ impl Upstream {
 
 impl Drop for Upstream {
     fn drop(&mut self) {
-        self.stop();
+        self.end();
     }
 }
 
@@ -130,8 +141,8 @@ async fn accept(listener: std::net::TcpListener, state: Arc<State>) {
     while let Ok((stream, _)) = listener.accept().await {
         state.connections.fetch_add(1, Ordering::SeqCst);
         let state = state.clone();
+        let mut stop = state.stop.subscribe();
         tokio::spawn(async move {
-            let mut stop = state.stop.subscribe();
             tokio::select! {
                 () = serve(stream, &state) => {}
                 _ = stop.wait_for(|stop| *stop) => {}
