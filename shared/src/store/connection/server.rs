@@ -129,7 +129,7 @@ pub(super) fn is_read_only(answer: &Value) -> bool {
 }
 
 /// A connection that makes itself anew when it breaks. Whoever sends something sets the time: a second timer for each command
-/// would never be the first to go off.
+/// would go off together with that one, and say the same.
 fn manager(client: redis::Client, timeout: Duration) -> Result<ConnectionManager, StoreError> {
     let config = ConnectionManagerConfig::new()
         .set_connection_timeout(Some(CONNECT_TIMEOUT.min(timeout)))
