@@ -6,7 +6,6 @@ use crate::domain::mode::Mode;
 use crate::store::keys::{AccountKeys, DeliverySet};
 use crate::store::page::Page;
 use crate::store::{Store, StoreError};
-use std::collections::HashMap;
 
 /// Deliveries looked at in one round trip when one is searched for.
 const SCANNED: usize = 500;
@@ -31,6 +30,17 @@ pub enum Wanted {
     Delivered,
     /// Those that were given up, or never attempted.
     Failed,
+}
+
+impl Wanted {
+    const fn takes(self, state: State) -> bool {
+        match self {
+            Self::All => true,
+            Self::Pending => matches!(state, State::Pending),
+            Self::Delivered => matches!(state, State::Delivered),
+            Self::Failed => matches!(state, State::Failed | State::Refused),
+        }
+    }
 }
 
 /// A number as `dispatch.lua` writes it.
@@ -123,43 +133,33 @@ impl Delivery {
         look.atomic();
         for set in sets {
             let key = account.deliveries_in(mode, webhook, *set);
-            look.cmd("ZRANGE").arg(key).arg(0).arg(-1).arg("WITHSCORES");
+            look.cmd("ZRANGE").arg(key).arg(0).arg(-1);
         }
-        let found: Vec<Vec<(String, u64)>> = store.pipeline(&look).await?;
-        let mut numbers: Vec<(String, Option<u64>)> = Vec::new();
-        for (set, members) in sets.iter().zip(found) {
-            let due = *set == DeliverySet::Due;
-            numbers.extend(
-                members
-                    .into_iter()
-                    .map(|(number, at)| (number, due.then_some(at))),
-            );
-        }
-        numbers.sort_unstable_by(|a, b| b.0.cmp(&a.0));
+        let found: Vec<Vec<String>> = store.pipeline(&look).await?;
+        let mut numbers = found.concat();
+        numbers.sort_unstable_by(|a, b| b.cmp(a));
         let total = numbers.len() as u64;
-        let shown: HashMap<String, Option<u64>> = HashMap::new();
-        let mut shown = shown;
-        let mut order = Vec::new();
-        for (number, at) in numbers.into_iter().skip(page.offset).take(page.limit) {
-            order.push(number.clone());
-            shown.insert(number, at);
-        }
-        if order.is_empty() {
+        let shown: Vec<String> = numbers.into_iter().skip(page.offset).take(page.limit).collect();
+        if shown.is_empty() {
             return Ok((Vec::new(), total));
         }
-        let mut look = redis::cmd("HMGET");
-        look.arg(account.deliveries(mode, webhook)).arg(&order);
-        let texts: Vec<Option<String>> = store.command(&look).await?;
-        let mut listed = Vec::with_capacity(order.len());
-        for (number, text) in order.into_iter().zip(texts) {
-            // One that was forgotten between the two reads is left out.
+        // What they say and when they are due is of one moment.
+        let mut look = redis::pipe();
+        look.atomic();
+        let due = account.deliveries_in(mode, webhook, DeliverySet::Due);
+        look.cmd("HMGET")
+            .arg(account.deliveries(mode, webhook))
+            .arg(&shown);
+        look.cmd("ZMSCORE").arg(due).arg(&shown);
+        let (texts, due): (Vec<Option<String>>, Vec<Option<u64>>) = store.pipeline(&look).await?;
+        let mut listed = Vec::with_capacity(shown.len());
+        for (text, next_at_ms) in texts.into_iter().zip(due) {
+            // One that was forgotten since its number was read is left out, and so is one that ended meanwhile and is not wanted.
             let Some(text) = text else { continue };
             let delivery = Self::parse(&text).ok_or_else(|| StoreError::Nonsense("delivery".to_owned()))?;
-            let waits = delivery.state == State::Pending;
-            listed.push(Listed {
-                delivery,
-                next_at_ms: shown.get(&number).copied().flatten().filter(|_| waits),
-            });
+            if wanted.takes(delivery.state) {
+                listed.push(Listed { delivery, next_at_ms });
+            }
         }
         Ok((listed, total))
     }
