@@ -1,17 +1,13 @@
 //! Changes of money of every kind, and whether what was said of them is still so: each is asked for until there is an answer,
 //! as the documents tell callers to do, and asked for once more in the end.
 
+use crate::ongoing::Ongoing;
 use crate::world::SOON;
-use harness::{Admin, Caller, Reply, SeedAccount, eventually};
+use harness::{Admin, Caller, Reply, SeedAccount};
 use serde_json::{Value, json};
 use shared::domain::mode::Mode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tokio::task::JoinHandle;
 
-/// Customers' own threads of business.
-const AT_ONCE: usize = 4;
 /// Between two attempts at the same change.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -116,52 +112,38 @@ impl Customer {
 /// Business without end.
 pub struct Changes {
     customer: Customer,
-    stop: Arc<AtomicBool>,
-    done: Arc<AtomicUsize>,
-    tasks: Vec<JoinHandle<Vec<Told>>>,
+    ongoing: Ongoing<Vec<Told>>,
 }
 
 impl Changes {
     pub fn start(customer: &Customer) -> Self {
-        let (stop, done) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
-        let tasks = (0..AT_ONCE).map(|at| {
-            let (customer, stop, done) = (customer.clone(), Arc::clone(&stop), Arc::clone(&done));
-            tokio::spawn(async move {
+        let ongoing = Ongoing::start(|at, going| {
+            let customer = customer.clone();
+            async move {
                 let mut told = Vec::new();
-                while !stop.load(Ordering::SeqCst) {
+                while going.on() {
                     let name = format!("business-{at}-{}", told.len());
                     customer.business(&name, &mut told).await;
-                    done.fetch_add(1, Ordering::SeqCst);
+                    going.one_done();
                 }
                 told
-            })
+            }
         });
-        Self {
-            tasks: tasks.collect(),
-            customer: customer.clone(),
-            stop,
-            done,
-        }
+        let customer = customer.clone();
+        Self { customer, ongoing }
     }
 
     /// Waits until so many more pieces of business are done.
     pub async fn more(&self, count: usize) {
-        let before = self.done.load(Ordering::SeqCst);
-        eventually("business", SOON, async || {
-            (self.done.load(Ordering::SeqCst) >= before + count).then_some(())
-        })
-        .await;
+        self.ongoing.more(count).await;
     }
 
     /// Ends it: every change that was acknowledged is told again as it was told first, and each dollar is where it was said
     /// to be. Returns how many changes that were.
     pub async fn end(self) -> usize {
-        self.stop.store(true, Ordering::SeqCst);
-        let mut told = Vec::new();
-        for task in self.tasks {
-            told.extend(task.await.expect("business"));
-        }
-        let customer = &self.customer;
+        let Self { customer, ongoing } = self;
+        let (businesses, told) = ongoing.end().await;
+        let told: Vec<Told> = told.into_iter().flatten().collect();
         for Told {
             path,
             key,
@@ -181,7 +163,6 @@ impl Changes {
                 assert_eq!(again[name], *value, "{path} {key}: {name}");
             }
         }
-        let businesses = self.done.load(Ordering::SeqCst);
         assert_eq!(customer.wallet(&customer.buyer).await, json!(0));
         assert_eq!(customer.wallet(&customer.seller).await, json!(businesses));
         told.len()

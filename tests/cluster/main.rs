@@ -12,6 +12,7 @@ mod load;
 mod lost;
 mod money;
 mod moving;
+mod ongoing;
 mod power;
 mod replicas;
 mod world;

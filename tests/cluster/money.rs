@@ -1,16 +1,14 @@
 //! Deposits, and which of those that were acknowledged are there.
 
+use crate::ongoing::Ongoing;
 use crate::world::SOON;
 use harness::{Admin, Caller, Reply, SeedAccount, Store, eventually};
 use serde_json::{Value, json};
 use shared::domain::mode::Mode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::task::JoinHandle;
 
-/// Deposits under way at the same time.
-const AT_ONCE: usize = 4;
+/// After a deposit that was refused.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Who deposits into the user wallet of an account, in test mode.
 #[derive(Clone)]
@@ -74,56 +72,42 @@ impl Depositor {
 }
 
 /// Deposits without end.
-pub struct Deposits {
-    stop: Arc<AtomicBool>,
-    done: Arc<AtomicUsize>,
-    tasks: Vec<JoinHandle<Sent>>,
-}
+pub struct Deposits(Ongoing<Sent>);
 
 impl Deposits {
     pub fn start(depositor: &Depositor, name: &str) -> Self {
-        let (stop, done) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
-        let tasks = (0..AT_ONCE).map(|at| {
-            let (depositor, stop, count) = (depositor.clone(), Arc::clone(&stop), Arc::clone(&done));
-            let name = name.to_owned();
-            tokio::spawn(async move {
+        Self(Ongoing::start(|at, going| {
+            let (depositor, name) = (depositor.clone(), name.to_owned());
+            async move {
                 let mut sent = Sent::default();
                 for number in 0.. {
-                    if stop.load(Ordering::SeqCst) {
+                    if !going.on() {
                         break;
                     }
                     let reference = format!("{name}-{at}-{number}");
                     let reply = depositor.deposit(&reference).await;
                     if reply.status == 200 {
-                        count.fetch_add(1, Ordering::SeqCst);
+                        going.one_done();
                         sent.done.push(reference);
                     } else {
                         assert_eq!(reply.status, 503, "{}", reply.text());
                         sent.not_done.push(reference);
-                        tokio::time::sleep(Duration::from_millis(20)).await;
+                        tokio::time::sleep(PAUSE).await;
                     }
                 }
                 sent
-            })
-        });
-        let tasks = tasks.collect();
-        Self { stop, done, tasks }
+            }
+        }))
     }
 
     /// Waits for so many more that are acknowledged.
     pub async fn more(&self, count: usize) {
-        let before = self.done.load(Ordering::SeqCst);
-        eventually("deposits", SOON, async || {
-            (self.done.load(Ordering::SeqCst) >= before + count).then_some(())
-        })
-        .await;
+        self.0.more(count).await;
     }
 
     pub async fn end(self) -> Sent {
-        self.stop.store(true, Ordering::SeqCst);
         let mut all = Sent::default();
-        for task in self.tasks {
-            let sent = task.await.expect("a depositor");
+        for sent in self.0.end().await.1 {
             all.done.extend(sent.done);
             all.not_done.extend(sent.not_done);
         }

@@ -1,0 +1,74 @@
+//! Something that is done again and again beside a test, by several at once, until the test has seen enough.
+
+use crate::world::SOON;
+use harness::eventually;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use tokio::task::JoinHandle;
+
+/// Who does it at the same time.
+const AT_ONCE: usize = 4;
+
+/// What the tasks and the test share.
+#[derive(Clone, Default)]
+pub struct Going {
+    stop: Arc<AtomicBool>,
+    done: Arc<AtomicUsize>,
+}
+
+impl Going {
+    /// Whether to go on.
+    pub fn on(&self) -> bool {
+        !self.stop.load(Ordering::SeqCst)
+    }
+
+    /// Counts one that was done.
+    pub fn one_done(&self) {
+        self.done.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Tasks that go on, each of which leaves a `T`.
+pub struct Ongoing<T> {
+    going: Going,
+    tasks: Vec<JoinHandle<T>>,
+}
+
+impl<T: Send + 'static> Ongoing<T> {
+    /// Starts what `work` makes of each task's number.
+    pub fn start<F>(work: impl Fn(usize, Going) -> F) -> Self
+    where
+        F: Future<Output = T> + Send + 'static,
+    {
+        let going = Going::default();
+        let tasks = (0..AT_ONCE).map(|at| tokio::spawn(work(at, going.clone())));
+        Self {
+            tasks: tasks.collect(),
+            going,
+        }
+    }
+
+    /// How many were done so far.
+    fn done(&self) -> usize {
+        self.going.done.load(Ordering::SeqCst)
+    }
+
+    /// Waits until so many more are done.
+    pub async fn more(&self, count: usize) {
+        let enough = self.done() + count;
+        eventually("more to be done", SOON, async || {
+            (self.done() >= enough).then_some(())
+        })
+        .await;
+    }
+
+    /// Ends it: how many were done, and what each task leaves.
+    pub async fn end(self) -> (usize, Vec<T>) {
+        self.going.stop.store(true, Ordering::SeqCst);
+        let mut left = Vec::new();
+        for task in self.tasks {
+            left.push(task.await.expect("a task that goes on"));
+        }
+        (self.going.done.load(Ordering::SeqCst), left)
+    }
+}
