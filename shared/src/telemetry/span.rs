@@ -54,13 +54,13 @@ pub struct Span {
 }
 
 /// What goes through the queue.
+#[cfg_attr(
+    not(feature = "otlp"),
+    expect(dead_code, reason = "nobody reads the queue then")
+)]
 pub(super) enum Message {
     Spans(Vec<Span>),
     /// Everything before this was sent, or given up.
-    #[cfg_attr(
-        not(feature = "otlp"),
-        expect(dead_code, reason = "nobody reads the queue then")
-    )]
     Flush(oneshot::Sender<()>),
 }
 
