@@ -62,7 +62,7 @@ impl Ledger {
         let seed = Seed::new(&redis.store()).await;
         let dir = dir.join(if is_durable { "durable" } else { "memory" });
         std::fs::create_dir_all(&dir)?;
-        let free = keyring(&seed, &dir, Kind::Free, ACCOUNTS * AGENTS).await?;
+        let free = keyring(&seed, &dir, Kind::Free, ACCOUNTS * AGENTS, AGENTS).await?;
         Ok(Self {
             redis,
             approved: Cell::new(0),
@@ -79,7 +79,12 @@ impl Ledger {
 
     /// Adds `count` agents of a kind.
     pub(crate) async fn add(&self, kind: Kind, count: usize) -> Result<Keyring, Box<dyn Error>> {
-        keyring(&self.seed, &self.dir, kind, count).await
+        keyring(&self.seed, &self.dir, kind, count, AGENTS).await
+    }
+
+    /// Adds `count` agents that may call, all in one account.
+    pub(crate) async fn add_crowd(&self, count: usize) -> Result<Keyring, Box<dyn Error>> {
+        keyring(&self.seed, &self.dir, Kind::Free, count, count).await
     }
 
     /// Adds a full set of agents that are refused.
@@ -138,7 +143,14 @@ impl Keyring {
     }
 }
 
-async fn keyring(seed: &Seed, dir: &Path, kind: Kind, count: usize) -> Result<Keyring, Box<dyn Error>> {
+/// `count` agents, `each` in an account.
+async fn keyring(
+    seed: &Seed,
+    dir: &Path,
+    kind: Kind,
+    count: usize,
+    each: usize,
+) -> Result<Keyring, Box<dyn Error>> {
     let plan = if kind == Kind::Hasty {
         "bench-hasty"
     } else {
@@ -147,7 +159,7 @@ async fn keyring(seed: &Seed, dir: &Path, kind: Kind, count: usize) -> Result<Ke
     let (mut agents, mut keys) = (Vec::new(), Vec::new());
     let mut account: Option<SeedAccount> = None;
     for number in 0..count {
-        let home = match account.take().filter(|_| number % AGENTS != 0) {
+        let home = match account.take().filter(|_| number % each != 0) {
             Some(account) => account,
             None => seed.account(plan).await,
         };
@@ -156,7 +168,7 @@ async fn keyring(seed: &Seed, dir: &Path, kind: Kind, count: usize) -> Result<Ke
         agents.push(agent);
         account = Some(home);
     }
-    let file = dir.join(format!("{kind:?}.keys"));
+    let file = dir.join(format!("{kind:?}-{count}-by-{each}.keys"));
     std::fs::write(&file, keys.join("\n"))?;
     Ok(Keyring {
         file,

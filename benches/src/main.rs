@@ -222,7 +222,7 @@ mod tests {
     fn a_whole_run_is_planned_to_take_twenty_minutes_and_a_quick_one_four() {
         let planned = |lengths| -> f64 { Section::ALL.iter().map(|section| section.planned(&lengths)).sum() };
         assert!(
-            (900.0..1260.0).contains(&planned(Lengths::FULL)),
+            (900.0..1320.0).contains(&planned(Lengths::FULL)),
             "{}",
             planned(Lengths::FULL)
         );

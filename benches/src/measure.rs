@@ -9,7 +9,7 @@ use gate_bench_rig::outcome::Outcome;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// Keep-alive connections of the closed loop.
 pub(crate) const CONNECTIONS: usize = 64;
@@ -60,7 +60,24 @@ pub(crate) struct Runner<'a> {
 impl Runner<'_> {
     /// One phase against one contender. Answers that are not as expected are kept as errors of the section.
     pub(crate) fn load(&self, contender: &Contender<'_>, phase: Phase) -> Result<Outcome, Box<dyn Error>> {
-        let outcome = self.quietly(contender, phase)?;
+        self.finish(contender, phase, self.start(contender, phase)?)
+    }
+
+    /// Begins a phase, beside which something else can be measured.
+    pub(crate) fn start(&self, contender: &Contender<'_>, phase: Phase) -> std::io::Result<Child> {
+        let mut command = Command::new("taskset");
+        command.args(self.words(contender, phase)).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()
+    }
+
+    /// Waits for a phase that was begun. Answers that are not as expected are kept as errors of the section.
+    pub(crate) fn finish(
+        &self,
+        contender: &Contender<'_>,
+        phase: Phase,
+        load: Child,
+    ) -> Result<Outcome, Box<dyn Error>> {
+        let outcome = self.outcome(contender, phase, load)?;
         if outcome.errors > 0 || outcome.answered == 0 {
             let first = outcome.first_error.as_deref().unwrap_or("no answer at all");
             let line = format!(
@@ -75,20 +92,23 @@ impl Runner<'_> {
 
     /// One phase whose errors are the caller's to judge.
     pub(crate) fn quietly(&self, contender: &Contender<'_>, phase: Phase) -> Result<Outcome, Box<dyn Error>> {
-        let words = self.words(contender, phase);
-        let mut command = Command::new("taskset");
-        let output = command
-            .args(&words)
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output()?;
+        self.outcome(contender, phase, self.start(contender, phase)?)
+    }
+
+    /// What a phase came to, and its approved calls noted where they must be charged.
+    fn outcome(
+        &self,
+        contender: &Contender<'_>,
+        phase: Phase,
+        load: Child,
+    ) -> Result<Outcome, Box<dyn Error>> {
+        let output = load.wait_with_output()?;
         if !output.status.success() {
-            return Err(format!("taskset {words:?}: {}", output.status).into());
+            return Err(format!("{:?}: {}", self.words(contender, phase), output.status).into());
         }
         let outcome: Outcome = serde_json::from_slice(&output.stdout)?;
         if let Some(ledger) = contender.ledger {
-            let approved = outcome.statuses.get(&200).copied().unwrap_or_default();
-            ledger.approved.set(ledger.approved.get() + approved);
+            ledger.approved.set(ledger.approved.get() + outcome.approved());
         }
         self.progress.phase(contender.name, phase, &outcome);
         Ok(outcome)

@@ -48,6 +48,7 @@ fn section(measured: &Measured) -> String {
         Found::Protocols(spoken) => shapes::protocols(spoken),
         Found::Memory(weighed) => limits::memory(weighed),
         Found::Edges(several) => limits::edges(several),
+        Found::HotAccount(heats) => loads::hot_account(heats),
         Found::Nothing => String::new(),
     }
 }
@@ -83,6 +84,11 @@ fn disturbance(found: &Found) -> Option<f64> {
         Found::Bodies(bodies) => bodies.iter().flat_map(|body| &body.rows).collect(),
         Found::Protocols(spoken) => spoken.iter().flat_map(|spoken| &spoken.rows).collect(),
         Found::Edges(several) => several.iter().map(|several| &several.row).collect(),
+        // Beside the neighbour there are others on purpose.
+        Found::HotAccount(heats) => {
+            let rows = heats.iter().map(|heat| &heat.row);
+            rows.filter(|row| row.edge_us.is_some()).collect()
+        }
         Found::Frontier(_) | Found::Memory(_) | Found::Nothing => Vec::new(),
     };
     rows.iter().map(|row| row.others_percent).max_by(f64::total_cmp)
@@ -170,6 +176,7 @@ pub(crate) mod tests {
     use crate::sections::bodies::Body;
     use crate::sections::edges::{Race, Several};
     use crate::sections::frontier::{Curve, Frontier, Highest, Point};
+    use crate::sections::hot_account::Heat;
     use crate::sections::latency::Paced;
     use crate::sections::memory::Weighed;
     use crate::sections::protocols::Spoken;
@@ -268,6 +275,10 @@ pub(crate) mod tests {
                 row: row(Name::Tollgate, 50.0, Some(31.0), 200.0),
                 race,
             }]),
+            Found::HotAccount(vec![Heat {
+                whose: "one agent, in 64 runs".to_owned(),
+                row: row(Name::Tollgate, 51.0, Some(32.0), 210.0),
+            }]),
         ];
         for (section, found) in Section::ALL.into_iter().zip(found) {
             results.put(measured(section, "2026-11-22T10:00:00.000Z", found));
@@ -292,7 +303,8 @@ pub(crate) mod tests {
             "| HTTP/1.1 over TLS | HTTP/1.1 | 16.0 | 32.0 | 48.0 | 1.50 | 3.00 |",
             "| (c) Tollgate, everything on | 10.2 | 20.5 | 11.3 | 1.10 | 92.2 | 20.5 | 2.00 |",
             "| 4 | shared | 500000 | 50.0 | 31.0 | 4000 | 20 | 0.208200000 | 0.208200000 | 0.208300000 | 0 |",
-            "the 49 approved calls",
+            "| one agent, in 64 runs | 500000 | 51.0 | 32.0 | 210 | 420 | 630 |",
+            "the 56 approved calls",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }
@@ -316,7 +328,7 @@ pub(crate) mod tests {
             "**A first look**",
             "**The machine was not quiet** during full-load",
             "- full-load: one",
-            "Not measured: frontier, latency, bodies, protocols, memory, edges.",
+            "Not measured: frontier, latency, bodies, protocols, memory, edges, hot-account.",
             "| edge CPU a request of 1 MB over the pass-through | – | 2 × | not measured |",
         ] {
             assert!(text.contains(line), "{line}\n{text}");

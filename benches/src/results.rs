@@ -6,6 +6,7 @@ use crate::section::Section;
 use crate::sections::bodies::Body;
 use crate::sections::edges::Several;
 use crate::sections::frontier::Frontier;
+use crate::sections::hot_account::Heat;
 use crate::sections::latency::Paced;
 use crate::sections::memory::Weighed;
 use crate::sections::protocols::Spoken;
@@ -35,6 +36,8 @@ pub(crate) enum Found {
     Memory(Vec<Weighed>),
     /// Several edges on one store.
     Edges(Vec<Several>),
+    /// A hot account and its neighbour.
+    HotAccount(Vec<Heat>),
     /// Nothing: what the section failed with is among its errors.
     Nothing,
 }

@@ -22,11 +22,13 @@ pub(crate) enum Section {
     Memory,
     /// Several edges on one store.
     Edges,
+    /// All calls of one account, and its neighbour.
+    HotAccount,
 }
 
 impl Section {
     /// All of them, in the order in which they run.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::FullLoad,
         Self::Frontier,
         Self::Latency,
@@ -34,6 +36,7 @@ impl Section {
         Self::Protocols,
         Self::Memory,
         Self::Edges,
+        Self::HotAccount,
     ];
 
     /// As in `--only`.
@@ -46,6 +49,7 @@ impl Section {
             Self::Protocols => "protocols",
             Self::Memory => "memory",
             Self::Edges => "edges",
+            Self::HotAccount => "hot-account",
         }
     }
 }

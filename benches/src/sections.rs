@@ -4,6 +4,7 @@ pub(crate) mod bodies;
 pub(crate) mod edges;
 pub(crate) mod frontier;
 pub(crate) mod full_load;
+pub(crate) mod hot_account;
 pub(crate) mod latency;
 pub(crate) mod memory;
 pub(crate) mod protocols;
@@ -81,6 +82,7 @@ impl Section {
             Self::Protocols => protocols::run(runner, lengths).await,
             Self::Memory => memory::run(runner, lengths).await,
             Self::Edges => edges::run(runner, lengths).await,
+            Self::HotAccount => hot_account::run(runner, lengths).await,
         }
     }
 
@@ -94,6 +96,7 @@ impl Section {
             Self::Protocols => protocols::planned(lengths),
             Self::Memory => memory::planned(lengths),
             Self::Edges => edges::planned(lengths),
+            Self::HotAccount => hot_account::planned(lengths),
         }
     }
 }

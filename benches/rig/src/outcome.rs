@@ -37,6 +37,14 @@ pub struct Outcome {
     pub cpu_seconds: BTreeMap<String, f64>,
 }
 
+impl Outcome {
+    /// Calls that were answered with 200, warming up included.
+    #[must_use]
+    pub fn approved(&self) -> u64 {
+        self.statuses.get(&200).copied().unwrap_or_default()
+    }
+}
+
 /// Quantiles in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Quantiles {

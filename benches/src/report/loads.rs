@@ -3,6 +3,7 @@
 use super::table::{NONE, Table, number, whole};
 use crate::contender::Name;
 use crate::row::Row;
+use crate::sections::hot_account::Heat;
 use crate::sections::latency::{Paced, Quantile};
 
 /// The closed loop.
@@ -83,5 +84,35 @@ pub(crate) fn paced(paced: &Paced) -> String {
     format!(
         "\n## Fixed rate: {} requests/s{half} over {connections}, open loop\n\n![Latency](latency-{}.svg)\n\n{}",
         paced.rate, paced.connections, table.text
+    )
+}
+
+/// A hot account and its neighbour.
+pub(crate) fn hot_account(heats: &[Heat]) -> String {
+    let mut table = Table::new(&[
+        "",
+        "requests/s",
+        "edge CPU-µs a request",
+        "store CPU-µs a request",
+        "p50, µs",
+        "p99, µs",
+        "p99.9, µs",
+    ]);
+    for Heat { whose, row } in heats {
+        table.row(&[
+            whose.clone(),
+            whole(Some(row.rate)),
+            number(row.edge_us, 1),
+            number(row.store_us, 1),
+            whole(Some(row.latency.p50_us)),
+            whole(Some(row.latency.p99_us)),
+            whole(Some(row.latency.p999_us)),
+        ]);
+    }
+    format!(
+        "\n## A hot account\n\n{}\nThe first three are closed loops over 64 connections: latencies are those of a full store. The \
+         neighbour is an agent of another account that calls 100 times a second over a connection of its own, through the \
+         same edge and store; beside others it meets both as full as they get.\n",
+        table.text
     )
 }

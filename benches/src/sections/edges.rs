@@ -120,9 +120,8 @@ async fn race(
     let (mut approved, mut denied) = (0, 0);
     for _ in 0..RACE_PHASES_MAX {
         let outcome = runner.load(&contender, lengths.closed())?;
-        let count = |status| outcome.statuses.get(&status).copied().unwrap_or_default();
-        approved += count(200);
-        denied += count(402);
+        approved += outcome.approved();
+        denied += outcome.statuses.get(&402).copied().unwrap_or_default();
         if denied > 0 {
             break;
         }

@@ -1,0 +1,154 @@
+//! A hot account: what calls cost when all are of one account, or of one agent, and what a quiet neighbour on the same edge and
+//! store waits for meanwhile.
+
+use super::Outcome;
+use crate::contender::{Contender, Name};
+use crate::ledger::{Keyring, Ledger};
+use crate::measure::{CONNECTIONS, Phase, Runner};
+use crate::results::Found;
+use crate::row::Row;
+use crate::section::Lengths;
+use crate::stage::{Sides, tollgate};
+use gate_bench_rig::outcome::Outcome as Load;
+use serde::{Deserialize, Serialize};
+use std::error::Error;
+
+/// Requests a second of the neighbour, over one connection.
+const NEIGHBOUR_RATE: f64 = 100.0;
+/// How long the others go on after the neighbour: at least as long as the start of a load generator takes.
+const MARGIN_SECONDS: f64 = 0.5;
+/// Loads in a round: all of them alone, the neighbour alone, and the neighbour beside two of them.
+const LOADS: usize = 6;
+
+/// One load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Heat {
+    /// Whose calls were measured.
+    pub(crate) whose: String,
+    /// What was found.
+    pub(crate) row: Row,
+}
+
+/// Agents that call at once, all of one account, and what they were approved.
+struct Crowd<'a> {
+    keyring: Keyring,
+    contender: Contender<'a>,
+    approved: u64,
+}
+
+/// About how long it takes, in seconds.
+pub(crate) fn planned(lengths: &Lengths) -> f64 {
+    4.0 + (LOADS * lengths.short_rounds) as f64 * lengths.short_phase()
+}
+
+/// Measures it.
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
+    let (stage, sides) = (runner.stage, Sides::default());
+    let provider = stage.provider(sides)?;
+    let ledger = stage.ledger(true).await?;
+    let edge = stage.edge(stage.look(), &ledger, &provider, sides)?;
+    let spread = tollgate(Name::Tollgate, &[&edge], &ledger, &provider);
+    let mut crowds = [
+        (
+            "64 agents of one account",
+            Crowd::new(&ledger, &spread, CONNECTIONS).await?,
+        ),
+        ("one agent, in 64 runs", Crowd::new(&ledger, &spread, 1).await?),
+    ];
+    // What others cost beside it is not its own.
+    let neighbour = Contender {
+        watched: Vec::new(),
+        ..spread.clone()
+    };
+    let quiet = Phase {
+        seconds: lengths.short_seconds,
+        ..lengths.open(1, NEIGHBOUR_RATE)
+    };
+    let rounds = 0..lengths.short_rounds;
+
+    let all: Result<_, _> = rounds
+        .clone()
+        .map(|_| runner.load(&spread, lengths.short()))
+        .collect();
+    let mut found = vec![heat("64 agents of 8 accounts", all?)];
+    for (whose, crowd) in &mut crowds {
+        let all: Result<_, _> = rounds
+            .clone()
+            .map(|_| crowd.load(runner, lengths.short()))
+            .collect();
+        found.push(heat(whose, all?));
+    }
+    let all: Result<_, _> = rounds.clone().map(|_| runner.load(&neighbour, quiet)).collect();
+    found.push(heat("a neighbour, alone", all?));
+    for (whose, crowd) in &mut crowds {
+        let all: Result<_, _> = rounds
+            .clone()
+            .map(|_| crowd.beside(runner, lengths, &neighbour, quiet))
+            .collect();
+        found.push(heat(&format!("a neighbour, beside {whose}"), all?));
+    }
+
+    let mut checked = runner.check(&ledger, &edge.url()).await;
+    let price = ledger.price(&edge.url()).await?;
+    for (whose, crowd) in &crowds {
+        let charged: u64 = crowd.keyring.spent_today().await.iter().sum();
+        if charged != crowd.approved * price {
+            let error = format!(
+                "{whose}: {} calls at {price} nano-USD, {charged} were charged",
+                crowd.approved
+            );
+            runner.errors.borrow_mut().push(error);
+        }
+        checked += crowd.approved;
+    }
+    let found = found.into_iter().flatten().collect();
+    Ok((Found::HotAccount(found), checked))
+}
+
+fn heat(whose: &str, outcomes: Vec<Load>) -> Option<Heat> {
+    let row = Row::of(Name::Tollgate, &outcomes)?;
+    Some(Heat {
+        whose: whose.to_owned(),
+        row,
+    })
+}
+
+impl<'a> Crowd<'a> {
+    async fn new(ledger: &Ledger, like: &Contender<'a>, agents: usize) -> Result<Self, Box<dyn Error>> {
+        let keyring = ledger.add_crowd(agents).await?;
+        let contender = Contender {
+            keys: keyring.file.clone(),
+            ledger: None,
+            ..like.clone()
+        };
+        Ok(Self {
+            keyring,
+            contender,
+            approved: 0,
+        })
+    }
+
+    fn load(&mut self, runner: &Runner<'_>, phase: Phase) -> Result<Load, Box<dyn Error>> {
+        let outcome = runner.load(&self.contender, phase)?;
+        self.approved += outcome.approved();
+        Ok(outcome)
+    }
+
+    /// What the neighbour finds while the crowd calls as fast as it can.
+    fn beside(
+        &mut self,
+        runner: &Runner<'_>,
+        lengths: &Lengths,
+        neighbour: &Contender<'_>,
+        quiet: Phase,
+    ) -> Result<Load, Box<dyn Error>> {
+        let phase = Phase {
+            seconds: quiet.seconds + quiet.warm_up + MARGIN_SECONDS,
+            ..lengths.short()
+        };
+        let heat = runner.start(&self.contender, phase)?;
+        let found = runner.load(neighbour, quiet)?;
+        self.approved += runner.finish(&self.contender, phase, heat)?.approved();
+        Ok(found)
+    }
+}
