@@ -116,6 +116,7 @@ impl CannotStart {
 /// The whole process.
 #[must_use]
 pub fn run() -> ExitCode {
+    watch::memory::small_pages();
     let options = Options::parse();
     let _logs = shared::telemetry::start();
     drop(rustls::crypto::ring::default_provider().install_default());

@@ -1,7 +1,7 @@
 //! Watching what changes behind the edge: the store's sanity (decision D47), the blocked addresses, the prices and plans
 //! in force, the provider's address.
 
-mod memory;
+pub mod memory;
 pub mod tables;
 
 use crate::gate::Gate;

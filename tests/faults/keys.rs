@@ -1,5 +1,6 @@
 //! Floods of keys that nobody was given: the store is not asked, and the edge's memory stays bounded.
 
+use crate::memory::resident_kib;
 use crate::stage::{SOON, Setup, Stage};
 use harness::{Answer, RawClient, Redis, Upstream, eventually};
 use secrecy::ExposeSecret as _;
@@ -24,15 +25,6 @@ fn commands(redis: &Redis) -> u64 {
         .lines()
         .find_map(|line| line.strip_prefix("total_commands_processed:"));
     line.and_then(|count| count.trim().parse().ok()).expect("a count")
-}
-
-fn resident_kib(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process");
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .expect("VmRSS");
-    line.trim().trim_end_matches(" kB").parse().expect("a size")
 }
 
 async fn flood(stage: &Stage, key: fn(usize) -> String) {

@@ -8,7 +8,7 @@
 //! * [`late`]: settlements that the store could not take at once
 //! * [`provider`], [`provider_odd`], [`provider_errors`], [`provider_reuse`]: a provider that misbehaves
 //! * [`hang_ups`], [`hang_ups_h2`]: callers who leave; [`process`]: the edge itself is stopped or killed
-//! * [`secrets`]: nothing of all that writes a key anywhere
+//! * [`secrets`]: nothing of all that writes a key anywhere; [`memory`]: what a load took is given back
 //! * [`torture`]: all of it at once
 #![cfg(test)]
 
@@ -21,6 +21,7 @@ mod http;
 mod keys;
 mod late;
 mod lost_replies;
+mod memory;
 mod process;
 mod provider;
 mod provider_errors;

@@ -10,7 +10,7 @@ const LIMIT: usize = 32 << 20;
 const LARGE: Duration = Duration::from_secs(60);
 
 /// A call of exactly this many bytes, whose content is no repetition.
-fn body_of(length: usize) -> Vec<u8> {
+pub fn body_of(length: usize) -> Vec<u8> {
     let (start, end) = (
         br#"{"model":"gpt-4o-mini","max_tokens":1,"messages":[{"role":"user","content":""#,
         br#""}]}"#,

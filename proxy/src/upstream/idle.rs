@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 use tokio::task::unconstrained;
 
-/// How long an unused connection is kept; below what providers keep theirs, so that a call rarely meets a dead one.
-const KEPT: Duration = Duration::from_secs(10);
+/// How long an unused connection is kept: less than the five seconds that servers in Python and Node keep theirs, so that a call
+/// rarely meets one that is about to close.
+const KEPT: Duration = Duration::from_secs(4);
 /// Unused connections that are kept.
 const CONNECTIONS_MAX: usize = 1024;
 /// Between two looks for connections that waited too long, or that the provider closed.

@@ -1,0 +1,57 @@
+//! Memory: what a load took is given back.
+
+use crate::sizes::body_of;
+use crate::stage::{SOON, Setup, Stage};
+use harness::eventually;
+
+/// Callers at the same time, and the length of their bodies.
+const CALLERS: usize = 8;
+const LENGTH: usize = 8 << 20;
+/// What all of them must have taken together, for the test to say something: far less than their bodies, which come one
+/// after the other when the machine is slow.
+const TAKEN_MIN_KIB: u64 = 24 << 10;
+/// What may stay: connections, buffers, a page here and there.
+const KEPT_MAX_KIB: u64 = 6 << 10;
+
+/// What the allocator has before the first line of the program: a huge page for its own records, one for the first blocks.
+const HUGE_MAX_KIB: u64 = 4 << 10;
+
+/// A line of a file of `/proc/PID`, in KiB.
+fn kib(pid: u32, file: &str, name: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/{file}")).expect("the process");
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let line = line.unwrap_or_else(|| panic!("no {name} in {file}"));
+    line.trim().trim_end_matches(" kB").parse().expect("a size")
+}
+
+/// What a process has resident.
+pub fn resident_kib(pid: u32) -> u64 {
+    kib(pid, "status", "VmRSS:")
+}
+
+async fn large_call(stage: &Stage, body: &[u8]) {
+    let mut raw = stage.raw().await;
+    assert!(raw.send_chat(&stage.key, "", body).await);
+    assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_large_bodies_took_is_given_back() {
+    let stage = Setup::default().start().await;
+    let pid = stage.edge.pid();
+    stage.approved_call().await;
+    let before = resident_kib(pid);
+    let body = body_of(LENGTH);
+    futures::future::join_all((0..CALLERS).map(|_| large_call(&stage, &body))).await;
+    let taken = kib(pid, "status", "VmHWM:").saturating_sub(before);
+    assert!(taken >= TAKEN_MIN_KIB, "{taken} KiB at the peak");
+    eventually("the memory to be given back", SOON, async || {
+        (resident_kib(pid) <= before + KEPT_MAX_KIB).then_some(())
+    })
+    .await;
+    let huge = kib(pid, "smaps_rollup", "AnonHugePages:");
+    assert!(
+        huge <= HUGE_MAX_KIB,
+        "{huge} KiB in huge pages, of which most are zeros"
+    );
+}
