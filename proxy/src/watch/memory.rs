@@ -4,10 +4,9 @@
 //! zeros of such pages: a block that the allocator had returned became resident as a whole with the next byte written into it. So
 //! the edge has small ones.
 //!
-//! What a load took is kept by the allocator for a while after it was freed, in case it is needed again,
-//! and then returned; but it only looks at the clock when it is asked for pages, and at the pages that it kept once in some
-//! thousand requests, which an idle edge does not make. So it is asked, again and again: without that, bodies of 70 MB were
-//! still resident minutes later.
+//! What a load took is kept by the allocator for a while after it was freed, in case it is needed again, and then returned; but
+//! it only looks at the clock when it is asked for pages, and at the pages that it kept once in some thousand requests, which an
+//! idle edge does not make. So it is asked, again and again: without that, bodies of 70 MB were still resident minutes later.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -17,8 +16,7 @@ use tokio::time::interval;
 const EVERY: Duration = Duration::from_secs(1);
 /// Bytes asked for: more than a page of small objects, so that whole pages are taken and freed. Nothing is written to them.
 const PAGES: usize = 1 << 20;
-/// Requests at each look, and their bytes: too many for the allocator's shortest way, of which it does not keep count. They
-/// take a ten-thousandth of a second.
+/// Requests at each look, and the bytes of one: more than the allocator hands out in its shortest way, which it does not count.
 const REQUESTS: usize = 4_000;
 const REQUEST: usize = 2 << 10;
 
