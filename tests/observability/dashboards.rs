@@ -63,6 +63,10 @@ async fn dashboards_name_what_there_is() {
                 !expression.contains('$'),
                 "{file}: a variable is left in {expression}"
             );
+            assert!(
+                !expression.contains("timestamp_seconds") || expression.contains("> 0"),
+                "{file}: {expression} begins in 1970, since a moment that was not yet is 0"
+            );
             let quoted = serde_json::to_string(&expression).unwrap();
             let _ = writeln!(rules, "      - {{ record: 'panel:{count}', expr: {quoted} }}");
             count += 1;
