@@ -74,10 +74,18 @@ impl Stage {
     /// Everything that the store holds under keys of this pattern, as one hash; but for what every request changes: how
     /// often an API key was used, and when.
     pub fn dump(&self, pattern: &str) -> String {
-        const ALL: &str = "local keys, all = redis.call('KEYS', ARGV[1]), {} table.sort(keys)
+        // The order of a hash's fields may change as they are read: Valkey 8 moves them between its tables.
+        const ALL: &str = "local function whole(key)
+              if redis.call('TYPE', key).ok ~= 'hash' then return redis.call('DUMP', key) end
+              local list, fields = redis.call('HGETALL', key), {}
+              for i = 1, #list, 2 do fields[#fields + 1] = #list[i] .. ':' .. list[i] .. list[i + 1] end
+              table.sort(fields)
+              return table.concat(fields, ',')
+            end
+            local keys, all = redis.call('KEYS', ARGV[1]), {} table.sort(keys)
             for _, key in ipairs(keys) do
               if not key:find('/rate%-') and not key:find('/ak/') then
-                all[#all + 1] = key .. redis.call('DUMP', key) .. redis.call('PEXPIRETIME', key)
+                all[#all + 1] = key .. whole(key) .. redis.call('PEXPIRETIME', key)
               end
             end
             return redis.sha1hex(table.concat(all, '|'))";
