@@ -14,8 +14,7 @@ use crate::ledger::Ledger;
 use crate::measure::Runner;
 use crate::results::Found;
 use crate::section::{Lengths, Section};
-use crate::stage::{Server, Sides, Stage, plain, tollgate};
-use harness::Edge;
+use crate::stage::{Edge, Server, Sides, Stage, plain, tollgate};
 use std::error::Error;
 
 /// What a section came to: the numbers, and the approved calls that ledgers were compared with.

@@ -1,16 +1,18 @@
 //! What runs during a section of the bench: each section starts what it needs, on cores of its own, and ends it.
 
 pub(crate) mod certificates;
+mod edge;
 mod nginx;
 mod server;
 
+pub(crate) use edge::Edge;
 pub(crate) use server::Server;
 
 use crate::contender::{Contender, EDGE, Name, STORE, UPSTREAM, watched};
 use crate::ledger::Ledger;
 use crate::machine::{Cores, pin};
 use certificates::Certificates;
-use harness::{Edge, EdgeOptions, free_port};
+use harness::{EdgeOptions, free_port};
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -156,7 +158,7 @@ impl Stage {
         if look.is_quiet {
             options = options.env("RUST_LOG", "warn");
         }
-        let edge = Edge::start(options);
+        let edge = Edge(harness::Edge::start(options));
         pin(edge.pid(), look.core)?;
         Ok(edge)
     }

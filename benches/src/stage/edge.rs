@@ -1,0 +1,32 @@
+//! The measured edge.
+
+use std::ops::Deref;
+use std::time::{Duration, Instant};
+
+/// Longest wait for its end; beyond it is killed.
+const WAIT: Duration = Duration::from_secs(20);
+/// Between two looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// An edge that is asked to end when it is dropped: an instrumented one (`make pgo`) writes what it counted as it ends,
+/// and nothing when it is killed.
+#[derive(Debug)]
+pub(crate) struct Edge(pub(super) harness::Edge);
+
+impl Deref for Edge {
+    type Target = harness::Edge;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        self.0.term();
+        let end = Instant::now() + WAIT;
+        while self.0.is_running() && Instant::now() < end {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+}
