@@ -20,7 +20,7 @@ use site::Site;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -47,11 +47,16 @@ struct Options {
     #[arg(long, default_value_t = 100)]
     percent: u64,
     /// The edge whose memory is measured.
-    #[arg(long)]
+    #[arg(long, value_parser = program)]
     edge: Option<PathBuf>,
     /// The report is written there, too.
     #[arg(long)]
     out: Option<PathBuf>,
+}
+
+/// A program, wherever it is started from: the harness gives each process a directory of its own.
+fn program(path: &str) -> Result<PathBuf, String> {
+    Path::new(path).canonicalize().map_err(|error| error.to_string())
 }
 
 impl Options {
