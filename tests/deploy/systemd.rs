@@ -22,7 +22,7 @@ const BACKUP_UNIT: &str = "deploy/systemd/tollgate-backup.service";
 /// Directives as systemd 252 knows them; `systemd-analyze verify` was run on the units with that version.
 const DIRECTIVES: &str = "Description After Wants StartLimitIntervalSec Type User Group ExecStart ExecReload \
     KillSignal TimeoutStopSec TimeoutStartSec Restart RestartSec RestartPreventExitStatus WorkingDirectory StateDirectory \
-    StateDirectoryMode UMask LimitNOFILE LimitCORE TasksMax OOMScoreAdjust LoadCredential Environment NoNewPrivileges \
+    StateDirectoryMode UMask LimitNOFILE LimitCORE TasksMax OOMScoreAdjust LogRateLimitIntervalSec LogRateLimitBurst LoadCredential Environment NoNewPrivileges \
     ProtectSystem ProtectHome PrivateTmp PrivateDevices PrivateIPC ProtectProc ProcSubset ProtectClock ProtectHostname \
     ProtectKernelTunables ProtectKernelModules ProtectKernelLogs ProtectControlGroups RestrictNamespaces RestrictRealtime \
     RestrictSUIDSGID RestrictAddressFamilies LockPersonality MemoryDenyWriteExecute RemoveIPC KeyringMode \
@@ -90,6 +90,15 @@ fn units_say_what_systemd_knows() {
         }
     }
     assert_eq!(count, 4);
+    for unit in [EDGE_UNIT, ADMIN_UNIT] {
+        // No line is dropped; what 0 would mean in journald.conf it does not mean in a unit.
+        let [interval, burst] =
+            ["LogRateLimitIntervalSec", "LogRateLimitBurst"].map(|name| value(unit, name));
+        assert!(
+            interval == "1s" && burst.parse::<u64>().unwrap() >= 1_000_000,
+            "{unit}"
+        );
+    }
     for unit in [EDGE_UNIT, ADMIN_UNIT, BACKUP_UNIT] {
         let lines = lines(unit);
         for wanted in HARDENED {
