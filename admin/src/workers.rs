@@ -39,6 +39,17 @@ pub fn start(app: &Arc<App>, stopping: &watch::Receiver<bool>) -> JoinSet<()> {
     workers
 }
 
+/// Waits for a worker's next round, which is none while the store may not be trusted: what it wrote then would stand beside what
+/// comes back. False when it is time to stop.
+async fn next_round(app: &App, stopping: &mut watch::Receiver<bool>, every: Duration) -> bool {
+    while pause(stopping, every).await {
+        if app.health.is_sound(&app.store) {
+            return true;
+        }
+    }
+    false
+}
+
 /// Waits; false when it is time to stop.
 async fn pause(stopping: &mut watch::Receiver<bool>, time: Duration) -> bool {
     tokio::time::timeout(time, stopping.wait_for(|stop| *stop))

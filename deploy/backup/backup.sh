@@ -10,8 +10,8 @@
 #   STORE_CA_FILE    for rediss://: certificates to trust
 #   KEEP             newest backups that stay (48); others are removed once the new one is whole, but for
 #   KEEP_DAILY       days (14) of which the last backup stays as well
-#   ALLOW_FEWER      yes: make a backup although the store has no keys, or less than half of what the last backup has, and
-#                    likewise for the archive. Without it such a backup is refused and none is removed: a store that was wiped
+#   ALLOW_FEWER      yes: make a backup although the store has left out writes, has no keys, or less than half of what the last
+#                    backup has, and likewise for the archive. Without it such a backup is refused and none is removed: a store that was wiped
 #                    would push out what is needed now. Look first (docs/backup.md); then say so once, by hand
 #
 # A Redis Cluster: once for each master, each with a STORE_URL_FILE (backup-1.url, …) and BACKUPS of its own
@@ -88,6 +88,10 @@ keys() {
 # The server's snapshot, sent as to a replica: all keys at one moment, whatever is written meanwhile.
 version=$("${store[@]}" INFO server | sed -n 's/^\(redis\|valkey\)_version:\([0-9.]*\).*/\2/p' | tail -n 1)
 [ -n "$version" ] || die "the store does not answer, or does not let the user in"
+# One that left out writes when it started has less than it answered for, and its backups would push out what it had.
+lost=$("${store[@]}" INFO stats | tr -d '\r' | sed -n 's/^unexpected_error_replies:\([0-9]*\)$/\1/p')
+[ "${lost:-0}" = 0 ] || [ "$ALLOW_FEWER" = yes ] ||
+  die "the store has left out $lost writes: nothing is backed up, and every backup stays (docs/runbook.md, TollgateStoreLostWrites)"
 before=$(keys)
 "${store[@]}" --rdb "$new/store.rdb" >"$new/log" 2>&1 || die "the store sent no snapshot: $(tail -n 1 "$new/log")"
 rm "$new/log"

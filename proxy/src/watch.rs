@@ -10,9 +10,10 @@ use crate::upstream::target::RESOLVE_EVERY;
 use arc_swap::ArcSwapOption;
 use shared::crypto::virtual_key::WellFormed;
 use shared::store::blocked::REFRESH_EVERY;
+use shared::store::pulse;
 use shared::store::sanity::{self, Insane, StoreRecord};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{interval, timeout};
 
@@ -31,6 +32,8 @@ pub struct Watch {
     record: ArcSwapOption<StoreRecord>,
     insane: AtomicBool,
     reachable: AtomicBool,
+    /// How often the way to the server had been lost before the last full look.
+    cuts: AtomicU64,
     /// Of a cluster, the node of the ledger's record was away at the last look, and others were not. It may come back
     /// restored from a backup.
     record_away: AtomicBool,
@@ -41,16 +44,24 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Whether the store may be used at all. Asks it when nothing is known yet, and when it was away at the last look: it
-    /// may have been restored from a backup meanwhile.
+    /// Whether the store may be used at all. Looks at it when nothing is known yet, and when it was away since the last look: it
+    /// may have been restored from a backup meanwhile, or have lost writes when it started again.
     pub async fn usable(self: &Arc<Self>, gate: &Gate) -> bool {
-        if self.reachable.load(Ordering::Acquire) && self.record.load().is_some() {
+        if self.reachable.load(Ordering::Acquire) && self.record.load().is_some() && !self.was_cut(gate) {
             if self.record_away.load(Ordering::Acquire) {
                 self.ask_for_record(gate).await;
             }
             return !self.insane.load(Ordering::Acquire);
         }
-        self.ask_now(gate).await
+        let cuts = pulse::cuts();
+        let seen = sanity::check(&gate.store).await;
+        self.take_in(gate, seen, Some(cuts))
+    }
+
+    /// Whether a connection broke since the last full look. Of a cluster the next one is soon enough: a node that is away must
+    /// not hold up the accounts of the others.
+    fn was_cut(&self, gate: &Gate) -> bool {
+        self.cuts.load(Ordering::Acquire) != pulse::cuts() && !gate.store.is_cluster()
     }
 
     /// Whether this installation can have issued the key.
@@ -64,12 +75,22 @@ impl Watch {
     /// Whether the store answers and is this ledger, asked now.
     pub async fn ask_now(&self, gate: &Gate) -> bool {
         let seen = sanity::record(&gate.store).await;
+        self.take_in(gate, seen, None)
+    }
+
+    /// Takes in what was asked for a call's sake; `cuts` were counted before it when it was a full look.
+    fn take_in(&self, gate: &Gate, seen: Result<StoreRecord, Insane>, cuts: Option<u64>) -> bool {
         if gate.store.is_cluster() && matches!(seen, Err(Insane::Store(_))) {
             // One node of several is away; whether that is all, the next look tells.
             return false;
         }
         let is_good = self.learn(seen);
         self.forget_another_ledger(gate);
+        if let Some(cuts) = cuts
+            && is_good
+        {
+            self.cuts.store(cuts, Ordering::Release);
+        }
         is_good && !self.insane.load(Ordering::Acquire)
     }
 
@@ -131,9 +152,10 @@ impl Watch {
         }
     }
 
-    /// A full look: epoch and eviction policy. Only this one can end a denial of everything.
+    /// The watcher's look. Only this one can end a denial of everything.
     async fn look(&self, gate: &Gate) {
         let is_known = self.record.load().is_some();
+        let cuts = pulse::cuts();
         let seen = sanity::check(&gate.store).await;
         let away = gate.store.is_cluster() && is_known && matches!(seen, Err(Insane::Store(_)));
         if away && gate.store.is_partly_there().await {
@@ -144,8 +166,11 @@ impl Watch {
         }
         let is_good = self.learn(seen);
         self.forget_another_ledger(gate);
-        if is_good && self.insane.swap(false, Ordering::AcqRel) {
-            tracing::info!("the store may be used again");
+        if is_good {
+            self.cuts.store(cuts, Ordering::Release);
+            if self.insane.swap(false, Ordering::AcqRel) {
+                tracing::info!("the store may be used again");
+            }
         }
     }
 }

@@ -91,7 +91,7 @@ async fn a_master_that_became_a_replica_is_left() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fence_that_is_elsewhere_confirms_nothing() {
-    let cluster = RedisCluster::start_replicated(MASTERS, &[]);
+    let cluster = RedisCluster::start_replicated(MASTERS);
     let store = by_a_replica(cluster.url());
     let from = cluster.holder_seen_by(0, ROWS).expect("a master");
     let (to, slot) = ((from + 1) % MASTERS, cluster.slot(ROWS));

@@ -53,7 +53,7 @@ pub fn cap(daily: Option<u64>) -> CapPolicy {
 impl World {
     /// A cluster of masters with replicas, and this many edges.
     pub async fn start(edges: usize) -> Self {
-        Self::on(RedisCluster::start_replicated(MASTERS, &[]), edges).await
+        Self::on(RedisCluster::start_replicated(MASTERS), edges).await
     }
 
     pub async fn on(cluster: RedisCluster, edges: usize) -> Self {

@@ -6,14 +6,13 @@ use crate::town::{Citizen, Town, archive, body, ok};
 use crate::{ADMIN, PROXY};
 use harness::{Admin, AdminOptions, Cli, Edge, EdgeOptions, eventually};
 use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(60);
-/// What [`body`] is estimated at and costs, in nanos.
-const ESTIMATE: u64 = 614_850;
-const ACTUAL: u64 = 8_550;
 /// Calls that fit under the agent's daily cap, one after the other.
 const CALLS: u64 = 10;
 /// Calls before the backup, and between it and the disaster.
@@ -78,22 +77,6 @@ fn disaster(town: &Town, backup: &Path) {
     );
     std::fs::rename(new.join("appendonlydir"), live).unwrap();
     town.redis().restart();
-}
-
-async fn calls(citizen: &Citizen, count: u64) {
-    for _ in 0..count {
-        let reply = citizen.caller.chat(body()).await;
-        assert_eq!(reply.status, 200, "{reply:?}");
-        assert_eq!(reply.header("x-service-actual-usd"), Some("0.00000855"));
-    }
-}
-
-/// Exactly as many calls pass as the cap has room for.
-async fn passes_exactly(citizen: &Citizen, count: u64) {
-    calls(citizen, count).await;
-    for _ in 0..2 {
-        assert_eq!(citizen.caller.chat(body()).await.error_code(), "daily_limit");
-    }
 }
 
 /// Waits until the archive's signed checkpoint covers all of the trail; how long that is.
@@ -172,14 +155,11 @@ async fn a_restored_store_is_no_fresh_budget() {
     let town = Town::found();
     let (edge, admin) = (town.edge(), town.admin());
     let citizen = town.settle(&edge, &admin).await;
-    let cap = (ESTIMATE + (CALLS - 1) * ACTUAL).to_string();
-    let cap = format!(r#"{{"maxSpendPerDay":0.{cap:0>9}}}"#);
-    let set = citizen.manager.send("POST", "/v1/policies/bot", &[], cap).await;
-    assert_eq!(set.status, 200, "{set:?}");
-    calls(&citizen, BEFORE).await;
+    citizen.make_room_for(CALLS).await;
+    citizen.call(BEFORE).await;
     let kept = checkpointed(&town, &citizen).await;
     let backup = back_up(&town);
-    calls(&citizen, LOST).await;
+    citizen.call(LOST).await;
     checkpointed(&town, &citizen).await;
 
     disaster(&town, &backup);
@@ -202,7 +182,7 @@ async fn a_restored_store_is_no_fresh_budget() {
         .await;
     }
     // What was spent before the backup counts; what was lost is the operator's to book.
-    passes_exactly(&citizen, CALLS - BEFORE).await;
+    citizen.call_until_denied(CALLS - BEFORE).await;
     assert_eq!(town.upstream.requests().len() as u64, CALLS + LOST);
     assert_eq!(town.cli.json(&["ledger", "check"])["ok"], true);
     assert_eq!(town.cli.json(&["store", "check"])["ok"], true);
@@ -303,6 +283,33 @@ fn a_wiped_store_pushes_no_backup_out() {
     std::fs::remove_file(&file).unwrap();
     let _: () = town.redis().command(&["SET", "x", "x"]);
     refused_to_back_up(&town, "the archive has 0 where the last backup has 1");
+}
+
+/// What the server counts then it counts as well when it has to refuse something to a replica, which needs no restart.
+#[tokio::test]
+async fn a_store_that_left_writes_out_pushes_no_backup_out() {
+    let town = Town::found();
+    back_up(&town);
+    let mut replica = TcpStream::connect(("127.0.0.1", town.redis().port())).unwrap();
+    replica.write_all(b"AUTH replica secret\r\n").unwrap();
+    let mut let_in = [0; 5];
+    replica.read_exact(&mut let_in).unwrap();
+    assert_eq!(&let_in, b"+OK\r\n");
+    replica.write_all(b"PSYNC ? -1\r\n").unwrap();
+    let says = |section: &str, words: &str| {
+        let info: String = town.redis().command(&["INFO", section]);
+        info.contains(words).then_some(())
+    };
+    eventually("a replica", SOON, async || says("replication", "state=online")).await;
+    replica.write_all(b"REPLCONF nonsense x\r\n").unwrap();
+    eventually("a refusal", SOON, async || {
+        says("stats", "unexpected_error_replies:1\r\n")
+    })
+    .await;
+    drop(replica);
+    refused_to_back_up(&town, "the store has left out ");
+    assert_eq!(backups(&town).len(), 1);
+    run(backing_up(&town).env("ALLOW_FEWER", "yes"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! * [`town`]: a whole installation on a store that is configured by `deploy/redis`
 //! * [`users`]: the system runs under the store's users, and they can do nothing else
+//! * [`restart`]: a store that starts again has all that it had, under these users
 //! * [`backup`]: a backup, a disaster, and a restored store that is no fresh budget
 //! * [`settings`]: every variable is a setting
 //! * [`image`], [`compose`], [`kubernetes`] (read by [`kustomize`]), [`systemd`]: each form of deployment
@@ -13,6 +14,7 @@ mod files;
 mod image;
 mod kubernetes;
 mod kustomize;
+mod restart;
 mod settings;
 mod systemd;
 mod town;

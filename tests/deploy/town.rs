@@ -7,12 +7,15 @@ use harness::{
     chat_body,
 };
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// What every call is estimated at, in nanos: the body of [`body`] at the price of its model.
-pub const MODEL: &str = "gpt-4o-mini";
+/// The model of [`body`].
+const MODEL: &str = "gpt-4o-mini";
+/// What [`body`] is estimated at and costs, in nanos.
+const ESTIMATE: u64 = 614_850;
+const ACTUAL: u64 = 8_550;
 
 /// What the store runs on.
 enum Servers {
@@ -37,9 +40,18 @@ pub struct Citizen {
     pub virtual_key: String,
 }
 
-/// `redis.conf` without what says where it listens and where its files are, and the users' file, whose `default` user is
-/// the harness as the store's administrator: only a superuser may look into ACL LOG.
-fn configuration(dir: &Path, scheme: &str) -> [String; 4] {
+/// How the harness comes in: only the store's administrator may look into ACL LOG.
+fn login(dir: &Path) -> String {
+    let files = ["administrator.url", "administrator-1.url"].map(|name| dir.join(name));
+    let url = files.iter().find_map(|file| std::fs::read_to_string(file).ok());
+    let url = url.unwrap();
+    let (login, _) = url.split_once("//").unwrap().1.split_once('@').unwrap();
+    format!("{login}@")
+}
+
+/// `redis.conf` without what says where it listens and where its files are, and the file that `users.sh` makes, with a user for
+/// replicas beside (docs/deployment.md).
+fn configuration(dir: &Path, scheme: &str) -> Vec<String> {
     let places = ["bind ", "port ", "dir ", "aclfile "];
     let conf = text("deploy/redis/redis.conf");
     let kept = conf
@@ -47,22 +59,22 @@ fn configuration(dir: &Path, scheme: &str) -> [String; 4] {
         .filter(|line| !places.iter().any(|place| line.starts_with(place)));
     let file = dir.join("redis.conf");
     std::fs::write(&file, kept.collect::<Vec<_>>().join("\n")).unwrap();
-    let users = make_users(dir, scheme, None);
+    let users = dir.join("users.acl");
+    std::fs::write(&users, "user replica on >secret +psync +replconf +ping\n").unwrap();
+    make_users(dir, scheme, None);
     let [file, users] = [file, users].map(|file| file.display().to_string());
-    ["--include".to_owned(), file, "--aclfile".to_owned(), users]
+    let named = ["--include", &file, "--aclfile", &users];
+    let options = named
+        .iter()
+        .chain(&["--masteruser", "replica", "--masterauth", "secret"]);
+    options.map(|&option| option.to_owned()).collect()
 }
 
-/// Runs `users.sh`, rotating a password if one is named, and lets the harness in as the administrator; the file.
-pub fn make_users(dir: &Path, scheme: &str, rotate: Option<&str>) -> PathBuf {
+/// Runs `users.sh`, rotating a password if one is named.
+pub fn make_users(dir: &Path, scheme: &str, rotate: Option<&str>) {
     let mut script = Command::new(path("deploy/redis/users.sh"));
     let script = script.arg(dir).env("SCHEME", scheme);
     run(script.env("ROTATE", rotate.unwrap_or_default()));
-    let users = dir.join("users.acl");
-    let acl = std::fs::read_to_string(&users).unwrap();
-    let off = "user default off resetpass resetkeys resetchannels -@all";
-    assert!(acl.contains(off), "the default user must be off: {acl}");
-    std::fs::write(&users, acl.replace(off, "user default on nopass ~* &* +@all")).unwrap();
-    users
 }
 
 /// The address that `users.sh` wrote for a program, at another place.
@@ -101,19 +113,23 @@ impl Servers {
 impl Town {
     /// A server with a ledger.
     pub fn found() -> Self {
-        Self::found_on("redis", |options| Servers::One(Redis::start_with(options)))
+        Self::found_on("redis", |login, options| {
+            Servers::One(Redis::start_as(login, options, &[]))
+        })
     }
 
     /// A cluster with a ledger: three masters with a replica each.
     pub fn found_on_a_cluster() -> Self {
-        let start = |options: &[&str]| Servers::Cluster(RedisCluster::start_replicated(3, options));
-        Self::found_on("redis-cluster", start)
+        Self::found_on("redis-cluster", |login, options| {
+            Servers::Cluster(RedisCluster::start_replicated_as(login, 3, options))
+        })
     }
 
-    fn found_on(scheme: &str, start: impl FnOnce(&[&str]) -> Servers) -> Self {
+    fn found_on(scheme: &str, start: impl FnOnce(&str, &[&str]) -> Servers) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let options = configuration(dir.path(), scheme);
-        let servers = start(&options.each_ref().map(String::as_str));
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let servers = start(&login(dir.path()), &options);
         let operator = address(dir.path(), "operator", &servers.place());
         let cli = Cli::new(ADMIN, operator).env("TOLLGATE_AUDIT__ARCHIVE", archive(dir.path()));
         assert_eq!(cli.json(&["store", "init"])["appendOnly"], true);
@@ -193,6 +209,32 @@ impl Town {
             api_key,
             account,
             manager,
+        }
+    }
+}
+
+impl Citizen {
+    /// A daily cap with room for this many calls, one after the other.
+    pub async fn make_room_for(&self, calls: u64) {
+        let cap = (ESTIMATE + (calls - 1) * ACTUAL).to_string();
+        let cap = format!(r#"{{"maxSpendPerDay":0.{cap:0>9}}}"#);
+        let set = self.manager.send("POST", "/v1/policies/bot", &[], cap).await;
+        assert_eq!(set.status, 200, "{set:?}");
+    }
+
+    pub async fn call(&self, count: u64) {
+        for _ in 0..count {
+            let reply = self.caller.chat(body()).await;
+            assert_eq!(reply.status, 200, "{reply:?}");
+            assert_eq!(reply.header("x-service-actual-usd"), Some("0.00000855"));
+        }
+    }
+
+    /// Exactly this many calls pass.
+    pub async fn call_until_denied(&self, count: u64) {
+        self.call(count).await;
+        for _ in 0..2 {
+            assert_eq!(self.caller.chat(body()).await.error_code(), "daily_limit");
         }
     }
 }

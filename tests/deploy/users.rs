@@ -357,6 +357,41 @@ pub fn said(town: &Town, user: &str, words: &[&str]) -> String {
     }
 }
 
+/// `default` has every right and is nobody: no connection begins as it, logs in as it, or falls back to it.
+#[test]
+fn nobody_is_the_default_user() {
+    let town = Town::found();
+    let client = redis::Client::open(format!("redis://127.0.0.1:{}", town.redis().port())).unwrap();
+    let mut connection = client.get_connection().unwrap();
+    let mut say = |words: &[&str]| {
+        let answer = redis::cmd(words[0])
+            .arg(&words[1..])
+            .query::<redis::Value>(&mut connection);
+        answer.map_or_else(|error| error.to_string(), |value| format!("OK {value:?}"))
+    };
+    let all: [&[&str]; 4] = [&["PING"], &["DBSIZE"], &["ACL", "LIST"], &["MULTI"]];
+    for words in all {
+        let answer = say(words);
+        assert!(answer.contains("NOAUTH"), "{words:?}: {answer}");
+    }
+    for words in [
+        &["AUTH", "default", ""][..],
+        &["AUTH", "default", "x"],
+        &["AUTH", ""],
+        &["HELLO", "3", "AUTH", "default", ""],
+    ] {
+        let answer = say(words);
+        assert!(answer.contains("WRONGPASS"), "{words:?}: {answer}");
+    }
+    assert!(say(&["AUTH", "tollgate-probe", ""]).starts_with("OK"));
+    assert!(say(&["PING"]).starts_with("OK"));
+    assert!(say(&["RESET"]).starts_with("OK"));
+    for words in all {
+        let answer = say(words);
+        assert!(answer.contains("NOAUTH"), "{words:?}: {answer}");
+    }
+}
+
 #[tokio::test]
 async fn nobody_can_do_anything_else() {
     let town = Town::found();

@@ -229,6 +229,44 @@ async fn a_store_that_evicts_is_not_used() {
     assert_eq!(stage.upstream.arrived() as u64, approved);
 }
 
+/// A store that refused a write of its own append-only file when it started has less than it answered for.
+#[tokio::test]
+async fn a_store_that_left_writes_out_is_not_used() {
+    let stage = Setup::default().redis(Redis::start_durable()).start().await;
+    stage.approved_call().await;
+    stage.at_rest().await;
+    stage.redis.restart_without_a_write();
+    // At once: it is back before the edge has missed it.
+    for _ in 0..20 {
+        stage.unavailable_call().await;
+    }
+    assert_eq!(stage.edge.ops("/readyz").map(|(status, _)| status), Some(503));
+    assert!(stage.edge.logs().contains("refused 1 writes of its own"));
+    eventually("the metric", SOON, async || {
+        (stage.metric("tollgate_proxy_store_lost_writes") == 1).then_some(())
+    })
+    .await;
+    // What the runbook says when they cannot be brought back.
+    let _: String = stage.redis.command(&["CONFIG", "RESETSTAT"]);
+    stage.recovered().await;
+    stage.at_rest().await;
+    let approved = stage.metric("tollgate_proxy_approved_total");
+    stage.settled_at(approved * ACTUAL).await;
+}
+
+#[tokio::test]
+async fn an_edge_that_starts_on_such_a_store_forwards_nothing() {
+    let setup = Setup::default().redis(Redis::start_durable());
+    let stage = setup
+        .before_the_edge(Redis::restart_without_a_write)
+        .start()
+        .await;
+    for _ in 0..20 {
+        stage.unavailable_call().await;
+    }
+    assert_eq!(stage.upstream.arrived(), 0);
+}
+
 #[tokio::test]
 async fn forgotten_scripts_are_sent_again() {
     let stage = Setup::default().start().await;

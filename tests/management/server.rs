@@ -84,6 +84,42 @@ async fn it_starts_while_the_store_is_down() {
     problem(&caller.get("/v1/agents").await, 401, "INVALID_API_KEY");
 }
 
+/// Also by the first request after it is back, which is before the next look at it.
+#[tokio::test]
+async fn a_store_that_left_writes_out_is_not_trusted() {
+    let redis = Redis::start_durable();
+    let seed = Seed::new(&redis.store()).await;
+    let admin = Admin::start(AdminOptions::new(BINARY, redis.url()));
+    let account = seed.account("builder").await;
+    let caller = admin.caller(&account.api_key(Mode::Live).await);
+    success(&caller.get("/v1/agents").await, 200);
+    redis.restart_without_a_write();
+    for _ in 0..10 {
+        problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
+    }
+    eventually("the reason", SOON, async || {
+        let (status, why) = admin.ops("/readyz")?;
+        (status == 503 && why.contains("refused 1 writes")).then_some(())
+    })
+    .await;
+    // Neither do workers write into it, until it is what it should be.
+    let sealed = || {
+        let (_, metrics) = admin.ops("/metrics")?;
+        let line = "tollgate_admin_audit_entries_sealed_total ";
+        let sealed = metrics.lines().find_map(|metric| metric.strip_prefix(line))?;
+        sealed.parse::<u64>().ok()
+    };
+    let before = sealed().unwrap();
+    Seed::new(&redis.store()).await.account("builder").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(sealed(), Some(before));
+    let _: String = redis.command(&["CONFIG", "RESETSTAT"]);
+    eventually("a sealed entry", SOON, async || {
+        (sealed()? > before).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_store_that_hangs_evicts_or_forgets_is_not_trusted() {
     let fast = |options: AdminOptions| options.env("TOLLGATE_STORE__TIMEOUT_MS", "300");

@@ -6,7 +6,7 @@ use crate::serve::App;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use shared::crypto::token::Token;
 use shared::domain::mode::Mode;
-use shared::store::sanity::{self, StoreRecord};
+use shared::store::sanity::StoreRecord;
 use shared::store::script::session::{InUse, in_use};
 use shared::store::session::SessionPlace;
 use std::time::Duration;
@@ -98,9 +98,11 @@ pub(super) struct Open {
 /// # Errors
 /// 401 when it is not open, 503 when the store cannot be asked or trusted.
 pub(super) async fn find(app: &App, token: &Token) -> Result<Open, Problem> {
-    app.health.require_trust()?;
     let hash = token.hash();
-    let (sane, place) = tokio::join!(sanity::record(&app.store), SessionPlace::find(&app.store, &hash));
+    let (sane, place) = tokio::join!(
+        app.health.trusted(&app.store),
+        SessionPlace::find(&app.store, &hash)
+    );
     let record = sane?;
     let place = place?.ok_or_else(|| ended(app))?;
     let floor = app.versions.seen(&place.account);

@@ -122,6 +122,7 @@ impl From<Insane> for Failure {
             Insane::Store(_) => Self::refused("STORE", with_causes(&error)),
             Insane::NoEpoch => Self::refused("STORE_NOT_INITIALISED", error.to_string()),
             Insane::Restored(_) => Self::refused("STORE_RESTORED", error.to_string()),
+            Insane::LostWrites(_) => Self::refused("STORE_LOST_WRITES", error.to_string()),
             _ => Self::refused("STORE_UNFIT", error.to_string()),
         }
     }

@@ -1,7 +1,7 @@
 //! The archiver: old entries of the audit trail move to segments in the archive, so that the store holds a bounded part of
 //! each chain. All accounts are looked at in turn, at a bounded rate; one that has more to move is looked at again at once.
 
-use super::pause;
+use super::next_round;
 use super::turn::Turn;
 use crate::metrics::Worker;
 use crate::problem::chain;
@@ -56,7 +56,7 @@ struct Rule {
 /// Archives until it is time to stop. Several servers may do so at once: of those that move the same entries one counts.
 pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     let mut memory = Memory::default();
-    while pause(&mut stopping, EVERY).await {
+    while next_round(&app, &mut stopping, EVERY).await {
         match round(&app, &mut memory).await {
             Ok(()) => app.metrics.round(Worker::Archiver),
             Err(error) => {

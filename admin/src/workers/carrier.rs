@@ -1,7 +1,7 @@
 //! The carrier: what left one account and has not arrived in another, because a process or the store stopped between the
 //! two steps, arrives now (decision D28).
 
-use super::pause;
+use super::next_round;
 use crate::metrics::Worker;
 use crate::problem::chain;
 use crate::serve::App;
@@ -23,7 +23,7 @@ const AT_ONCE: usize = 16;
 /// Delivers until it is time to stop. Several servers may do so at once, and requests beside them: everything arrives
 /// once.
 pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
-    while pause(&mut stopping, EVERY).await {
+    while next_round(&app, &mut stopping, EVERY).await {
         match round(&app).await {
             Ok(waiting) => {
                 app.metrics.transits_waiting.set(level(waiting));

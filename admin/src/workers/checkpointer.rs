@@ -4,7 +4,7 @@
 //! A checkpoint moves on only where the chain still holds what the last one says. Where it does not, the last one stays,
 //! and the log and a metric say so, until an operator has found out why and removed it.
 
-use super::pause;
+use super::next_round;
 use crate::archive::Archive;
 use crate::checkpoint::{self, Stays};
 use crate::metrics::Worker;
@@ -47,7 +47,7 @@ struct Memory {
 pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     let every = Duration::from_millis(app.audit.checkpoint_every_ms);
     let mut memory = Memory::default();
-    while pause(&mut stopping, every).await {
+    while next_round(&app, &mut stopping, every).await {
         match round(&app, &mut memory).await {
             Ok(()) => {
                 app.metrics.round(Worker::Checkpointer);

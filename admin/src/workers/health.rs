@@ -1,21 +1,30 @@
-//! The watch on the store (decision D47): it must answer, have an epoch, and never evict.
+//! The watch on the store (decision D47): it must answer, have an epoch and all that it wrote down, and never evict.
 
 use super::pause;
 use crate::problem::{Code, Problem, chain};
 use crate::serve::App;
 use arc_swap::ArcSwap;
 use shared::store::durability::{Durability, Status};
-use shared::store::sanity::{self, Insane};
+use shared::store::sanity::{self, Insane, StoreRecord};
+use shared::store::{Store, pulse};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
 /// Pause between two checks.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// In the place of a count of cuts: no check has gone well yet.
+const NEVER: u64 = u64::MAX;
+
 /// The store as last checked.
 #[derive(Debug)]
-pub struct Health(ArcSwap<State>);
+pub struct Health {
+    state: ArcSwap<State>,
+    /// How often the way to the server had been lost before the last check that went well.
+    cuts: AtomicU64,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
@@ -29,7 +38,10 @@ enum State {
 impl Default for Health {
     fn default() -> Self {
         let state = State::Away("the store was not checked yet".to_owned());
-        Self(ArcSwap::from_pointee(state))
+        Self {
+            state: ArcSwap::from_pointee(state),
+            cuts: AtomicU64::new(NEVER),
+        }
     }
 }
 
@@ -37,18 +49,42 @@ impl Health {
     /// Why the server is not ready; `None` when it is.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
-        match &**self.0.load() {
+        match &**self.state.load() {
             State::Sane => None,
             State::Away(reason) | State::Untrusted(reason) => Some(reason.clone()),
         }
     }
 
-    /// Refuses everything while the store is known to be one that may not be trusted.
+    /// The record of the store, unless that is known to be one that may not be trusted. Looks at all of it where nobody did since
+    /// the way to it was lost.
     ///
     /// # Errors
     /// 503.
-    pub fn require_trust(&self) -> Result<(), Problem> {
-        match &**self.0.load() {
+    pub async fn trusted(&self, store: &Store) -> Result<StoreRecord, Problem> {
+        self.require_trust()?;
+        if !self.was_cut(store) {
+            return Ok(sanity::record(store).await?);
+        }
+        let cuts = pulse::cuts();
+        let record = sanity::check(store).await?;
+        self.cuts.store(cuts, Ordering::Release);
+        Ok(record)
+    }
+
+    /// Whether a check has gone well and none has found a reason against the store since, nor was the way to it lost. Of a cluster
+    /// some nodes may be away.
+    #[must_use]
+    pub fn is_sound(&self, store: &Store) -> bool {
+        self.require_trust().is_ok() && self.cuts.load(Ordering::Acquire) != NEVER && !self.was_cut(store)
+    }
+
+    /// Of a cluster the worker's next check is soon enough: a node that is away must not hold up the accounts of the others.
+    fn was_cut(&self, store: &Store) -> bool {
+        self.cuts.load(Ordering::Acquire) != pulse::cuts() && !store.is_cluster()
+    }
+
+    fn require_trust(&self) -> Result<(), Problem> {
+        match &**self.state.load() {
             State::Untrusted(_) => Err(Code::ServiceUnavailable.into()),
             State::Sane | State::Away(_) => Ok(()),
         }
@@ -61,7 +97,7 @@ impl Health {
             Err(error @ Insane::Store(_)) => State::Away(chain(error)),
             Err(error) => State::Untrusted(chain(error)),
         };
-        if **self.0.load() != state {
+        if **self.state.load() != state {
             match &state {
                 State::Sane => tracing::info!("the store is sane"),
                 State::Away(reason) => tracing::error!(reason, "the store is away"),
@@ -69,7 +105,7 @@ impl Health {
             }
         }
         let sane = state == State::Sane;
-        self.0.store(Arc::new(state));
+        self.state.store(Arc::new(state));
         sane
     }
 }
@@ -78,8 +114,12 @@ impl Health {
 pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     let mut told = None;
     loop {
+        let cuts = pulse::cuts();
         let outcome = sanity::check(&app.store).await;
         let sane = app.health.update(outcome.as_ref().map(|_| ()));
+        if sane {
+            app.health.cuts.store(cuts, Ordering::Release);
+        }
         app.metrics.store_sane.set(i64::from(sane));
         if sane && let Ok(status) = app.store.durability().await {
             app.metrics

@@ -1,7 +1,7 @@
 //! The archiver of intents: settled and blocked ones that nothing will happen to any more move to the archive when they are
 //! old. All accounts are looked at in turn, at a bounded rate.
 
-use super::pause;
+use super::next_round;
 use super::turn::Turn;
 use crate::archive::intents::Age;
 use crate::metrics::Worker;
@@ -26,7 +26,7 @@ const GATHER_DAYS: u64 = 7;
 /// Archives until it is time to stop. Several servers may do so at once: of those that move the same intents one counts.
 pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     let mut turn = Turn::default();
-    while pause(&mut stopping, EVERY).await {
+    while next_round(&app, &mut stopping, EVERY).await {
         match round(&app, &mut turn).await {
             Ok(()) => app.metrics.round(Worker::IntentArchiver),
             Err(error) => {

@@ -1,7 +1,7 @@
 //! The reaper: a hold that nobody settled by its deadline becomes a kept one. Its charge stays, and becomes visible in
 //! the log, the metrics, the audit log and `tollgate-admin holds`.
 
-use super::pause;
+use super::next_round;
 use crate::metrics::Worker;
 use crate::problem::chain;
 use crate::serve::App;
@@ -20,7 +20,7 @@ const AT_ONCE: usize = 16;
 
 /// Sweeps until it is time to stop. Several servers may do so at once: a hold is kept once.
 pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
-    while pause(&mut stopping, EVERY).await {
+    while next_round(&app, &mut stopping, EVERY).await {
         match sweep_all(&app).await {
             Ok(()) => {
                 app.metrics.sweeps_done.inc();

@@ -4,7 +4,7 @@
 //! Accounts in which something happened lately or that have webhooks are looked at in every round, all others in turn, at a
 //! bounded rate. What is sealed of an account with webhooks is dispatched at once.
 
-use super::pause;
+use super::next_round;
 use super::turn::Turn;
 use crate::metrics::Worker;
 use crate::problem::chain;
@@ -86,7 +86,7 @@ impl Memory {
 pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     let every = Duration::from_millis(app.audit.seal_every_ms);
     let mut memory = Memory::default();
-    while pause(&mut stopping, every).await {
+    while next_round(&app, &mut stopping, every).await {
         match round(&app, &mut memory).await {
             Ok(()) => app.metrics.round(Worker::Sealer),
             Err(error) => {

@@ -1,6 +1,7 @@
 //! What the servers of the store say of themselves: memory, persistence, replicas. One `INFO` from each, now and then.
 
 use super::info::{field, number};
+use super::sanity::LOST_WRITES;
 use super::{Store, StoreError};
 
 /// All servers of the store together, or the worst of them.
@@ -18,6 +19,8 @@ pub struct Look {
     pub never_evicts: bool,
     /// Keys that were evicted: each may have been money.
     pub evicted_keys: u64,
+    /// Writes of their append-only files or of their primaries that they left out.
+    pub lost_writes: u64,
     /// Whether all write an append-only file.
     pub aof_enabled: bool,
     /// Whether the last write of all append-only files and snapshots went well.
@@ -85,6 +88,7 @@ impl Look {
             memory_fullest: infos.iter().map(|info| fullness(info)).fold(0.0, f64::max),
             never_evicts: all(|info| field(info, "maxmemory_policy") == Some("noeviction")),
             evicted_keys: sum("evicted_keys"),
+            lost_writes: sum(LOST_WRITES),
             aof_enabled: all(|info| field(info, "aof_enabled") == Some("1")),
             persistence_ok: all(|info| {
                 [
@@ -122,7 +126,9 @@ mod tests {
         let rest = format!(
             "maxmemory_policy:noeviction\r\naof_enabled:1\r\naof_last_write_status:{aof}\r\naof_delayed_fsync:2\r\n"
         );
-        format!("{head}{rest}connected_clients:3\r\nuptime_in_seconds:50\r\nevicted_keys:0\r\n{replicas}")
+        format!(
+            "{head}{rest}connected_clients:3\r\nuptime_in_seconds:50\r\nevicted_keys:0\r\nunexpected_error_replies:2\r\n{replicas}"
+        )
     }
 
     #[test]
@@ -139,6 +145,7 @@ mod tests {
             (look.clients, look.uptime_seconds, look.fsync_delayed),
             (6, 50, 4)
         );
+        assert_eq!((look.lost_writes, look.evicted_keys), (4, 0));
     }
 
     #[test]

@@ -67,6 +67,13 @@ pub(super) fn count(error: &StoreError) {
     }
 }
 
+/// How often the way to the server was lost: behind it, one that started again may answer next.
+#[must_use]
+pub fn cuts() -> u64 {
+    let count = |trouble: Trouble| COUNTS[trouble as usize].load(Ordering::Relaxed);
+    count(Trouble::Broken) + count(Trouble::Unreachable)
+}
+
 /// How often each kind of trouble was met, in the order of [`Trouble::ALL`].
 #[must_use]
 pub fn counts() -> [u64; Trouble::ALL.len()] {

@@ -1,7 +1,7 @@
-//! Whether the store may be trusted with money (decision D47): it must never evict, and it must be the ledger that was
-//! initialised. A wiped store is an error, not a fresh budget.
+//! Whether the store may be trusted with money (decision D47): it must never evict, it must have all that it wrote down, and it
+//! must be the ledger that was initialised. A wiped store is an error, not a fresh budget.
 
-use super::info::field;
+use super::info::{field, number};
 use super::keys::STORE;
 use super::{Store, StoreError};
 use crate::crypto::virtual_key::CheckSecret;
@@ -21,6 +21,11 @@ pub enum Insane {
     /// It may evict.
     #[error("the store's maxmemory-policy is {0}; it must be noeviction, or counters could vanish")]
     Evicts(String),
+    /// It left out writes of its own append-only file or of its primary.
+    #[error(
+        "a server of the store refused {0} writes of its own append-only file or of its primary (unexpected_error_replies), so it lacks them: its log says why (docs/runbook.md, TollgateStoreLostWrites)"
+    )]
+    LostWrites(u64),
     /// It was restored from a backup, and nobody has accepted what that lost.
     #[error(
         "the store was restored from a backup ({0}) and may lack charges that were made since: look at what is missing, then `tollgate-admin store accept`"
@@ -49,6 +54,9 @@ pub struct StoreRecord {
 
 /// Field of the store's record that a restore sets before the store is reachable (`deploy/backup/restore.sh`).
 const RESTORED: &str = "restored";
+
+/// What a server counts when it answers with an error to its own append-only file, or to its primary. It starts at 0 with the server.
+pub(super) const LOST_WRITES: &str = "unexpected_error_replies";
 
 /// Reads the record of a store that may be used.
 ///
@@ -79,8 +87,8 @@ async fn look(store: &Store) -> Result<StoreRecord, Insane> {
     })
 }
 
-/// Checks everything that can be seen from outside: the epoch, that no node evicts, and that it needs no acceptance. Nodes
-/// of a cluster that are away are left out, so that the loss of one denies its own accounts only.
+/// Checks everything that can be seen from outside: the epoch, that no node evicts or has left out what it should have, and that
+/// it needs no acceptance. Nodes of a cluster that are away are left out, so that the loss of one denies its own accounts only.
 ///
 /// # Errors
 /// [`Insane`] says what is wrong.
@@ -104,12 +112,16 @@ pub async fn accept(store: &Store) -> Result<(), StoreError> {
 pub async fn examine(store: &Store) -> Result<StoreRecord, Insane> {
     let mut record = look(store).await?;
     let mut info = redis::cmd("INFO");
-    info.arg("memory").arg("persistence");
+    info.arg("memory").arg("persistence").arg("stats");
     let infos = store.every_node_there(&info).await?;
     for info in &infos {
         let policy = field(info, "maxmemory_policy").unwrap_or("unknown");
         if policy != "noeviction" {
             return Err(Insane::Evicts(policy.to_owned()));
+        }
+        let lost = number(info, LOST_WRITES);
+        if lost > 0 {
+            return Err(Insane::LostWrites(lost));
         }
     }
     record.append_only = infos.iter().all(|info| field(info, "aof_enabled") == Some("1"));

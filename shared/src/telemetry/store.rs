@@ -27,6 +27,7 @@ pub struct StoreMetrics {
     memory_fullest: Gauge,
     never_evicts: IntGauge,
     evicted: IntGauge,
+    lost_writes: IntGauge,
     aof_enabled: IntGauge,
     persistence_ok: IntGauge,
     fsync_delayed: IntGauge,
@@ -79,6 +80,10 @@ impl StoreMetrics {
             evicted: gauge(
                 "evicted_keys",
                 "Keys that the servers evicted since they started; each may have been money.",
+            )?,
+            lost_writes: gauge(
+                "lost_writes",
+                "Writes of their append-only files, or of their primaries, that the servers left out since they started: every call is denied.",
             )?,
             aof_enabled: gauge("aof_enabled", "1 while all servers write an append-only file.")?,
             persistence_ok: gauge(
@@ -138,6 +143,7 @@ impl StoreMetrics {
             (&self.memory_max, seen.memory_max),
             (&self.never_evicts, seen.never_evicts.into()),
             (&self.evicted, seen.evicted_keys),
+            (&self.lost_writes, seen.lost_writes),
             (&self.aof_enabled, seen.aof_enabled.into()),
             (&self.persistence_ok, seen.persistence_ok.into()),
             (&self.fsync_delayed, seen.fsync_delayed),

@@ -29,18 +29,24 @@ impl RedisCluster {
     /// Starts `count` masters without replicas, and waits until each of them says that the cluster is whole.
     #[must_use]
     pub fn start(count: usize) -> Self {
-        Self::start_nodes(count, count, &[])
+        Self::start_nodes(count, count, "", &[])
     }
 
     /// The same, and one more that serves nothing, behind the others.
     #[must_use]
     pub fn start_with_spare(count: usize) -> Self {
-        Self::start_nodes(count, count + 1, &[])
+        Self::start_nodes(count, count + 1, "", &[])
     }
 
     /// Starts `count` masters with a replica each: one that is lost is replaced, and meanwhile the others go on.
     #[must_use]
-    pub fn start_replicated(count: usize, options: &[&str]) -> Self {
+    pub fn start_replicated(count: usize) -> Self {
+        Self::start_replicated_as("", count, &[])
+    }
+
+    /// The same with more options; the harness comes as `login` ([`Redis::start_as`]).
+    #[must_use]
+    pub fn start_replicated_as(login: &str, count: usize, options: &[&str]) -> Self {
         let mine = [
             "--cluster-require-full-coverage",
             "no",
@@ -49,7 +55,7 @@ impl RedisCluster {
             "--repl-ping-replica-period",
             "1",
         ];
-        let cluster = Self::start_nodes(count, 2 * count, &[&mine[..], options].concat());
+        let cluster = Self::start_nodes(count, 2 * count, login, &[&mine[..], options].concat());
         for at in 0..count {
             let (master, replica) = (&cluster.ids[at], &cluster.nodes[count + at]);
             blocking_until("a replica of its master", WAIT, || {
@@ -63,7 +69,7 @@ impl RedisCluster {
         cluster
     }
 
-    fn start_nodes(masters: usize, count: usize, options: &[&str]) -> Self {
+    fn start_nodes(masters: usize, count: usize, login: &str, options: &[&str]) -> Self {
         let mut nodes = Vec::new();
         let mut buses = Vec::new();
         for at in 0..count {
@@ -76,7 +82,7 @@ impl RedisCluster {
                 "--cluster-node-timeout",
                 PATIENCE_MS,
             ];
-            let node = Redis::start_with(&[&own[..], options].concat());
+            let node = Redis::start_as(login, &[&own[..], options].concat(), &[]);
             if at < masters {
                 let (first, last) = (at * SLOTS / masters, (at + 1) * SLOTS / masters - 1);
                 let range = [first.to_string(), last.to_string()];

@@ -4,6 +4,7 @@ use crate::net::{blocking_until, free_port};
 use crate::process::{Process, command};
 use redis::FromRedisValue;
 use shared::store::Store;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub struct Redis {
     port: u16,
     options: Vec<String>,
     env: Vec<(String, String)>,
+    /// `user:password@`, or nothing where everybody is let in.
+    login: String,
     dir: TempDir,
 }
 
@@ -60,6 +63,12 @@ impl Redis {
     /// The same with variables of the environment, such as `LD_PRELOAD`.
     #[must_use]
     pub fn start_under(options: &[&str], env: &[(&str, &str)]) -> Self {
+        Self::start_as("", options, env)
+    }
+
+    /// The same for a server that lets nobody in without a name: the harness comes as `login`, `user:password@`.
+    #[must_use]
+    pub fn start_as(login: &str, options: &[&str], env: &[(&str, &str)]) -> Self {
         let dir = tempfile::Builder::new()
             .prefix("tollgate-redis-")
             .tempdir()
@@ -73,6 +82,7 @@ impl Redis {
                 .iter()
                 .map(|&(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
+            login: login.to_owned(),
             dir,
         };
         for _ in 0..START_ATTEMPTS {
@@ -139,10 +149,10 @@ impl Redis {
         self.dir.path().join("redis.sock")
     }
 
-    /// `redis://127.0.0.1:port`
+    /// `redis://127.0.0.1:port`, with the harness' login where it needs one.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        format!("redis://{}127.0.0.1:{}", self.login, self.port)
     }
 
     /// `redis+unix:///path`
@@ -269,6 +279,23 @@ impl Redis {
         self.stop();
         let end = "the port of a restarted redis-server";
         blocking_until(end, WAIT, || self.try_launch().then_some(()));
+    }
+
+    /// Stops a durable server, adds a write to its append-only file that it refuses when it reads it, and starts it again.
+    pub fn restart_without_a_write(&self) {
+        self.stop();
+        let folder = self.dir.path().join("appendonlydir");
+        let files = std::fs::read_dir(folder).expect("an append-only file");
+        let mut files = files.map(|file| file.expect("a file").path());
+        let last = files.find(|file| file.to_string_lossy().ends_with(".incr.aof"));
+        let last = std::fs::OpenOptions::new()
+            .append(true)
+            .open(last.expect("its last part"));
+        // The ledger's record is no list.
+        let write = b"*3\r\n$5\r\nLPUSH\r\n$14\r\ntollgate/store\r\n$1\r\nx\r\n";
+        last.and_then(|mut file| file.write_all(write))
+            .expect("a longer file");
+        self.restart();
     }
 
     /// What the server has logged.

@@ -18,7 +18,6 @@ use shared::clock::iso_from_ms;
 use shared::domain::email;
 use shared::store::account::Account;
 use shared::store::email::EmailOwner;
-use shared::store::sanity;
 use shared::store::script::session::{End, Open, Opened, end};
 use shared::store::script::user::note;
 use shared::store::session::{Session, SessionPlace};
@@ -48,8 +47,7 @@ pub async fn login(call: OpenCall) -> Answer {
         code: given_code(&body, "totp")?,
     };
     let app = &call.app;
-    app.health.require_trust()?;
-    sanity::record(&app.store).await?;
+    app.health.trusted(&app.store).await?;
     // Taken before anything is looked at, so that guesses at the same moment are not more than there may be.
     let from = source(call.client);
     take(app, source_attempts(&from)).await?;
