@@ -279,15 +279,18 @@ impl From<shared::entropy::NoEntropy> for Problem {
     }
 }
 
-/// An error with its causes, on one line.
+/// An error with its causes, on one line; a cause that repeats what was said is left out.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        line = format!("{line}: {cause}");
+        let text = cause.to_string();
+        if !line.ends_with(&text) {
+            line = format!("{line}: {text}");
+        }
         source = cause.source();
     }
-    line
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

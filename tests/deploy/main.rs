@@ -4,6 +4,7 @@
 //! * [`users`]: the system runs under the store's users, and they can do nothing else
 //! * [`restart`]: a store that starts again has all that it had, under these users
 //! * [`backup`]: a backup, a disaster, and a restored store that is no fresh budget
+//! * [`tls`]: everything speaks to the store over TLS
 //! * [`settings`]: every variable is a setting
 //! * [`image`], [`compose`], [`kubernetes`] (read by [`kustomize`]), [`systemd`]: each form of deployment
 #![cfg(test)]
@@ -17,6 +18,7 @@ mod kustomize;
 mod restart;
 mod settings;
 mod systemd;
+mod tls;
 mod town;
 mod users;
 

@@ -26,6 +26,8 @@ enum Servers {
 /// The store, its users, and commands of the operator.
 pub struct Town {
     servers: Servers,
+    /// The store's port for TLS and the file of its certificate, where it has one.
+    tls: Option<(u16, String)>,
     pub dir: TempDir,
     pub cli: Cli,
     pub upstream: Upstream,
@@ -135,6 +137,7 @@ impl Town {
         assert_eq!(cli.json(&["store", "init"])["appendOnly"], true);
         Self {
             servers,
+            tls: None,
             dir,
             cli,
             upstream: Upstream::start(|_| Answer::chat(9, 12)),
@@ -156,21 +159,47 @@ impl Town {
         self.servers.place()
     }
 
+    /// From now on everybody comes over TLS.
+    pub fn move_to_tls(&mut self, port: u16, certificate: &str) {
+        self.tls = Some((port, certificate.to_owned()));
+        let operator = self.address("operator");
+        let cli = Cli::new(ADMIN, operator).env("TOLLGATE_AUDIT__ARCHIVE", archive(self.dir.path()));
+        self.cli = cli.env("TOLLGATE_STORE__CA_FILE", certificate);
+    }
+
+    fn address(&self, name: &str) -> String {
+        match &self.tls {
+            None => address(self.dir.path(), name, &self.place()),
+            Some((port, _)) => {
+                let place = format!("127.0.0.1:{port}");
+                address(self.dir.path(), name, &place).replace("redis://", "rediss://")
+            }
+        }
+    }
+
+    /// `store.ca_file`; empty where the store speaks no TLS.
+    fn ca_file(&self) -> &str {
+        self.tls.as_ref().map_or("", |(_, certificate)| certificate)
+    }
+
     /// A file with a program's address, as a server's `store.url_file`.
     pub fn url_file(&self, name: &str) -> String {
         let file = self.dir.path().join(format!("{name}.at"));
-        std::fs::write(&file, address(self.dir.path(), name, &self.place())).unwrap();
+        std::fs::write(&file, self.address(name)).unwrap();
         file.display().to_string()
     }
 
     pub fn edge(&self) -> Edge {
-        let options = EdgeOptions::new(PROXY, "redis://127.0.0.1:1", self.upstream.base_url());
-        Edge::start(options.env("TOLLGATE_STORE__URL_FILE", self.url_file("edge")))
+        let options = EdgeOptions::new(PROXY, "redis://127.0.0.1:1", self.upstream.base_url())
+            .env("TOLLGATE_STORE__URL_FILE", self.url_file("edge"))
+            .env("TOLLGATE_STORE__CA_FILE", self.ca_file());
+        Edge::start(options)
     }
 
     pub fn admin(&self) -> Admin {
         let options = AdminOptions::new(ADMIN, "redis://127.0.0.1:1")
             .env("TOLLGATE_STORE__URL_FILE", self.url_file("admin"))
+            .env("TOLLGATE_STORE__CA_FILE", self.ca_file())
             .env("TOLLGATE_AUDIT__ARCHIVE", archive(self.dir.path()))
             .env("TOLLGATE_AUDIT__CHECKPOINT_EVERY_MS", "200")
             .env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true");

@@ -110,17 +110,20 @@ async fn a_void_whose_reply_is_lost_gives_back_once() {
     stage.wire().lose_reply_to(sha(&AUTHORIZE), 1);
     stage.unavailable_call().await;
     stage.settled_at(ACTUAL).await;
+    // The connection broke: the next call looks at the store first, and the one after that only decides.
+    stage.approved_call().await;
+    stage.settled_at(2 * ACTUAL).await;
     stage.wire().hold_requests();
     stage.unavailable_call().await;
     stage.wire().lose_reply_to(sha(&VOID), 3);
     stage.wire().release_requests();
-    stage.settled_at(ACTUAL).await;
+    stage.settled_at(2 * ACTUAL).await;
     assert!(
         stage.wire().replies_lost() >= 2,
         "the void was heard at its second attempt or later"
     );
     stage.recovered().await;
-    stage.settled_at(2 * ACTUAL).await;
+    stage.settled_at(3 * ACTUAL).await;
 }
 
 /// The settlement ran and its reply was lost: it is repeated, and moves nothing the second time.

@@ -4,8 +4,8 @@ mod export;
 mod verify;
 
 use super::context::Context;
-use super::failure::with_causes;
 use super::{Failure, Report, value};
+use crate::problem::chain;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use shared::crypto::checkpoint_key::CheckpointKey;
@@ -76,7 +76,7 @@ async fn signing_key(store: &Store, settings: &Settings) -> Result<CheckpointKey
 pub(super) fn no_key(error: KeyError) -> Failure {
     match error {
         KeyError::Store(error) => error.into(),
-        KeyError::Seal(_) => Failure::refused("SEAL", with_causes(&error)),
+        KeyError::Seal(_) => Failure::refused("SEAL", chain(&error)),
         KeyError::NoLedger => Failure::refused("STORE_NOT_INITIALISED", error.to_string()),
     }
 }

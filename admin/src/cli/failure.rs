@@ -1,6 +1,7 @@
 //! Why a command did not do what it was asked to, as one line and an exit code.
 
 use super::report;
+use crate::problem::chain;
 use crate::serve::ServeError;
 use shared::settings::BadSettings;
 use shared::store::StoreError;
@@ -111,7 +112,7 @@ impl From<StoreError> for Failure {
             StoreError::NotDurable { ran: false, .. } => "NOT_DURABLE",
             _ => "STORE",
         };
-        Self::refused(code, format!("{}{hint}", with_causes(&error)))
+        Self::refused(code, format!("{}{hint}", chain(&error)))
     }
 }
 
@@ -119,7 +120,7 @@ impl From<Insane> for Failure {
     fn from(error: Insane) -> Self {
         match error {
             Insane::Store(StoreError::BadUrl(_)) => Self::usage(error.to_string()),
-            Insane::Store(_) => Self::refused("STORE", with_causes(&error)),
+            Insane::Store(_) => Self::refused("STORE", chain(&error)),
             Insane::NoEpoch => Self::refused("STORE_NOT_INITIALISED", error.to_string()),
             Insane::Restored(_) => Self::refused("STORE_RESTORED", error.to_string()),
             Insane::LostWrites(_) => Self::refused("STORE_LOST_WRITES", error.to_string()),
@@ -141,18 +142,4 @@ impl From<shared::entropy::NoEntropy> for Failure {
     fn from(error: shared::entropy::NoEntropy) -> Self {
         Self::refused("NO_ENTROPY", error.to_string())
     }
-}
-
-/// The error with all its causes, in one line; a cause that repeats what was said is left out.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let text = cause.to_string();
-        if !line.ends_with(&text) {
-            line = format!("{line}: {text}");
-        }
-        source = cause.source();
-    }
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,8 +1,8 @@
 //! `tollgate-admin prices`: the operator's imported prices, which lie over those of the file (decisions D32, D65).
 
 use super::context::Context;
-use super::failure::with_causes;
 use super::{Failure, Report};
+use crate::problem::chain;
 use clap::Subcommand;
 use serde_json::{Value, json};
 use shared::domain::price::{
@@ -92,9 +92,8 @@ async fn show(context: &Context, model: &str) -> Result<Report, Failure> {
     let base = context.settings.prices()?;
     let stored = replace_prices::read(&context.store).await?;
     let overlay = overlay(stored.as_deref())?;
-    let table = PriceTable::merge(&base, &overlay).map_err(|error| {
-        Failure::refused("STORE", format!("the imported prices: {}", with_causes(&error)))
-    })?;
+    let table = PriceTable::merge(&base, &overlay)
+        .map_err(|error| Failure::refused("STORE", format!("the imported prices: {}", chain(&error))))?;
     let version = table.version();
     let (Some(price), Some(entry)) = (table.known(model), table.entry(model)) else {
         let text =
@@ -151,9 +150,8 @@ fn lines(entry: &ModelEntry) -> String {
 /// The prices imported before.
 fn overlay(stored: Option<&str>) -> Result<PriceOverlay, Failure> {
     let overlay = stored.map(PriceOverlay::from_store_text).transpose();
-    let overlay = overlay.map_err(|error| {
-        Failure::refused("STORE", format!("the imported prices: {}", with_causes(&error)))
-    })?;
+    let overlay = overlay
+        .map_err(|error| Failure::refused("STORE", format!("the imported prices: {}", chain(&error))))?;
     Ok(overlay.unwrap_or_default())
 }
 
@@ -172,5 +170,5 @@ fn read(file: &Path) -> Result<String, Failure> {
 }
 
 fn unusable(file: &Path, error: &PriceError) -> Failure {
-    Failure::usage(format!("{}: {}", file.display(), with_causes(error)))
+    Failure::usage(format!("{}: {}", file.display(), chain(error)))
 }

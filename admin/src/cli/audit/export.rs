@@ -1,12 +1,12 @@
 //! `tollgate-admin audit export`.
 
 use super::super::context::Context;
-use super::super::failure::with_causes;
 use super::super::{Failure, Report};
 use super::{Whose, signing_key};
 use crate::archive::Archive;
 use crate::checkpoint::{self, Stays};
 use crate::export;
+use crate::problem::chain;
 use crate::trail::Trail;
 use clap::Args;
 use futures::TryStreamExt;
@@ -99,7 +99,7 @@ impl Export {
 fn unsigned(stays: Stays) -> Failure {
     match stays {
         Stays::Store(error) => error.into(),
-        stays => Failure::refused("CHECKPOINT", with_causes(&stays)),
+        stays => Failure::refused("CHECKPOINT", chain(&stays)),
     }
 }
 
@@ -113,7 +113,7 @@ impl Trouble {
     fn told(self, out: &str) -> Failure {
         match self {
             Self::Trail(export::ExportError::Store(error)) => error.into(),
-            Self::Trail(error) => Failure::refused("BROKEN", with_causes(&error)),
+            Self::Trail(error) => Failure::refused("BROKEN", chain(&error)),
             Self::Out(error) if error.kind() == io::ErrorKind::BrokenPipe => Failure::reader_left(),
             Self::Out(error) => Failure::refused("OUTPUT", format!("{out}: {error}")),
         }

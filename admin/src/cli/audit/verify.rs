@@ -1,11 +1,11 @@
 //! `tollgate-admin audit verify`: on the store, or on an export with or without one.
 
 use super::super::context::Context;
-use super::super::failure::with_causes;
 use super::super::{Failure, Report};
 use super::{Whose, signing_key};
 use crate::archive::Archive;
 use crate::checkpoint;
+use crate::problem::chain;
 use crate::trail::Trail;
 use crate::verify::file::{self, Trouble};
 use crate::verify::{Broken, Known, Source, Verdict, Walk, online};
@@ -228,7 +228,7 @@ async fn archived(settings: &Settings, whose: &Whose, key: PublicKey) -> Result<
     let archive = Archive::of(&settings.audit).map_err(|error| unread(error.to_string()))?;
     let path = checkpoint::path(&whose.account, whose.mode);
     let found = archive.place().get(&path).await;
-    let Some(bytes) = found.map_err(|error| unread(with_causes(&error)))? else {
+    let Some(bytes) = found.map_err(|error| unread(chain(&error)))? else {
         return Ok(None);
     };
     let note = String::from_utf8_lossy(&bytes);

@@ -1,0 +1,71 @@
+//! Everything that speaks to the store does so over TLS, as docs/deployment.md says: both programs, the operator's command line,
+//! the backup, the administrator's redis-cli.
+
+use crate::files::{path, run};
+use crate::town::{Town, body};
+use std::process::Command;
+
+/// The store takes TLS on a port of its own from now on; the addresses are those of that port. Returns the certificate.
+fn secure(town: &mut Town) -> String {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let [cert, key] = [
+        ("cert.pem", made.cert.pem()),
+        ("key.pem", made.signing_key.serialize_pem()),
+    ]
+    .map(|(name, text)| {
+        let file = town.dir.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file.display().to_string()
+    });
+    let port = harness::free_port();
+    let words = [
+        &["CONFIG", "SET", "tls-cert-file", &cert, "tls-key-file", &key][..],
+        &["tls-ca-cert-file", &cert, "tls-auth-clients", "no"],
+        &["tls-port", &port.to_string()],
+    ];
+    let _: () = town.redis().command(&words.concat());
+    town.move_to_tls(port, &cert);
+    cert
+}
+
+#[tokio::test]
+async fn everything_speaks_to_the_store_over_tls() {
+    let mut town = Town::found();
+    let cert = secure(&mut town);
+    let (edge, admin) = (town.edge(), town.admin());
+    let citizen = town.settle(&edge, &admin).await;
+    assert_eq!(citizen.caller.chat(body()).await.status, 200);
+    assert_eq!(town.cli.json(&["ledger", "check"])["ok"], true);
+
+    let backups = town.dir.path().join("backups");
+    let backup = |authority: &str| {
+        let mut command = Command::new(path("deploy/backup/backup.sh"));
+        command
+            .env("STORE_URL_FILE", town.url_file("backup"))
+            .env("STORE_CA_FILE", authority)
+            .env("BACKUPS", &backups);
+        command
+    };
+    assert!(run(&mut backup(&cert)).starts_with("backup: "));
+    let looking = |authority: &str| {
+        let mut command = Command::new(path("deploy/redis/store-cli.sh"));
+        command
+            .env("STORE_URL_FILE", town.url_file("administrator"))
+            .env("STORE_CA_FILE", authority)
+            .args(["ACL", "WHOAMI"]);
+        command
+    };
+    assert_eq!(run(&mut looking(&cert)), "tollgate-administrator\n");
+    // Not to whoever has that address.
+    for mut command in [backup(""), looking("")] {
+        let done = command.output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(!done.status.success() && said.contains("certificate"), "{done:?}");
+    }
+    let stranger = town.cli.clone().env("TOLLGATE_STORE__CA_FILE", "");
+    let done = stranger.run(&["store", "check"]);
+    assert!(
+        done.code == Some(1) && done.stderr.contains("certificate"),
+        "{done:?}"
+    );
+}
