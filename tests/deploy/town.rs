@@ -51,10 +51,10 @@ fn login(dir: &Path) -> String {
     format!("{login}@")
 }
 
-/// `redis.conf` without what says where it listens and where its files are, and the file that `users.sh` makes, with a user for
+/// `redis.conf` without what says where it listens and where its users are, and the file that `users.sh` makes, with a user for
 /// replicas beside (docs/deployment.md).
 fn configuration(dir: &Path, scheme: &str) -> Vec<String> {
-    let places = ["bind ", "port ", "dir ", "aclfile "];
+    let places = ["bind ", "port ", "aclfile "];
     let conf = text("deploy/redis/redis.conf");
     let kept = conf
         .lines()
