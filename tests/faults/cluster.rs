@@ -132,8 +132,12 @@ async fn a_restored_node_denies_from_its_first_answer_on() {
     while !away.is_finished() {
         let asked = std::time::Instant::now();
         let reply = caller.chat(body()).await;
-        if !away.is_finished() {
-            assert_eq!(reply.status, 200, "an account elsewhere: {reply:?}");
+        if reply.status != 200 {
+            // The edge can hear that the node is back before the thread that waits for it has said so.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            assert!(away.is_finished(), "an account elsewhere: {reply:?}");
+            unavailable(&reply);
+        } else if !away.is_finished() {
             calls += 1;
             slowest = slowest.max(asked.elapsed());
         }
