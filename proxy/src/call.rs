@@ -23,8 +23,8 @@ use crate::metrics::Stage;
 use crate::reply::Reply;
 use crate::reply::denied::Denied;
 use crate::reply::refusal::Refusal;
+use http::HeaderMap;
 use pingora_core::protocols::http::ServerSession;
-use pingora_http::RequestHeader;
 use request::Wanted;
 use shared::clock;
 use shared::domain::denial::Denial;
@@ -128,13 +128,13 @@ async fn through_the_gate(
         Ok(wanted) => wanted,
         Err(refusal) => return Err(decide::count_only(gate, &owner, refusal).await),
     };
-    let mut head = forward::head(gate, headers, body.bytes().len())?;
-    tale.continue_in(&mut head);
+    let mut onward = forward::headers(gate, headers, body.bytes().len())?;
+    tale.continue_in(&mut onward);
     tale.done(gate, Stage::Read);
     // From here on the call runs in a task of its own: a caller who hangs up stops neither decision nor settlement.
     let call = (Arc::clone(gate), tale.clone());
     // On the heap before it is spawned: the runtime moves a task five times, into its place and when it ends.
-    let task = tokio::spawn(Box::pin(decide_and_forward(call, owner, wanted, head, body)));
+    let task = tokio::spawn(Box::pin(decide_and_forward(call, owner, wanted, onward, body)));
     match task.await {
         Ok(done) => Ok(done),
         Err(panicked) => {
@@ -159,13 +159,13 @@ async fn decide_and_forward(
     (gate, mut tale): (Arc<Gate>, Tale),
     owner: Arc<VirtualKeyOwner>,
     wanted: Wanted,
-    head: Box<RequestHeader>,
+    onward: HeaderMap,
     body: receive::Body,
 ) -> Done {
     let decided = decide::decide(&gate, &owner, &wanted).await;
     tale.done(&gate, Stage::Decide);
     let forwarded = match decided {
-        Ok(approval) => forward::forward(&gate, approval, head, body).await,
+        Ok(approval) => forward::forward(&gate, approval, onward, body).await,
         Err(stop) => Err(stop),
     };
     match forwarded {

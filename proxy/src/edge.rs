@@ -8,7 +8,7 @@ pub mod wire;
 use crate::call::tale::Tale;
 use crate::call::{self, Done};
 use crate::gate::Gate;
-use crate::reply::refusal::{Refusal, RefusalKind};
+use crate::reply::refusal::Refusal;
 use crate::reply::{Reply, health, models, names};
 use async_trait::async_trait;
 use http::HeaderMap;
@@ -77,9 +77,18 @@ async fn answer(gate: &Arc<Gate>, session: &mut ServerSession) -> Reply {
     let own = started.elapsed().saturating_sub(outside);
     gate.metrics.own_time(own.as_secs_f64());
     reply.set(names::OVERHEAD_MS, &format!("{:.3}", own.as_secs_f64() * 1000.0));
-    if !reply.head.headers.contains_key(names::REQUEST_ID) {
+    if !reply.headers.contains_key(names::REQUEST_ID) {
         reply.set(names::REQUEST_ID, &request_id(session));
     }
+    reply
+}
+
+/// The answer to a request whose head could not be read, with the headers that every answer has.
+fn unread(gate: &Gate, refusal: &Refusal) -> Reply {
+    Tale::of(&HeaderMap::new()).tell_refused(gate, refusal.kind);
+    let mut reply = refusal.reply();
+    reply.set(names::OVERHEAD_MS, "0.000");
+    reply.set(names::REQUEST_ID, &new_request_id());
     reply
 }
 
@@ -128,12 +137,10 @@ fn request_id(session: &ServerSession) -> String {
         .and_then(|value| value.to_str().ok());
     match sent.filter(|id| shared::domain::names::is_run_id(id.as_bytes())) {
         Some(id) => id.to_owned(),
-        None => Kind::Request.mint(clock::now_ms()).unwrap_or_default(),
+        None => new_request_id(),
     }
 }
 
-/// The answer to a request that is not HTTP.
-fn malformed(gate: &Gate) -> Reply {
-    Tale::of(&HeaderMap::new()).tell_refused(gate, RefusalKind::BadRequest);
-    Refusal::new(RefusalKind::BadRequest, "The request is not well-formed HTTP.").reply()
+fn new_request_id() -> String {
+    Kind::Request.mint(clock::now_ms()).unwrap_or_default()
 }

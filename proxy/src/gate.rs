@@ -290,7 +290,7 @@ impl Gate {
     /// # Errors
     /// [`SealError`] when it does not open.
     pub fn open_key(&self, owner: &SealedFor<'_>, sealed: &str) -> Result<Arc<SecretString>, SealError> {
-        let name = format!("{} {} {} {sealed}", owner.account, owner.agent, owner.key_id);
+        let name = [owner.account, owner.agent, owner.key_id, sealed].join(" ");
         if let Some(key) = self.opened.get(&name) {
             return Ok(key);
         }

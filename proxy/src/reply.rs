@@ -1,4 +1,6 @@
-//! Answers: a head and a whole body. Everything that Tollgate itself says is built here, in OpenAI's error shape.
+//! Answers: status, headers and a whole body. Everything that Tollgate itself says is built here, in OpenAI's error shape.
+//!
+//! Headers are in the map of the `http` crate until they are written: Pingora's own parses each name again when it is set.
 
 pub mod approved;
 pub mod denied;
@@ -7,16 +9,17 @@ pub mod models;
 pub mod refusal;
 
 use bytes::Bytes;
-use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName};
-use pingora_http::ResponseHeader;
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 
 /// An answer that is ready to be written. Its length and connection headers are set where it is written.
 #[derive(Debug)]
 pub struct Reply {
-    /// Status and headers.
-    pub head: Box<ResponseHeader>,
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
     /// The whole body.
     pub body: Bytes,
 }
@@ -50,31 +53,18 @@ impl Reply {
     pub fn json(status: u16, body: &impl Serialize) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_vec(body).unwrap_or_default();
-        let mut reply = Self {
-            head: head(status),
+        let json = HeaderValue::from_static("application/json");
+        Self {
+            status,
+            headers: HeaderMap::from_iter([(CONTENT_TYPE, json)]),
             body: body.into(),
-        };
-        reply.set(CONTENT_TYPE, "application/json");
-        reply
+        }
     }
 
     /// Sets a header. A value that cannot be one is left out: no answer fails for the sake of a header.
     pub fn set(&mut self, name: HeaderName, value: &str) {
-        if let Ok(value) = http::HeaderValue::from_str(value) {
-            drop(self.head.insert_header(name, value));
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.insert(name, value);
         }
     }
-
-    /// The status.
-    #[must_use]
-    pub fn status(&self) -> u16 {
-        self.head.status.as_u16()
-    }
-}
-
-/// An empty head.
-fn head(status: StatusCode) -> Box<ResponseHeader> {
-    let mut response = http::Response::new(());
-    *response.status_mut() = status;
-    Box::new(ResponseHeader::from(response.into_parts().0))
 }

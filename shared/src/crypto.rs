@@ -7,10 +7,11 @@ pub mod token;
 pub mod totp;
 pub mod virtual_key;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 /// The SHA-256 of a secret in hex: the only form in which a key is stored or looked up.
 #[must_use]
 pub fn sha256_hex(secret: &[u8]) -> String {
-    hex::encode(Sha256::digest(secret))
+    HEXLOWER.encode(&Sha256::digest(secret))
 }

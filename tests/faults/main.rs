@@ -6,7 +6,7 @@
 //! * [`store_down`], [`store_wrong`], [`cluster`], [`lost_replies`]: a store that is gone, frozen, full, read-only, wiped,
 //!   or unheard
 //! * [`late`]: settlements that the store could not take at once
-//! * [`provider`], [`provider_odd`], [`provider_errors`], [`provider_reuse`]: a provider that misbehaves
+//! * [`provider`], [`provider_odd`], [`provider_early`], [`provider_errors`], [`provider_reuse`]: a provider that misbehaves
 //! * [`hang_ups`], [`hang_ups_h2`]: callers who leave; [`process`]: the edge itself is stopped or killed
 //! * [`secrets`]: nothing of all that writes a key anywhere; [`memory`]: what a load took is given back
 //! * [`torture`]: all of it at once
@@ -24,6 +24,7 @@ mod lost_replies;
 mod memory;
 mod process;
 mod provider;
+mod provider_early;
 mod provider_errors;
 mod provider_odd;
 mod provider_reuse;

@@ -7,7 +7,6 @@ use super::receive::Body;
 use crate::gate::Gate;
 use crate::upstream::{Answer, Failure, headers};
 use http::HeaderMap;
-use pingora_http::RequestHeader;
 use shared::domain::denial::Denial;
 use shared::domain::entry::How;
 use shared::domain::money::Nanos;
@@ -22,16 +21,13 @@ pub struct Forwarded {
     pub answer: Result<Answer, Failure>,
 }
 
-/// The head of the provider's request, but for the key: the caller's headers that may cross the gate.
+/// The headers of the provider's request, but for the key: the caller's that may cross the gate.
 ///
 /// # Errors
-/// 503 when it cannot be built; then nothing is charged.
-pub fn head(gate: &Gate, caller: &HeaderMap, length: usize) -> Result<Box<RequestHeader>, Stop> {
-    let target = gate.upstream.target();
-    let head = RequestHeader::build_no_case("POST", target.path.as_bytes(), Some(caller.len() + 4)).ok();
-    let head = head.and_then(|head| headers::filled(head, caller, &target.authority, length));
-    head.map(Box::new)
-        .ok_or_else(|| Stop::denied(Denial::ServiceUnavailable))
+/// 503 when there are too many; then nothing is charged.
+pub fn headers(gate: &Gate, caller: &HeaderMap, length: usize) -> Result<HeaderMap, Stop> {
+    let host = &gate.upstream.target().authority;
+    headers::onward(caller, host, length).ok_or_else(|| Stop::denied(Denial::ServiceUnavailable))
 }
 
 /// Sends the caller's exact bytes with the stored provider key.
@@ -41,11 +37,11 @@ pub fn head(gate: &Gate, caller: &HeaderMap, length: usize) -> Result<Box<Reques
 pub async fn forward(
     gate: &Gate,
     approval: Approval,
-    mut head: Box<RequestHeader>,
+    mut onward: HeaderMap,
     body: Body,
 ) -> Result<Forwarded, Stop> {
     let (hold, provider_key) = approval.into_parts();
-    if headers::authorize(&mut head, &provider_key).is_none() {
+    if headers::authorize(&mut onward, &provider_key).is_none() {
         tracing::error!(
             decision.id = hold.name.allow_id,
             "the stored provider key cannot be sent"
@@ -58,6 +54,6 @@ pub async fn forward(
         .await;
         return Err(Stop::denied(Denial::ServiceUnavailable));
     }
-    let answer = gate.upstream.exchange(head, body.bytes().clone()).await;
+    let answer = gate.upstream.exchange(&onward, body.bytes()).await;
     Ok(Forwarded { hold, answer })
 }

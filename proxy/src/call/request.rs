@@ -85,15 +85,30 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
     let (Some(content_type), None) = (types.next(), types.next()) else {
         return refused("Send exactly one `Content-Type`, with the value `application/json`.");
     };
-    let essence = content_type
+    let mut parts = content_type
         .as_bytes()
         .split(|byte| *byte == b';')
+        .map(<[u8]>::trim_ascii);
+    if !parts
         .next()
-        .unwrap_or_default();
-    if !essence.trim_ascii().eq_ignore_ascii_case(b"application/json") {
+        .is_some_and(|essence| essence.eq_ignore_ascii_case(b"application/json"))
+    {
         return refused("`Content-Type` must be `application/json`.");
     }
+    // In another character set the same bytes could say something else, such as a second `n`.
+    if !parts.all(is_utf8_or_no_charset) {
+        return refused("The `charset` of `Content-Type` must be `utf-8`.");
+    }
     Ok(())
+}
+
+/// Whether a parameter of a media type is not about its character set, or says that it is UTF-8.
+fn is_utf8_or_no_charset(parameter: &[u8]) -> bool {
+    let parameter = parameter.to_ascii_lowercase();
+    match parameter.strip_prefix(b"charset") {
+        Some(value) => matches!(value, b"=utf-8" | b"=\"utf-8\"" | b"=utf8" | b"=\"utf8\""),
+        None => true,
+    }
 }
 
 /// The run that the caller names, or a new one. A virtual key is no name: it would be stored and logged.
@@ -132,11 +147,23 @@ mod tests {
     #[test]
     fn only_plain_json_is_read() {
         assert!(check_encoding(&headers(&[("content-type", "application/json")])).is_ok());
-        assert!(check_encoding(&headers(&[("content-type", "Application/JSON; charset=utf-8")])).is_ok());
+        for good in [
+            "Application/JSON; charset=utf-8",
+            "application/json;charset=\"UTF-8\"; a=b;",
+        ] {
+            assert!(
+                check_encoding(&headers(&[("content-type", good)])).is_ok(),
+                "{good}"
+            );
+        }
         for bad in [
             &[][..],
             &[("content-type", "text/plain")],
             &[("content-type", "application/json+x")],
+            &[("content-type", "application/json;charset=utf-7")],
+            &[("content-type", "application/json; a=b; Charset=\"utf-16\"")],
+            &[("content-type", "application/json; charset =utf-7")],
+            &[("content-type", "application/json; charset*=utf-7")],
             &[("content-type", "application/json"), ("content-encoding", "gzip")],
         ] {
             assert_eq!(

@@ -54,11 +54,11 @@ pub async fn settle(gate: &Gate, mut tale: Tale, wanted: &Wanted, forwarded: For
         charged: bill.cost,
         how: bill.how.as_str(),
         settlement,
-        status: answer.as_ref().map_or(0, |answer| answer.head.status.as_u16()),
+        status: answer.as_ref().map_or(0, |answer| answer.status.as_u16()),
         took,
     });
     let mut reply = match answer {
-        Ok(Answer { head, body }) => approved::reply(head, body),
+        Ok(answer) => approved::reply(answer),
         Err(failure) => refusal_of(&failure).reply(),
     };
     let Bill {
@@ -91,7 +91,7 @@ fn bill(wanted: &Wanted, estimate: Nanos, answer: &Result<Answer, Failure>) -> B
     let Ok(answer) = answer else {
         return kept(true);
     };
-    match answer.head.status {
+    match answer.status {
         status if status.is_success() => match actual_cost(wanted, answer) {
             Some(cost) => Bill {
                 cost,
@@ -113,7 +113,6 @@ fn bill(wanted: &Wanted, estimate: Nanos, answer: &Result<Answer, Failure>) -> B
 
 fn actual_cost(wanted: &Wanted, answer: &Answer) -> Option<Nanos> {
     let encoding = answer
-        .head
         .headers
         .get(CONTENT_ENCODING)
         .map(http::HeaderValue::as_bytes);
@@ -129,7 +128,7 @@ fn actual_cost(wanted: &Wanted, answer: &Answer) -> Option<Nanos> {
 
 /// How the provider answered, for the metrics.
 fn ended(answer: &Result<Answer, Failure>) -> Ended {
-    match answer.as_ref().map(|answer| answer.head.status) {
+    match answer.as_ref().map(|answer| answer.status) {
         Ok(status) if status.is_success() => Ended::Success,
         Ok(status) if status.is_redirection() => Ended::Redirect,
         Ok(status) if status.is_client_error() => Ended::ClientError,

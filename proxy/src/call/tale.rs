@@ -6,7 +6,6 @@ use crate::metrics::Stage;
 use crate::reply::denied::Denied;
 use crate::reply::refusal::RefusalKind;
 use http::HeaderMap;
-use pingora_http::RequestHeader;
 use shared::clock;
 use shared::store::lookup::VirtualKeyOwner;
 use shared::telemetry::span::{self, Kind, Span, Value};
@@ -99,14 +98,14 @@ impl Tale {
 
     /// Continues the trace in the provider's request, when its spans are exported. Otherwise the caller's own headers pass
     /// as they came, like any other.
-    pub fn continue_in(&mut self, head: &mut RequestHeader) {
+    pub fn continue_in(&mut self, headers: &mut HeaderMap) {
         if self.trace.exported.is_some() {
             self.upstream_span = new_span();
             if let Some(header) = self.trace.header(self.upstream_span) {
-                drop(head.insert_header(TRACEPARENT, header));
+                headers.insert(TRACEPARENT, header);
                 // What belongs to no trace that we could read does not go along.
                 if self.trace.parent == 0 {
-                    drop(head.remove_header(TRACESTATE));
+                    headers.remove(TRACESTATE);
                 }
             }
         }

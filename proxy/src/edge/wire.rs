@@ -2,13 +2,16 @@
 //!
 //! What is given time is pinned where it stands: by value, each future would be moved, and a call's are thousands of bytes.
 
-use super::malformed;
+use super::unread;
 use crate::gate::Gate;
 use crate::reply::Reply;
+use crate::reply::refusal::{Refusal, RefusalKind};
+use bytes::Bytes;
 use http::StatusCode;
 use http::header::CONTENT_LENGTH;
 use pingora_core::apps::{HttpPersistentSettings, ReusedHttpStream};
 use pingora_core::protocols::http::ServerSession;
+use pingora_http::ResponseHeader;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -22,34 +25,49 @@ const LINGER_BYTES: usize = 64 << 20;
 /// How long that may take.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// Reads the head. `false` when there is none to answer: the caller left, or sent no HTTP (which is answered here).
+/// Reads the head. `false` when there is none to answer: the caller left, or sent no whole head of HTTP in time (which is
+/// answered here).
 pub async fn read_head(gate: &Gate, session: &mut ServerSession) -> bool {
-    let within = KEEP_ALIVE + Duration::from_millis(gate.settings.proxy.client_timeout_ms);
+    let is_first = session.get_keepalive().is_none();
+    let mut within = Duration::from_millis(gate.settings.proxy.client_timeout_ms);
+    if !is_first {
+        within += KEEP_ALIVE;
+    }
     let read = timeout(within, pin!(session.read_request())).await;
-    match read {
-        Ok(Ok(read)) => read,
+    let refusal = match read {
+        Ok(Ok(read)) => return read,
         Ok(Err(error)) => {
             tracing::debug!(%error, "a request that is not HTTP");
-            let Reply { head, body } = with_length(malformed(gate));
-            session.set_keepalive(None);
-            if session.write_response_header(head).await.is_ok() {
-                drop(session.write_response_body(body, true).await);
-            }
-            false
+            Refusal::new(RefusalKind::BadRequest, "The request is not well-formed HTTP.")
         }
-        Err(_elapsed) => false,
+        Err(_elapsed) if is_first => Refusal::new(
+            RefusalKind::RequestTimeout,
+            "The request was not sent within the time allowed.",
+        ),
+        // A connection that was used and rests: who closes it says nothing.
+        Err(_elapsed) => return false,
+    };
+    session.set_keepalive(None);
+    let (head, body) = on_the_wire(unread(gate, &refusal));
+    if session.write_response_header(head).await.is_ok() {
+        drop(session.write_response_body(body, true).await);
     }
+    false
 }
 
-fn with_length(mut reply: Reply) -> Reply {
-    if !matches!(
-        reply.head.status,
-        StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
-    ) {
-        let length = reply.body.len().to_string();
-        reply.set(CONTENT_LENGTH, &length);
+/// An answer with its length, as Pingora writes it.
+fn on_the_wire(reply: Reply) -> (Box<ResponseHeader>, Bytes) {
+    let Reply {
+        status,
+        mut headers,
+        body,
+    } = reply;
+    if !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+        headers.insert(CONTENT_LENGTH, body.len().into());
     }
-    reply
+    let mut head = http::Response::new(()).into_parts().0;
+    (head.status, head.headers) = (status, headers);
+    (Box::new(head.into()), body)
 }
 
 /// Writes the answer. The connection is kept when the request was read to its end and the server stays up.
@@ -67,8 +85,7 @@ pub async fn write(
         .filter(|_| !unread && !stopping)
         .map(|_| KEEP_ALIVE.as_secs());
     session.set_keepalive(keep);
-    let reply = with_length(reply);
-    let Reply { head, mut body } = reply;
+    let (head, mut body) = on_the_wire(reply);
     timeout(client_timeout, pin!(session.write_response_header(head)))
         .await
         .ok()?

@@ -2,11 +2,11 @@
 //! (specification §4.4 "Approved response", decisions D35, D46, D51).
 
 use super::{Reply, names};
-use crate::upstream::headers;
-use crate::upstream::redact;
+use crate::upstream::headers::clean_response;
+use crate::upstream::{Answer, redact};
 use bytes::Bytes;
+use http::HeaderValue;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
-use pingora_http::ResponseHeader;
 use shared::domain::money::Nanos;
 
 /// What an approved call carries in its headers, whatever the provider answered.
@@ -41,33 +41,39 @@ impl Stamp<'_> {
 }
 
 /// The provider's answer, unchanged but for connection headers and cookies; from an error, fragments of keys are removed.
-pub fn reply(mut head: Box<ResponseHeader>, body: Bytes) -> Reply {
-    headers::clean_response(&mut head);
-    if head.status.is_success() {
-        return Reply { head, body };
+pub fn reply(answer: Answer) -> Reply {
+    let Answer {
+        status,
+        mut headers,
+        body,
+    } = answer;
+    clean_response(&mut headers);
+    if status.is_success() {
+        return Reply {
+            status,
+            headers,
+            body,
+        };
     }
-    redact::headers(&mut head);
-    let encoding = head
-        .headers
-        .get(CONTENT_ENCODING)
-        .map(|value| value.as_bytes().to_vec());
-    match redact::body(&body, encoding.as_deref()) {
-        redact::Redacted::Unchanged => Reply { head, body },
-        redact::Redacted::Changed(body) => {
-            head.remove_header(&CONTENT_ENCODING);
-            head.remove_header(&CONTENT_LENGTH);
-            Reply { head, body }
-        }
+    redact::headers(&mut headers);
+    let encoding = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
+    let redacted = redact::body(&body, encoding);
+    if redacted != redact::Redacted::Unchanged {
+        headers.remove(CONTENT_ENCODING);
+        headers.remove(CONTENT_LENGTH);
+    }
+    let body = match redacted {
+        redact::Redacted::Unchanged => body,
+        redact::Redacted::Changed(body) => body,
         redact::Redacted::Unreadable => {
-            head.remove_header(&CONTENT_ENCODING);
-            head.remove_header(&CONTENT_LENGTH);
-            let mut reply = Reply {
-                head,
-                body: Bytes::from_static(UNREADABLE),
-            };
-            reply.set(CONTENT_TYPE, "application/json");
-            reply
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            Bytes::from_static(UNREADABLE)
         }
+    };
+    Reply {
+        status,
+        headers,
+        body,
     }
 }
 

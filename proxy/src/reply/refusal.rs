@@ -122,7 +122,7 @@ impl Refusal {
         let mut reply = Reply::json(kind.status(), &Body { error });
         if matches!(
             kind,
-            RefusalKind::UpstreamUnreachable | RefusalKind::UpstreamTimeout
+            RefusalKind::UpstreamUnreachable | RefusalKind::UpstreamTimeout | RefusalKind::IpBlocked
         ) {
             reply.set(names::SHOULD_RETRY, "false");
         }

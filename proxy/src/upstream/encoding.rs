@@ -9,7 +9,7 @@ const DECODED_MAX: u64 = 64 << 20;
 
 /// The plain text of a body, or `None` when its encoding is unknown, broken or decodes to too much.
 pub fn decode<'a>(body: &'a [u8], encoding: Option<&[u8]>) -> Option<Cow<'a, [u8]>> {
-    match encoding {
+    match encoding.map(<[u8]>::to_ascii_lowercase).as_deref() {
         None | Some(b"" | b"identity") => Some(Cow::Borrowed(body)),
         Some(b"gzip" | b"x-gzip") => inflate(MultiGzDecoder::new(body)).map(Cow::Owned),
         Some(b"deflate") => inflate(ZlibDecoder::new(body)).map(Cow::Owned),
@@ -37,7 +37,7 @@ mod tests {
         let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());
         zlib.write_all(b"hello").unwrap();
         assert_eq!(
-            decode(&gzip.finish().unwrap(), Some(b"gzip")).as_deref(),
+            decode(&gzip.finish().unwrap(), Some(b"GZip")).as_deref(),
             Some(&b"hello"[..])
         );
         assert_eq!(
@@ -45,6 +45,10 @@ mod tests {
             Some(&b"hello"[..])
         );
         assert_eq!(decode(b"hello", None).as_deref(), Some(&b"hello"[..]));
+        assert_eq!(
+            decode(b"hello", Some(b"Identity")).as_deref(),
+            Some(&b"hello"[..])
+        );
         assert_eq!(decode(b"hello", Some(b"gzip")), None);
         assert_eq!(decode(b"hello", Some(b"br")), None);
     }

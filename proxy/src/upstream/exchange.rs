@@ -2,22 +2,29 @@
 
 use super::idle::{Idle, SWEEP_EVERY};
 use super::target::Target;
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
+use http::{HeaderMap, StatusCode};
 use pingora_core::connectors::{ConnectorOptions, TransportConnector};
 use pingora_core::protocols::Stream;
-use pingora_core::protocols::http::v1::client::{HttpSession, http_req_header_to_wire};
-use pingora_http::{RequestHeader, ResponseHeader};
+use pingora_core::protocols::http::v1::client::HttpSession;
+use pingora_core::upstreams::peer::HttpPeer;
 use shared::settings::UpstreamSettings;
-use std::pin::pin;
+use std::future::{pending, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, interval, timeout_at};
 
 /// Interim (1xx) answers that are skipped before the real one.
 const INTERIM_MAX: usize = 8;
 /// Bodies up to this size, in bytes, are copied behind their head.
 const JOINED_BODY: usize = 64 * 1024;
+/// Bytes of an answer that are read while the request is still being sent, before both go on side by side.
+const HEARD: usize = 512;
+/// Room between a connection that is read and written at once and the reader of its answer.
+const DUPLEX: usize = 16 * 1024;
 
 /// The way to the provider.
 pub struct Upstream {
@@ -41,8 +48,10 @@ impl std::fmt::Debug for Upstream {
 /// The provider's whole answer.
 #[derive(Debug)]
 pub struct Answer {
-    /// Status and headers.
-    pub head: Box<ResponseHeader>,
+    /// The status.
+    pub status: StatusCode,
+    /// The headers. Names come without their letter case, which HTTP does not know.
+    pub headers: HeaderMap,
     /// The body, as sent.
     pub body: Bytes,
 }
@@ -114,14 +123,14 @@ impl Upstream {
     ///
     /// # Errors
     /// [`Failure`], after at most one request.
-    pub async fn exchange(&self, head: Box<RequestHeader>, body: Bytes) -> Result<Answer, Failure> {
+    pub async fn exchange(&self, headers: &HeaderMap, body: &Bytes) -> Result<Answer, Failure> {
         let deadline = Instant::now() + self.timeout;
-        timeout_at(deadline, pin!(self.attempt(head, body)))
+        timeout_at(deadline, pin!(self.attempt(headers, body)))
             .await
             .unwrap_or(Err(Failure::Timeout))
     }
 
-    async fn attempt(&self, head: Box<RequestHeader>, body: Bytes) -> Result<Answer, Failure> {
+    async fn attempt(&self, headers: &HeaderMap, body: &Bytes) -> Result<Answer, Failure> {
         let failed = Failure::Unreachable;
         let peer = self.target.peer().ok_or(failed("its name does not resolve"))?;
         let idle = self.idle.take(&peer);
@@ -134,19 +143,70 @@ impl Upstream {
                 connected.map_err(|error| lost("connect", &error))?
             }
         };
-        send(&mut stream, &head, &body).await?;
+        // A body of usual size goes out together with its head, in one system call instead of two.
+        let (joined, apart) = match body.len() <= JOINED_BODY {
+            true => (&body[..], &[][..]),
+            false => (&[][..], &body[..]),
+        };
+        let wire = wire(&self.target.path, headers, joined);
+        let mut unsent = Buf::chain(&wire[..], apart);
+        if let Sent::Interrupted(heard) = send(&mut stream, &mut unsent).await {
+            // On the heap, as it is rare and needs much room.
+            return Box::pin(self.interrupted(stream, unsent, heard, &peer)).await;
+        }
         let mut session = HttpSession::new_with_options(stream, &*peer);
-        let head = read_head(&mut session).await?;
-        let body = self.read_body(&mut session, &head).await?;
+        let answer = self.read(&mut session).await?;
         session.respect_keepalive();
         if let Some(stream) = session.reuse().await {
             self.idle.keep(peer, stream);
         }
-        Ok(Answer { head, body })
+        Ok(answer)
+    }
+
+    /// Reads the answer of a provider that began to speak, or closed, before it had the whole request: it refuses what it
+    /// was sent, which its answer tells. What is unsent goes on its way meanwhile, as the answer may be an interim one.
+    async fn interrupted(
+        &self,
+        stream: Stream,
+        mut unsent: impl Buf,
+        heard: Vec<u8>,
+        peer: &HttpPeer,
+    ) -> Result<Answer, Failure> {
+        let (mut from, mut to) = tokio::io::split(stream);
+        let (near, mut far) = tokio::io::duplex(DUPLEX);
+        let sending = async move {
+            drop(to.write_all_buf(&mut unsent).await);
+            drop(to.flush().await);
+            pending().await
+        };
+        let hearing = async move {
+            if far.write_all(&heard).await.is_ok() {
+                drop(tokio::io::copy(&mut from, &mut far).await);
+            }
+            drop(far);
+            pending().await
+        };
+        let mut session = HttpSession::new_with_options(Box::new(near), peer);
+        tokio::select! {
+            answer = self.read(&mut session) => answer,
+            never = sending => never,
+            never = hearing => never,
+        }
+    }
+
+    /// The whole answer.
+    async fn read(&self, session: &mut HttpSession) -> Result<Answer, Failure> {
+        let (status, headers) = read_head(session).await?;
+        let body = self.read_body(session, &headers).await?;
+        Ok(Answer {
+            status,
+            headers,
+            body,
+        })
     }
 
     /// The whole body. An answer in one piece is passed on without a copy.
-    async fn read_body(&self, session: &mut HttpSession, head: &ResponseHeader) -> Result<Bytes, Failure> {
+    async fn read_body(&self, session: &mut HttpSession, headers: &HeaderMap) -> Result<Bytes, Failure> {
         let mut first = Bytes::new();
         let mut whole = BytesMut::new();
         let mut length = 0_usize;
@@ -163,7 +223,7 @@ impl Upstream {
                 first = piece;
             } else {
                 if whole.is_empty() {
-                    let declared = content_length(head).unwrap_or(0).min(self.max_response_bytes);
+                    let declared = content_length(headers).unwrap_or(0).min(self.max_response_bytes);
                     whole.reserve(declared.max(length));
                     whole.extend_from_slice(&first);
                 }
@@ -174,30 +234,69 @@ impl Upstream {
     }
 }
 
-/// Writes the request. A body of usual size goes out together with its head, in one system call instead of two.
-async fn send(stream: &mut Stream, head: &RequestHeader, body: &Bytes) -> Result<(), Failure> {
-    let mut wire = http_req_header_to_wire(head).ok_or(Failure::Unreachable("its address is malformed"))?;
-    let written = if body.len() <= JOINED_BODY {
-        wire.extend_from_slice(body);
-        stream.write_all(&wire).await
-    } else {
-        match stream.write_all(&wire).await {
-            Ok(()) => stream.write_all(body).await,
-            Err(error) => Err(error),
+/// The request as it is sent, with the part of its body that goes together with its head. Names and values of a header map
+/// hold nothing that could end a line.
+fn wire(path: &str, headers: &HeaderMap, body: &[u8]) -> Vec<u8> {
+    const LINES: [&[u8]; 4] = [b"POST ", b" HTTP/1.1\r\n", b": ", b"\r\n"];
+    let [post, version, colon, end] = LINES;
+    let lines: usize = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + colon.len() + end.len())
+        .sum();
+    let ends = post.len() + path.len() + version.len() + end.len();
+    let mut wire = Vec::with_capacity(ends + lines + body.len());
+    for part in [post, path.as_bytes(), version] {
+        wire.extend_from_slice(part);
+    }
+    for (name, value) in headers {
+        for part in [name.as_str().as_bytes(), colon, value.as_bytes(), end] {
+            wire.extend_from_slice(part);
         }
-    };
-    let flushed = match written {
-        Ok(()) => stream.flush().await,
-        Err(error) => Err(error),
-    };
-    flushed.map_err(|error| {
-        tracing::warn!(upstream.stage = "write", upstream.error = %error.kind(), "the provider could not be reached");
-        Failure::Unreachable("write")
-    })
+    }
+    wire.extend_from_slice(end);
+    wire.extend_from_slice(body);
+    wire
 }
 
-/// The final head; interim ones are skipped. Names come without their letter case, which HTTP does not know.
-async fn read_head(session: &mut HttpSession) -> Result<Box<ResponseHeader>, Failure> {
+/// How far the sending of a request came.
+enum Sent {
+    /// All of it is sent.
+    Whole,
+    /// Not all of it: the provider said this, or will take no more.
+    Interrupted(Vec<u8>),
+}
+
+/// Sends what is `unsent`, as long as the provider is silent and takes it.
+async fn send(stream: &mut Stream, unsent: &mut impl Buf) -> Sent {
+    poll_fn(|context| {
+        let sent = loop {
+            let written = match unsent.has_remaining() {
+                true => Pin::new(&mut *stream).poll_write(context, unsent.chunk()),
+                false => Pin::new(&mut *stream).poll_flush(context).map_ok(|()| 0),
+            };
+            match written {
+                Poll::Ready(Ok(0)) => break !unsent.has_remaining(),
+                Poll::Ready(Ok(written)) => unsent.advance(written),
+                Poll::Ready(Err(_)) => break false,
+                Poll::Pending => {
+                    let mut room = [0; HEARD];
+                    let mut heard = ReadBuf::new(&mut room);
+                    return Pin::new(&mut *stream)
+                        .poll_read(context, &mut heard)
+                        .map(|_| Sent::Interrupted(heard.filled().to_vec()));
+                }
+            }
+        };
+        Poll::Ready(match sent {
+            true => Sent::Whole,
+            false => Sent::Interrupted(Vec::new()),
+        })
+    })
+    .await
+}
+
+/// The final head; interim ones are skipped.
+async fn read_head(session: &mut HttpSession) -> Result<(StatusCode, HeaderMap), Failure> {
     for _ in 0..=INTERIM_MAX {
         session
             .read_response()
@@ -206,18 +305,18 @@ async fn read_head(session: &mut HttpSession) -> Result<Box<ResponseHeader>, Fai
         let head = session
             .resp_header()
             .ok_or(Failure::Unreachable("it sent no head"))?;
-        if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
+        if head.status == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Failure::Unreachable("it switched protocols"));
         }
         if !head.status.is_informational() {
-            return Ok(Box::new(ResponseHeader::from(head.as_owned_parts())));
+            return Ok((head.status, head.headers.clone()));
         }
     }
     Err(Failure::Unreachable("it sent too many interim answers"))
 }
 
-fn content_length(head: &ResponseHeader) -> Option<usize> {
-    head.headers
+fn content_length(headers: &HeaderMap) -> Option<usize> {
+    headers
         .get(http::header::CONTENT_LENGTH)?
         .to_str()
         .ok()?

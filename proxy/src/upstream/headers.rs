@@ -1,7 +1,6 @@
 //! Which headers cross the gate, in both directions (decision D35).
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use pingora_http::{RequestHeader, ResponseHeader};
 use secrecy::{ExposeSecret, SecretString};
 
 /// Headers of one connection, not of the message.
@@ -32,6 +31,9 @@ const NOT_FORWARDED: [&str; 11] = [
     "http2-settings",
 ];
 
+/// Headers of the provider's request that are ours: host, length, encoding, key; and the trace's, when it goes on.
+const OWN: usize = 5;
+
 /// Families of headers that speak to or about proxies.
 const NOT_FORWARDED_PREFIXES: [&str; 2] = ["x-service-", "x-forwarded-"];
 
@@ -56,39 +58,34 @@ fn is_forwarded(name: &str, nominated: &[String]) -> bool {
         && !nominated.iter().any(|nominated| nominated == name)
 }
 
-/// The head of the provider's request with the caller's headers that may cross the gate. `None` when a header is
-/// refused: then nothing may be sent.
-pub fn filled(
-    mut request: RequestHeader,
-    caller: &HeaderMap,
-    host: &str,
-    length: usize,
-) -> Option<RequestHeader> {
+/// The headers of the provider's request: the caller's that may cross the gate, and those that are ours to set. `None` when
+/// they are too many: then nothing may be sent.
+pub fn onward(caller: &HeaderMap, host: &HeaderValue, length: usize) -> Option<HeaderMap> {
     let nominated = nominated(caller);
+    let mut onward = HeaderMap::with_capacity(caller.len() + OWN);
     for (name, value) in caller {
         if is_forwarded(name.as_str(), &nominated) {
-            request.append_header(name.clone(), value.clone()).ok()?;
+            onward.try_append(name, value.clone()).ok()?;
         }
     }
-    request.insert_header(header::HOST, host).ok()?;
-    request
-        .insert_header(header::CONTENT_LENGTH, length.to_string())
-        .ok()?;
+    onward.try_insert(header::HOST, host.clone()).ok()?;
+    onward.try_insert(header::CONTENT_LENGTH, length.into()).ok()?;
     let identity = HeaderValue::from_static("identity");
-    request.insert_header(header::ACCEPT_ENCODING, identity).ok()?;
-    Some(request)
+    onward.try_insert(header::ACCEPT_ENCODING, identity).ok()?;
+    Some(onward)
 }
 
 /// Adds the provider key, kept out of logs. `None` when the stored key cannot be a header value.
-pub fn authorize(request: &mut RequestHeader, key: &SecretString) -> Option<()> {
-    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret())).ok()?;
+pub fn authorize(onward: &mut HeaderMap, key: &SecretString) -> Option<()> {
+    let mut value = HeaderValue::from_str(&["Bearer ", key.expose_secret()].concat()).ok()?;
     value.set_sensitive(true);
-    request.insert_header(header::AUTHORIZATION, value).ok()
+    onward.try_insert(header::AUTHORIZATION, value).ok()?;
+    Some(())
 }
 
 /// Removes from the provider's answer what must not reach the caller.
-pub fn clean_response(head: &mut ResponseHeader) {
-    let nominated = nominated(&head.headers);
+pub fn clean_response(headers: &mut HeaderMap) {
+    let nominated = nominated(headers);
     let unwanted = |name: &HeaderName| {
         let name = name.as_str();
         HOP_BY_HOP.contains(&name)
@@ -96,14 +93,9 @@ pub fn clean_response(head: &mut ResponseHeader) {
             || name.starts_with("x-service-")
             || nominated.iter().any(|nominated| nominated == name)
     };
-    let gone: Vec<HeaderName> = head
-        .headers
-        .keys()
-        .filter(|name| unwanted(name))
-        .cloned()
-        .collect();
+    let gone: Vec<HeaderName> = headers.keys().filter(|name| unwanted(name)).cloned().collect();
     for name in gone {
-        head.remove_header(&name);
+        headers.remove(name);
     }
 }
 
@@ -132,10 +124,10 @@ mod tests {
         ] {
             caller.append(name, value.parse().unwrap());
         }
-        let request = RequestHeader::build_no_case("POST", b"/v1/chat/completions", None).unwrap();
-        let mut request = filled(request, &caller, "provider:1", 12).unwrap();
-        authorize(&mut request, &"sk-real".into()).unwrap();
-        let mut names: Vec<&str> = request.headers.keys().map(HeaderName::as_str).collect();
+        let host = HeaderValue::from_static("provider:1");
+        let mut onward = onward(&caller, &host, 12).unwrap();
+        authorize(&mut onward, &"sk-real".into()).unwrap();
+        let mut names: Vec<&str> = onward.keys().map(HeaderName::as_str).collect();
         names.sort_unstable();
         assert_eq!(
             names,
@@ -149,28 +141,23 @@ mod tests {
                 "x-stainless-retry-count",
             ]
         );
-        assert_eq!(request.headers["authorization"], "Bearer sk-real");
-        assert!(request.headers["authorization"].is_sensitive());
-        assert_eq!(request.headers["accept-encoding"], "identity");
-    }
-
-    #[test]
-    fn a_key_that_is_no_header_value_sends_nothing() {
-        let mut request = RequestHeader::build_no_case("POST", b"/", None).unwrap();
+        assert_eq!(onward["authorization"], "Bearer sk-real");
+        assert!(onward["authorization"].is_sensitive());
+        assert_eq!(onward["accept-encoding"], "identity");
         assert_eq!(
-            authorize(
-                &mut request,
-                &"sk-a
-b: c"
-                    .into()
-            ),
-            None
+            (&onward["host"], &onward["content-length"]),
+            (&host, &HeaderValue::from(12))
         );
     }
 
     #[test]
+    fn a_key_that_is_no_header_value_sends_nothing() {
+        assert_eq!(authorize(&mut HeaderMap::new(), &"sk-a\nb: c".into()), None);
+    }
+
+    #[test]
     fn the_answer_loses_cookies_and_connection_headers_only() {
-        let mut head = ResponseHeader::build_no_case(200, None).unwrap();
+        let mut headers = HeaderMap::new();
         for (name, value) in [
             ("set-cookie", "a=b"),
             ("connection", "x-hop"),
@@ -180,10 +167,10 @@ b: c"
             ("x-ratelimit-remaining-requests", "9"),
             ("x-service-decision", "approved"),
         ] {
-            head.append_header(name, value).unwrap();
+            headers.append(name, value.parse().unwrap());
         }
-        clean_response(&mut head);
-        let mut names: Vec<&str> = head.headers.keys().map(HeaderName::as_str).collect();
+        clean_response(&mut headers);
+        let mut names: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
         names.sort_unstable();
         assert_eq!(names, ["x-ratelimit-remaining-requests", "x-request-id"]);
     }

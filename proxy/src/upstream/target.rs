@@ -1,8 +1,8 @@
 //! Where the provider is: the configured address, resolved in the background so that no call waits for DNS.
 
 use arc_swap::ArcSwapOption;
-use http::Uri;
 use http::uri::Authority;
+use http::{HeaderValue, Uri};
 use pingora_core::upstreams::peer::HttpPeer;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct Target {
     /// The host name; also what its certificate must be for. Never empty: an empty name would switch verification off.
     pub host: String,
     /// The value of the `Host` header.
-    pub authority: String,
+    pub authority: HeaderValue,
     /// The path that calls are sent to.
     pub path: String,
     port: u16,
@@ -60,7 +60,7 @@ impl Target {
         Ok(Self {
             tls,
             host,
-            authority: authority.as_str().to_owned(),
+            authority: HeaderValue::from_str(authority.as_str()).map_err(|_| wrong("has no host"))?,
             path,
             port,
             peer,

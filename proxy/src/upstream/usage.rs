@@ -2,7 +2,6 @@
 
 use super::encoding;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use shared::domain::price::Usage;
 use std::borrow::Cow;
 
@@ -17,8 +16,7 @@ pub struct Reported {
 
 #[derive(Deserialize)]
 struct Answer<'a> {
-    #[serde(borrow)]
-    usage: Option<&'a RawValue>,
+    usage: Option<Usage>,
     #[serde(borrow)]
     service_tier: Option<Cow<'a, str>>,
 }
@@ -28,9 +26,8 @@ struct Answer<'a> {
 pub fn read(body: &[u8], content_encoding: Option<&[u8]>) -> Option<Reported> {
     let plain = encoding::decode(body, content_encoding)?;
     let answer: Answer<'_> = serde_json::from_slice(&plain).ok()?;
-    let usage = Usage::parse(answer.usage?.get())?;
     Some(Reported {
-        usage,
+        usage: answer.usage?,
         service_tier: answer.service_tier.map(Cow::into_owned),
     })
 }

@@ -72,11 +72,15 @@ impl Nanos {
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, fraction) = (self.0 / NANOS_PER_USD, self.0 % NANOS_PER_USD);
+        let mut digits = itoa::Buffer::new();
+        f.write_str(digits.format(whole))?;
         if fraction == 0 {
-            return write!(f, "{whole}");
+            return Ok(());
         }
-        let digits = format!("{fraction:09}");
-        write!(f, "{whole}.{}", digits.trim_end_matches('0'))
+        // With a 1 before them, nine digits are written whatever their zeros.
+        let fraction = &digits.format(NANOS_PER_USD + fraction)[1..];
+        f.write_str(".")?;
+        f.write_str(fraction.trim_end_matches('0'))
     }
 }
 

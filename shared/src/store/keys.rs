@@ -18,6 +18,7 @@ pub use webhooks::DeliverySet;
 use crate::domain::mode::Mode;
 use crate::domain::rate::Rate;
 use sha2::{Digest, Sha256};
+use std::sync::LazyLock;
 
 /// Number of buckets. Workers poll buckets, not accounts.
 pub const BUCKETS: u16 = 1024;
@@ -78,6 +79,18 @@ pub fn deposit_lookup(reference: &str) -> String {
     )
 }
 
+/// The hash tags of the buckets.
+static TAGS: LazyLock<Vec<String>> = LazyLock::new(|| (0..BUCKETS).map(|n| format!("{{b{n:04}}}")).collect());
+
+/// Texts put together in one allocation: a call needs some twenty keys, and `format!` grows each in steps.
+fn joined(first: &str, rest: &[&str]) -> String {
+    let length = first.len() + rest.iter().map(|part| part.len()).sum::<usize>();
+    let mut key = String::with_capacity(length);
+    key.push_str(first);
+    rest.iter().for_each(|part| key.push_str(part));
+    key
+}
+
 /// A bucket: the hash tag that groups accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Bucket(u16);
@@ -98,37 +111,42 @@ impl Bucket {
     /// A hold that is open, or the tombstone of a voided one.
     #[must_use]
     pub fn hold(self, allow_id: &str) -> String {
-        format!("{{b{:04}}}/hold/{allow_id}", self.0)
+        self.key(&["/hold/", allow_id])
     }
 
     /// Open holds of the bucket by deadline (sorted set of allow ids).
     #[must_use]
     pub fn due(self) -> String {
-        format!("{{b{:04}}}/due", self.0)
+        self.key(&["/due"])
     }
 
     /// Holds that passed their deadline and stay charged, by the time they were kept (sorted set of allow ids).
     #[must_use]
     pub fn kept(self) -> String {
-        format!("{{b{:04}}}/kept", self.0)
+        self.key(&["/kept"])
     }
 
     /// One such hold.
     #[must_use]
     pub fn kept_hold(self, allow_id: &str) -> String {
-        format!("{{b{:04}}}/kept/{allow_id}", self.0)
+        self.key(&["/kept/", allow_id])
     }
 
     /// What has left an account of this bucket and has not arrived in another account yet (hash of transit id to row).
     #[must_use]
     pub fn transit(self) -> String {
-        format!("{{b{:04}}}/transit", self.0)
+        self.key(&["/transit"])
     }
 
     /// The mark that a transit has arrived in an account of this bucket, so that it arrives once.
     #[must_use]
     pub fn arrived(self, transit_id: &str) -> String {
-        format!("{{b{:04}}}/arrived/{transit_id}", self.0)
+        self.key(&["/arrived/", transit_id])
+    }
+
+    fn key(self, rest: &[&str]) -> String {
+        let tag = TAGS.get(usize::from(self.0)).map_or("", String::as_str);
+        joined(tag, rest)
     }
 }
 
@@ -153,8 +171,12 @@ impl AccountKeys {
         let bucket = Bucket::of(account);
         Self {
             bucket,
-            base: format!("{{b{:04}}}/{account}", bucket.0),
+            base: bucket.key(&["/", account]),
         }
+    }
+
+    fn key(&self, rest: &[&str]) -> String {
+        joined(&self.base, rest)
     }
 
     /// The account's bucket.
@@ -172,104 +194,104 @@ impl AccountKeys {
     /// Active virtual keys, oldest first (sorted set of key ids).
     #[must_use]
     pub fn active_keys(&self) -> String {
-        format!("{}/active-keys", self.base)
+        self.key(&["/active-keys"])
     }
 
     /// A virtual key's record (hash).
     #[must_use]
     pub fn virtual_key(&self, key_id: &str) -> String {
-        format!("{}/vk/{key_id}", self.base)
+        self.key(&["/vk/", key_id])
     }
 
     /// All virtual keys of an agent, revoked ones included (sorted set of key ids by creation).
     #[must_use]
     pub fn agent_keys(&self, agent: &str) -> String {
-        format!("{}/agent-keys/{agent}", self.base)
+        self.key(&["/agent-keys/", agent])
     }
 
     /// Requests of a virtual key in its current minute.
     #[must_use]
     pub fn rate(&self, key_id: &str) -> String {
-        format!("{}/rate/{key_id}", self.base)
+        self.key(&["/rate/", key_id])
     }
 
     /// A run (hash): what it spent and has in open holds, its calls and denials, when it began, how it ended.
     #[must_use]
     pub fn run(&self, mode: Mode, agent: &str, run: &str) -> String {
-        format!("{}/{mode}/run/{agent}/{run}", self.base)
+        self.key(&["/", mode.as_str(), "/run/", agent, "/", run])
     }
 
     /// The named runs of an agent (sorted set of run ids by when each was last seen).
     #[must_use]
     pub fn runs(&self, mode: Mode, agent: &str) -> String {
-        format!("{}/{mode}/runs/{agent}", self.base)
+        self.key(&["/", mode.as_str(), "/runs/", agent])
     }
 
     /// An agent (hash): its record, freeze, policy, provider key and counters.
     #[must_use]
     pub fn agent(&self, mode: Mode, agent: &str) -> String {
-        format!("{}/{mode}/agent/{agent}", self.base)
+        self.key(&["/", mode.as_str(), "/agent/", agent])
     }
 
     /// The account's agents that have a wallet row (sorted set by creation).
     #[must_use]
     pub fn agents(&self, mode: Mode) -> String {
-        format!("{}/{mode}/agents", self.base)
+        self.key(&["/", mode.as_str(), "/agents"])
     }
 
     /// The agents that are frozen, those that were deleted since included (sorted set by when).
     #[must_use]
     pub fn frozen_agents(&self, mode: Mode) -> String {
-        format!("{}/{mode}/frozen-agents", self.base)
+        self.key(&["/", mode.as_str(), "/frozen-agents"])
     }
 
     /// Agents that have stored a provider key (set), for the rotation of the master key.
     #[must_use]
     pub fn sealed_agents(&self) -> String {
-        format!("{}/sealed-agents", self.base)
+        self.key(&["/sealed-agents"])
     }
 
     /// The account's policies (sorted set of policy ids by creation).
     #[must_use]
     pub fn policies(&self, mode: Mode) -> String {
-        format!("{}/{mode}/policies", self.base)
+        self.key(&["/", mode.as_str(), "/policies"])
     }
 
     /// A policy's record (hash).
     #[must_use]
     pub fn policy(&self, mode: Mode, policy_id: &str) -> String {
-        format!("{}/{mode}/policy/{policy_id}", self.base)
+        self.key(&["/", mode.as_str(), "/policy/", policy_id])
     }
 
     /// What the account-wide policies limit (hash of policy id to
     /// `<cap> <run> <day> <month> <txn> <approval> <low>`).
     #[must_use]
     pub fn account_policies(&self, mode: Mode) -> String {
-        format!("{}/{mode}/account-policies", self.base)
+        self.key(&["/", mode.as_str(), "/account-policies"])
     }
 
     /// An API key's record (hash).
     #[must_use]
     pub fn api_key(&self, key_id: &str) -> String {
-        format!("{}/ak/{key_id}", self.base)
+        self.key(&["/ak/", key_id])
     }
 
     /// Requests of an API key in its current window of this rate.
     #[must_use]
     pub fn management_rate(&self, rate: Rate, key_id: &str) -> String {
-        format!("{}/{}/{key_id}", self.base, rate.as_str())
+        self.key(&["/", rate.as_str(), "/", key_id])
     }
 
     /// The account's API keys (sorted set by creation).
     #[must_use]
     pub fn api_keys(&self) -> String {
-        format!("{}/api-keys", self.base)
+        self.key(&["/api-keys"])
     }
 
     /// The account's users (hash of e-mail to record).
     #[must_use]
     pub fn users(&self) -> String {
-        format!("{}/users", self.base)
+        self.key(&["/users"])
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::span;
 use crate::entropy;
+use data_encoding::HEXLOWER;
 use http::{HeaderMap, HeaderValue};
 use std::fmt;
 
@@ -21,7 +22,9 @@ pub struct TraceId(pub u128);
 
 impl fmt::Display for TraceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
+        let mut digits = [0; 32];
+        HEXLOWER.encode_mut(&self.0.to_be_bytes(), &mut digits);
+        f.write_str(std::str::from_utf8(&digits).unwrap_or_default())
     }
 }
 

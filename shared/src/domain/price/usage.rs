@@ -6,7 +6,11 @@ use serde::Deserialize;
 const MAX_TOKENS: u64 = 1_000_000_000;
 
 /// What a call used, as OpenAI documents it: each detail is part of its total.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///
+/// It is read from the provider's JSON; what is empty, negative, absurd or contradicts itself is an error: the estimate stays
+/// then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Wire")]
 pub struct Usage {
     /// Tokens of the prompt, cached and audio ones included.
     pub prompt_tokens: u64,
@@ -51,12 +55,10 @@ struct CompletionDetails {
     rejected_prediction_tokens: Option<u64>,
 }
 
-impl Usage {
-    /// Reads the JSON text of `usage`. `None` when it is empty, negative, absurd or contradicts itself: the
-    /// estimate stays then.
-    #[must_use]
-    pub fn parse(json: &str) -> Option<Self> {
-        let wire: Wire = serde_json::from_str(json).ok()?;
+impl TryFrom<Wire> for Usage {
+    type Error = &'static str;
+
+    fn try_from(wire: Wire) -> Result<Self, Self::Error> {
         let prompt = wire.prompt_tokens_details.unwrap_or_default();
         let completion = wire.completion_tokens_details.unwrap_or_default();
         let count = |tokens: Option<u64>| tokens.unwrap_or(0);
@@ -72,9 +74,14 @@ impl Usage {
             reasoning_tokens: count(completion.reasoning_tokens),
         };
         let sane = count(wire.total_tokens) <= MAX_TOKENS && predicted <= usage.completion_tokens;
-        (sane && usage.is_plausible()).then_some(usage)
+        let plausible = sane && usage.is_plausible();
+        plausible
+            .then_some(usage)
+            .ok_or("not a usage that can be believed")
     }
+}
 
+impl Usage {
     /// Whether there is something, it is not absurdly much, and no detail exceeds its total.
     fn is_plausible(&self) -> bool {
         let totals = [self.prompt_tokens, self.completion_tokens];
@@ -98,9 +105,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn parse(json: &str) -> Option<Usage> {
+        serde_json::from_str(json).ok()
+    }
+
     #[test]
     fn reads_what_openai_sends() {
-        let usage = Usage::parse(
+        let usage = parse(
             r#"{"prompt_tokens": 2600, "completion_tokens": 300, "total_tokens": 2900, "cost": 1.5,
                 "prompt_tokens_details": {"cached_tokens": 2000, "cache_write_tokens": 400, "audio_tokens": 10},
                 "completion_tokens_details": {"reasoning_tokens": 200, "audio_tokens": 20,
@@ -120,7 +131,7 @@ mod tests {
 
     #[test]
     fn nulls_and_gaps_are_zero() {
-        let plain = Usage::parse(r#"{"prompt_tokens": 9, "completion_tokens": 12}"#).unwrap();
+        let plain = parse(r#"{"prompt_tokens": 9, "completion_tokens": 12}"#).unwrap();
         assert_eq!(
             (plain.prompt_tokens, plain.completion_tokens, plain.cached_tokens),
             (9, 12, 0)
@@ -130,9 +141,9 @@ mod tests {
             r#"{"prompt_tokens": 9, "completion_tokens": 12, "prompt_tokens_details": {"cached_tokens": null}}"#,
             r#"{"completion_tokens_details": {}, "completion_tokens": 12, "prompt_tokens": 9}"#,
         ] {
-            assert_eq!(Usage::parse(json), Some(plain), "{json}");
+            assert_eq!(parse(json), Some(plain), "{json}");
         }
-        assert!(Usage::parse(r#"{"prompt_tokens": 0, "completion_tokens": 1}"#).is_some());
+        assert!(parse(r#"{"prompt_tokens": 0, "completion_tokens": 1}"#).is_some());
     }
 
     #[test]
@@ -167,7 +178,7 @@ mod tests {
             r#"{"prompt_tokens": 9, "completion_tokens": 5,
                 "completion_tokens_details": {"rejected_prediction_tokens": 6}}"#,
         ] {
-            assert_eq!(Usage::parse(json), None, "{json}");
+            assert_eq!(parse(json), None, "{json}");
         }
     }
 
@@ -204,7 +215,7 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_json_is_refused_or_plausible(value in json()) {
-            if let Some(usage) = Usage::parse(&value.to_string()) {
+            if let Some(usage) = parse(&value.to_string()) {
                 prop_assert!(usage.is_plausible());
             }
         }

@@ -12,31 +12,31 @@ impl AccountKeys {
     /// The audit lines that are not archived (list, oldest first).
     #[must_use]
     pub fn audit(&self, mode: Mode) -> String {
-        format!("{}/{mode}/audit", self.base)
+        self.key(&["/", mode.as_str(), "/audit"])
     }
 
     /// The hashes of the sealed ones among them, 32 bytes each (list, in the same order).
     #[must_use]
     pub fn audit_hashes(&self, mode: Mode) -> String {
-        format!("{}/{mode}/audit/hashes", self.base)
+        self.key(&["/", mode.as_str(), "/audit/hashes"])
     }
 
     /// Number and hash of the last archived entry (hash).
     #[must_use]
     pub fn audit_base(&self, mode: Mode) -> String {
-        format!("{}/{mode}/audit/base", self.base)
+        self.key(&["/", mode.as_str(), "/audit/base"])
     }
 
     /// The archived segments (list, oldest first).
     #[must_use]
     pub fn audit_segments(&self, mode: Mode) -> String {
-        format!("{}/{mode}/audit/segments", self.base)
+        self.key(&["/", mode.as_str(), "/audit/segments"])
     }
 
     /// How many entries of each index are archived (hash of `<agent>/<type>` to count).
     #[must_use]
     pub fn audit_archived(&self, mode: Mode) -> String {
-        format!("{}/{mode}/audit/archived", self.base)
+        self.key(&["/", mode.as_str(), "/audit/archived"])
     }
 
     /// The field of [`AccountKeys::audit_archived`] for a list of the index.
@@ -60,12 +60,12 @@ impl AccountKeys {
     /// Calls whose hold was kept and of which nothing more is known, as far as sealed (sorted set of decision ids by when).
     #[must_use]
     pub fn audit_kept(&self, mode: Mode) -> String {
-        format!("{}/{mode}/audit/kept", self.base)
+        self.key(&["/", mode.as_str(), "/audit/kept"])
     }
 
     /// Where the decisions are whose ids begin so behind their prefix (packed text).
     #[must_use]
     pub fn audit_decisions(&self, mode: Mode, id_start: &str) -> String {
-        format!("{}/{mode}/audit/decisions/{id_start}", self.base)
+        self.key(&["/", mode.as_str(), "/audit/decisions/", id_start])
     }
 }

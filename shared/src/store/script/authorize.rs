@@ -123,7 +123,7 @@ impl Authorize<'_> {
         let account = AccountKeys::of(&self.name.account);
         let (active, rate) = (account.active_keys(), account.rate(self.key_id));
         let virtual_key = account.virtual_key(self.key_id);
-        let hold = self.name.keys();
+        let hold = self.name.keys_in(&account);
         let runs = account.runs(Mode::Live, &self.name.agent);
         let keys = [
             &hold.account,

@@ -36,7 +36,11 @@ impl HoldName {
     /// The keys of this hold.
     #[must_use]
     pub fn keys(&self) -> HoldKeys {
-        let keys = AccountKeys::of(&self.account);
+        self.keys_in(&AccountKeys::of(&self.account))
+    }
+
+    /// The same, from the keys of its account.
+    pub(super) fn keys_in(&self, keys: &AccountKeys) -> HoldKeys {
         let bucket = keys.bucket();
         HoldKeys {
             account: keys.record(),
@@ -110,10 +114,7 @@ pub fn memo(name: &HoldName, key_id: &str, price_version: &str, model: &str) -> 
         allow_id: _,
     } = name;
     let run = if run.is_empty() { NONE } else { run };
-    format!(
-        "{account} {agent} {run} {key_id} {price_version} {}",
-        &model[..end]
-    )
+    [account, agent, run, key_id, price_version, &model[..end]].join(" ")
 }
 
 impl Hold {

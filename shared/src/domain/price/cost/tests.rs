@@ -5,7 +5,7 @@ use crate::domain::price::tests::builtin;
 use proptest::prelude::*;
 
 fn usage(json: &str) -> Usage {
-    Usage::parse(json).unwrap()
+    serde_json::from_str(json).unwrap()
 }
 
 fn call<'a>(model: &'a str, usage: &'a Usage) -> ServedCall<'a> {

@@ -1,0 +1,112 @@
+//! A provider that answers, or closes, before it has read the request: what it said is heard, and charged for as if it had
+//! read everything (specification "Proxy spend ledger").
+
+use crate::stage::{ACTUAL, Charged, Setup, Stage};
+use harness::Reply;
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// More than the buffers of both machines hold: the request cannot be sent whole to whoever does not read it.
+const LONG: usize = 16 << 20;
+/// Far below `upstream.timeout_ms`: nothing waits for that.
+const AT_ONCE: Duration = Duration::from_secs(30);
+
+/// What the provider does once it has the head of a request.
+#[derive(Clone, Copy)]
+enum Then {
+    /// Says this and goes on without reading.
+    Stay(&'static str),
+    /// Says this and closes, which resets the connection, as there is something unread.
+    Close(&'static str),
+    /// Says this, reads the whole request, and gives the usual answer.
+    GoOn(&'static str),
+}
+
+const REFUSED: &str = "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 2\r\n\r\n{}";
+
+/// Takes one connection after another; each is one request.
+async fn provide(listener: TcpListener, then: Then) {
+    let mut kept = Vec::new();
+    while let Ok((mut stream, _)) = listener.accept().await {
+        let mut received = Vec::new();
+        while !received.windows(4).any(|end| end == b"\r\n\r\n") {
+            assert_ne!(stream.read_buf(&mut received).await.unwrap(), 0, "a whole head");
+        }
+        let (Then::Stay(said) | Then::Close(said) | Then::GoOn(said)) = then;
+        stream.write_all(said.as_bytes()).await.unwrap();
+        match then {
+            Then::Stay(_) => kept.push(stream),
+            Then::Close(_) => drop(stream),
+            Then::GoOn(_) => go_on(stream, received).await,
+        }
+    }
+}
+
+async fn go_on(mut stream: TcpStream, mut received: Vec<u8>) {
+    // The edge sees what was said while it cannot send.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    while !received.ends_with(b"\"}]}") {
+        assert_ne!(stream.read_buf(&mut received).await.unwrap(), 0, "a whole body");
+    }
+    assert!(received.len() > LONG);
+    let usual = json!({ "usage": { "prompt_tokens": 9, "completion_tokens": 12 } }).to_string();
+    let usual = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{usual}",
+        usual.len()
+    );
+    stream.write_all(usual.as_bytes()).await.unwrap();
+}
+
+/// The answer to a call of [`LONG`] bytes, which must come at once.
+async fn long_call(then: Then) -> (Stage, Reply) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    tokio::spawn(provide(listener, then));
+    let stage = Setup::default().env("UPSTREAM__BASE_URL", url).start().await;
+    let prompt = "x".repeat(LONG);
+    let body = format!(
+        r#"{{"model":"gpt-4o-mini","max_tokens":100,"messages":[{{"role":"user","content":"{prompt}"}}]}}"#
+    );
+    let caller = stage.edge.caller(&stage.key);
+    let since = Instant::now();
+    let json = [("content-type", "application/json")];
+    let reply = caller.send("POST", "/v1/chat/completions", &json, body).await;
+    assert!(since.elapsed() < AT_ONCE, "{reply:?}");
+    (stage, reply)
+}
+
+#[tokio::test]
+async fn a_refusal_before_the_whole_request_is_passed_on_and_costs_nothing() {
+    for then in [Then::Stay(REFUSED), Then::Close(REFUSED)] {
+        let (stage, reply) = long_call(then).await;
+        assert_eq!(
+            (reply.status, reply.text().as_str()),
+            (429, "{}"),
+            "{}",
+            stage.edge.logs()
+        );
+        assert_eq!(reply.header("x-service-decision"), Some("approved"));
+        assert_eq!(stage.charged(), Charged::all(0));
+        assert_eq!(stage.open_holds(), 0);
+    }
+}
+
+#[tokio::test]
+async fn an_interim_answer_does_not_end_the_sending() {
+    let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+    let (stage, reply) = long_call(Then::GoOn(hints)).await;
+    assert_eq!(reply.status, 200, "{reply:?}\n{}", stage.edge.logs());
+    assert_eq!(stage.charged(), Charged::all(ACTUAL));
+}
+
+#[tokio::test]
+async fn who_closes_without_a_word_has_not_answered() {
+    for then in [Then::Close(""), Then::Close("HTTP/1.1 429 Too")] {
+        let (stage, reply) = long_call(then).await;
+        assert_eq!(reply.error_code(), "upstream_unreachable", "{reply:?}");
+        assert_ne!(stage.charged(), Charged::all(0), "it may have done the work");
+        assert_eq!(stage.open_holds(), 0);
+    }
+}
