@@ -40,6 +40,7 @@ impl Edge {
         let mut options = HttpServerOptions::default();
         options.h2c = true;
         options.h2_idle_timeout = Some(wire::KEEP_ALIVE);
+        options.keepalive_request_limit = Some(wire::REQUESTS_MAX);
         Self { gate, options }
     }
 }

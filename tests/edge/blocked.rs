@@ -32,6 +32,7 @@ fn blocked(reply: &Reply) {
         json!({ "message": message, "type": "request_forbidden", "param": null, "code": "IP_BLOCKED" });
     assert_eq!(body, json!({ "error": error }));
     assert_eq!(reply.header("x-service-decision"), None);
+    assert_eq!(reply.header("x-should-retry"), Some("false"));
     assert!(reply.header("x-request-id").is_some() && reply.header("x-service-overhead-ms").is_some());
 }
 

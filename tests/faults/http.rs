@@ -1,7 +1,7 @@
 //! What is not quite HTTP: it is refused or the connection ends, and nothing in it is taken for a call.
 
 use crate::stage::{SOON, Setup, Stage, body};
-use harness::RawClient;
+use harness::{RawClient, RawReply};
 use std::time::Duration;
 
 const LINE: &str = "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nContent-Type: application/json\r\n";
@@ -169,7 +169,10 @@ async fn a_head_without_end_is_cut_off() {
 
 #[tokio::test]
 async fn a_head_that_drips_blocks_nobody_and_ends() {
-    let stage = Setup::default().start().await;
+    let stage = Setup::default()
+        .env("PROXY__CLIENT_TIMEOUT_MS", 3_000)
+        .start()
+        .await;
     let mut drips = Vec::new();
     for _ in 0..200 {
         let mut raw = stage.raw().await;
@@ -182,6 +185,33 @@ async fn a_head_that_drips_blocks_nobody_and_ends() {
         0,
         "no request has arrived"
     );
+    for mut drip in drips {
+        let reply = drip.reply(SOON).await.expect("an answer");
+        assert_eq!(reply.status, 408, "{}", reply.head);
+        stamped(&reply);
+        assert!(drip.closed(SOON).await);
+    }
+}
+
+/// Who gave no head that could be read gets the headers of every answer all the same.
+#[track_caller]
+fn stamped(reply: &RawReply) {
+    for name in ["x-request-id: req_", "x-service-overhead-ms: "] {
+        assert!(reply.head.to_ascii_lowercase().contains(name), "{}", reply.head);
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_http_is_answered_like_the_rest() {
+    let stage = Setup::default().start().await;
+    let mut raw = stage.raw().await;
+    assert!(
+        raw.send("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\n folded: b\r\n\r\n")
+            .await
+    );
+    let reply = raw.reply(SOON).await.expect("an answer");
+    assert_eq!(reply.status, 400, "{}", reply.head);
+    stamped(&reply);
 }
 
 /// Calls in one piece are answered one by one, or the rest is dropped; never is a part of one call read as another.

@@ -18,6 +18,8 @@ use tokio::time::timeout;
 
 /// How long an unused connection of a caller is kept.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(60);
+/// Requests on one connection: no limit that anybody comes to. Counted down from here, it tells the first from the others.
+pub const REQUESTS_MAX: u32 = u32::MAX;
 /// How much of an answer a caller has to take within `proxy.client_timeout_ms`: one who reads nothing is let go.
 const WRITTEN_AT_ONCE: usize = 256 << 10;
 /// How much of a refused body is read and thrown away, so that the caller can finish sending and read the answer.
@@ -28,7 +30,7 @@ const LINGER: Duration = Duration::from_secs(5);
 /// Reads the head. `false` when there is none to answer: the caller left, or sent no whole head of HTTP in time (which is
 /// answered here).
 pub async fn read_head(gate: &Gate, session: &mut ServerSession) -> bool {
-    let is_first = session.get_keepalive().is_none();
+    let is_first = session.get_keepalive_reuses_remaining() == Some(REQUESTS_MAX);
     let mut within = Duration::from_millis(gate.settings.proxy.client_timeout_ms);
     if !is_first {
         within += KEEP_ALIVE;
