@@ -1,0 +1,88 @@
+//! The lines that README and documents tell people to type.
+
+use crate::files::{all_below, path, run, text};
+use crate::town::{login, make_users, without_places};
+use harness::Redis;
+use std::process::Command;
+
+/// Where a store is installed from its files.
+const INSTALLATIONS: [&str; 2] = ["README.md", "docs/deployment.md"];
+
+/// Every document.
+fn documents() -> Vec<String> {
+    let mut all = all_below("docs");
+    all.retain(|name| name.ends_with(".md"));
+    all.extend(["README.md", "CHANGELOG.md"].map(str::to_owned));
+    all
+}
+
+/// The lines of a document's shell examples.
+fn examples(document: &str) -> Vec<String> {
+    let text = text(document);
+    let blocks = text.split("```sh\n").skip(1);
+    let blocks = blocks.map(|rest| rest.split("```").next().unwrap());
+    blocks.flat_map(str::lines).map(str::to_owned).collect()
+}
+
+/// A store that is made from the files of `deploy/redis` as a document says keeps its data where the machine has a place for it.
+#[test]
+fn the_lines_for_the_store_give_it_a_directory() {
+    for document in INSTALLATIONS {
+        let dir = tempfile::tempdir().unwrap();
+        let [etc, data] = ["etc", "data"].map(|name| dir.path().join(name));
+        for folder in [&etc, &data] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        make_users(dir.path(), "redis", None);
+        let here = |line: &String| {
+            line.replace("sudo ", "")
+                .replace(" -g redis", "")
+                .replace("/etc/tollgate/secrets/", "secrets/")
+                .replace("secrets/", &format!("{}/", dir.path().display()))
+                .replace("/etc/redis", &etc.display().to_string())
+                .replace("/var/lib/redis", &data.display().to_string())
+        };
+        let lines = examples(document);
+        let lines: Vec<String> = lines
+            .iter()
+            .filter(|line| line.contains("/etc/redis"))
+            .map(here)
+            .collect();
+        assert!(!lines.is_empty(), "{document}");
+        run(Command::new("bash")
+            .args(["-e", "-o", "pipefail", "-c", &lines.join("\n")])
+            .current_dir(path("")));
+        let conf = etc.join("redis.conf");
+        let whole = std::fs::read_to_string(&conf).unwrap();
+        std::fs::write(&conf, without_places(&whole)).unwrap();
+        let [conf, users] = [conf, etc.join("users.acl")].map(|file| file.display().to_string());
+        let store = Redis::start_as(
+            &login(dir.path()),
+            &["--include", &conf, "--aclfile", &users],
+            &[],
+        );
+        let place: Vec<String> = store.command(&["CONFIG", "GET", "dir"]);
+        assert_eq!(place[1], data.display().to_string(), "{document}: {lines:#?}");
+        assert!(data.join("appendonlydir").is_dir(), "{document}");
+    }
+}
+
+/// No other document has a line of its own for it.
+#[test]
+fn redis_conf_is_installed_by_one_line() {
+    let mut seen = 0;
+    for document in documents() {
+        for line in text(&document).lines() {
+            if line.contains("install ") && line.contains("deploy/redis/redis.conf") {
+                let line = line.replace("sudo ", "");
+                assert_eq!(
+                    line,
+                    "(cat deploy/redis/redis.conf && echo dir /var/lib/redis) | install -m 0640 -g redis /dev/stdin /etc/redis/redis.conf",
+                    "{document}"
+                );
+                seen += 1;
+            }
+        }
+    }
+    assert_eq!(seen, INSTALLATIONS.len());
+}
