@@ -86,3 +86,44 @@ fn redis_conf_is_installed_by_one_line() {
     }
     assert_eq!(seen, INSTALLATIONS.len());
 }
+
+/// Whether git leaves this file of the checkout alone: `.gitignore` has its name, or a folder that it is in.
+fn ignored(file: &str) -> bool {
+    let rules = text(".gitignore");
+    let mut rules = rules.lines().filter(|line| !line.starts_with('#'));
+    rules.any(|rule| match rule.strip_suffix('/') {
+        Some(folder) => file.starts_with(&format!("{}/", folder.trim_start_matches('/'))),
+        None => file.rsplit('/').next() == Some(rule),
+    })
+}
+
+/// What would seal every secret, or let into the store, is not for others on the machine, nor for the next `git add`.
+#[test]
+fn secrets_are_made_for_their_owner_alone_and_ignored() {
+    let mut seen = 0;
+    for document in documents() {
+        for line in examples(&document) {
+            if let Some((_, file)) = line.split_once("/dev/urandom | base64 > ") {
+                let file = file.split(')').next().unwrap();
+                assert!(line.starts_with("(umask 077; "), "{document}: {line}");
+                assert!(file.starts_with('/') || ignored(file), "{document}: {file}");
+                seen += 1;
+            }
+            if let Some(folder) = line.strip_prefix("deploy/redis/users.sh ") {
+                let folder = folder.split(' ').next().unwrap();
+                let file = format!("{folder}/edge.url");
+                assert!(file.starts_with('/') || ignored(&file), "{document}: {file}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen >= 7, "{seen}");
+}
+
+/// A server that is started by hand in the checkout leaves its data there.
+#[test]
+fn no_store_is_part_of_the_repository() {
+    for name in ["dump.rdb", "appendonlydir/appendonly.aof.manifest"] {
+        assert!(ignored(name), "{name}");
+    }
+}
