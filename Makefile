@@ -41,7 +41,7 @@ static: ## Build both programs as static binaries, and try each alone
 	@deploy/local/packages.sh build
 	@deploy/docker/static.sh
 
-pgo: ## Build the edge with a profile of its own work, which spares an eighth of its CPU time
+pgo: ## Build the edge with a profile of its own work, which spares a tenth of its CPU time
 	@deploy/local/packages.sh build store nginx
 	$(CARGO) build --locked --profile dist -p gate-bench-rig --bin bench-load --bin bench-upstream
 	@benches/pgo.sh
