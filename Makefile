@@ -2,10 +2,9 @@
 
 SHELL := /bin/bash
 CARGO ?= cargo
-DIST := $(or $(CARGO_TARGET_DIR),target)/dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench bench-money bench-record bench-growth static pgo lint
+.PHONY: help run test dist bench bench-money bench-record bench-growth static pgo lint
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -36,6 +35,10 @@ bench-growth: ## Measure what a call costs the store, with little and with milli
 	$(CARGO) build --locked --profile dist -p tollgate -p gate-bench-rig --bin tollgate-proxy
 	$(CARGO) run --locked --release -p gate-bench --bin bench-growth -- \
 	  --edge "$${CARGO_TARGET_DIR:-target}/dist/tollgate-proxy" --out benches/results/growth.md $(BENCH_OPTIONS)
+
+dist: ## Build both programs as they are deployed, knowing their commit
+	@deploy/local/packages.sh build
+	TOLLGATE_COMMIT=$$(deploy/local/commit.sh) $(CARGO) build --profile dist --locked --bins --package tollgate
 
 static: ## Build both programs as static binaries, and try each alone
 	@deploy/local/packages.sh build

@@ -127,3 +127,18 @@ fn no_store_is_part_of_the_repository() {
         assert!(ignored(name), "{name}");
     }
 }
+
+/// What is built for deployment knows its commit: documents have no build of their own beside the commands that see to it.
+#[test]
+fn builds_for_deployment_know_their_commit() {
+    let said = run(Command::new(path("deploy/local/commit.sh")).env("TOLLGATE_COMMIT", "0123abc"));
+    assert_eq!(said, "0123abc\n");
+    for file in ["Makefile", "deploy/docker/static.sh", "benches/pgo.sh"] {
+        assert!(text(file).contains("$(deploy/local/commit.sh)"), "{file}");
+    }
+    for document in documents() {
+        for line in examples(&document) {
+            assert!(!line.contains("cargo build"), "{document}: {line}");
+        }
+    }
+}

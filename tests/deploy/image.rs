@@ -110,7 +110,8 @@ fn the_image_is_minimal_and_not_of_root() {
         arguments,
         [
             compiler.as_str(),
-            "RUN_IMAGE=gcr.io/distroless/cc-debian12:nonroot"
+            "RUN_IMAGE=gcr.io/distroless/cc-debian12:nonroot",
+            "TOLLGATE_COMMIT=unknown",
         ]
     );
 }
