@@ -142,3 +142,34 @@ fn builds_for_deployment_know_their_commit() {
         }
     }
 }
+
+/// Everything of ours is in a namespace, and whoever is asked for a password has a terminal.
+#[test]
+fn commands_for_kubernetes_find_what_they_name() {
+    let mut seen = 0;
+    for document in documents() {
+        let text = text(&document);
+        for (at, _) in text.match_indices("kubectl ") {
+            let line = text[at..].lines().next().unwrap();
+            let command = line.split(['`', '|', '"']).next().unwrap();
+            let of_ours = [
+                "exec ",
+                "rollout ",
+                "logs ",
+                "scale ",
+                "create secret",
+                "create --",
+            ];
+            if of_ours.iter().any(|word| command.contains(word)) {
+                assert!(command.contains("--namespace tollgate"), "{document}: {command}");
+                let asks = command.contains("--askpass");
+                assert!(
+                    !asks || command.contains("exec --stdin --tty "),
+                    "{document}: {command}"
+                );
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen >= 8, "{seen}");
+}
