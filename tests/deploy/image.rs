@@ -52,6 +52,11 @@ fn image() -> Vec<(String, String)> {
     all[last..].to_vec()
 }
 
+/// Whose processes and files are the image's.
+pub fn user() -> &'static str {
+    USER
+}
+
 /// What the image sets in the environment.
 pub fn environment() -> BTreeMap<String, String> {
     let sets = image().into_iter().filter(|(word, _)| word == "ENV");
