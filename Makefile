@@ -14,7 +14,7 @@ run: ## Bring up the whole system on loopback, with a sandbox in place of the pr
 
 test: ## Run every test on private servers
 	@deploy/local/packages.sh build store node python browser prometheus
-	$(CARGO) test --workspace --locked
+	@$(CARGO) test --workspace --locked --no-fail-fast; status=$$?; deploy/local/packages.sh browser; exit $$status
 
 bench: ## Measure the edge beside nginx and a bare pass-through
 	@deploy/local/packages.sh build store nginx
