@@ -24,17 +24,17 @@ bench: ## Measure the edge beside nginx and a bare pass-through
 
 bench-money: ## Measure what each money script costs the store, with few and with a million records
 	@deploy/local/packages.sh build store
-	$(CARGO) run --locked -p gate-bench --bin bench-money -- $(BENCH_OPTIONS)
+	$(CARGO) run --locked -p gate-bench --bin bench-money -- --results benches/results/money.md $(BENCH_OPTIONS)
 
 bench-record: ## Measure memory, sealing and verification of the audit trail of a million decisions
 	@deploy/local/packages.sh build store
-	$(CARGO) run --locked --release -p gate-bench --bin bench-record -- $(BENCH_OPTIONS)
+	$(CARGO) run --locked --release -p gate-bench --bin bench-record -- --results benches/results/record.md $(BENCH_OPTIONS)
 
 bench-growth: ## Measure what a call costs the store, with little and with millions of records in it
 	@deploy/local/packages.sh build store
 	$(CARGO) build --locked --profile dist -p tollgate -p gate-bench-rig --bin tollgate-proxy
 	$(CARGO) run --locked --release -p gate-bench --bin bench-growth -- \
-	  --edge "$${CARGO_TARGET_DIR:-target}/dist/tollgate-proxy" --out benches/results/growth.md $(BENCH_OPTIONS)
+	  --edge "$${CARGO_TARGET_DIR:-target}/dist/tollgate-proxy" --results benches/results/growth.md $(BENCH_OPTIONS)
 
 dist: ## Build both programs as they are deployed, knowing their commit
 	@deploy/local/packages.sh build
