@@ -2,10 +2,9 @@
 
 SHELL := /bin/bash
 CARGO ?= cargo
-DIST := $(or $(CARGO_TARGET_DIR),target)/dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench bench-money bench-record bench-growth static pgo lint
+.PHONY: help run test dist bench bench-money bench-record bench-growth static pgo lint
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -15,7 +14,7 @@ run: ## Bring up the whole system on loopback, with a sandbox in place of the pr
 
 test: ## Run every test on private servers
 	@deploy/local/packages.sh build store node python browser prometheus
-	$(CARGO) test --workspace --locked
+	@$(CARGO) test --workspace --locked --no-fail-fast; status=$$?; deploy/local/packages.sh browser; exit $$status
 
 bench: ## Measure the edge beside nginx and a bare pass-through
 	@deploy/local/packages.sh build store nginx
@@ -25,23 +24,27 @@ bench: ## Measure the edge beside nginx and a bare pass-through
 
 bench-money: ## Measure what each money script costs the store, with few and with a million records
 	@deploy/local/packages.sh build store
-	$(CARGO) run --locked -p gate-bench --bin bench-money -- $(BENCH_OPTIONS)
+	$(CARGO) run --locked -p gate-bench --bin bench-money -- --results benches/results/money.md $(BENCH_OPTIONS)
 
 bench-record: ## Measure memory, sealing and verification of the audit trail of a million decisions
 	@deploy/local/packages.sh build store
-	$(CARGO) run --locked --release -p gate-bench --bin bench-record -- $(BENCH_OPTIONS)
+	$(CARGO) run --locked --release -p gate-bench --bin bench-record -- --results benches/results/record.md $(BENCH_OPTIONS)
 
 bench-growth: ## Measure what a call costs the store, with little and with millions of records in it
 	@deploy/local/packages.sh build store
 	$(CARGO) build --locked --profile dist -p tollgate -p gate-bench-rig --bin tollgate-proxy
 	$(CARGO) run --locked --release -p gate-bench --bin bench-growth -- \
-	  --edge "$${CARGO_TARGET_DIR:-target}/dist/tollgate-proxy" --out benches/results/growth.md $(BENCH_OPTIONS)
+	  --edge "$${CARGO_TARGET_DIR:-target}/dist/tollgate-proxy" --results benches/results/growth.md $(BENCH_OPTIONS)
+
+dist: ## Build both programs as they are deployed, knowing their commit
+	@deploy/local/packages.sh build
+	TOLLGATE_COMMIT=$$(deploy/local/commit.sh) $(CARGO) build --profile dist --locked --bins --package tollgate
 
 static: ## Build both programs as static binaries, and try each alone
 	@deploy/local/packages.sh build
 	@deploy/docker/static.sh
 
-pgo: ## Build the edge with a profile of its own work, which spares an eighth of its CPU time
+pgo: ## Build the edge with a profile of its own work, which spares a tenth of its CPU time
 	@deploy/local/packages.sh build store nginx
 	$(CARGO) build --locked --profile dist -p gate-bench-rig --bin bench-load --bin bench-upstream
 	@benches/pgo.sh

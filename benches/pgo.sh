@@ -13,6 +13,7 @@ die() {
 TARGET=$(rustc -vV | sed -n 's/^host: //p')
 LLVM=$(rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p')
 DIST=$(realpath -m "${CARGO_TARGET_DIR:-target}")/dist
+COMMIT=$(deploy/local/commit.sh)
 OUT=$(realpath -m "${CARGO_TARGET_DIR:-target}")/pgo
 
 # The profile's form belongs to a version of LLVM: the tool has to be the compiler's.
@@ -24,7 +25,7 @@ done
 
 # build FLAG NAME: both programs, with a compiler flag that --target keeps away from build scripts and procedural macros.
 build() {
-  RUSTFLAGS="${RUSTFLAGS:-} $1" CARGO_TARGET_DIR="$OUT/$2" "${CARGO:-cargo}" build --locked --profile dist --target "$TARGET" \
+  TOLLGATE_COMMIT=$COMMIT RUSTFLAGS="${RUSTFLAGS:-} $1" CARGO_TARGET_DIR="$OUT/$2" "${CARGO:-cargo}" build --locked --profile dist --target "$TARGET" \
     --package tollgate --package gate-bench-rig --bin tollgate-proxy --bin bench-pass-through
   mkdir -p "$OUT/bin"
   cp "$OUT/$2/$TARGET/dist/"{tollgate-proxy,bench-pass-through} "$DIST/"{bench-load,bench-upstream} "$OUT/bin/"

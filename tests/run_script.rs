@@ -211,6 +211,37 @@ fn what_it_prints_works_when_pasted_and_after_a_restart() {
     assert!(second.stop().success());
 }
 
+/// Somebody who operates an installation, as README has it, tries something on their machine.
+#[test]
+fn another_installation_in_the_environment_is_left_alone() {
+    let mut site = Site::new();
+    let elsewhere = site.dir.path().join("elsewhere");
+    for (name, value) in [
+        ("TOLLGATE_STORE__URL_FILE", "operator.url"),
+        ("TOLLGATE_STORE__CA_FILE", "ca.pem"),
+        ("TOLLGATE_SECRETS__MASTER_KEY_FILE", "master.key"),
+        ("TOLLGATE_AUDIT__ARCHIVE", "archive"),
+        ("TOLLGATE_PLANS__FILE", "plans.toml"),
+        ("TOLLGATE_PRICES__FILE", "prices.toml"),
+        ("TOLLGATE_PROXY__TLS_CERT", "edge.pem"),
+        ("TOLLGATE_PROXY__TLS_KEY", "edge.key"),
+    ] {
+        site.env.push((name, elsewhere.join(value).display().to_string()));
+    }
+    for (name, value) in [
+        ("TOLLGATE_STORE__DURABILITY", "replicas(2)"),
+        ("TOLLGATE_SECRETS__MASTER_KEY", "not-a-key"),
+    ] {
+        site.env.push((name, value.to_owned()));
+    }
+    let running = site.up();
+    let answer = running.call();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}\n{}", site.logs());
+    site.store();
+    assert!(running.stop().success());
+    assert!(!elsewhere.exists(), "nothing is written there");
+}
+
 #[test]
 fn nothing_is_left_when_the_script_is_killed() {
     let site = Site::new();

@@ -1,11 +1,10 @@
 //! The memory of a real edge after calls with many keys: its caches are bounded.
 
-use crate::Outcome;
+use crate::{GOAL, Outcome};
 use futures::{StreamExt, TryStreamExt, stream};
 use harness::{
     Answer, Caller, CapPolicy, Edge, EdgeOptions, Redis, Seed, Upstream, chat_body, eventually, http_client,
 };
-use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -44,10 +43,7 @@ pub async fn table(binary: &Path, percent: u64, depth: usize) -> Outcome<String>
             .env("RUST_LOG", "warn"),
     );
     let client = http_client();
-    let mut table = format!(
-        "| keys that have called | resident memory, MB |\n|---:|---:|\n| 0 | {:.1} |\n",
-        resident(edge.pid())?
-    );
+    let mut weights = vec![(0, resident(edge.pid())?)];
     for step in STEPS {
         let keys = (step * percent / 100).max(10);
         let mut secrets = Vec::new();
@@ -68,14 +64,31 @@ pub async fn table(binary: &Path, percent: u64, depth: usize) -> Outcome<String>
             .buffer_unordered(depth)
             .try_collect::<()>()
             .await?;
-        writeln!(table, "| {keys} | {:.1} |", resident(edge.pid())?)?;
+        weights.push((keys, resident(edge.pid())?));
     }
     let any = agents.first().ok_or("no agent")?;
     eventually("the last settlement", SETTLED_WITHIN, async || {
         (any.open_holds().await == 0).then_some(())
     })
     .await;
-    Ok(table)
+    Ok(verdicts(&weights))
+}
+
+/// The keys that have called by then and the memory, beside that with the fewest keys.
+fn verdicts(weights: &[(u64, f64)]) -> String {
+    let mut table =
+        "| keys that have called | resident memory, MB | times that with the fewest | goal |\n|---:|---:|---:|---|\n".to_owned();
+    let fewest = weights.iter().find(|(keys, _)| *keys > 0);
+    for (keys, weight) in weights {
+        let times = fewest.filter(|_| *keys > 0).map(|(_, least)| weight / least);
+        let (times, verdict) = match times {
+            None => ("–".to_owned(), "–"),
+            Some(times) if times <= GOAL => (format!("{times:.2}"), "met"),
+            Some(times) => (format!("{times:.2}"), "not met"),
+        };
+        table += &format!("| {keys} | {weight:.1} | {times} | {verdict} |\n");
+    }
+    table + &format!("\nThe goal is at most {GOAL} times the memory with the fewest keys.\n")
 }
 
 /// Resident memory of a process, in MB of 10^6 bytes.
@@ -84,4 +97,26 @@ fn resident(pid: u32) -> Outcome<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes: f64 = line.ok_or("no VmRSS")?.trim().trim_end_matches(" kB").parse()?;
     Ok(kilobytes * 1024.0 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_held_against_the_goal() {
+        let table = verdicts(&[(0, 15.1), (10, 22.1), (10_000, 25.3), (150_000, 59.4)]);
+        let rows: Vec<&str> = table.lines().skip(2).collect();
+        assert_eq!(
+            rows[..4],
+            [
+                "| 0 | 15.1 | – | – |",
+                "| 10 | 22.1 | 1.00 | met |",
+                "| 10000 | 25.3 | 1.14 | met |",
+                "| 150000 | 59.4 | 2.69 | not met |",
+            ]
+        );
+        // What is published has this form.
+        assert!(include_str!("../results/growth.md").ends_with(&table));
+    }
 }

@@ -10,12 +10,17 @@ mod edge;
 mod fill;
 #[path = "../record/lines.rs"]
 mod lines;
+#[path = "../src/output.rs"]
+mod output;
+#[path = "../published.rs"]
+mod published;
 mod site;
 
 use calls::Kind;
 use case::Case;
 use clap::Parser;
 use harness::Redis;
+use published::{Places, circumstances};
 use site::Site;
 use std::error::Error;
 use std::fmt::Write as _;
@@ -49,9 +54,8 @@ struct Options {
     /// The edge whose memory is measured.
     #[arg(long, value_parser = program)]
     edge: Option<PathBuf>,
-    /// The report is written there, too.
-    #[arg(long)]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    places: Places,
 }
 
 /// A program, wherever it is started from: the harness gives each process a directory of its own.
@@ -62,6 +66,13 @@ fn program(path: &str) -> Result<PathBuf, String> {
 impl Options {
     fn does(&self, part: &str) -> bool {
         self.only.as_deref().is_none_or(|only| only == part)
+    }
+
+    /// Whether it measures everything, and as long as what is published.
+    fn is_whole(&self) -> bool {
+        let published = Self::parse_from(["bench-growth"]);
+        let lengths = |options: &Self| (options.calls, options.rounds, options.depth, options.percent);
+        self.only.is_none() && self.edge.is_some() && lengths(self) == lengths(&published)
     }
 }
 
@@ -134,8 +145,11 @@ async fn run(options: &Options) -> Outcome<String> {
     let mut report = format!(
         "# The price of a call, and what it grows with\n\nWritten by `make bench-growth`; benches/README.md says how to read it. \
          Medians of {} rounds of {} calls, {} under way at once on one connection. An approved call is `authorize` and \
-         `settle`.\n\n",
-        options.rounds, options.calls, options.depth
+         `settle`.\n\n{}\n",
+        options.rounds,
+        options.calls,
+        options.depth,
+        circumstances()
     );
     if options.does("calls") {
         report += &prices(options).await?;
@@ -161,12 +175,9 @@ async fn run(options: &Options) -> Outcome<String> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let options = Options::parse();
-    let done = run(&options).await.and_then(|report| {
-        if let Some(out) = &options.out {
-            std::fs::write(out, &report)?;
-        }
-        Ok(std::io::stdout().write_all(report.as_bytes())?)
-    });
+    let done = run(&options)
+        .await
+        .and_then(|report| Ok(options.places.put(&report, options.is_whole())?));
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -174,5 +185,29 @@ async fn main() -> ExitCode {
             let _unwritable = writeln!(std::io::stderr(), "bench-growth: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_no_whole_run() {
+        let whole = ["bench-growth", "--edge", "/bin/true"];
+        let is_whole = |more: &[&str]| Options::parse_from([&whole[..], more].concat()).is_whole();
+        assert!(is_whole(&[]) && is_whole(&["--results", "growth.md"]));
+        for less in [
+            ["--only", "calls"],
+            ["--percent", "1"],
+            ["--rounds", "1"],
+            ["--calls", "10"],
+        ] {
+            assert!(!is_whole(&less), "{less:?}");
+        }
+        assert!(
+            !Options::parse_from(["bench-growth"]).is_whole(),
+            "no edge, no memory of it"
+        );
     }
 }

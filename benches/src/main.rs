@@ -3,9 +3,11 @@
 
 mod bisect;
 mod contender;
+mod facts;
 mod ledger;
 mod machine;
 mod measure;
+mod output;
 mod plot;
 mod process;
 mod progress;
@@ -114,7 +116,7 @@ async fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     let stage = Stage::new(&options.bin_dir, cores)?;
     let real_time = machine::has_real_time();
     std::fs::create_dir_all(&options.out)?;
-    let mut results = Results::new(machine::facts());
+    let mut results = Results::new(facts::facts());
     results.add_fact("Cores", &cores.describe());
     let priority = match real_time {
         true => "real-time",
@@ -160,7 +162,7 @@ async fn measure(
     lengths: &Lengths,
     saturation: Option<f64>,
 ) -> Measured {
-    let (at, load_average) = (clock::iso_from_ms(clock::now_ms()), machine::load_average());
+    let (at, load_average) = (clock::iso_from_ms(clock::now_ms()), facts::load_average());
     let started = Instant::now();
     runner.progress.section(section.shown(), section.planned(lengths));
     let (found, calls_checked) = match section.run(runner, lengths, saturation).await {
@@ -173,7 +175,7 @@ async fn measure(
     Measured {
         section,
         at,
-        commit: machine::commit(),
+        commit: facts::commit(),
         lengths: lengths.describe(),
         load_average,
         took_seconds: started.elapsed().as_secs_f64().round(),

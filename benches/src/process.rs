@@ -1,5 +1,6 @@
 //! Child processes of the bench: ended when their value is dropped, or when the bench itself is.
 
+use crate::output::output;
 use std::error::Error;
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -63,19 +64,6 @@ pub(crate) fn children(pid: u32) -> Result<Vec<u32>, Box<dyn Error>> {
     Ok(pids.collect::<Result<_, _>>()?)
 }
 
-/// Runs a program to its end; what it printed, on both streams.
-pub(crate) fn output(program: &str, args: &[&str]) -> Result<String, Box<dyn Error>> {
-    let output = Command::new(program).args(args).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("{program}: {error}"))?;
-    let printed = [output.stdout, output.stderr].concat();
-    let printed = String::from_utf8_lossy(&printed).trim().to_owned();
-    if output.status.success() {
-        Ok(printed)
-    } else {
-        Err(format!("{program} {args:?}: {} {printed}", output.status).into())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,8 +73,6 @@ mod tests {
         let nobody = SocketAddr::from(([127, 0, 0, 1], harness::free_port()));
         let ended = Running::start("false", &[], nobody).unwrap_err().to_string();
         assert!(ended.contains("ended with"), "{ended}");
-        assert!(output("false", &[]).is_err() && output("no-such-program", &[]).is_err());
-        assert_eq!(output("echo", &["a"]).unwrap(), "a");
     }
 
     #[test]

@@ -11,7 +11,7 @@ chmod 700 secrets
 # Stored provider keys do not open without it: keep a copy elsewhere.
 [ -s secrets/master.key ] || head -c 32 /dev/urandom | base64 >secrets/master.key
 [ -s secrets/grafana.password ] || od -An -N18 -tx1 /dev/urandom | tr -d ' \n' >secrets/grafana.password
-# What containers are shown; the addresses of the backup and of whoever administers the store are not.
-for name in users.acl edge.url admin.url operator.url master.key grafana.password; do chmod 444 "secrets/$name"; done
+# What containers are shown; the address of whoever administers the store is not.
+for name in users.acl edge.url admin.url operator.url backup.url master.key grafana.password; do chmod 444 "secrets/$name"; done
 [ -e .env ] || cp .env.example .env
 echo "prepare: made secrets/ and .env; keep a copy of secrets/master.key away from this machine"

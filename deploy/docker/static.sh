@@ -14,7 +14,7 @@ die() {
 
 if [ $# -eq 0 ]; then
   # --target keeps the flag away from build scripts and procedural macros, which cannot be static.
-  RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
+  TOLLGATE_COMMIT=$(deploy/local/commit.sh) RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
     "${CARGO:-cargo}" build --profile dist --locked --bins --package tollgate --target "$TARGET"
   built=${CARGO_TARGET_DIR:-target}/$TARGET/dist
   set -- "$built/tollgate-proxy" "$built/tollgate-admin"

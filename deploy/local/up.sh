@@ -7,6 +7,8 @@
 #   TOLLGATE_PROXY__LISTEN …          other addresses, as in config/tollgate.toml
 #   TOLLGATE_SANDBOX_LISTEN           address of the sandbox upstream
 #   TOLLGATE_BIN_DIR                  run the binaries in there instead of building them
+# Settings of store, secrets, archive, tables and TLS are not taken from the environment: a shell in which an installation is
+# operated names that installation's.
 set -euo pipefail
 umask 077
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -20,6 +22,14 @@ ADMIN=${TOLLGATE_ADMIN__LISTEN:-127.0.0.1:8081}
 ADMIN_OPS=${TOLLGATE_ADMIN__OPS_LISTEN:-127.0.0.1:9091}
 SANDBOX=${TOLLGATE_SANDBOX_LISTEN:-127.0.0.1:8090}
 REDIS_PORT=${TOLLGATE_REDIS_PORT:-6390} # used only where a unix socket cannot be
+
+# Empty is "not set", whatever config/tollgate.toml says.
+own_settings() {
+  unset "${!TOLLGATE_STORE__@}" "${!TOLLGATE_SECRETS__@}" "${!TOLLGATE_AUDIT__@}" "${!TOLLGATE_PLANS__@}" "${!TOLLGATE_PRICES__@}" \
+    "${!TOLLGATE_PROXY__TLS_@}"
+  export TOLLGATE_STORE__URL_FILE="" TOLLGATE_STORE__CA_FILE="" TOLLGATE_SECRETS__MASTER_KEY=""
+  export TOLLGATE_SECRETS__MASTER_KEY_FILE=$STATE/master.key TOLLGATE_AUDIT__ARCHIVE=$STATE/archive
+}
 
 prepare() {
   deploy/local/packages.sh build store
@@ -54,8 +64,6 @@ build() {
 }
 
 master_key() {
-  export TOLLGATE_SECRETS__MASTER_KEY_FILE=$STATE/master.key
-  unset TOLLGATE_SECRETS__MASTER_KEY
   [ ! -s "$TOLLGATE_SECRETS__MASTER_KEY_FILE" ] || return 0
   [ ! -e "$DEMO" ] || die "$TOLLGATE_SECRETS__MASTER_KEY_FILE is gone, and stored keys do not open without it: put it back, or remove $STATE to start over"
   head -c 32 /dev/urandom | base64 >"$TOLLGATE_SECRETS__MASTER_KEY_FILE.new"
@@ -99,7 +107,6 @@ start_servers() {
   export TOLLGATE_PROXY__LISTEN=$EDGE TOLLGATE_PROXY__OPS_LISTEN=$EDGE_OPS
   export TOLLGATE_ADMIN__LISTEN=$ADMIN TOLLGATE_ADMIN__OPS_LISTEN=$ADMIN_OPS
   export TOLLGATE_PROXY__DATA_DIR=$STATE/proxy TOLLGATE_PROXY__UPGRADE_SOCKET=$STATE/proxy/upgrade.sock
-  export TOLLGATE_AUDIT__ARCHIVE=${TOLLGATE_AUDIT__ARCHIVE:-$STATE/archive}
   export TOLLGATE_WEBHOOKS__ALLOW_PRIVATE=${TOLLGATE_WEBHOOKS__ALLOW_PRIVATE:-true}
   if [ -n "${OPENAI_BASE_URL:-}" ]; then
     export TOLLGATE_UPSTREAM__BASE_URL=$OPENAI_BASE_URL
@@ -155,6 +162,7 @@ EOT
 main() {
   trap stop_all EXIT
   trap 'exit 0' INT TERM HUP
+  own_settings
   prepare
   build
   master_key

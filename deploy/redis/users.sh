@@ -9,6 +9,8 @@
 #
 # What is there stays: a user whose file exists keeps its password, so that running it again (after an upgrade changed the
 # template) changes rights and no passwords; users in users.acl that the template does not have (a replica's) stay as they are.
+# So do scheme and place: neither needs to be named again. SCHEME must not contradict the files; an ADDRESS is for files that
+# are made anew, for a node that a cluster has got, or a password that is rotated.
 #
 # ROTATE=edge users.sh DIRECTORY [ADDRESS] makes a new password for tollgate-edge. The old one goes on working beside it, until
 # users.sh runs again without ROTATE. Redis reads its own copy of the file: docs/deployment.md, "Rotation", has every step.
@@ -22,14 +24,30 @@ die() {
 
 [ $# -ge 1 ] && [ $# -le 2 ] || die "usage: users.sh DIRECTORY [ADDRESS]"
 directory=$1
-address=${2:-127.0.0.1:6379}
-scheme=${SCHEME:-redis}
 rotate=${ROTATE:-}
 names=(edge admin operator backup administrator)
 template=$(dirname "${BASH_SOURCE[0]}")/users.acl
-case "$scheme" in redis | rediss | redis-cluster) ;; *) die "SCHEME is redis, rediss or redis-cluster, not $scheme" ;; esac
+case "${SCHEME:-redis}" in redis | rediss | redis-cluster) ;; *) die "SCHEME is redis, rediss or redis-cluster, not $SCHEME" ;; esac
 [ -z "$rotate" ] || [[ " ${names[*]} " == *" $rotate "* ]] || die "ROTATE is one of: ${names[*]}; not $rotate"
 mkdir -p "$directory"
+
+# The two parts of the address in a file around user and password.
+scheme_in() { sed -n 's|^\([a-z-]*\)://.*|\1|p' "$1"; }
+place_in() { sed -n 's|^[a-z-]*://[^@]*@\(.*\)$|\1|p' "$1"; }
+
+# What the installation has: a cluster's has no backup.url, and a single server's no backup-1.url.
+has_scheme="" has_place=""
+for name in "${names[@]}"; do
+  if [ -s "$directory/$name.url" ]; then
+    has_scheme=$(scheme_in "$directory/$name.url") has_place=$(place_in "$directory/$name.url")
+    break
+  fi
+done
+if [ -z "$has_scheme" ] && [ -s "$directory/backup-1.url" ]; then has_scheme=redis-cluster; fi
+[ -z "${SCHEME:-}" ] || [ -z "$has_scheme" ] || [ "$SCHEME" = "$has_scheme" ] ||
+  die "the addresses in $directory are $has_scheme://, and SCHEME is $SCHEME: leave it out, or change the addresses there first"
+scheme=${SCHEME:-${has_scheme:-redis}}
+address=${2:-${has_place:-127.0.0.1:6379}}
 
 # addresses NAME: the files of a user, each with the scheme and place that stand in it.
 addresses() {
@@ -71,7 +89,11 @@ for name in "${names[@]}"; do
   fi
   if [ -z "$password" ]; then password=$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n'); fi
   while read -r file how place; do
-    if [ -s "$directory/$file" ] && [ -z "$old" ]; then continue; fi
+    if [ -s "$directory/$file" ]; then
+      [ -n "$old" ] || continue
+      how=$(scheme_in "$directory/$file")
+      [ $# -eq 2 ] || place=$(place_in "$directory/$file")
+    fi
     printf '%s://tollgate-%s:%s@%s\n' "$how" "$name" "$password" "$place" | put "$directory/$file"
   done < <(addresses "$name")
   # Redis keeps the SHA-256 of a password.

@@ -5,6 +5,7 @@ use crate::image;
 use crate::settings::accepted;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::process::Command;
 
 const FILE: &str = "deploy/compose/compose.yaml";
@@ -81,7 +82,8 @@ fn every_service_is_locked_down() {
             assert!(port.starts_with("127.0.0.1:"), "{name}: {port}");
         }
         assert!(
-            name == "operator" || name == "grafana" || service["healthcheck"]["test"].is_array(),
+            ["operator", "backup", "grafana"].contains(&name.as_str())
+                || service["healthcheck"]["test"].is_array(),
             "{name}"
         );
     }
@@ -259,4 +261,33 @@ fn prepare_makes_the_secrets_once() {
     {
         assert!(example.contains(&format!("\n{name}=")), "{name}");
     }
+}
+
+/// It may read the archive, and writes where nobody else's files are; the script knows what it is told.
+#[test]
+fn the_backup_is_of_store_and_archive() {
+    let compose = compose();
+    let backup = &compose["services"]["backup"];
+    assert_eq!(backup["user"].as_str().unwrap(), image::user());
+    let script = text("deploy/backup/backup.sh");
+    let variables = backup["environment"].as_object().unwrap();
+    for name in variables.keys() {
+        assert!(script.contains(&format!("#   {name} ")), "{name}");
+    }
+    let archive = accepted(&environment(&compose["services"]["admin"]))
+        .audit
+        .archive;
+    assert_eq!(variables["ARCHIVE"], archive.as_str());
+    // The admin server's own volume: a new one would be root's.
+    let volume = words(&backup["volumes"])
+        .into_iter()
+        .find_map(|volume| volume.strip_prefix("admin:"));
+    let volume = Path::new(volume.unwrap());
+    let backups = Path::new(variables["BACKUPS"].as_str().unwrap());
+    assert!(Path::new(&archive).starts_with(volume) && backups.starts_with(volume));
+    assert!(!backups.starts_with(&archive), "a backup is not of backups");
+    // A version that can be read again.
+    assert_eq!(backup["image"], compose["services"]["redis"]["image"]);
+    let document = text("docs/backup.md");
+    assert!(document.contains(backup["image"].as_str().unwrap()));
 }

@@ -52,6 +52,11 @@ fn image() -> Vec<(String, String)> {
     all[last..].to_vec()
 }
 
+/// Whose processes and files are the image's.
+pub fn user() -> &'static str {
+    USER
+}
+
 /// What the image sets in the environment.
 pub fn environment() -> BTreeMap<String, String> {
     let sets = image().into_iter().filter(|(word, _)| word == "ENV");
@@ -110,7 +115,8 @@ fn the_image_is_minimal_and_not_of_root() {
         arguments,
         [
             compiler.as_str(),
-            "RUN_IMAGE=gcr.io/distroless/cc-debian12:nonroot"
+            "RUN_IMAGE=gcr.io/distroless/cc-debian12:nonroot",
+            "TOLLGATE_COMMIT=unknown",
         ]
     );
 }

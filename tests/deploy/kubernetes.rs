@@ -2,6 +2,7 @@
 //! says of another, or of the programs, is true.
 
 mod archive;
+mod collector;
 
 use crate::files::{path, run};
 use crate::kustomize::{build, documents};

@@ -36,6 +36,13 @@ pub fn build(folder: &str) -> Vec<Value> {
     resources
 }
 
+/// The same with a component that none of ours has.
+pub fn build_with(folder: &str, component: &str) -> Vec<Value> {
+    let mut resources = build(folder);
+    add(&path(component), &mut resources);
+    resources
+}
+
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }

@@ -5,12 +5,14 @@
 //! * [`restart`]: a store that starts again has all that it had, under these users
 //! * [`backup`]: a backup, a disaster, and a restored store that is no fresh budget
 //! * [`tls`]: everything speaks to the store over TLS
+//! * [`documents`]: what the documents' lines do when they are typed
 //! * [`settings`]: every variable is a setting
 //! * [`image`], [`compose`], [`kubernetes`] (read by [`kustomize`]), [`systemd`]: each form of deployment
 #![cfg(test)]
 
 mod backup;
 mod compose;
+mod documents;
 mod files;
 mod image;
 mod kubernetes;

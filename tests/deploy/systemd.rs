@@ -253,6 +253,54 @@ async fn their_command_lines_run_and_hand_over() {
     backs_up(root);
 }
 
+/// The operator's function of the document: it has the settings of the admin server's unit, of which the links are that it prints.
+#[test]
+fn the_operator_has_the_servers_settings() {
+    let document = text("docs/deployment.md");
+    let start = document.find("tollgate-admin() (\n").unwrap();
+    let function = &document[start..start + document[start..].find("\n)\n").unwrap() + 2];
+    let exports: BTreeMap<&str, &str> = function
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("export "))
+        .flat_map(|line| line.split(' '))
+        .map(|pair| pair.split_once('=').unwrap())
+        .collect();
+    let all = values(ADMIN_UNIT, "Environment");
+    let unit: BTreeMap<String, String> = all
+        .iter()
+        .map(|pair| pair.split_once('=').unwrap())
+        .map(|(name, value)| {
+            let secret = value.replace("%d/store.url", "/etc/tollgate/secrets/operator.url");
+            (name.to_owned(), secret.replace("%d", "/etc/tollgate/secrets"))
+        })
+        .collect();
+    let unit: BTreeMap<&str, &str> = unit
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    assert_eq!(exports, unit);
+    let program = value(ADMIN_UNIT, "ExecStart").replace(" serve ", " ");
+    assert!(function.contains(&format!("exec {program} \"$@\"")), "{function}");
+
+    let town = Town::found();
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path();
+    installed(&town, root);
+    fs::create_dir(root.join("etc/secrets")).unwrap();
+    fs::copy(town.url_file("operator"), root.join("etc/secrets/operator.url")).unwrap();
+    fs::write(root.join("etc/secrets/master.key"), harness::TEST_MASTER_KEY).unwrap();
+    let settings = root.join("etc/tollgate.toml");
+    fs::write(&settings, "[admin]\npublic_url = \"https://gate.example.com\"\n").unwrap();
+    let function = placed(function, root).replace("/usr/local/bin/tollgate-admin", ADMIN);
+    let operator =
+        |line: &str| run(Command::new("bash").args(["-c", &format!("{function}\ntollgate-admin {line}")]));
+    operator(
+        "account create --name Acme --plan startup --owner-email ann@example.com --owner-password-stdin <<<a-long-password",
+    );
+    let said = operator("user reset-password --email ann@example.com");
+    assert!(said.contains("https://gate.example.com/"), "{said}");
+}
+
 fn exec_start_admin(root: &Path) -> String {
     let line = value(ADMIN_UNIT, "ExecStart");
     // The harness adds `serve` itself.

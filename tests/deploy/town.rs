@@ -43,7 +43,7 @@ pub struct Citizen {
 }
 
 /// How the harness comes in: only the store's administrator may look into ACL LOG.
-fn login(dir: &Path) -> String {
+pub fn login(dir: &Path) -> String {
     let files = ["administrator.url", "administrator-1.url"].map(|name| dir.join(name));
     let url = files.iter().find_map(|file| std::fs::read_to_string(file).ok());
     let url = url.unwrap();
@@ -51,16 +51,20 @@ fn login(dir: &Path) -> String {
     format!("{login}@")
 }
 
-/// `redis.conf` without what says where it listens and where its users are, and the file that `users.sh` makes, with a user for
-/// replicas beside (docs/deployment.md).
-fn configuration(dir: &Path, scheme: &str) -> Vec<String> {
+/// A configuration of the store without what says where it listens and where its users are.
+pub fn without_places(conf: &str) -> String {
     let places = ["bind ", "port ", "aclfile "];
-    let conf = text("deploy/redis/redis.conf");
     let kept = conf
         .lines()
         .filter(|line| !places.iter().any(|place| line.starts_with(place)));
+    kept.collect::<Vec<_>>().join("\n")
+}
+
+/// `redis.conf` without what says where it listens and where its users are, and the file that `users.sh` makes, with a user for
+/// replicas beside (docs/deployment.md).
+fn configuration(dir: &Path, scheme: &str) -> Vec<String> {
     let file = dir.join("redis.conf");
-    std::fs::write(&file, kept.collect::<Vec<_>>().join("\n")).unwrap();
+    std::fs::write(&file, without_places(&text("deploy/redis/redis.conf"))).unwrap();
     let users = dir.join("users.acl");
     std::fs::write(&users, "user replica on >secret +psync +replconf +ping\n").unwrap();
     make_users(dir, scheme, None);

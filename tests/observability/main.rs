@@ -5,6 +5,7 @@
 //! * [`gauges`]: what is open, waits or is broken is told
 //! * [`lines`]: one log line for each decision, and nothing secret in any
 //! * [`traces`], [`protobuf`]: spans at a collector
+//! * [`runbook`]: what the runbook searches the log for is what a program says
 //! * [`queries`], [`dashboards`], [`rules`]: dashboards and alerts name what there is; each alert fires and stays quiet
 #![cfg(test)]
 
@@ -15,6 +16,7 @@ mod lines;
 mod protobuf;
 mod queries;
 mod rules;
+mod runbook;
 mod scrape;
 mod stage;
 mod traces;

@@ -69,6 +69,32 @@ async fn it_says_where_it_listens_and_ends_on_sigterm_though_a_call_hangs() {
     assert!(hanging.await.unwrap().is_err());
 }
 
+/// Whoever tells every process of an installation to read its tables again ends none.
+#[tokio::test]
+async fn it_outlives_sighup() {
+    let mut child = launch("127.0.0.1:0");
+    let process = child.0.as_mut().unwrap();
+    let mut log = BufReader::new(process.stderr.take().unwrap());
+    let send = |name: &str, id: u32| {
+        let kill = format!("kill -{name} {id}");
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    };
+    let mut next = || {
+        let mut line = String::new();
+        log.read_line(&mut line).unwrap();
+        serde_json::from_str::<Value>(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    };
+    let ready = next();
+    let caller = Caller::new(&format!("http://{}", ready["listen"].as_str().unwrap()), KEY);
+    for _ in 0..2 {
+        send("HUP", process.id());
+        assert!(next()["message"].as_str().unwrap().contains("SIGHUP"));
+        assert_eq!(caller.chat(chat_body("gpt-4o-mini", "hello")).await.status, 200);
+    }
+    send("TERM", process.id());
+    assert!(process.wait().unwrap().success());
+}
+
 #[tokio::test]
 async fn a_taken_port_is_one_clear_line() {
     let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,4 +1,4 @@
-//! `tollgate-admin sandbox-upstream`: the stand-in for the provider, until a signal stops it.
+//! `tollgate-admin sandbox-upstream`: the stand-in for the provider, until SIGTERM or SIGINT.
 
 use super::{Failure, value};
 use crate::sandbox;
@@ -27,10 +27,15 @@ impl Args {
         let address = listener.local_addr().map_err(cannot)?;
         tracing::info!(listen = %address, "the sandbox upstream is ready");
         let mut stop = signal(SignalKind::terminate()).map_err(cannot)?;
+        let mut hangup = signal(SignalKind::hangup()).map_err(cannot)?;
         let stopped = async move {
-            tokio::select! {
-                _ = stop.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
+            loop {
+                tokio::select! {
+                    _ = stop.recv() => return,
+                    _ = tokio::signal::ctrl_c() => return,
+                    // Its prices are compiled in: there is nothing to read again, and unheard the signal would end it.
+                    _ = hangup.recv() => tracing::info!("SIGHUP: there is nothing to be read again"),
+                }
             }
         };
         sandbox::serve(listener, Duration::from_millis(self.delay_ms), stopped)

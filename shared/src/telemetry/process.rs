@@ -11,11 +11,17 @@ const TICKS_A_SECOND: f64 = 100.0;
 /// Bytes of a page of memory on the machines we build for.
 const PAGE_BYTES: u64 = 4096;
 
-/// The build: the commit is given to the compiler as `TOLLGATE_COMMIT`.
-const COMMIT: &str = match option_env!("TOLLGATE_COMMIT") {
-    Some(commit) => commit,
-    None => "unknown",
-};
+/// The build: `make dist`, `make static`, `make pgo` and the image give the commit to the compiler as `TOLLGATE_COMMIT`. Builds for
+/// development do not: each commit would compile this crate, and with it everything, anew.
+const COMMIT: &str = commit(option_env!("TOLLGATE_COMMIT"));
+
+/// Sources without their history have none to give.
+const fn commit(given: Option<&'static str>) -> &'static str {
+    match given {
+        Some(commit) if !commit.is_empty() => commit,
+        _ => "unknown",
+    }
+}
 
 /// The gauges of the process.
 #[derive(Debug, Clone)]
@@ -163,5 +169,11 @@ mod tests {
         let ago = now - started.parse::<f64>().unwrap();
         assert!((0.0..60.0).contains(&ago), "{ago}");
         assert!(text.contains("tollgate_build_info{commit="), "{text}");
+    }
+
+    #[test]
+    fn a_build_without_a_commit_says_so() {
+        assert_eq!(commit(Some("0123abc")), "0123abc");
+        assert_eq!([commit(None), commit(Some(""))], ["unknown"; 2]);
     }
 }

@@ -7,6 +7,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The script on a folder, with neither of its variables set.
+fn script(dir: &Path) -> Command {
+    let mut script = Command::new(path("deploy/redis/users.sh"));
+    script.arg(dir).env_remove("SCHEME").env_remove("ROTATE");
+    script
+}
+
 /// Everything in a folder, by name.
 fn contents(dir: &Path) -> BTreeMap<String, String> {
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
@@ -20,7 +27,7 @@ fn contents(dir: &Path) -> BTreeMap<String, String> {
 #[test]
 fn making_them_again_keeps_what_is_there() {
     let dir = tempfile::tempdir().unwrap();
-    let make = || run(Command::new(path("deploy/redis/users.sh")).arg(dir.path()));
+    let make = || run(&mut script(dir.path()));
     make();
     let file = dir.path().join("users.acl");
     let mut acl = std::fs::read_to_string(&file).unwrap();
@@ -70,9 +77,9 @@ fn a_rotation_has_no_moment_without_a_password() {
 #[test]
 fn a_cluster_has_an_address_for_each_node_that_is_backed_up() {
     let dir = tempfile::tempdir().unwrap();
-    let mut script = Command::new(path("deploy/redis/users.sh"));
-    let script = script.arg(dir.path()).arg("10.0.0.1:6379,10.0.0.2:6380");
-    run(script.env("SCHEME", "redis-cluster"));
+    run(script(dir.path())
+        .arg("10.0.0.1:6379,10.0.0.2:6380")
+        .env("SCHEME", "redis-cluster"));
     let all = contents(dir.path());
     let names: Vec<&str> = all.keys().map(String::as_str).collect();
     let expected = [
@@ -99,6 +106,73 @@ fn a_cluster_has_an_address_for_each_node_that_is_backed_up() {
         let url = &all[name];
         assert!(url.starts_with(start) && url.ends_with(end), "{url}");
     }
+}
+
+/// An upgrade and a rotation name neither scheme nor place, which are those of the installation.
+#[test]
+fn making_them_again_keeps_scheme_and_place() {
+    let nodes = "10.0.0.1:6379,10.0.0.2:6380";
+    for (scheme, place, rotated) in [
+        ("redis", "10.0.0.5:6379", "backup.url"),
+        ("rediss", "10.0.0.5:6379", "backup.url"),
+        ("redis-cluster", nodes, "backup-2.url"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        run(script(dir.path()).arg(place).env("SCHEME", scheme));
+        let before = contents(dir.path());
+        run(&mut script(dir.path()));
+        assert_eq!(contents(dir.path()), before, "{scheme}");
+        run(script(dir.path()).arg(place));
+        assert_eq!(contents(dir.path()), before, "{scheme} at {place}");
+
+        let around = |url: &str| {
+            let (start, rest) = url.split_once("://").unwrap();
+            (start.to_owned(), rest.split_once('@').unwrap().1.to_owned())
+        };
+        for (name, file) in [("edge", "edge.url"), ("backup", rotated)] {
+            run(script(dir.path()).env("ROTATE", name));
+            let after = contents(dir.path());
+            assert_ne!(after[file], before[file], "{scheme}: {file}");
+            assert_eq!(around(&after[file]), around(&before[file]), "{scheme}: {file}");
+            assert_eq!(after.len(), before.len(), "{scheme}: no other files");
+        }
+        // A file that is gone is made for the same store.
+        std::fs::remove_file(dir.path().join("admin.url")).unwrap();
+        run(&mut script(dir.path()));
+        let made = &contents(dir.path())["admin.url"];
+        assert_eq!(around(made), around(&before["admin.url"]), "{scheme}");
+    }
+}
+
+#[test]
+fn another_scheme_than_that_of_the_files_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    run(script(dir.path()).env("SCHEME", "redis-cluster"));
+    let before = contents(dir.path());
+    for other in ["redis", "rediss"] {
+        let refused = script(dir.path()).env("SCHEME", other).output().unwrap();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(!refused.status.success(), "{other}");
+        assert!(
+            said.contains("are redis-cluster://") && said.contains(other),
+            "{said}"
+        );
+    }
+    assert_eq!(contents(dir.path()), before);
+}
+
+#[test]
+fn a_node_that_a_cluster_has_got_is_backed_up_with_the_same_password() {
+    let dir = tempfile::tempdir().unwrap();
+    run(script(dir.path())
+        .arg("10.0.0.1:6379")
+        .env("SCHEME", "redis-cluster"));
+    let before = contents(dir.path());
+    run(script(dir.path()).arg("10.0.0.1:6379,10.0.0.2:6380"));
+    let after = contents(dir.path());
+    assert_eq!(after["users.acl"], before["users.acl"]);
+    let expected = before["backup-1.url"].replace("10.0.0.1:6379", "10.0.0.2:6380");
+    assert_eq!(after["backup-2.url"], expected);
 }
 
 #[test]

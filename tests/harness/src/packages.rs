@@ -61,7 +61,7 @@ pub fn python_package(scratch: &str, name: &str, package: &str) -> PathBuf {
 #[must_use]
 pub fn node_package(scratch: &str, name: &str, packages: &[&str]) -> PathBuf {
     once(scratch, name, &packages.join(" "), |dir| {
-        let advice = "This test needs Node 20 or newer and npm: install the packages nodejs and npm. \
+        let advice = "This test needs Node 18 or newer and npm: install the packages nodejs and npm. \
                       npm installs the packages once, from the registry that it is set to.";
         let prefix = dir.display().to_string();
         let options = ["install", "--no-audit", "--no-fund", "--prefix", &prefix];

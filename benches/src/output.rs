@@ -1,0 +1,28 @@
+//! Programs that are run to their end for what they say.
+
+use std::error::Error;
+use std::process::{Command, Stdio};
+
+/// Runs a program to its end; what it printed, on both streams.
+pub(crate) fn output(program: &str, args: &[&str]) -> Result<String, Box<dyn Error>> {
+    let output = Command::new(program).args(args).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("{program}: {error}"))?;
+    let printed = [output.stdout, output.stderr].concat();
+    let printed = String::from_utf8_lossy(&printed).trim().to_owned();
+    if output.status.success() {
+        Ok(printed)
+    } else {
+        Err(format!("{program} {args:?}: {} {printed}", output.status).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_or_does_not_exist_is_an_error() {
+        assert!(output("false", &[]).is_err() && output("no-such-program", &[]).is_err());
+        assert_eq!(output("echo", &["a"]).unwrap(), "a");
+    }
+}

@@ -1,0 +1,57 @@
+//! The runbook's look-ups: what it has people search the log for is what a program says.
+
+use std::path::Path;
+
+/// The programs' sources.
+const SOURCES: [&str; 3] = ["proxy", "admin", "shared"];
+
+/// The texts in quotes of all sources below a folder, comments left out.
+fn said(folder: &Path, found: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap().path();
+        if entry.is_dir() {
+            said(&entry, found);
+        } else if entry.extension().is_some_and(|end| end == "rs") {
+            let source = std::fs::read_to_string(&entry).unwrap();
+            let code = source
+                .lines()
+                .filter(|line| line.contains('"') && !line.trim_start().starts_with("//"));
+            for line in code {
+                let quoted: Vec<&str> = line.split('"').skip(1).step_by(2).collect();
+                found.push_str(&quoted.join("\n"));
+                found.push('\n');
+            }
+        }
+    }
+}
+
+/// What a line searches the log of our programs for; nothing when it does something else.
+fn searched(line: &str) -> Vec<&str> {
+    let ours = line.starts_with("journalctl ") && line.contains("tollgate-");
+    let Some((_, search)) = line.split_once("| grep ").filter(|_| ours) else {
+        return Vec::new();
+    };
+    match search.contains('"') {
+        true => {
+            let quoted = search.split('"').skip(1).step_by(2);
+            quoted.flat_map(|text| text.split('|')).collect()
+        }
+        false => search.rsplit(' ').take(1).collect(),
+    }
+}
+
+#[test]
+fn it_searches_the_log_for_what_there_is() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut all = String::new();
+    for source in SOURCES {
+        said(&root.join(source), &mut all);
+    }
+    let runbook = std::fs::read_to_string(root.join("docs/runbook.md")).unwrap();
+    let mut count = 0;
+    for text in runbook.lines().flat_map(searched) {
+        assert!(all.contains(text), "no program says {text:?}");
+        count += 1;
+    }
+    assert!(count >= 15, "{count}");
+}
