@@ -28,7 +28,7 @@ async fn a_key_works_at_once_as_it_was_asked_for() {
 
     let soon = iso_from_ms(now_ms() + 1500);
     let body = json!({ "name": "Ci \u{1f916}", "mode": "test", "permissions": ["approve", "read", "read"],
-        "allowIps": ["10.1.2.3/8", "127.0.0.1"], "expiresAt": soon, "prefix": "sk_service" });
+        "allowIps": ["10.1.2.3/8", "::ffff:127.0.0.1"], "expiresAt": soon, "prefix": "sk_service" });
     let other = make(&session, body).await;
     let short = text(&other, "/key");
     assert!(short.starts_with("sk_service_test_"));
