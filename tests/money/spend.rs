@@ -380,7 +380,7 @@ async fn the_same_key_with_another_request_is_refused() {
     let bot = spender.agent(&world, 100 * USD, json!({})).await;
     let other = spender.agent(&world, 100 * USD, json!({})).await;
     let body = json!({ "agent": bot, "amount": 1, "recipient": "R", "description": "D", "runId": "r",
-        "metadata": { "a": 1, "b": [1, 2] } });
+        "metadata": { "a": 1, "b": [1, 2], "n": 9_007_199_254_740_993_u64 } });
     let first = spender.spend("k", body.clone()).await;
     success(&first, 200);
     for (name, value) in [
@@ -391,7 +391,15 @@ async fn the_same_key_with_another_request_is_refused() {
         ("recipient", json!(null)),
         ("description", json!("d")),
         ("runId", json!("R")),
-        ("metadata", json!({ "a": 1, "b": [2, 1] })),
+        (
+            "metadata",
+            json!({ "a": 1, "b": [2, 1], "n": 9_007_199_254_740_993_u64 }),
+        ),
+        // The same double.
+        (
+            "metadata",
+            json!({ "a": 1, "b": [1, 2], "n": 9_007_199_254_740_992_u64 }),
+        ),
     ] {
         let mut changed = body.clone();
         changed[name] = value;
@@ -399,7 +407,7 @@ async fn the_same_key_with_another_request_is_refused() {
     }
     // The same request in other words.
     let spelled = format!(
-        r#" {{"metadata":{{"b":[1,2.0],"a":1}},"runId":"r","description":"D","recipient":"\u0052",
+        r#" {{"metadata":{{"b":[1,2.0],"n":9007199254740993,"a":1}},"runId":"r","description":"D","recipient":"\u0052",
         "currency":"USD","amount":"1.0","agent":"{bot}"}}"#
     );
     let headers = [("idempotency-key", "k")];
