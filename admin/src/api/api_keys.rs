@@ -188,9 +188,8 @@ pub async fn create(call: Call) -> Answer {
         Created::Done => {}
         Created::NoAccount => return Err(Code::ServiceUnavailable.into()),
         Created::TooMany => {
-            let message = format!(
-                "The account has {API_KEYS_MAX} API keys, revoked ones included: it can have no more."
-            );
+            let message =
+                format!("The account has {API_KEYS_MAX} API keys that are not revoked: it can have no more.");
             return Err(Problem::new(Code::Conflict, message));
         }
     }
