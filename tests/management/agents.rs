@@ -81,6 +81,13 @@ async fn an_agent_from_creation_to_deletion() {
             "agent.deleted"
         ]
     );
+    let logged = success(&caller.get(&format!("/v1/audit?agentId={id}")).await, 200);
+    let data = |n: usize| logged["logs"][n]["data"].clone();
+    let created = json!({ "name": "Bücher 日本 🤖", "type": "custom", "wallet": made["agent"]["wallet"], "walletId": 1 });
+    let changed = json!({ "name": "New", "type": "marketplace", "description": null,
+        "spendLimit": 12.000000001, "spendLimitNanos": "12000000001" });
+    let cleared = json!({ "type": "custom", "spendLimit": null, "spendLimitNanos": null });
+    assert_eq!([data(3), data(2), data(1)], [created, changed, cleared]);
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! Twins of `agent/*.lua`: create, change and delete an agent with its wallet row.
 
-use super::change::{ATTEMPTS, CHANGE, Event, FIELDS, FieldChange, Scope, field_args, nonsense};
+use super::change::{
+    ATTEMPTS, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, nonsense, shown,
+};
 use super::{Script, WhenFull};
 use crate::domain::mode::Mode;
 use crate::store::keys::closed_holder;
@@ -113,6 +115,11 @@ impl NewAgent<'_> {
         let number = WalletPlace::next_number(store).await?;
         let lookups = WalletPlace::write(store, scope, self.id, number, self.wallet).await?;
         let keys = [account.agent(scope.mode, self.id), account.agents(scope.mode)];
+        let event = Event {
+            kind: "agent.created",
+            agent: Some(self.id),
+            data: json!({ "name": self.name, "type": self.kind, "wallet": self.wallet, "walletId": number }),
+        };
         let number = number.to_string();
         let most = self.limit.and_then(|limit| limit.most);
         let most = most.map(|most| most.to_string()).unwrap_or_default();
@@ -133,11 +140,6 @@ impl NewAgent<'_> {
                 .into_iter()
                 .flatten(),
         );
-        let event = Event {
-            kind: "agent.created",
-            agent: Some(self.id),
-            data: json!({ "name": self.name, "type": self.kind, "wallet": self.wallet, "walletId": number }),
-        };
         let reply = scope.run(store, &CREATE, event, &keys, &args).await?;
         let refused = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["created"] => return Ok(Created::Done),
@@ -161,14 +163,14 @@ pub async fn update(
     agent: &str,
     changes: &[FieldChange],
 ) -> Result<Updated, StoreError> {
-    let fields: serde_json::Map<_, _> = changes
-        .iter()
-        .map(|(field, value)| ((*field).to_owned(), json!(value)))
-        .collect();
+    let form = |field| match field {
+        "spend_limit" => Shown::Amount("spendLimit"),
+        other => Shown::Text(other),
+    };
     let event = Event {
         kind: "agent.updated",
         agent: Some(agent),
-        data: fields.into(),
+        data: shown(changes, form).into(),
     };
     let keys = [scope.keys().agent(scope.mode, agent)];
     let reply = scope
