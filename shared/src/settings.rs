@@ -6,10 +6,11 @@ mod load;
 mod tables;
 
 use crate::crypto::seal::Sealer;
+use crate::domain::blocked::canonical;
 use crate::store::durability::Durability;
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -177,7 +178,14 @@ pub struct SecretSettings {
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
 pub struct NetworkSettings {
+    #[serde(deserialize_with = "canonical_ranges")]
     pub trusted_proxies: Vec<IpNet>,
+}
+
+/// Ranges in the form in which clients' addresses are compared with them.
+fn canonical_ranges<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+    let ranges = Vec::<IpNet>::deserialize(deserializer)?;
+    Ok(ranges.into_iter().map(canonical).collect())
 }
 
 /// `[plans]`

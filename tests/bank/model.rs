@@ -162,6 +162,15 @@ impl Model {
         side.file(id, moment);
     }
 
+    /// An intent leaves for the archive.
+    pub fn archive(&mut self, at: At, id: &str) {
+        let side = &mut self.sides[at];
+        side.requests.remove(id);
+        for list in [&mut side.order, &mut side.settled, &mut side.blocked] {
+            list.retain(|other| other != id);
+        }
+    }
+
     /// What every change ends with.
     pub fn record(&mut self, at: At, entry: Entry) {
         self.sides[at].audit.push(entry);

@@ -81,6 +81,13 @@ async fn an_agent_from_creation_to_deletion() {
             "agent.deleted"
         ]
     );
+    let logged = success(&caller.get(&format!("/v1/audit?agentId={id}")).await, 200);
+    let data = |n: usize| logged["logs"][n]["data"].clone();
+    let created = json!({ "name": "Bücher 日本 🤖", "type": "custom", "wallet": made["agent"]["wallet"], "walletId": 1 });
+    let changed = json!({ "name": "New", "type": "marketplace", "description": null,
+        "spendLimit": 12.000000001, "spendLimitNanos": "12000000001" });
+    let cleared = json!({ "type": "custom", "spendLimit": null, "spendLimitNanos": null });
+    assert_eq!([data(3), data(2), data(1)], [created, changed, cleared]);
 }
 
 #[tokio::test]
@@ -452,4 +459,62 @@ async fn deleting_a_test_agent_leaves_the_live_one_of_the_same_id() {
         .await
         .unwrap();
     assert!(sealed, "the live provider key is still found by a rotation");
+}
+
+/// However many keys of an agent were revoked, no script has to forget them all at once.
+#[tokio::test]
+async fn an_agent_with_very_many_revoked_keys_is_deleted_in_small_steps() {
+    const REVOKED: usize = 2500;
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    let made = success(&caller.post("/v1/agents", json!({ "name": "a" })).await, 200);
+    let id = text(&made, "/agent/id").to_owned();
+    let path = format!("/v1/agents/{id}");
+    let key = success(
+        &caller.post(&format!("{path}/virtual-keys"), json!({})).await,
+        201,
+    );
+    let key = text(&key, "/virtualKey/keyId");
+    let (keys, record) = (&account.keys, account.keys.agent(Mode::Live, &id));
+    let mut fill = redis::pipe();
+    for n in 0..REVOKED {
+        let revoked = format!("vk_{n:026}");
+        fill.cmd("COPY")
+            .arg(keys.virtual_key(key))
+            .arg(keys.virtual_key(&revoked))
+            .ignore();
+        fill.zadd(keys.agent_keys(&id), &revoked, 1000 + n).ignore();
+    }
+    fill.hset(&record, "balance", "1").ignore();
+    for (name, value) in [("slowlog-log-slower-than", "0"), ("slowlog-max-len", "1000000")] {
+        fill.cmd("CONFIG").arg("SET").arg(name).arg(value).ignore();
+    }
+    let () = world.store.pipeline(&fill).await.unwrap();
+    let records = || {
+        let pattern = keys.virtual_key("*");
+        world.redis.command::<Vec<String>>(&["KEYS", &pattern]).len()
+    };
+    assert_eq!(caller.delete(&path).await.status, 409);
+    assert_eq!(records(), REVOKED + 1, "an agent that stays keeps them");
+    let _: u64 = world.redis.command(&["HSET", &record, "balance", "0"]);
+    let _: String = world.redis.command(&["SLOWLOG", "RESET"]);
+    success(&caller.delete(&path).await, 200);
+    assert_eq!(records(), 0);
+    for list in [keys.agent_keys(&id), keys.active_keys()] {
+        assert_eq!(world.redis.command::<u64>(&["EXISTS", &list]), 0, "{list}");
+    }
+    let logged = success(&caller.get("/v1/audit?type=agent.deleted").await, 200);
+    let data = &logged["logs"][0]["data"];
+    assert_eq!(data["virtualKeyCount"], json!(REVOKED + 1));
+    assert_eq!(data["virtualKeys"].as_array().map(Vec::len), Some(100));
+    assert_eq!(data["virtualKeys"][0], json!(key), "an active key comes first");
+    // Redis names 31 arguments of a command and counts the others.
+    type Slow = (u64, u64, u64, Vec<Vec<u8>>, String, String);
+    let slow: Vec<Slow> = world.redis.command(&["SLOWLOG", "GET", "-1"]);
+    let arguments = slow.iter().filter_map(|(.., words, _, _)| {
+        let more = std::str::from_utf8(words.last()?).ok()?.strip_prefix("... (")?;
+        more.split(' ').next()?.parse::<usize>().ok()
+    });
+    let most = arguments.max().unwrap_or_default();
+    assert!((900..1100).contains(&most), "{most} arguments");
 }

@@ -89,6 +89,23 @@ async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
         &kinds[1..],
         ["policy.set", "policy.set", "policy.set", "policy.deleted"]
     );
+    // The audit trail names fields as the API does; amounts are numbers, and exact beside them.
+    let logged = success(&caller.get("/v1/audit?type=policy.set").await, 200);
+    let data = |n: usize| logged["logs"][n]["data"].clone();
+    let first = json!({ "policyId": id, "new": true, "fields": {
+        "name": "Böt limits", "agentId": "bot", "currency": "USD", "capEnabled": true,
+        "maxSpendPerDay": 10.5, "maxSpendPerDayNanos": "10500000000",
+        "maxSpendPerRun": 1e-9, "maxSpendPerRunNanos": "1",
+        "maxSpendPerTransaction": 2, "maxSpendPerTransactionNanos": "2000000000",
+        "lowBalanceThreshold": 0, "lowBalanceThresholdNanos": "0",
+    }});
+    let second = json!({ "policyId": id, "new": false, "fields": {
+        "currency": "USDC", "capEnabled": false, "maxSpendPerDay": null, "maxSpendPerDayNanos": null,
+        "maxSpendPerMonth": 100, "maxSpendPerMonthNanos": "100000000000",
+        "maxSpendPerTransaction": null, "maxSpendPerTransactionNanos": null,
+        "approvalThreshold": 3, "approvalThresholdNanos": "3000000000",
+    }});
+    assert_eq!([data(2), data(1)], [first, second]);
 }
 
 #[tokio::test]

@@ -215,3 +215,18 @@ async fn the_plan_limits_active_keys_of_the_whole_account() {
     account.set_plan("no-such-plan").await;
     problem(&refused().await, 503, "SERVICE_UNAVAILABLE");
 }
+
+#[tokio::test]
+async fn a_plan_without_a_next_one_has_no_way_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("plans.toml");
+    std::fs::write(&file, "[only]\nactive_virtual_keys = 0\n").unwrap();
+    let path = file.display().to_string();
+    let world = World::start_with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
+    let (_, caller) = world.account("only").await;
+    let reply = caller.post("/v1/agents/a/virtual-keys", json!({})).await;
+    let body = reply.json();
+    let expected = json!({ "error": body["error"], "code": "PLAN_VIRTUAL_KEY_LIMIT", "activeKeyAgents": [],
+        "plan": "only", "limit": "0", "upgradeTo": null, "upgradeUrl": null });
+    assert_eq!((reply.status, body), (402, expected));
+}

@@ -33,6 +33,7 @@ pub const BAD_AMOUNTS: &[(&str, &str)] = &[
     ("1e400", "must be at most"),
     ("1e-10", "at most nine fraction digits"),
     ("0.0000000001", "at most nine fraction digits"),
+    ("1.0000000000", "at most nine fraction digits"),
     ("9000000.000000001", "must be at most 9000000 USD"),
     ("\"NaN\"", "must be a decimal number"),
     ("\"Infinity\"", "must be a decimal number"),

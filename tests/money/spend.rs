@@ -269,7 +269,10 @@ async fn bad_bodies_name_the_field_and_change_nothing() {
             with("metadata", json!({ "a": "x".repeat(16_384) })),
             "metadata must have at most",
         ),
-        (format!(r#"{{"agent":"{bot}","amount":1,"metadata":{deep}}}"#), ""),
+        (
+            format!(r#"{{"agent":"{bot}","amount":1,"metadata":{deep}}}"#),
+            "metadata is not valid",
+        ),
         (
             format!(r#"{{"agent":"{bot}","amount":1,"amount":2}}"#),
             "\"amount\" is given twice.",
@@ -302,6 +305,37 @@ async fn bad_bodies_name_the_field_and_change_nothing() {
     let body = json!({ "agent": bot, "amount": 1, "recipient": "é".repeat(200), "description": "é".repeat(2000),
         "runId": "x".repeat(200), "metadata": { "a": "x".repeat(16_000) } });
     success(&spender.spend(&"k".repeat(255), body).await, 200);
+}
+
+/// What is kept has the metadata a level deeper, and must be read again for a replay and for a decision.
+#[tokio::test]
+async fn metadata_as_deep_as_it_may_be_is_replayed_and_approved() {
+    let world = World::start().await;
+    let spender = Spender::new(&world, "builder").await;
+    let policy = json!({ "maxSpendPerTransaction": 5, "approvalThreshold": 2 });
+    let bot = spender.agent(&world, 100 * USD, policy).await;
+    let send = async |key: &str, amount: u64, deep: usize| {
+        let metadata = format!("{}1{}", r#"{"a":"#.repeat(deep), "}".repeat(deep));
+        let body = format!(r#"{{"agent":"{bot}","amount":{amount},"metadata":{metadata}}}"#);
+        let headers = [("idempotency-key", key)];
+        spender.caller.send("POST", "/v1/spend", &headers, body).await
+    };
+    for deep in [101, 126, 127] {
+        for amount in [1, 3, 6] {
+            let sentence = problem(&send("deep", amount, deep).await, 400, "VALIDATION");
+            assert_eq!(sentence, "metadata must be nested at most 100 deep.");
+        }
+    }
+    assert_eq!(spender.intents(&world).await, 0);
+    for (key, amount) in [("settled", 1), ("pending", 3), ("blocked", 6)] {
+        let first = send(key, amount, 100).await;
+        replayed(&first, &send(key, amount, 100).await);
+    }
+    let (approver, _) = spender.approver(&world).await;
+    let waiting = send("pending", 3, 100).await.json();
+    let path = format!("/v1/intents/{}/approve", text(&waiting, "/intent_id"));
+    success(&approver.post(&path, json!({})).await, 200);
+    assert_eq!(spender.balance(&world, &bot).await, 96 * USD);
 }
 
 /// The header counts before `intent_id`, and that before `idempotency_key`.
@@ -346,7 +380,7 @@ async fn the_same_key_with_another_request_is_refused() {
     let bot = spender.agent(&world, 100 * USD, json!({})).await;
     let other = spender.agent(&world, 100 * USD, json!({})).await;
     let body = json!({ "agent": bot, "amount": 1, "recipient": "R", "description": "D", "runId": "r",
-        "metadata": { "a": 1, "b": [1, 2] } });
+        "metadata": { "a": 1, "b": [1, 2], "n": 9_007_199_254_740_993_u64 } });
     let first = spender.spend("k", body.clone()).await;
     success(&first, 200);
     for (name, value) in [
@@ -357,7 +391,15 @@ async fn the_same_key_with_another_request_is_refused() {
         ("recipient", json!(null)),
         ("description", json!("d")),
         ("runId", json!("R")),
-        ("metadata", json!({ "a": 1, "b": [2, 1] })),
+        (
+            "metadata",
+            json!({ "a": 1, "b": [2, 1], "n": 9_007_199_254_740_993_u64 }),
+        ),
+        // The same double.
+        (
+            "metadata",
+            json!({ "a": 1, "b": [1, 2], "n": 9_007_199_254_740_992_u64 }),
+        ),
     ] {
         let mut changed = body.clone();
         changed[name] = value;
@@ -365,7 +407,7 @@ async fn the_same_key_with_another_request_is_refused() {
     }
     // The same request in other words.
     let spelled = format!(
-        r#" {{"metadata":{{"b":[1,2.0],"a":1}},"runId":"r","description":"D","recipient":"\u0052",
+        r#" {{"metadata":{{"b":[1,2.0],"n":9007199254740993,"a":1}},"runId":"r","description":"D","recipient":"\u0052",
         "currency":"USD","amount":"1.0","agent":"{bot}"}}"#
     );
     let headers = [("idempotency-key", "k")];

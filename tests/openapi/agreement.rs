@@ -50,31 +50,23 @@ async fn bodies_have_the_fields_that_are_documented() {
 #[tokio::test]
 async fn queries_have_the_parameters_that_are_documented() {
     let world = World::start().await;
-    let mut compared = 0;
-    for operation in world
-        .operations()
-        .into_iter()
-        .filter(|operation| operation.method == "GET")
-    {
+    for operation in world.operations() {
         let parameters = operation.json["parameters"].as_array().expect("parameters");
         let in_query = parameters.iter().filter(|parameter| parameter["in"] == "query");
         let expected = documented(in_query.filter_map(|parameter| parameter["name"].as_str()));
         let path = format!("{}?{UNKNOWN}=1", world.path(&operation).await);
-        let reply = world.owner.send("GET", &path, &[], "").await;
+        let body = if operation.method == "GET" { "" } else { "{}" };
+        let reply = world.owner.send(&operation.method, &path, &[], body).await;
         let said = match serde_json::from_slice::<Value>(&reply.body) {
             Ok(_) => known(&reply, "Unknown query parameter; known here:"),
             Err(_) => None,
         };
-        if said.is_some() || !expected.is_empty() {
-            assert_eq!(
-                said.as_ref(),
-                Some(&expected),
-                "{operation}: {} {}",
-                reply.status,
-                reply.text()
-            );
-            compared += 1;
-        }
+        assert_eq!(
+            said.as_ref(),
+            Some(&expected),
+            "{operation}: {} {}",
+            reply.status,
+            reply.text()
+        );
     }
-    assert!(compared > 15, "{compared} queries were compared");
 }

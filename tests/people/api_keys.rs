@@ -5,6 +5,7 @@ use harness::{Redis, Role, SessionCaller, TEST_PASSWORD};
 use serde_json::{Value, json};
 use shared::clock::{iso_from_ms, now_ms};
 use shared::domain::mode::Mode;
+use shared::store::api_key::API_KEYS_MAX;
 
 async fn make(session: &SessionCaller, body: Value) -> Value {
     success(&session.post("/api/v1/api-keys", body).await)
@@ -28,7 +29,7 @@ async fn a_key_works_at_once_as_it_was_asked_for() {
 
     let soon = iso_from_ms(now_ms() + 1500);
     let body = json!({ "name": "Ci \u{1f916}", "mode": "test", "permissions": ["approve", "read", "read"],
-        "allowIps": ["10.1.2.3/8", "127.0.0.1"], "expiresAt": soon, "prefix": "sk_service" });
+        "allowIps": ["10.1.2.3/8", "::ffff:127.0.0.1"], "expiresAt": soon, "prefix": "sk_service" });
     let other = make(&session, body).await;
     let short = text(&other, "/key");
     assert!(short.starts_with("sk_service_test_"));
@@ -171,4 +172,78 @@ async fn secrets_are_shown_once_and_are_nowhere() {
     for hidden in [&secret[13..], cookie, session.csrf(), &token, TEST_PASSWORD] {
         assert!(!written.contains(hidden) && !logs.contains(hidden), "{hidden}");
     }
+}
+
+/// Keys that are revoked stay listed until their places are needed; then the oldest of them go.
+#[tokio::test]
+async fn revoked_keys_make_room_for_new_ones() {
+    let world = World::start().await;
+    let (user, session) = world.user(Role::Owner).await;
+    let keys = &user.account.keys;
+    let list = async |path: &str| success(&session.get(path).await)["apiKeys"].clone();
+    let mut made = Vec::new();
+    for name in ["a", "b", "c"] {
+        made.push(make(&session, json!({ "name": name })).await);
+    }
+    let ids = made.iter().map(|made| text(made, "/apiKey/keyId"));
+    let [a, b, c] = ids.collect::<Vec<_>>()[..] else {
+        panic!("three keys")
+    };
+    // Keys enough that the account has as many as it can have.
+    let mut fill = redis::pipe();
+    for n in made.len()..API_KEYS_MAX {
+        let id = format!("key_{n:026}");
+        fill.cmd("COPY")
+            .arg(keys.api_key(c))
+            .arg(keys.api_key(&id))
+            .ignore();
+        fill.hset(keys.api_key(&id), "id", &id).ignore();
+        fill.zadd(keys.api_keys(), &id, 1000 + n).ignore();
+    }
+    let () = world.store.pipeline(&fill).await.unwrap();
+    let full = async || problem(&session.post("/v1/api-keys", json!({})).await, 409, "CONFLICT");
+    let sentence = full().await;
+    assert!(sentence.contains("1000 API keys"), "{sentence}");
+    for id in [b, a] {
+        success(&session.delete(&format!("/v1/api-keys/{id}")).await);
+    }
+    let seen = list("/v1/api-keys?limit=3&offset=997").await;
+    let states = ["active", "revoked", "revoked"];
+    assert_eq!([0, 1, 2].map(|n| text(&seen[n], "/status")), states);
+
+    let d = make(&session, json!({ "name": "d" })).await;
+    success(&world.admin.caller(text(&d, "/key")).get("/v1/agents").await);
+    let seen = list("/v1/api-keys?limit=3&offset=997").await;
+    assert_eq!(seen[2]["keyId"], json!(b), "the oldest revoked key went");
+    assert_eq!(seen[2]["status"], json!("revoked"));
+    for gone in [&made[0], &made[1]] {
+        let caller = world.admin.caller(text(gone, "/key"));
+        problem(&caller.get("/v1/agents").await, 401, "INVALID_API_KEY");
+    }
+    problem(
+        &session.delete(&format!("/v1/api-keys/{a}")).await,
+        404,
+        "NOT_FOUND",
+    );
+    success(&world.admin.caller(text(&made[2], "/key")).get("/v1/agents").await);
+    make(&session, json!({ "name": "e" })).await;
+    full().await;
+    assert_eq!(success(&session.get("/v1/api-keys").await)["total"], json!(1000));
+
+    let audit = world.audit(&user.account).await;
+    let of = |wanted: &str| {
+        let entries = audit.iter().filter(|(kind, ..)| kind == wanted);
+        entries.map(|(.., data)| data.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        of("api_key.revoked"),
+        [json!({ "keyId": b }), json!({ "keyId": a })]
+    );
+    let dropped = of("api_key.created")
+        .into_iter()
+        .map(|data| data["droppedKeyId"].clone());
+    assert_eq!(
+        dropped.collect::<Vec<_>>(),
+        [json!(null), json!(null), json!(null), json!(a), json!(b)]
+    );
 }

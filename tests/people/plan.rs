@@ -108,3 +108,19 @@ async fn webhooks_are_in_the_dashboard_of_some_plans_and_the_next_request_knows(
     }
     assert_eq!(success(&session.get("/api/v1/webhooks").await)["total"], json!(1));
 }
+
+#[tokio::test]
+async fn where_no_plan_has_webhooks_in_the_dashboard_there_is_no_way_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("plans.toml");
+    std::fs::write(&file, "[only]\nwebhooks_in_dashboard = false\n").unwrap();
+    let path = file.display().to_string();
+    let world = World::start_with(|options| options.env("TOLLGATE_PLANS__FILE", path)).await;
+    let account = world.seed.account("only").await;
+    let (_, session) = world.member(&account, Role::Owner).await;
+    let reply = session.get("/api/v1/webhooks").await;
+    let body = reply.json();
+    let expected = json!({ "error": body["error"], "code": "PLAN_FEATURE", "plan": "only",
+        "upgradeTo": null, "upgradeUrl": null });
+    assert_eq!((reply.status, body), (403, expected));
+}

@@ -147,7 +147,6 @@ impl Features {
 /// # Errors
 /// 503.
 pub async fn get(call: Call) -> Answer {
-    call.query(&[])?;
     show(&call).await
 }
 

@@ -13,13 +13,13 @@ use secrecy::ExposeSecret;
 use serde::Serialize;
 use shared::clock::{iso_from_ms, ms_from_iso, now_ms};
 use shared::crypto::api_key::Family;
+use shared::domain::blocked::parse_range;
 use shared::domain::id::Kind;
 use shared::domain::mode::Mode;
 use shared::domain::permission::Permission;
 use shared::store::api_key::{API_KEYS_MAX, ApiKey};
 use shared::store::script::api_key::{self, Created, NewApiKey, Revoked};
 use shared::store::script::change::Scope;
-use std::net::IpAddr;
 use utoipa::ToSchema;
 
 /// Longest name.
@@ -160,12 +160,7 @@ fn allow_ips(body: &Fields<'_>) -> Result<Vec<IpNet>, Problem> {
         .strings("allowIps", ALLOW_IPS_MAX)?
         .value()
         .unwrap_or_default();
-    let network = |text: &String| {
-        let single = || text.parse::<IpAddr>().map(IpNet::from).ok();
-        let network = text.parse::<IpNet>().ok().or_else(single);
-        network.map(|network| network.trunc())
-    };
-    let networks: Option<Vec<IpNet>> = texts.iter().map(network).collect();
+    let networks: Option<Vec<IpNet>> = texts.iter().map(|text| parse_range(text)).collect();
     networks
         .ok_or_else(|| Problem::validation("allowIps must be addresses or CIDR ranges such as 10.0.0.0/8."))
 }
@@ -193,9 +188,8 @@ pub async fn create(call: Call) -> Answer {
         Created::Done => {}
         Created::NoAccount => return Err(Code::ServiceUnavailable.into()),
         Created::TooMany => {
-            let message = format!(
-                "The account has {API_KEYS_MAX} API keys, revoked ones included: it can have no more."
-            );
+            let message =
+                format!("The account has {API_KEYS_MAX} API keys that are not revoked: it can have no more.");
             return Err(Problem::new(Code::Conflict, message));
         }
     }

@@ -142,17 +142,12 @@ async fn limit_reached(call: &Call, plan_name: &str, plan: &Plan) -> Problem {
     let message = format!(
         "The plan `{plan_name}` allows {limit} active virtual keys in the account, and all are in use."
     );
-    let mut problem = Problem::new(Code::PlanVirtualKeyLimit, message)
+    Problem::new(Code::PlanVirtualKeyLimit, message)
         .with("activeKeyAgents", agents)
         .with("plan", plan_name)
-        .with("limit", limit.to_string());
-    if let Some(upgrade) = &plan.upgrade_to {
-        problem = problem.with("upgradeTo", upgrade.as_str());
-    }
-    if let Some(url) = upgrade::url(&call.app, plan) {
-        problem = problem.with("upgradeUrl", url);
-    }
-    problem
+        .with("limit", limit.to_string())
+        .with("upgradeTo", plan.upgrade_to.as_deref())
+        .with("upgradeUrl", upgrade::url(&call.app, plan))
 }
 
 /// `GET /agents/{id}/virtual-keys`

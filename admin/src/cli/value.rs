@@ -4,14 +4,13 @@ use crate::routes::WalletName;
 use crate::sandbox::DELAY_MAX;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ipnet::IpNet;
-use shared::domain::blocked::canonical;
+use shared::domain::blocked::parse_range;
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::domain::names;
 use shared::domain::permission::Permission;
 use shared::domain::{self, amount};
 use shared::store::deposit::{REFERENCE_MAX, is_reference};
-use std::net::IpAddr;
 use std::time::Duration;
 
 /// The longest time.
@@ -81,11 +80,7 @@ pub(super) fn permission() -> impl TypedValueParser<Value = Permission> {
 
 /// A range of addresses, or one address, in its canonical form.
 pub(super) fn network(text: &str) -> Result<IpNet, String> {
-    let single = |address: IpAddr| IpNet::from(address);
-    let network = text.parse::<IpNet>().or_else(|_| text.parse().map(single));
-    network
-        .map(canonical)
-        .map_err(|_| "it must be an address or a CIDR range such as 10.0.0.0/8".to_owned())
+    parse_range(text).ok_or_else(|| "it must be an address or a CIDR range such as 10.0.0.0/8".to_owned())
 }
 
 /// A moment in the future, in milliseconds since 1970.

@@ -2,6 +2,7 @@
 
 use super::field::{self, Field};
 use crate::routes::Rate;
+use shared::domain::names::RUN_ID_MAX;
 use shared::openapi::components::or_null;
 use shared::openapi::{Json, object};
 
@@ -34,7 +35,9 @@ pub(super) fn parameters() -> Json {
     let once = "The same key and the same request: the first answer again, and nothing happens twice. The same key and \
                 another request: 422. Kept for at least 30 days.";
     let mode = "The mode of a call with a session. With an API key the mode of the key counts. A word that is no mode is refused.";
-    let id = "Your own id of the request, 1 to 128 characters of A-Z a-z 0-9 . _ : -. It is sent back and stands in the log.";
+    let id = format!(
+        "Your own id of the request, 1 to {RUN_ID_MAX} characters of A-Z a-z 0-9 . _ : -. It is sent back and stands in the log."
+    );
     object([
         (
             "IdempotencyKey",
@@ -50,7 +53,7 @@ pub(super) fn parameters() -> Json {
         ),
         (
             "RequestId",
-            of("X-Request-Id", id, field::string().eg("my-request-1")),
+            of("X-Request-Id", &id, field::string().eg("my-request-1")),
         ),
     ])
 }

@@ -174,7 +174,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A JSON object of at most `OBJECT_MAX` bytes, as a value.
+    /// A JSON object of at most `OBJECT_MAX` bytes and `OBJECT_DEPTH_MAX` levels, as a value.
     ///
     /// # Errors
     /// 400 names the field.
@@ -189,7 +189,11 @@ impl<'a> Fields<'a> {
             return Err(Problem::validation(message));
         }
         match serde_json::from_str(json) {
-            Ok(object @ Value::Object(_)) => Ok(Given::Value(object)),
+            Ok(object @ Value::Object(_)) if depth(&object) <= OBJECT_DEPTH_MAX => Ok(Given::Value(object)),
+            Ok(Value::Object(_)) => {
+                let message = format!("{name} must be nested at most {OBJECT_DEPTH_MAX} deep.");
+                Err(Problem::validation(message))
+            }
             Ok(_) => Err(Problem::validation(format!("{name} must be a JSON object."))),
             Err(error) => Err(Problem::validation(format!("{name} is not valid: {error}."))),
         }
@@ -232,11 +236,23 @@ impl<'a> Fields<'a> {
 pub const CURRENCIES: [&str; 2] = ["USD", "USDC"];
 /// Longest free-form object of a body, in bytes as it was sent.
 pub const OBJECT_MAX: usize = 16 * 1024;
+/// Most levels of objects and lists in it, its own among them. What is kept and told has it inside of more, and parsers of
+/// JSON, ours among them, read some 127 in all.
+pub const OBJECT_DEPTH_MAX: usize = 100;
 
 /// Digits that are a number above zero.
 pub(super) fn whole_number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|number| digits && *number > 0)
+}
+
+/// How many levels of objects and lists a value has. Its parser bounds them, and so the stack.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
 }
 
 /// The complaint about a field that is not there.

@@ -205,6 +205,9 @@ async fn answer(
         _ => Bytes::new(),
     };
     let call = OpenCall::new(app, client, &params, head, body);
+    if !route.has_query {
+        call.query(&[])?;
+    }
     let answering = match (&route.handler, caller) {
         (Handler::Known(handler), Some(caller)) => handler(call.by(caller)),
         (Handler::Open(handler), _) => handler(call),

@@ -85,6 +85,8 @@ pub struct Route {
     pub modes: Modes,
     /// Which rate it counts against.
     pub rate: Rate,
+    /// Whether it reads a query; any other route refuses one.
+    pub has_query: bool,
     pub(super) handler: Handler,
 }
 

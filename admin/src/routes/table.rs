@@ -31,9 +31,19 @@ macro_rules! handler {
     };
 }
 
+macro_rules! has_query {
+    () => {
+        false
+    };
+    (query) => {
+        true
+    };
+}
+
 macro_rules! routes {
     ($(#[$doc:meta])+ $name:ident, $base:ident;
-     $($method:ident $path:literal, $access:ident $(($($who:tt)+))?, $modes:ident, $rate:ident, $handler:path;)+) => {
+     $($method:ident $path:literal, $access:ident $(($($who:tt)+))?, $modes:ident, $rate:ident, $handler:path
+       $(, $query:ident)?;)+) => {
         $(#[$doc])+
         pub static $name: &[Route] = &[$(Route {
             base: Base::$base,
@@ -42,6 +52,7 @@ macro_rules! routes {
             access: access!($access $(($($who)+))?),
             modes: Modes::$modes,
             rate: Rate::$rate,
+            has_query: has_query!($($query)?),
             handler: handler!($access, $handler),
         },)+];
     };
@@ -52,70 +63,70 @@ routes! {
     ROUTES, Management;
 
     POST   "/agents",                             key(Write, Admin),     Both,     PerDay,       agents::create;
-    GET    "/agents",                             key(Read, Viewer),     Both,     PerMinute,    agents::list;
+    GET    "/agents",                             key(Read, Viewer),     Both,     PerMinute,    agents::list, query;
     GET    "/agents/{id}",                        key(Read, Viewer),     Both,     PerMinute,    agents::get;
     PATCH  "/agents/{id}",                        key(Write, Admin),     Both,     PerMinute,    agents::update;
     DELETE "/agents/{id}",                        key(Write, Admin),     Both,     PerMinute,    agents::delete;
     POST   "/agents/{id}/freeze",                 key(Write, Manager),   Both,     PerMinute,    agents::freeze;
     POST   "/agents/{id}/unfreeze",               key(Write, Manager),   Both,     PerMinute,    agents::unfreeze;
     POST   "/agents/{id}/provider-keys",          key(Write, Admin),     LiveOnly, PerMinute,    provider_keys::store;
-    GET    "/agents/{id}/provider-keys",          key(Read, Viewer),     LiveOnly, PerMinute,    provider_keys::list;
+    GET    "/agents/{id}/provider-keys",          key(Read, Viewer),     LiveOnly, PerMinute,    provider_keys::list, query;
     POST   "/agents/{id}/virtual-keys",           key(Write, Admin),     LiveOnly, PerMinute,    virtual_keys::create;
-    GET    "/agents/{id}/virtual-keys",           key(Read, Viewer),     LiveOnly, PerMinute,    virtual_keys::list;
+    GET    "/agents/{id}/virtual-keys",           key(Read, Viewer),     LiveOnly, PerMinute,    virtual_keys::list, query;
     DELETE "/agents/{id}/virtual-keys/{keyId}",   key(Write, Admin),     LiveOnly, PerMinute,    virtual_keys::revoke;
     GET    "/agents/{id}/usage",                  key(Read, Viewer),     Both,     PerMinute,    usage::get;
-    GET    "/overview",                           key(Read, Viewer),     Both,     PerMinute,    overview::get;
+    GET    "/overview",                           key(Read, Viewer),     Both,     PerMinute,    overview::get, query;
     GET    "/account",                            key(Read, Viewer),     Both,     PerMinute,    account::get;
     POST   "/account/plan",                       session(Owner),        Both,     Uncounted,    account::choose_plan;
     POST   "/policies",                           key(Write, Admin),     Both,     PerMinute,    policies::set;
-    GET    "/policies",                           key(Read, Viewer),     Both,     PerMinute,    policies::list;
+    GET    "/policies",                           key(Read, Viewer),     Both,     PerMinute,    policies::list, query;
     POST   "/policies/{id}",                      key(Write, Admin),     Both,     PerDay,       policies::set_for_agent;
     DELETE "/policies/{id}",                      key(Write, Admin),     Both,     PerMinute,    policies::delete;
     POST   "/wallets/create",                     key(Write, Admin),     Both,     WalletMinute, wallets::create;
     GET    "/wallets/{id}",                       key(Read, Viewer),     Both,     WalletMinute, wallets::get;
-    GET    "/wallets/{id}/transactions",          key(Read, Viewer),     Both,     WalletMinute, transactions::list_of_wallet;
+    GET    "/wallets/{id}/transactions",          key(Read, Viewer),     Both,     WalletMinute, transactions::list_of_wallet, query;
     POST   "/wallets/transfer",                   key(Write, Admin),     Both,     WalletMinute, transfers::create;
     GET    "/agents/{id}/wallet",                 key(Read, Viewer),     Both,     PerDay,       wallets::of_agent_id;
-    GET    "/wallet",                             key(Read, Viewer),     Both,     PerMinute,    wallets::all;
+    GET    "/wallet",                             key(Read, Viewer),     Both,     PerMinute,    wallets::all, query;
     POST   "/wallet/transfer",                    key(Write, Admin),     Both,     PerDay,       transfers::create;
     POST   "/wallet/deposits",                    key(Write, Owner),     Both,     PerMinute,    deposits::create;
     POST   "/wallet/deposits/confirm",            key(Write, Owner),     Both,     PerMinute,    deposits::confirm;
-    GET    "/transactions",                       key(Read, Viewer),     Both,     PerDay,       transactions::list;
+    GET    "/transactions",                       key(Read, Viewer),     Both,     PerDay,       transactions::list, query;
     POST   "/escrow/create",                      key(Write, Admin),     Both,     WalletMinute, escrow::create;
     POST   "/escrow/fund",                        key(Write, Admin),     Both,     PerMinute,    escrow::fund;
     POST   "/escrow/release",                     key(Write, Manager),   Both,     WalletMinute, escrow::release;
     POST   "/escrow/dispute",                     key(Write, Manager),   Both,     PerMinute,    escrow::dispute;
-    GET    "/escrow",                             key(Read, Viewer),     Both,     PerMinute,    escrow::list;
+    GET    "/escrow",                             key(Read, Viewer),     Both,     PerMinute,    escrow::list, query;
     GET    "/escrow/{id}",                        key(Read, Viewer),     Both,     PerMinute,    escrow::get;
 
-    GET    "/audit",                              key(Read, Viewer),     Both,     PerDay,       audit::list;
-    GET    "/audit/export",                       key(Read, Viewer),     Both,     PerMinute,    audit::export;
+    GET    "/audit",                              key(Read, Viewer),     Both,     PerDay,       audit::list, query;
+    GET    "/audit/export",                       key(Read, Viewer),     Both,     PerMinute,    audit::export, query;
     GET    "/audit/verify",                       key(Read, Viewer),     Both,     PerMinute,    audit::verify;
-    GET    "/audit/checkpoint",                   key(Read, Viewer),     Both,     PerMinute,    audit::checkpoint;
+    GET    "/audit/checkpoint",                   key(Read, Viewer),     Both,     PerMinute,    audit::checkpoint, query;
 
     POST   "/spend",                              key(Write, Admin),     Both,     PerDay,       spend::spend;
-    GET    "/intents",                            key(Read, Viewer),     Both,     PerMinute,    intents::list;
+    GET    "/intents",                            key(Read, Viewer),     Both,     PerMinute,    intents::list, query;
     GET    "/intents/{id}",                       key(Read, Viewer),     Both,     PerMinute,    intents::get;
-    GET    "/intents/{id}/export",                key(Read, Viewer),     Both,     PerMinute,    intents::export;
+    GET    "/intents/{id}/export",                key(Read, Viewer),     Both,     PerMinute,    intents::export, query;
     POST   "/intents/{id}/approve",               key(Approve, Manager), Both,     PerMinute,    intents::approve;
     POST   "/intents/{id}/deny",                  key(Approve, Manager), Both,     PerMinute,    intents::deny;
     POST   "/decisions/dry-run",                  key(Write, Viewer),    Both,     PerMinute,    dry_run::predict;
     GET    "/decisions/{id}",                     key(Read, Viewer),     Both,     PerMinute,    decisions::get;
-    GET    "/agents/{id}/runs",                   key(Read, Viewer),     Both,     PerMinute,    runs::list;
+    GET    "/agents/{id}/runs",                   key(Read, Viewer),     Both,     PerMinute,    runs::list, query;
     GET    "/agents/{id}/runs/{runId}",           key(Read, Viewer),     Both,     PerMinute,    runs::get;
     POST   "/agents/{id}/runs/{runId}",           key(Write, Admin),     Both,     PerMinute,    runs::end;
 
     POST   "/webhooks",                           key(Write, Admin),     Both,     PerMinute,    webhooks::create;
-    GET    "/webhooks",                           key(Read, Viewer),     Both,     PerMinute,    webhooks::list;
+    GET    "/webhooks",                           key(Read, Viewer),     Both,     PerMinute,    webhooks::list, query;
     GET    "/webhooks/{id}",                      key(Read, Viewer),     Both,     PerMinute,    webhooks::get;
     PATCH  "/webhooks/{id}",                      key(Write, Admin),     Both,     PerMinute,    webhooks::update;
     DELETE "/webhooks/{id}",                      key(Write, Admin),     Both,     PerMinute,    webhooks::delete;
     POST   "/webhooks/{id}/test",                 key(Write, Admin),     Both,     PerMinute,    webhooks::test;
-    GET    "/webhooks/{id}/deliveries",           key(Read, Viewer),     Both,     PerMinute,    webhooks::deliveries;
+    GET    "/webhooks/{id}/deliveries",           key(Read, Viewer),     Both,     PerMinute,    webhooks::deliveries, query;
     POST   "/webhooks/{id}/deliveries/{deliveryId}/redeliver", key(Write, Admin), Both, PerMinute, webhooks::again;
 
     POST   "/api-keys",                           session(Admin),        Both,     Uncounted,    api_keys::create;
-    GET    "/api-keys",                           session(Admin),        Both,     Uncounted,    api_keys::list;
+    GET    "/api-keys",                           session(Admin),        Both,     Uncounted,    api_keys::list, query;
     DELETE "/api-keys/{id}",                      session(Admin),        Both,     Uncounted,    api_keys::revoke;
 }
 
@@ -128,17 +139,17 @@ routes! {
     GET    "/me",                                 session(Viewer),       Both,     Uncounted,    people::login::me;
     POST   "/password",                           session(Viewer),       Both,     Uncounted,    people::password::change;
     POST   "/password/reset",                     public,                Both,     Uncounted,    people::password::reset;
-    GET    "/sessions",                           session(Viewer),       Both,     Uncounted,    people::sessions::list;
+    GET    "/sessions",                           session(Viewer),       Both,     Uncounted,    people::sessions::list, query;
     DELETE "/sessions/{id}",                      session(Viewer),       Both,     Uncounted,    people::sessions::revoke;
     POST   "/sessions/revoke-others",             session(Viewer),       Both,     Uncounted,    people::sessions::revoke_others;
     POST   "/totp",                               session(Viewer),       Both,     Uncounted,    people::totp::begin;
     POST   "/totp/confirm",                       session(Viewer),       Both,     Uncounted,    people::totp::confirm;
     POST   "/totp/disable",                       session(Viewer),       Both,     Uncounted,    people::totp::disable;
-    GET    "/team",                               session(Viewer),       Both,     Uncounted,    people::team::list;
+    GET    "/team",                               session(Viewer),       Both,     Uncounted,    people::team::list, query;
     PATCH  "/team/{id}",                          session(Owner),        Both,     Uncounted,    people::team::change;
     DELETE "/team/{id}",                          session(Owner),        Both,     Uncounted,    people::team::remove;
     POST   "/invitations",                        session(Owner),        Both,     Uncounted,    people::invitations::create;
-    GET    "/invitations",                        session(Owner),        Both,     Uncounted,    people::invitations::list;
+    GET    "/invitations",                        session(Owner),        Both,     Uncounted,    people::invitations::list, query;
     DELETE "/invitations/{id}",                   session(Owner),        Both,     Uncounted,    people::invitations::revoke;
     POST   "/invitations/look",                   public,                Both,     Uncounted,    people::invitations::look;
     POST   "/invitations/accept",                 public,                Both,     Uncounted,    people::invitations::accept;

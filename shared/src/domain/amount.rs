@@ -90,22 +90,17 @@ fn parse_exponent(text: &str) -> Result<i64, AmountError> {
     Ok(sign * size)
 }
 
-/// `whole.fraction × 10^exponent` USD in nano-USD, refused when a non-zero digit would be lost.
+/// `whole.fraction × 10^exponent` USD in nano-USD, refused when it has more than nine fraction digits, be they zeros.
 fn scale(whole: &str, fraction: &str, exponent: i64) -> Result<u64, AmountError> {
-    let digits = [whole, fraction].concat();
-    let significant = digits.trim_start_matches('0');
-    let trailing = significant.len() - significant.trim_end_matches('0').len();
-    let significant = significant.trim_end_matches('0');
-    if significant.is_empty() {
-        return Ok(0);
-    }
-    let lengths = i64::try_from(trailing)
-        .ok()
-        .zip(i64::try_from(fraction.len()).ok());
-    let (trailing, fraction_len) = lengths.ok_or(AmountError::TooLarge)?;
-    let shift = exponent + 9 - fraction_len + trailing;
+    let fraction_len = i64::try_from(fraction.len()).map_err(|_| AmountError::TooFine)?;
+    let shift = exponent + 9 - fraction_len;
     if shift < 0 {
         return Err(AmountError::TooFine);
+    }
+    let digits = [whole, fraction].concat();
+    let significant = digits.trim_start_matches('0');
+    if significant.is_empty() {
+        return Ok(0);
     }
     if significant.len() > 19 || shift > 19 {
         return Err(AmountError::TooLarge);
@@ -135,7 +130,8 @@ mod tests {
             ("0.30", 300_000_000),
             ("0.000000001", 1),
             ("1e-9", 1),
-            ("1.000000000000", 1_000_000_000),
+            ("1.000000000", 1_000_000_000),
+            ("1.00000000000e2", 100_000_000_000),
             ("1E+2", 100_000_000_000),
             ("9000000", 9_000_000_000_000_000),
             ("9e6", 9_000_000_000_000_000),
@@ -164,6 +160,9 @@ mod tests {
             ("\u{0661}", NotANumber),
             ("1e-10", TooFine),
             ("0.0000000001", TooFine),
+            ("1.0000000000", TooFine),
+            ("0.0000000000", TooFine),
+            ("10e-10", TooFine),
             ("1e-999999999999999999999", TooFine),
             ("-1", Negative),
             ("-0", Negative),

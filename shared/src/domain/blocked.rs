@@ -1,5 +1,5 @@
-//! The addresses that no server answers (decision D11): ranges, their one canonical form, and a fast look whether an
-//! address is in one of them.
+//! The addresses that no server answers (decision D11): ranges, their one canonical form, which keys and trusted proxies
+//! are given in as well, and a fast look whether an address is in one of them.
 
 use ipnet::{IpNet, Ipv4Net};
 use std::net::IpAddr;
@@ -20,6 +20,13 @@ pub fn canonical(range: IpNet) -> IpNet {
         Some(Ok(four)) => IpNet::V4(four),
         _ => range,
     }
+}
+
+/// A range, or one address, in its canonical form; `None` for any other text.
+#[must_use]
+pub fn parse_range(text: &str) -> Option<IpNet> {
+    let single = || text.parse::<IpAddr>().map(IpNet::from);
+    text.parse().or_else(|_| single()).map(canonical).ok()
 }
 
 /// Whether the range holds every address of its family: blocking it leaves nobody.
@@ -117,6 +124,23 @@ mod tests {
             assert!(is_everything(net(all)), "{all}");
         }
         assert!(!is_everything(net("0.0.0.0/1")) && !is_everything(net("::/1")));
+    }
+
+    #[test]
+    fn an_address_is_a_range_too() {
+        let parse = |text: &str| parse_range(text).map(|range| range.to_string());
+        for (text, form) in [
+            ("10.1.2.3/8", "10.0.0.0/8"),
+            ("::1", "::1/128"),
+            ("203.0.113.7", "203.0.113.7/32"),
+            ("::ffff:203.0.113.7", "203.0.113.7/32"),
+            ("::ffff:203.0.113.7/120", "203.0.113.0/24"),
+        ] {
+            assert_eq!(parse(text).as_deref(), Some(form), "{text}");
+        }
+        for bad in ["", "host", "10.0.0.0/33", " ::1", "::ffff:203.0.113.7/129"] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
     }
 
     #[test]

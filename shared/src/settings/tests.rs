@@ -30,12 +30,19 @@ fn the_defaults_are_those_of_the_operating_contract() {
 fn the_environment_wins_over_the_file() {
     let env = [
         ("TOLLGATE_STORE__TIMEOUT_MS", "7"),
-        ("TOLLGATE_NETWORK__TRUSTED_PROXIES", "10.0.0.0/8, ::1/128"),
+        (
+            "TOLLGATE_NETWORK__TRUSTED_PROXIES",
+            "10.0.0.0/8, ::1/128, ::ffff:192.0.2.7/120",
+        ),
     ];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let settings = load_from(Some("[store]\ntimeout_ms = 5\n"), env.into_iter()).unwrap();
     assert_eq!(settings.store.timeout_ms, 7);
-    assert_eq!(settings.network.trusted_proxies.len(), 2);
+    let trusted = settings.network.trusted_proxies;
+    assert_eq!(
+        trusted.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["10.0.0.0/8", "::1/128", "192.0.2.0/24"]
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::domain::permission::Permission;
 use ipnet::IpNet;
 use std::collections::HashMap;
 
-/// API keys that an account can have, revoked ones included.
+/// API keys that an account can have. Revoked ones are among them until their places are needed.
 pub const API_KEYS_MAX: usize = 1000;
 
 /// One API key; the secret itself is nowhere, only its hash as the name of a look-up.
@@ -110,6 +110,26 @@ impl ApiKey {
             !set(revoked) && expired.is_none_or(|end| end > now_ms)
         });
         Ok(active.count() as u64)
+    }
+
+    /// The id of the oldest key of `account` that is revoked.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn oldest_revoked(store: &Store, account: &AccountKeys) -> Result<Option<String>, StoreError> {
+        let mut range = redis::cmd("ZRANGE");
+        range.arg(account.api_keys()).arg(0).arg(API_KEYS_MAX - 1);
+        let ids: Vec<String> = store.command(&range).await?;
+        if ids.is_empty() {
+            return Ok(None);
+        }
+        let mut look = redis::pipe();
+        for id in &ids {
+            look.cmd("HEXISTS").arg(account.api_key(id)).arg("revoked_at");
+        }
+        let revoked: Vec<bool> = store.pipeline(&look).await?;
+        let mut keys = ids.into_iter().zip(revoked);
+        Ok(keys.find(|(_, revoked)| *revoked).map(|(id, _)| id))
     }
 
     /// All keys of `account`, newest first.

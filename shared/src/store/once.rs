@@ -50,11 +50,38 @@ impl Once {
         hash.update(b"\n");
         // What has no canonical form must not look like every other such request.
         hash.update(canonical(request).unwrap_or_else(|| request.to_string().into_bytes()));
+        add_long_integers(&mut hash, request, &mut 0);
         Ok(Self {
             id,
             spare_id: Kind::Intent.mint(at_ms)?,
             fingerprint: hex::encode(hash.finalize()),
         })
+    }
+}
+
+/// Adds the integers whose digits the canonical form does not have, since it writes numbers as doubles: each with its place
+/// among all numbers. A request without them has the same fingerprint as before they were looked at.
+fn add_long_integers(hash: &mut Sha256, value: &Value, place: &mut u64) {
+    match value {
+        Value::Number(number) => {
+            let digits = number.to_string();
+            if !number.is_f64() && canonical(number).as_deref() != Some(digits.as_bytes()) {
+                // No line ends within the canonical form.
+                hash.update(format!("\n{place} {digits}"));
+            }
+            *place += 1;
+        }
+        Value::Array(items) => {
+            for item in items {
+                add_long_integers(hash, item, place);
+            }
+        }
+        Value::Object(fields) => {
+            for field in fields.values() {
+                add_long_integers(hash, field, place);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
 
@@ -106,6 +133,50 @@ mod tests {
             of("transfer", json!({ "a": "1", "b": { "x": 1, "y": [1] } })),
             first
         );
+    }
+
+    #[test]
+    fn integers_beyond_doubles_are_seen_by_every_digit() {
+        let of = |text: &str| {
+            let request = serde_json::from_str(text).unwrap();
+            once("a", Mode::Live, Some("k"), "spend", &request).fingerprint
+        };
+        for alike in [
+            [r#"{"n":9007199254740992}"#, r#"{"n":9007199254740993}"#],
+            [r#"{"n":-9007199254740993}"#, r#"{"n":-9007199254740992}"#],
+            [r#"{"n":18446744073709551615}"#, r#"{"n":18446744073709551614}"#],
+            [r#"{"n":9223372036854775808}"#, r#"{"n":9223372036854775807}"#],
+            [r#"{"n":9007199254740993}"#, r#"{"n":"9007199254740993"}"#],
+            [r#"{"n":9007199254740993}"#, r#"{"n":9007199254740992.0}"#],
+            // Only the place differs.
+            [
+                r#"{"n":[9007199254740992,{"m":9007199254740993}]}"#,
+                r#"{"n":[9007199254740993,{"m":9007199254740992}]}"#,
+            ],
+            [
+                r#"{"a":9007199254740993,"b":9007199254740992}"#,
+                r#"{"a":9007199254740992,"b":9007199254740993}"#,
+            ],
+        ] {
+            assert_ne!(of(alike[0]), of(alike[1]), "{alike:?}");
+        }
+        assert_eq!(
+            of(r#"{"a":9007199254740993,"b":[1]}"#),
+            of(r#"{ "b": [1.0], "a": 9007199254740993 }"#)
+        );
+        // Pinned: requests are known again after an upgrade.
+        for (text, fingerprint) in [
+            (
+                r#"{"a":"1","b":{"x":-1,"y":[1.5,1e30,null,true]},"n":9007199254740991}"#,
+                "ac7a43d69b16051f0f8d335129e82086e6a5ff3f2dfaa3d454a6cd0190135a32",
+            ),
+            (
+                r#"{"n":9007199254740992}"#,
+                "c7c2a99d920b102ffa7e812c44cdc2d126b2be6df89335b4473915a91a87f9ee",
+            ),
+        ] {
+            assert_eq!(of(text), fingerprint, "{text}");
+        }
     }
 
     #[test]

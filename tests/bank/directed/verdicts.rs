@@ -11,6 +11,7 @@ pub async fn all(stage: &Stage<'_>) -> Checked {
     between(stage).await?;
     crashed(stage).await?;
     operator(stage).await?;
+    archived(stage).await?;
     many(stage).await
 }
 
@@ -190,6 +191,28 @@ async fn operator(stage: &Stage<'_>) -> Checked {
         world.want("wrong funded", end(2, refund)).await?;
         world.want("done", end(1, refund)).await?;
         world.want("wrong", end(1, refund)).await?;
+    }
+    Ok(())
+}
+
+/// The intent that resolved the escrow is archived, and its key is used again: by the payer, and by a payee elsewhere.
+async fn archived(stage: &Stage<'_>) -> Checked {
+    for by in [0, 2] {
+        let mut model = stage.model();
+        funded(&mut model, "b", 3);
+        model.lay("done", &release(by, 1, 1));
+        model.lay("done", &dispute(by, 2, 2));
+        model.lay("done", &dispute(by, 3, 3));
+        model.lay("done", &end(2, true));
+        for id in ["int_1", "int_2", "int_3"] {
+            model.archive(by, id);
+        }
+        let mut world = stage.world(model).await?;
+        for (n, escrow, status) in [(1, 1, "released"), (2, 2, "refunded"), (3, 3, "disputed")] {
+            let outcome = format!("blocked escrow_{status} int_{n} {status}");
+            world.want(&outcome, release(by, n, escrow)).await?;
+            world.want("known", release(by, n, escrow)).await?;
+        }
     }
     Ok(())
 }

@@ -2,11 +2,17 @@
 
 use super::told::entry;
 use super::{Escrow, Model, Request, Transit, is_remote};
-use crate::act::{ACTOR, Decide, Verdict};
+use crate::act::{ACTOR, Asked, Decide, Verdict};
 use shared::store::transaction::TransactionType;
 
 /// Release and dispute intents that an escrow lists.
 const SIBLINGS_MAX: usize = 100;
+
+/// Whether it is this call that resolved the escrow.
+fn is_winner(escrow: &Escrow, asked: &Asked) -> bool {
+    let winner = escrow.winner.as_ref();
+    winner.is_some_and(|(id, at, _)| (id, *at) == (&asked.id, asked.at))
+}
 
 impl Model {
     /// Money comes out of an escrow into a wallet of the payer's account; into the account's own when that one is closed.
@@ -51,12 +57,13 @@ impl Model {
             let (id, fp) = (asked.id.clone(), asked.fp.clone());
             self.sides[asked.at].claims.insert(id, fp);
         }
-        if escrow
-            .winner
-            .as_ref()
-            .is_some_and(|(id, at, _)| (id, *at) == (&asked.id, asked.at))
-        {
-            return self.finish(&escrow, number, decide.crash);
+        if is_winner(&escrow, asked) {
+            if !self.finish(number, decide.crash) {
+                return "error".to_owned();
+            }
+            if self.request(asked.at, &asked.id).is_some() {
+                return "known".to_owned();
+            }
         }
         if escrow.status != "funded" {
             return self.refuse_verdict(decide, request, audit, &escrow);
@@ -104,16 +111,11 @@ impl Model {
         passed.map_or_else(|| "error".to_owned(), |()| "done".to_owned())
     }
 
-    /// A repeated call of a payee whose first one won: what it left in transit is delivered.
-    fn finish(&mut self, escrow: &Escrow, number: u64, crash: bool) -> String {
+    /// A repeated call whose first one won: what a payee left in transit is delivered. False when it cannot be.
+    fn finish(&mut self, number: u64, crash: bool) -> bool {
         let ids = ["released", "disputed"].map(|status| format!("escrow:{number}:{status}"));
-        debug_assert!(is_remote(escrow), "others find their intent");
-        for id in ids {
-            if self.waiting.contains(&id) && (crash || !self.deliver(&id, false)) {
-                return "error".to_owned();
-            }
-        }
-        "known".to_owned()
+        ids.iter()
+            .all(|id| !self.waiting.contains(id) || !crash && self.deliver(id, false))
     }
 
     fn refuse_verdict(&mut self, decide: &Decide, request: Request, audit: &str, escrow: &Escrow) -> String {
@@ -125,7 +127,7 @@ impl Model {
             _ => ("escrow_refunded", &asked.id),
         };
         let known = self.escrows.get_mut(&decide.escrow).expect("the escrow");
-        if known.siblings.len() < SIBLINGS_MAX - 1 {
+        if !is_winner(escrow, asked) && known.siblings.len() < SIBLINGS_MAX - 1 {
             known.siblings.push((asked.at, id.clone()));
         }
         self.sides[asked.at].claims.remove(&asked.id);

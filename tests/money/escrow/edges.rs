@@ -184,6 +184,29 @@ async fn what_is_allowed_at_the_edges() {
             assert_eq!(success(&reply, 200)["escrow"]["conditions"], json!({}));
         }
     }
+    for (deep, status) in [(100, 200), (101, 400), (127, 400)] {
+        let conditions = format!("{}1{}", r#"{"a":["#.repeat(deep / 2), "]}".repeat(deep / 2));
+        let conditions = match deep % 2 {
+            0 => conditions,
+            _ => format!(r#"{{"a":{conditions}}}"#),
+        };
+        let body = format!(
+            r#"{{"fromWalletId":{},"toWalletId":"user","amount":1,"conditions":{conditions}}}"#,
+            payer.wallet
+        );
+        let made = payer.caller.send("POST", "/v1/escrow/create", &[], body).await;
+        if status == 400 {
+            let sentence = problem(&made, status, "VALIDATION");
+            assert_eq!(sentence, "conditions must be nested at most 100 deep.");
+            continue;
+        }
+        let number = success(&made, status)["escrow"]["id"].as_u64().unwrap();
+        let read = payer.caller.get(&format!("/v1/escrow/{number}")).await;
+        assert_eq!(
+            success(&read, 200)["escrow"]["conditions"].to_string(),
+            conditions
+        );
+    }
     let number = payer.funded_to(&payee, 1).await;
     let reason = "é".repeat(500);
     let body = json!({ "escrowId": number.to_string(), "reason": reason });

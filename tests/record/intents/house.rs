@@ -119,7 +119,12 @@ impl House {
 
     /// An escrow that ann has funded for bob; its number.
     pub async fn funded(&self) -> Value {
-        let [from, to] = &self.wallets;
+        self.funded_for(&self.wallets[1]).await
+    }
+
+    /// An escrow that ann has funded for a wallet; its number.
+    pub async fn funded_for(&self, to: &Value) -> Value {
+        let from = &self.wallets[0];
         let body = json!({ "fromWalletId": from, "toWalletId": to, "amount": 7 });
         let made = self.escrow("create", body).await;
         let number = made["escrow"]["id"].clone();
@@ -148,17 +153,27 @@ impl House {
 
     /// Moves what may go as if it were `now_ms` and nothing had to be old.
     pub async fn move_until(&self, now_ms: u64) -> Result<u64, StoreError> {
+        self.move_of(&self.account, now_ms).await
+    }
+
+    async fn move_of(&self, account: &SeedAccount, now_ms: u64) -> Result<u64, StoreError> {
+        let place = (account.id.as_str(), MODE);
         self.archive
-            .move_intents(&self.world.store, (&self.account.id, MODE), age(now_ms))
+            .move_intents(&self.world.store, place, age(now_ms))
             .await
     }
 
     /// Moves all that may go; how many went.
     pub async fn move_all(&self) -> u64 {
+        self.move_all_of(&self.account).await
+    }
+
+    /// The same of another account.
+    pub async fn move_all_of(&self, account: &SeedAccount) -> u64 {
         let now_ms = self.now_ms().await;
         let mut all = 0;
         loop {
-            match self.move_until(now_ms).await.unwrap() {
+            match self.move_of(account, now_ms).await.unwrap() {
                 0 => return all,
                 moved => all += moved,
             }

@@ -2,6 +2,7 @@
 
 use super::house::{House, MODE, age, made_at};
 use crate::world::{success, text};
+use harness::Caller;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -134,6 +135,67 @@ async fn a_young_key_is_replayed_and_that_of_an_archived_intent_runs_anew() {
     let listed = success(&house.get("/v1/intents?agentId=bob").await, 200);
     assert_eq!(text(&listed, "/intents/1/intent_id"), old);
     assert_eq!(listed["intents"][1]["amount"], json!(2));
+}
+
+/// Release and dispute leave no way back: under a key that is free again, too, they find that the escrow is resolved.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_key_of_an_archived_release_or_dispute_is_refused_and_not_held() {
+    let house = House::build().await;
+    let other = house.world.seed.account("enterprise").await;
+    let stranger = house.world.caller(&other, MODE).await;
+    let made = stranger
+        .post("/v1/wallets/create", json!({ "botId": "eve" }))
+        .await;
+    let elsewhere = success(&made, 200)["wallet"]["walletId"].clone();
+    let send = async |by: &Caller, word: &str, escrow: &Value, key: &str| {
+        let headers = [("idempotency-key", key)];
+        let body = json!({ "escrowId": escrow }).to_string();
+        by.send("POST", &format!("/v1/escrow/{word}"), &headers, body)
+            .await
+    };
+    let cases = [
+        ("release", &house.caller, house.funded().await),
+        ("release", &stranger, house.funded_for(&elsewhere).await),
+        ("dispute", &house.caller, house.funded_for(&elsewhere).await),
+        ("dispute", &stranger, house.funded_for(&elsewhere).await),
+    ];
+    for (n, (word, by, escrow)) in cases.iter().enumerate() {
+        success(&send(by, word, escrow, &n.to_string()).await, 200);
+        if *word == "dispute" {
+            let number = escrow.to_string();
+            let resolved = house
+                .cli()
+                .json(&["escrow", "resolve", "--escrow", &number, "--to", "payer"]);
+            assert_eq!(resolved["status"], json!("refunded"), "{resolved}");
+        }
+    }
+    house.move_all().await;
+    house.move_all_of(&other).await;
+    for (n, (word, by, escrow)) in cases.iter().enumerate() {
+        let status = if *word == "release" {
+            "released"
+        } else {
+            "refunded"
+        };
+        let told = send(by, word, escrow, &n.to_string()).await;
+        assert_eq!(told.status, 409, "{n}: {}", told.text());
+        let refused = told.json();
+        assert_eq!(
+            (&refused["code"], &refused["status"], &refused["replayed"]),
+            (&json!("ESCROW_RESOLVED"), &json!(status), &Value::Null),
+            "{n}: {refused}"
+        );
+        let again = send(by, word, escrow, &n.to_string()).await.json();
+        assert_eq!(again["replayed"], json!(true), "{n}: {again}");
+        // Nor is the key held: another request under it is another request.
+        let word = if *word == "release" { "dispute" } else { "release" };
+        let told = send(by, word, escrow, &n.to_string()).await;
+        assert_eq!(told.json()["code"], json!("IDEMPOTENCY_KEY_REUSED"), "{n}");
+        let intent = text(&refused, "/intent_id");
+        let shown = success(&by.get(&format!("/v1/intents/{intent}")).await, 200);
+        assert_eq!(shown["intent"]["state"], json!("blocked"), "{n}");
+    }
+    house.check(0);
 }
 
 /// The server's own archiver, with an intent whose time was set back by more than 90 days and the week for others to come.

@@ -28,7 +28,6 @@ const RETRY_AFTER: &str = "5";
 /// # Errors
 /// 409 while a trail of the account is being verified; 503, also when the server verifies others.
 pub async fn verify(call: Call) -> Answer {
-    call.query(&[])?;
     let turn = call.app.verifying.take(&call.caller.account).map_err(busy)?;
     let (said, lines) = mpsc::channel(LINES);
     let (app, account, mode) = (

@@ -244,7 +244,6 @@ struct SessionTimes<'a> {
 /// 401, 503.
 pub async fn me(call: Call) -> Answer {
     let (app, keys) = (&call.app, call.keys());
-    call.query(&[])?;
     let me = Me::of(&call)?;
     let Sent::Token(token) = Sent::of(call.headers()) else {
         return Err(session::ended(app));

@@ -22,18 +22,15 @@ pub(super) fn require(call: &Call) -> Result<(), Problem> {
     }
     let message =
         format!("The plan `{name}` has no webhooks in the dashboard; API keys manage them on every plan.");
-    let mut problem = Problem::new(Code::PlanFeature, message).with("plan", name.as_str());
+    let plans = call.app.plans.load();
     // Not always the next plan: one that has them.
-    if let Some((upgrade, below)) = call
-        .app
-        .plans
-        .load()
-        .way_to(name, |plan| plan.webhooks_in_dashboard)
-    {
-        problem = problem.with("upgradeTo", upgrade);
-        if let Some(url) = upgrade::url(&call.app, below) {
-            problem = problem.with("upgradeUrl", url);
-        }
-    }
+    let up = plans.way_to(name, |plan| plan.webhooks_in_dashboard);
+    let problem = Problem::new(Code::PlanFeature, message)
+        .with("plan", name.as_str())
+        .with("upgradeTo", up.map(|(upgrade, _)| upgrade))
+        .with(
+            "upgradeUrl",
+            up.and_then(|(_, below)| upgrade::url(&call.app, below)),
+        );
     Err(problem)
 }

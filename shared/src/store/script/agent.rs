@@ -1,7 +1,9 @@
 //! Twins of `agent/*.lua`: create, change and delete an agent with its wallet row.
 
-use super::change::{ATTEMPTS, CHANGE, Event, FIELDS, FieldChange, Scope, field_args, nonsense};
-use super::{Script, WhenFull};
+use super::change::{
+    ATTEMPTS, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, nonsense, shown,
+};
+use super::{Script, WhenFull, virtual_key};
 use crate::domain::mode::Mode;
 use crate::store::keys::closed_holder;
 use crate::store::open_escrows;
@@ -9,6 +11,7 @@ use crate::store::transaction::TransactionType;
 use crate::store::wallet::WalletPlace;
 use crate::store::{Store, StoreError};
 use serde_json::json;
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 /// Creates an agent.
@@ -40,6 +43,8 @@ pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
 
 /// Virtual keys of a deleted agent that the audit log names.
 const KEYS_TOLD_MAX: usize = 100;
+/// Virtual keys of an agent with which it is deleted in one go. Of more, the revoked ones are forgotten before.
+const KEYS_AT_ONCE: usize = 1000;
 
 /// An agent to be created.
 #[derive(Debug)]
@@ -113,6 +118,11 @@ impl NewAgent<'_> {
         let number = WalletPlace::next_number(store).await?;
         let lookups = WalletPlace::write(store, scope, self.id, number, self.wallet).await?;
         let keys = [account.agent(scope.mode, self.id), account.agents(scope.mode)];
+        let event = Event {
+            kind: "agent.created",
+            agent: Some(self.id),
+            data: json!({ "name": self.name, "type": self.kind, "wallet": self.wallet, "walletId": number }),
+        };
         let number = number.to_string();
         let most = self.limit.and_then(|limit| limit.most);
         let most = most.map(|most| most.to_string()).unwrap_or_default();
@@ -133,11 +143,6 @@ impl NewAgent<'_> {
                 .into_iter()
                 .flatten(),
         );
-        let event = Event {
-            kind: "agent.created",
-            agent: Some(self.id),
-            data: json!({ "name": self.name, "type": self.kind, "wallet": self.wallet, "walletId": number }),
-        };
         let reply = scope.run(store, &CREATE, event, &keys, &args).await?;
         let refused = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["created"] => return Ok(Created::Done),
@@ -161,14 +166,14 @@ pub async fn update(
     agent: &str,
     changes: &[FieldChange],
 ) -> Result<Updated, StoreError> {
-    let fields: serde_json::Map<_, _> = changes
-        .iter()
-        .map(|(field, value)| ((*field).to_owned(), json!(value)))
-        .collect();
+    let form = |field| match field {
+        "spend_limit" => Shown::Amount("spendLimit"),
+        other => Shown::Text(other),
+    };
     let event = Event {
         kind: "agent.updated",
         agent: Some(agent),
-        data: fields.into(),
+        data: shown(changes, form).into(),
     };
     let keys = [scope.keys().agent(scope.mode, agent)];
     let reply = scope
@@ -186,8 +191,9 @@ pub async fn update(
 /// # Errors
 /// [`StoreError`]; it may be repeated. Also when others keep changing the agent's keys meanwhile.
 pub async fn delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Deleted, StoreError> {
+    let forgotten = forget_keys(store, scope, agent).await?;
     for _ in 0..ATTEMPTS {
-        match try_delete(store, scope, agent).await? {
+        match try_delete(store, scope, agent, &forgotten).await? {
             None => {}
             // What is only noted as open may be over, or may never have been funded.
             Some(Deleted::OpenEscrows) if open_escrows::forget_over(store, scope, agent).await? => {}
@@ -204,8 +210,42 @@ const _: () = assert!(
     "agent/delete.lua renames eight lists"
 );
 
-/// One attempt; `None` when policy, wallet or virtual keys changed between the look and the script.
-async fn try_delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Option<Deleted>, StoreError> {
+/// Forgets the revoked virtual keys of an agent that has very many keys, unless something keeps it from being deleted.
+/// Returns the keys.
+async fn forget_keys(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Vec<String>, StoreError> {
+    let account = scope.keys();
+    let mut look = redis::pipe();
+    look.cmd("HMGET")
+        .arg(account.agent(scope.mode, agent))
+        .arg(&["wallet", "balance", "pending"]);
+    look.cmd("SCARD").arg(account.open_escrows(scope.mode, agent));
+    look.cmd("ZCARD").arg(account.agent_keys(agent));
+    let (row, open, count): (Vec<Option<String>>, u64, usize) = store.pipeline(&look).await?;
+    let [Some(_), balance, pending] = row.as_slice() else {
+        return Ok(Vec::new());
+    };
+    let holds = |amount: &Option<String>| amount.as_deref().is_some_and(|amount| amount != "0");
+    let stays = holds(balance) || holds(pending) || open > 0;
+    if scope.mode == Mode::Test || stays || count <= KEYS_AT_ONCE {
+        return Ok(Vec::new());
+    }
+    let mut look = redis::pipe();
+    look.cmd("ZRANGE").arg(account.agent_keys(agent)).arg(0).arg(-1);
+    look.cmd("ZRANGE").arg(account.active_keys()).arg(0).arg(-1);
+    let (mut revoked, active): (Vec<String>, HashSet<String>) = store.pipeline(&look).await?;
+    revoked.retain(|id| !active.contains(id));
+    virtual_key::forget_revoked(store, scope, agent, &revoked).await?;
+    Ok(revoked)
+}
+
+/// One attempt; `None` when policy, wallet or virtual keys changed between the look and the script. `forgotten` are keys
+/// that the agent had before.
+async fn try_delete(
+    store: &Store,
+    scope: &Scope<'_>,
+    agent: &str,
+    forgotten: &[String],
+) -> Result<Option<Deleted>, StoreError> {
     let account = scope.keys();
     let record = account.agent(scope.mode, agent);
     let mut look = redis::pipe();
@@ -239,11 +279,13 @@ async fn try_delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Opt
     keys.extend(account.transaction_lists(scope.mode, agent));
     keys.extend(account.transaction_lists(scope.mode, &closed_holder(number)));
     keys.extend(virtual_keys.iter().map(|id| account.virtual_key(id)));
-    let told = virtual_keys.get(..KEYS_TOLD_MAX).unwrap_or(&virtual_keys);
+    let all = virtual_keys.iter().chain(forgotten);
+    let told: Vec<&String> = all.take(KEYS_TOLD_MAX).collect();
+    let count = virtual_keys.len() + forgotten.len();
     let event = Event {
         kind: "agent.deleted",
         agent: Some(agent),
-        data: json!({ "policyId": policy, "virtualKeys": told, "virtualKeyCount": virtual_keys.len(),
+        data: json!({ "policyId": policy, "virtualKeys": told, "virtualKeyCount": count,
             "walletId": number }),
     };
     let number = number.to_string();

@@ -52,6 +52,7 @@ pub fn all() -> Vec<&'static Script> {
         &*provider_key::STORE,
         &*virtual_key::CREATE,
         &*virtual_key::REVOKE,
+        &*virtual_key::FORGET,
         &*spend::SPEND,
         &*spend::DENY,
         &*STANDING,

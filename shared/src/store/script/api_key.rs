@@ -2,19 +2,19 @@
 
 pub mod count;
 
-use super::change::{CHANGE, Event, Scope, nonsense};
+use super::change::{ATTEMPTS, CHANGE, Event, Scope, nonsense};
 use super::{Script, WhenFull};
 use crate::clock::iso_from_ms;
 use crate::crypto::sha256_hex;
 use crate::domain::mode::Mode;
 use crate::domain::permission::Permission;
-use crate::store::api_key::API_KEYS_MAX;
+use crate::store::api_key::{API_KEYS_MAX, ApiKey};
 use crate::store::keys;
 use crate::store::lookup::{self, ApiKeyOwner};
 use crate::store::{Store, StoreError};
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::LazyLock;
 
 /// Creates a key.
@@ -70,7 +70,7 @@ pub enum Created {
     Done,
     /// There is no such account.
     NoAccount,
-    /// The account has as many keys as it can have.
+    /// The account has as many keys as it can have, and none of them is revoked.
     TooMany,
 }
 
@@ -114,37 +114,61 @@ impl NewApiKey<'_> {
         let expires = self.expires_at_ms.map(|ms| ms.to_string()).unwrap_or_default();
         let data = json!({ "keyId": self.key_id, "mode": self.mode.as_str(), "permissions": permissions,
             "allowIps": allow_ips, "expiresAt": self.expires_at_ms.map(iso_from_ms) });
-        let event = Event {
-            kind: "api_key.created",
-            agent: None,
-            data,
-        };
-        let most = API_KEYS_MAX.to_string();
-        let mut args = vec![
-            self.key_id,
-            &most,
+        let fields = [
             "name",
             self.name,
             "shown",
             shown,
             "permissions",
             &permissions,
+            "allow_ips",
+            &allow_ips,
+            "expires_at",
+            &expires,
         ];
-        args.extend(["allow_ips", &allow_ips, "expires_at", &expires]);
+        let created = self.keep(store, &data, &fields).await?;
+        if created == Created::Done {
+            lookup::confirm(store, &lookup).await?;
+        }
+        Ok(created)
+    }
+
+    /// Writes the record. Where the account has as many keys as it can have, the oldest revoked one goes.
+    async fn keep(&self, store: &Store, data: &Value, fields: &[&str]) -> Result<Created, StoreError> {
         let scope = Scope {
             account: self.account,
             mode: self.mode,
             actor: self.actor,
         };
-        let account = scope.keys();
-        let keys = [account.api_key(self.key_id), account.api_keys()];
-        let reply = scope.run(store, &CREATE, event, &keys, &args).await?;
-        match reply.first().map(String::as_str) {
-            Some("created") => lookup::confirm(store, &lookup).await.map(|()| Created::Done),
-            Some("no_account") => Ok(Created::NoAccount),
-            Some("too_many") => Ok(Created::TooMany),
-            _ => nonsense(&CREATE),
+        let (account, most) = (scope.keys(), API_KEYS_MAX.to_string());
+        let mut revoked = String::new();
+        for _ in 0..ATTEMPTS {
+            let event = Event {
+                kind: "api_key.created",
+                agent: None,
+                data: data.clone(),
+            };
+            let keys = [
+                account.api_key(self.key_id),
+                account.api_keys(),
+                account.api_key(&revoked),
+            ];
+            let args = [&[self.key_id, &most, &revoked], fields].concat();
+            let reply = scope.run(store, &CREATE, event, &keys, &args).await?;
+            match reply.first().map(String::as_str) {
+                Some("created") => return Ok(Created::Done),
+                Some("no_account") => return Ok(Created::NoAccount),
+                // The one that was seen may have made room for another key meanwhile.
+                Some("too_many") => match ApiKey::oldest_revoked(store, &account).await? {
+                    None => return Ok(Created::TooMany),
+                    Some(id) => revoked = id,
+                },
+                _ => return nonsense(&CREATE),
+            }
         }
+        Err(StoreError::Nonsense(
+            "API keys that change all the time".to_owned(),
+        ))
     }
 }
 

@@ -2,9 +2,10 @@
 
 use super::Script;
 use crate::domain::mode::Mode;
+use crate::domain::money::Nanos;
 use crate::store::keys::AccountKeys;
 use crate::store::{Store, StoreError, audit};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 /// The store's clock.
 pub(super) const CLOCK: &str = include_str!("clock.lua");
@@ -54,6 +55,37 @@ pub(super) struct Event<'a> {
 
 /// A field and its new value; `None` clears it.
 pub type FieldChange = (&'static str, Option<String>);
+
+/// How an audit entry shows a field: under the name that the API gives it (decision D5).
+pub(super) enum Shown {
+    /// As it is.
+    Text(&'static str),
+    /// `1` is true.
+    Flag(&'static str),
+    /// Nano-USD: a number, and beside it the exact amount (decision D50).
+    Amount(&'static str),
+}
+
+/// What an audit entry says of changed fields; `null` is a cleared one.
+pub(super) fn shown(changes: &[FieldChange], form: impl Fn(&'static str) -> Shown) -> Map<String, Value> {
+    let mut told = Map::new();
+    for (field, value) in changes {
+        match form(field) {
+            Shown::Text(name) => {
+                told.insert(name.to_owned(), json!(value));
+            }
+            Shown::Flag(name) => {
+                told.insert(name.to_owned(), json!(value.as_ref().map(|value| value == "1")));
+            }
+            Shown::Amount(name) => {
+                let nanos = value.as_ref().and_then(|value| value.parse().ok());
+                told.insert(name.to_owned(), json!(nanos.map(Nanos::from_stored)));
+                told.insert(format!("{name}Nanos"), json!(value));
+            }
+        }
+    }
+    told
+}
 
 impl Scope<'_> {
     pub(super) fn keys(&self) -> AccountKeys {

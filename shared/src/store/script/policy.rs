@@ -1,6 +1,8 @@
 //! Twins of `policy/*.lua`: set and delete policies, and put them into effect in the same step.
 
-use super::change::{ATTEMPTS, CHANGE, Event, FIELDS, FieldChange, Scope, field_args, nonsense};
+use super::change::{
+    ATTEMPTS, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, nonsense, shown,
+};
 use super::{Script, WhenFull};
 use crate::store::policy::PolicyRecord;
 use crate::store::{Store, StoreError};
@@ -142,14 +144,10 @@ async fn try_set(
     let new = if is_new { "new" } else { "old" };
     let mut args = vec![id, reach(agent), new, &most, &expected];
     args.extend(field_args(changes));
-    let fields: serde_json::Map<_, _> = changes
-        .iter()
-        .map(|(field, value)| ((*field).to_owned(), json!(value)))
-        .collect();
     let event = Event {
         kind: "policy.set",
         agent,
-        data: json!({ "policyId": id, "new": is_new, "fields": fields }),
+        data: json!({ "policyId": id, "new": is_new, "fields": shown(changes, form) }),
     };
     let mut reply = scope.run(store, &SET, event, &keys, &args).await?.into_iter();
     match reply.next().as_deref() {
@@ -201,6 +199,21 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Delete
         Some("deleted") => Ok(Deleted::Done),
         Some("missing") => Ok(Deleted::Missing),
         _ => nonsense(&DELETE),
+    }
+}
+
+/// How the audit log shows a field of the record.
+fn form(field: &'static str) -> Shown {
+    match field {
+        "agent" => Shown::Text("agentId"),
+        "cap" => Shown::Flag("capEnabled"),
+        "run" => Shown::Amount("maxSpendPerRun"),
+        "day" => Shown::Amount("maxSpendPerDay"),
+        "month" => Shown::Amount("maxSpendPerMonth"),
+        "transaction" => Shown::Amount("maxSpendPerTransaction"),
+        "approval" => Shown::Amount("approvalThreshold"),
+        "low_balance" => Shown::Amount("lowBalanceThreshold"),
+        other => Shown::Text(other),
     }
 }
 

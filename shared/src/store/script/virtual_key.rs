@@ -28,6 +28,15 @@ pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
+/// Forgets revoked ones.
+pub static FORGET: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [include_str!("virtual_key/forget.lua")];
+    Script::new("virtual_key_forget", WhenFull::Run, &parts)
+});
+
+/// Keys that one run of a script forgets.
+const FORGOTTEN_AT_ONCE: usize = 500;
+
 /// A virtual key to be issued.
 pub struct NewVirtualKey<'a> {
     /// The agent that will hold it.
@@ -149,4 +158,29 @@ pub async fn revoke(
         Some("missing") => Ok(Revoked::Missing),
         _ => nonsense(&REVOKE),
     }
+}
+
+/// Forgets those of these keys of `agent` that are revoked, some at a time. Their look-ups lead nowhere then, as those of
+/// revoked keys do.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated.
+pub(super) async fn forget_revoked(
+    store: &Store,
+    scope: &Scope<'_>,
+    agent: &str,
+    ids: &[String],
+) -> Result<(), StoreError> {
+    let account = scope.keys();
+    for ids in ids.chunks(FORGOTTEN_AT_ONCE) {
+        let mut keys = vec![account.active_keys(), account.agent_keys(agent)];
+        keys.extend(ids.iter().map(|id| account.virtual_key(id)));
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let reply: String = store.script(&FORGET, &keys, &ids).await?;
+        if reply != "forgotten" {
+            return nonsense(&FORGET);
+        }
+    }
+    Ok(())
 }

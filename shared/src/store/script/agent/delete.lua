@@ -10,7 +10,8 @@
 -- Returns: {'deleted'} | {'missing'} (no wallet row) | {'holds_money'} (balance or pending deposits) | {'open_escrows'}
 --   | {'no_account'} | {'changed'} (policy, wallet or virtual keys are others than the caller saw; nothing happened, look
 --   again)
--- Cost: O(fields of the agent + its virtual keys, revoked ones included); 30 calls, one a field and three a virtual key
+-- Cost: O(fields of the agent + its virtual keys, of which few are revoked: virtual_key/forget.lua takes away the others);
+--   30 calls, one a field and three a virtual key
 local LISTS, FIRST_KEY = 8, 27
 local row = redis.call('HMGET', KEYS[3], 'wallet', 'balance', 'policy_id', 'pending', 'wallet_number', 'name', 'created_at')
 if not row[1] then return {'missing'} end

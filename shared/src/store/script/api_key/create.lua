@@ -1,12 +1,22 @@
--- Purpose: create an API key of an account.
--- KEYS: 1 account record  2 audit log  3 API key  4 API keys of the account
--- ARGV: 1 mode  2 audit entry  3 key id  4 most keys an account can have  5 and on: fields of the key and their values
--- Returns: {'created'} | {'exists'} | {'too_many'} | {'no_account'}
--- Cost: O(log keys of the account); 10 calls
+-- Purpose: create an API key of an account. Where the account has as many as it can have, a revoked one makes room.
+-- KEYS: 1 account record  2 audit log  3 API key  4 API keys of the account  5 the revoked key that goes if there must one
+--   (any key when ARGV[5] is '')
+-- ARGV: 1 mode  2 audit entry  3 key id  4 most keys an account can have  5 id of the revoked key ('' = none)
+--   6 and on: fields of the key and their values
+-- Returns: {'created'} | {'exists'} | {'too_many'} (and the key in 5 is not a revoked one, or not there any more)
+--   | {'no_account'}
+-- Cost: O(log keys of the account); up to 13 calls
 if redis.call('EXISTS', KEYS[3]) == 1 then return {'exists'} end
-if redis.call('ZCARD', KEYS[4]) >= tonumber(ARGV[4]) then return {'too_many'} end
+local full = redis.call('ZCARD', KEYS[4]) >= tonumber(ARGV[4])
+if full and (ARGV[5] == '' or not redis.call('HGET', KEYS[5], 'revoked_at')) then return {'too_many'} end
 
-redis.call('HSET', KEYS[3], 'id', ARGV[3], 'mode', ARGV[1], 'created_at', now, unpack(ARGV, 5))
+local words
+if full then
+  redis.call('DEL', KEYS[5])
+  redis.call('ZREM', KEYS[4], ARGV[5])
+  words = string.format('dropped_key_id=%s', ARGV[5])
+end
+redis.call('HSET', KEYS[3], 'id', ARGV[3], 'mode', ARGV[1], 'created_at', now, unpack(ARGV, 6))
 redis.call('ZADD', KEYS[4], redis.call('HINCRBY', KEYS[1], 'key_seq', 1), ARGV[3])
-recorded()
+recorded(words)
 return {'created'}

@@ -10,8 +10,9 @@
 --   11 intent id ('' = the operator asks)  12 spare id  13 account that asks  14 kind of the intent
 --   15 what is said of the dispute ('' = nothing)  16 transaction id for the intent ('' = none)
 --   17 heads ('' = no intent is kept here)  18 and on: fields of the intent
--- Returns: {'won'} | {'again'} (it won before, and its intent belongs elsewhere) | {'known'} (an intent of this id is here)
+-- Returns: {'won'} | {'known'} (an intent of this id is here)
 --   | {'refused', status of the escrow, reason, intent id} (the operator gets the status only)
+--   | {'again', the same} (it won before, and its intent belongs elsewhere; what is refused if it was archived there)
 --   | {'closed'} (the wallet is not that one any more) | {'too_much'} (it cannot hold the money)
 --   | {'missing'} (no such escrow) | {'no_account'}; only the first moves money
 -- Cost: O(1); 3 to 14 calls for a refusal, up to 29 else
@@ -21,7 +22,6 @@ local escrow = redis.call('HMGET', KEYS[8], 'status', 'winner', 'winner_account'
 local status = escrow[1]
 if not status then return {'missing'} end
 if here and redis.call('EXISTS', KEYS[13]) == 1 then return {'known'} end
-if asked and escrow[2] == ARGV[11] and escrow[3] == ARGV[13] then return {'again'} end
 
 -- The last place is the winner's.
 local function add_sibling(id, most)
@@ -32,7 +32,10 @@ if status ~= ARGV[3] then
   local spare = status == 'pending'
   local reason = spare and 'escrow_not_funded' or string.format('escrow_%s', status)
   local id = spare and ARGV[12] or ARGV[11]
-  add_sibling(id, SIBLINGS_MAX - 1)
+  -- The winner's key is free again once its intent is archived, and the winner is among the siblings already.
+  local won = escrow[2] == ARGV[11] and escrow[3] == ARGV[13]
+  if won and not here then return {'again', status, reason, id} end
+  if not won then add_sibling(id, SIBLINGS_MAX - 1) end
   if here then
     keep_intent(spare and 14 or 13, 15, id, 'blocked', reason, ARGV[17], 18)
     recorded(string.format('outcome=blocked reason=%s intentId=%s', reason, id))

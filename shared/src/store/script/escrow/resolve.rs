@@ -147,9 +147,10 @@ pub async fn decide(
             }
             Ok(Called::Done(()))
         }
-        Stepped::Again => {
+        Stepped::Again(refusal) if by_remote_payee => {
             deliver_what_waits(store, escrow).await?;
-            Ok(Called::Known)
+            // The intent is known now, unless it was archived: then its key was free for this request, which is refused.
+            keep_refused(store, asked, escrow, intent, (verdict, refusal)).await
         }
         Stepped::Refused(refusal) if by_remote_payee => {
             keep_refused(store, asked, escrow, intent, (verdict, refusal)).await
@@ -157,7 +158,7 @@ pub async fn decide(
         Stepped::Refused(refusal) => Ok(Called::Blocked(refusal)),
         Stepped::Known => Ok(Called::Known),
         Stepped::TooMuch => Ok(Called::TooMuch),
-        Stepped::WrongState(_) => nonsense(&RESOLVE),
+        Stepped::Again(_) | Stepped::WrongState(_) => nonsense(&RESOLVE),
     }
 }
 
@@ -231,6 +232,6 @@ pub async fn end_dispute(store: &Store, escrow: &Escrow, winner: Winner) -> Resu
         }
         Stepped::WrongState(status) => Ok(Ended::WrongState(status)),
         Stepped::TooMuch => Ok(Ended::TooMuch),
-        Stepped::Again | Stepped::Known | Stepped::Refused(_) => nonsense(&RESOLVE),
+        Stepped::Again(_) | Stepped::Known | Stepped::Refused(_) => nonsense(&RESOLVE),
     }
 }

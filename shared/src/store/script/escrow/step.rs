@@ -42,8 +42,9 @@ pub(super) struct Step<'a> {
 /// What the script made of it.
 pub(super) enum Stepped {
     Won,
-    Again,
     Known,
+    /// It won before, and its intent went elsewhere; the refusal if it is archived there.
+    Again(Blocked),
     Refused(Blocked),
     /// What the operator is told.
     WrongState(EscrowStatus),
@@ -104,11 +105,14 @@ impl Step<'_> {
         let reply = self.scope().run(store, &RESOLVE, event, &keys, &args).await?;
         let stepped = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["won"] => Stepped::Won,
-            ["again"] => Stepped::Again,
             ["known"] => Stepped::Known,
             ["too_much"] => Stepped::TooMuch,
-            ["refused", status, reason, intent] => {
-                Stepped::Refused(blocked(&RESOLVE, status, reason, intent)?)
+            [word @ ("refused" | "again"), status, reason, intent] => {
+                let refusal = blocked(&RESOLVE, status, reason, intent)?;
+                match *word {
+                    "again" => Stepped::Again(refusal),
+                    _ => Stepped::Refused(refusal),
+                }
             }
             ["refused", status] => match EscrowStatus::parse(status) {
                 Some(status) => Stepped::WrongState(status),
