@@ -220,6 +220,7 @@ impl Pending {
         };
         let mut found = others.read(self.limit)?;
         let items = std::mem::take(&mut found.items);
+        let mut written = Ok(());
         if !items.is_empty() {
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
             if queue.len() + items.len() > self.limit {
@@ -228,12 +229,15 @@ impl Pending {
             }
             let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
             tracing::info!(items = items.len(), "taken over from a process that ended");
-            journal.append(&items);
+            written = journal.append(&items);
             queue.extend(items);
             self.wake.notify_one();
         }
         self.dropped.fetch_add(found.dropped, Ordering::Relaxed);
-        others.taken_over(found);
+        match written {
+            Ok(()) => others.taken_over(found),
+            Err(_reported) => others.keep(found),
+        }
         Ok(())
     }
 
@@ -246,10 +250,10 @@ impl Pending {
         }
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         if journal.lines() >= JOURNAL_LINES_PER_ITEM * self.limit {
-            journal.clear();
-            journal.append(queue.iter());
+            journal.rewrite(queue.iter());
         }
-        journal.append([&item]);
+        // What the disk does not take waits in memory alone.
+        drop(journal.append([&item]));
         queue.push_back(item);
         self.wake.notify_one();
     }
@@ -369,6 +373,7 @@ async fn deliver(gate: &Gate, item: &Item) -> Result<(), StoreError> {
 
 #[cfg(test)]
 mod tests {
+    use super::journal::tests::{SMALL, folder_of_small_files, fresh, item, where_files_stay_small};
     use super::*;
 
     #[test]
@@ -409,5 +414,33 @@ mod tests {
         }
         assert_eq!(tries(Some("one"), 1), [true]);
         assert_eq!(tries(Some("one"), 1), [false], "it is forgotten");
+    }
+
+    #[test]
+    fn what_does_not_fit_on_the_disk_stays_where_it_was_left() {
+        let ids = || (0..SMALL / 10).map(|at| item(&format!("allow_{at}")));
+        let Some(dir) = folder_of_small_files() else {
+            let dir = fresh("full");
+            let mut journal = Journal::open(&dir).unwrap();
+            journal.append(&ids().collect::<Vec<_>>()).unwrap();
+            drop(journal);
+            let test = "pending::tests::what_does_not_fit_on_the_disk_stays_where_it_was_left";
+            where_files_stay_small(test, &dir);
+            let left = Pending::open(&dir, SMALL).unwrap();
+            assert_eq!(
+                left.len(),
+                ids().count(),
+                "the process that took it over ended early"
+            );
+            assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
+            return std::fs::remove_dir_all(dir).unwrap();
+        };
+        let pending = Pending::open(&dir, SMALL).unwrap();
+        assert_eq!(
+            (pending.len(), pending.journal_lines(), pending.dropped()),
+            (ids().count(), 0, 0)
+        );
+        let mut beside = Others::beside(&dir.join("none"));
+        assert_eq!(beside.read(SMALL).unwrap().items, [], "it is held");
     }
 }
