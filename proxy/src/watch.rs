@@ -58,6 +58,15 @@ impl Watch {
         self.take_in(gate, seen, Some(cuts))
     }
 
+    /// The same right before the decision on a call that asked [`Watch::usable`] before its body came, which takes as long as its
+    /// caller likes. The store is asked only where it was away meanwhile.
+    pub async fn still_usable(self: &Arc<Self>, gate: &Gate) -> bool {
+        if self.was_cut(gate) {
+            return Box::pin(self.usable(gate)).await;
+        }
+        !self.insane.load(Ordering::Acquire)
+    }
+
     /// Whether a connection broke since the last full look. Of a cluster the next one is soon enough: a node that is away must
     /// not hold up the accounts of the others.
     fn was_cut(&self, gate: &Gate) -> bool {

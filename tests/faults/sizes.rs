@@ -26,7 +26,8 @@ pub fn body_of(length: usize) -> Vec<u8> {
     body
 }
 
-fn head(stage: &Stage, framing: &str) -> String {
+/// The head of a call whose body is framed so.
+pub fn head(stage: &Stage, framing: &str) -> String {
     let key = &stage.key;
     format!(
         "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {key}\r\n\

@@ -229,6 +229,32 @@ async fn a_store_that_evicts_is_not_used() {
     assert_eq!(stage.upstream.arrived() as u64, approved);
 }
 
+/// The store turns out to be none to trust while a caller sends its body: that it was good before says nothing.
+#[tokio::test]
+async fn a_store_that_is_not_used_any_more_decides_no_call_that_came_before() {
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    let body = crate::sizes::body_of(4000);
+    let (half, rest) = body.split_at(2000);
+    let framing = format!("Content-Length: {}", body.len());
+    let mut slow = stage.raw().await;
+    assert!(slow.send(crate::sizes::head(&stage, &framing)).await && slow.send(half).await);
+    eventually("the slow caller", SOON, async || {
+        (stage.metric("tollgate_proxy_in_flight") == 1).then_some(())
+    })
+    .await;
+    let _: String = stage
+        .redis
+        .command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    denied_soon(&stage).await;
+    let arrived = stage.upstream.arrived();
+    assert!(slow.send(rest).await);
+    let reply = slow.reply(SOON).await.expect("an answer");
+    assert_eq!(reply.status, 503, "{reply:?}");
+    assert_eq!(stage.upstream.arrived(), arrived, "nothing is forwarded");
+    stage.settled_at(arrived as u64 * ACTUAL).await;
+}
+
 /// A store that refused a write of its own append-only file when it started has less than it answered for.
 #[tokio::test]
 async fn a_store_that_left_writes_out_is_not_used() {
