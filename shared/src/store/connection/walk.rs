@@ -18,13 +18,6 @@ const SLOTS_AT_ONCE: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Node(Option<String>);
 
-impl Node {
-    /// The single server, or the node of a cluster at this address.
-    pub(super) fn at(address: Option<&str>) -> Self {
-        Self(address.map(str::to_owned))
-    }
-}
-
 impl Store {
     /// The servers that hold the keys: one, or the masters of a cluster.
     ///
