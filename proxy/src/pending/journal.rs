@@ -104,17 +104,20 @@ impl Journal {
     }
 
     /// Has these items instead of what is in the file. A new file takes its place in one step, so that a process that is
-    /// killed meanwhile has lost nothing; where the disk does not take it, the old one stays.
-    pub fn rewrite<'a>(&mut self, items: impl IntoIterator<Item = &'a Item>) {
+    /// killed meanwhile has lost nothing.
+    ///
+    /// # Errors
+    /// When the disk does not take it, which is reported here; then the old one stays.
+    pub fn rewrite<'a>(&mut self, items: impl IntoIterator<Item = &'a Item>) -> std::io::Result<()> {
         let written = Lines::of(items).and_then(|lines| {
             // The lock of the old file ends here. Whoever waited for it finds another file by its name.
             self.file = put(&self.opening, &self.path, &lines.text)?;
             (self.lines, self.len, self.is_torn) = (lines.count, lines.len(), false);
             Ok(())
         });
-        if let Err(error) = written {
+        written.inspect_err(|error| {
             tracing::error!(path = %self.path.display(), %error, "the retry journal cannot be rewritten");
-        }
+        })
     }
 
     /// Removes the file at the end of the process.
@@ -246,7 +249,7 @@ pub(super) mod tests {
         journal.append([&item("allow_2")]).unwrap();
         assert_eq!(read(&journal), [item("allow_1"), item("allow_2")]);
         assert_eq!(journal.lines(), 2);
-        journal.rewrite(&many);
+        assert!(journal.rewrite(&many).is_err());
         assert_eq!(
             read(&journal),
             [item("allow_1"), item("allow_2")],
@@ -263,7 +266,7 @@ pub(super) mod tests {
         let mut journal = Journal::open(&dir).unwrap();
         journal.append(&[item("allow_1"), item("allow_2")]).unwrap();
         let before = File::open(journal.path()).unwrap();
-        journal.rewrite([&item("allow_2")]);
+        journal.rewrite([&item("allow_2")]).unwrap();
         journal.append([&item("allow_3")]).unwrap();
         assert_eq!(read(&journal), [item("allow_2"), item("allow_3")]);
         assert_eq!(journal.lines(), 2);
