@@ -363,10 +363,45 @@ async fn another_ledger_is_noticed_whoever_meets_it_first() {
 /// Prices that were imported and cannot be read are not known: no call is decided at those of the file.
 #[tokio::test]
 async fn nothing_is_decided_before_the_imported_prices_were_read() {
-    let prices = shared::store::keys::PRICES;
-    let unreadable = |redis: &Redis| {
+    no_decision_without_imported_prices(|redis| {
         let _: u64 = redis.command(&["RPUSH", shared::store::keys::PRICES, "not a text"]);
+    })
+    .await;
+}
+
+/// Such as those that a newer version has written.
+#[tokio::test]
+async fn nothing_is_decided_while_the_imported_prices_make_no_sense() {
+    let make_no_sense = |redis: &Redis| {
+        let _: String = redis.command(&["SET", shared::store::keys::PRICES, r#"{"format":2}"#]);
     };
+    let stage = no_decision_without_imported_prices(make_no_sense).await;
+    assert!(
+        stage
+            .edge
+            .logs()
+            .contains("without the imported prices every call is denied")
+    );
+    // Those in force stay when others make no sense.
+    let failed = r#"tollgate_proxy_table_reads_total{result="failed",table="prices"}"#;
+    let before = stage.metric(failed);
+    make_no_sense(&stage.redis);
+    eventually("a look at the import", SOON, async || {
+        (stage.metric(failed) > before).then_some(())
+    })
+    .await;
+    let reply = stage.call().await;
+    let estimate = crate::stage::usd(10 * ESTIMATE);
+    assert_eq!(
+        reply.header("x-service-estimated-usd"),
+        Some(estimate.as_str()),
+        "{reply:?}"
+    );
+    assert_eq!(stage.edge.ops("/readyz").map(|(status, _)| status), Some(200));
+}
+
+async fn no_decision_without_imported_prices(unreadable: fn(&Redis)) -> Stage {
+    let prices = shared::store::keys::PRICES;
     let stage = Setup::default().before_the_edge(unreadable).start().await;
     eventually("a watched store", SOON, async || {
         (stage.edge.caller("").get("/v1/health").await.status == 200).then_some(())
@@ -387,4 +422,5 @@ async fn nothing_is_decided_before_the_imported_prices_were_read() {
     let estimate = crate::stage::usd(10 * ESTIMATE);
     assert_eq!(first.header("x-service-estimated-usd"), Some(estimate.as_str()));
     assert_eq!(stage.edge.ops("/readyz").map(|(status, _)| status), Some(200));
+    stage
 }
