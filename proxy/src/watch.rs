@@ -87,6 +87,17 @@ impl Watch {
         self.take_in(gate, seen, None)
     }
 
+    /// Whether calls can be decided, asked now: of a cluster also those of the nodes that answer, when that of the ledger's record
+    /// does not.
+    pub async fn can_decide_now(&self, gate: &Gate) -> bool {
+        let seen = sanity::record(&gate.store).await;
+        if gate.store.is_cluster() && matches!(seen, Err(Insane::Store(_))) {
+            let is_known = self.record.load().is_some() && !self.insane.load(Ordering::Acquire);
+            return is_known && gate.store.is_partly_there().await;
+        }
+        self.take_in(gate, seen, None)
+    }
+
     /// Takes in what was asked for a call's sake; `cuts` were counted before it when it was a full look.
     fn take_in(&self, gate: &Gate, seen: Result<StoreRecord, Insane>, cuts: Option<u64>) -> bool {
         if gate.store.is_cluster() && matches!(seen, Err(Insane::Store(_))) {
