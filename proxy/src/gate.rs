@@ -1,6 +1,7 @@
 //! What all calls share: settings, store, tables, caches and counters. Every cache here is bounded, and none holds
 //! anything that a decision depends on: status, limits and spend are read inside the store's script each time.
 
+use crate::call::receive::room::Room;
 use crate::metrics::Metrics;
 use crate::pending::Pending;
 use crate::upstream::Upstream;
@@ -21,7 +22,6 @@ use shared::store::script::settle::Settle;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::Semaphore;
 
 /// Virtual keys whose owner is remembered.
 const OWNERS_MAX: usize = 100_000;
@@ -31,8 +31,6 @@ const UNKNOWN_MAX: usize = 10_000;
 const VIEWS_MAX: usize = 100_000;
 /// Opened provider keys; zeroized when they leave.
 const OPENED_MAX: usize = 10_000;
-/// Bytes that one permit of the body budget stands for.
-pub const BUDGET_UNIT: usize = 1024;
 
 /// A plan as an answer names it.
 #[derive(Debug, Clone)]
@@ -111,8 +109,8 @@ pub struct Gate {
     pub owners: Cache<String, Arc<VirtualKeyOwner>>,
     /// Hashes that the store does not know. Random, so none of them can become a key later.
     pub unknown: Cache<String, ()>,
-    /// Room for request bodies, in units of [`BUDGET_UNIT`].
-    pub body_budget: Arc<Semaphore>,
+    /// Room for request bodies.
+    pub body_room: Room,
     views: Cache<String, Arc<Mutex<AccountView>>>,
     opened: Cache<String, Arc<SecretString>>,
     in_flight: AtomicUsize,
@@ -164,9 +162,8 @@ impl Gate {
             upstream,
             pending,
         } = parts;
-        let permits = (settings.proxy.max_buffered_bytes / BUDGET_UNIT).clamp(1, Semaphore::MAX_PERMITS);
         Self {
-            body_budget: Arc::new(Semaphore::new(permits)),
+            body_room: Room::new(settings.proxy.max_buffered_bytes, settings.proxy.max_body_bytes),
             plans: ArcSwap::from_pointee(by_name(&plans, &settings)),
             settings,
             store,

@@ -1,24 +1,28 @@
 //! What the store could not take yet: settlements and voids, retried in the background until it does (decision D36).
 //!
-//! The queue is bounded and survives a restart: each item is appended to a [`journal`] before it waits. What does not fit
-//! is dropped, which leaves the estimate charged: never less than was spent. So is what makes the store's script break off in
+//! The [`queue`] is bounded and survives a restart: each item is appended to a [`journal`] before it waits. What does not fit
+//! is dropped, which leaves the estimate charged; a settlement that may say more than that is never dropped for a void. So is what makes the store's script break off in
 //! the same way again and again: it would keep the queue from ever being empty.
 
 pub mod journal;
 pub mod others;
+pub mod queue;
 
 use crate::gate::Gate;
 use futures::StreamExt;
 use journal::Journal;
 use others::Others;
+use queue::Queue;
 use serde::{Deserialize, Serialize};
 use shared::domain::entry::How;
 use shared::domain::money::Nanos;
 use shared::store::StoreError;
+use shared::store::connection::round::Round;
+use shared::store::keys::{AccountKeys, Bucket};
 use shared::store::script::hold::HoldName;
 use shared::store::script::settle::Settle;
 use shared::store::script::void::{Voided, void};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 const CONCURRENT: usize = 32;
 /// Between two looks for what other processes left behind.
 const ADOPT_EVERY: Duration = Duration::from_secs(2);
-/// Items taken from the queue in one round.
+/// Settlements taken from the queue in one round, and as many voids.
 const ROUND: usize = 1024;
 
 /// The journal is rewritten when it has this many lines for each item that may wait.
@@ -89,6 +93,14 @@ pub enum Item {
     },
 }
 
+impl Item {
+    /// The bucket of its account.
+    fn bucket(&self) -> Bucket {
+        let (Self::Settle { name, .. } | Self::Void { name }) = self;
+        AccountKeys::of(&name[0]).bucket()
+    }
+}
+
 fn to_words(name: HoldName) -> [String; 4] {
     [name.account, name.agent, name.run, name.allow_id]
 }
@@ -115,13 +127,14 @@ fn to_how(word: Option<&str>, estimate_nanos: u64, cost_nanos: u64) -> How {
 /// The queue.
 #[derive(Debug)]
 pub struct Pending {
-    queue: Mutex<VecDeque<Item>>,
+    queue: Mutex<Queue>,
     journal: Mutex<Journal>,
     /// Locked by who reads the disk only; whoever holds it may lock the queue, and not the other way round.
     /// `None` once this process is about to end.
     others: Mutex<Option<Others>>,
-    limit: usize,
     dropped: AtomicU64,
+    /// How many items may wait.
+    limit: usize,
     wake: Notify,
 }
 
@@ -134,7 +147,7 @@ impl Pending {
         let journal = Journal::open(dir)?;
         let others = Others::beside(journal.path());
         let pending = Self {
-            queue: Mutex::default(),
+            queue: Mutex::new(Queue::new(limit)),
             journal: Mutex::new(journal),
             others: Mutex::new(Some(others)),
             limit,
@@ -220,37 +233,45 @@ impl Pending {
         };
         let mut found = others.read(self.limit)?;
         let items = std::mem::take(&mut found.items);
+        let mut written = Ok(());
         if !items.is_empty() {
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-            if queue.len() + items.len() > self.limit {
+            if items.len() > queue.room() {
                 // Something came to wait meanwhile; the files are left as they are.
                 return Ok(());
             }
             let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
             tracing::info!(items = items.len(), "taken over from a process that ended");
-            journal.append(&items);
-            queue.extend(items);
+            written = journal.append(&items);
+            for item in items {
+                queue.push(item);
+            }
             self.wake.notify_one();
         }
         self.dropped.fetch_add(found.dropped, Ordering::Relaxed);
-        others.taken_over(found);
+        match written {
+            Ok(()) => others.taken_over(found),
+            Err(_reported) => others.keep(found),
+        }
         Ok(())
     }
 
     fn push(&self, item: Item) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        if queue.len() >= self.limit {
+        let dropped = queue.push(item.clone());
+        if let Some(dropped) = &dropped {
             self.dropped.fetch_add(1, Ordering::Relaxed);
-            tracing::error!(?item, "the retry queue is full; the estimate stays charged");
+            tracing::error!(item = ?dropped, "the retry queue is full; the estimate stays charged");
+        }
+        if dropped.as_ref() == Some(&item) {
             return;
         }
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
-        if journal.lines() >= JOURNAL_LINES_PER_ITEM * self.limit {
-            journal.clear();
-            journal.append(queue.iter());
+        let is_long = journal.lines() >= JOURNAL_LINES_PER_ITEM * self.limit;
+        if !is_long || journal.rewrite(queue.items()).is_err() {
+            // What the disk does not take waits in memory alone.
+            drop(journal.append([&item]));
         }
-        journal.append([&item]);
-        queue.push_back(item);
         self.wake.notify_one();
     }
 
@@ -292,37 +313,45 @@ impl Pending {
         );
     }
 
-    /// One round; returns how many items the store took.
+    /// One round; returns how many items the store took. Those of a server that gives no answer are put off to the next one.
     async fn round(&self, gate: &Gate, broken: &mut Broken) -> usize {
-        let batch: Vec<Item> = {
+        let batch = {
             let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-            queue.iter().take(ROUND).cloned().collect()
+            queue.first(ROUND)
         };
-        let taken = batch.len();
-        let done: Vec<(Item, Result<(), StoreError>)> = futures::stream::iter(batch)
-            .map(|item| async move {
+        let round = Round::on(&gate.store);
+        let round = &round;
+        let done: Vec<_> = futures::stream::iter(batch)
+            .map(|(turn, item)| async move {
+                let bucket = item.bucket();
+                if round.is_put_off(bucket) {
+                    return (turn, item, None);
+                }
                 let done = deliver(gate, &item).await;
-                (item, done)
+                if let Err(error) = &done {
+                    round.met(bucket, error);
+                }
+                (turn, item, Some(done))
             })
             .buffer_unordered(CONCURRENT)
             .collect()
             .await;
-        let delivered = done.iter().filter(|(_, done)| done.is_ok()).count();
-        let left = done.into_iter().filter_map(|(item, done)| match done {
-            Ok(()) => {
-                broken.forget(&item);
-                None
-            }
-            Err(error) if broken.is_hopeless(&item, error.broken_script()) => {
-                self.give_up(&item, &error);
-                None
-            }
-            Err(_) => Some(item),
-        });
-        let left: Vec<Item> = left.collect();
+        let mut delivered = 0;
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.drain(..taken);
-        queue.extend(left);
+        for (turn, item, done) in done {
+            match done {
+                Some(Ok(())) => {
+                    broken.forget(&item);
+                    queue.remove(turn);
+                    delivered += 1;
+                }
+                Some(Err(error)) if broken.is_hopeless(&item, error.broken_script()) => {
+                    self.give_up(&item, &error);
+                    queue.remove(turn);
+                }
+                Some(Err(_)) | None => queue.put_back(turn),
+            }
+        }
         if queue.is_empty() {
             self.journal
                 .lock()
@@ -369,6 +398,7 @@ async fn deliver(gate: &Gate, item: &Item) -> Result<(), StoreError> {
 
 #[cfg(test)]
 mod tests {
+    use super::journal::tests::{SMALL, folder_of_small_files, fresh, item, where_files_stay_small};
     use super::*;
 
     #[test]
@@ -409,5 +439,33 @@ mod tests {
         }
         assert_eq!(tries(Some("one"), 1), [true]);
         assert_eq!(tries(Some("one"), 1), [false], "it is forgotten");
+    }
+
+    #[test]
+    fn what_does_not_fit_on_the_disk_stays_where_it_was_left() {
+        let ids = || (0..SMALL / 10).map(|at| item(&format!("allow_{at}")));
+        let Some(dir) = folder_of_small_files() else {
+            let dir = fresh("full");
+            let mut journal = Journal::open(&dir).unwrap();
+            journal.append(&ids().collect::<Vec<_>>()).unwrap();
+            drop(journal);
+            let test = "pending::tests::what_does_not_fit_on_the_disk_stays_where_it_was_left";
+            where_files_stay_small(test, &dir);
+            let left = Pending::open(&dir, SMALL).unwrap();
+            assert_eq!(
+                left.len(),
+                ids().count(),
+                "the process that took it over ended early"
+            );
+            assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
+            return std::fs::remove_dir_all(dir).unwrap();
+        };
+        let pending = Pending::open(&dir, SMALL).unwrap();
+        assert_eq!(
+            (pending.len(), pending.journal_lines(), pending.dropped()),
+            (ids().count(), 0, 0)
+        );
+        let mut beside = Others::beside(&dir.join("none"));
+        assert_eq!(beside.read(SMALL).unwrap().items, [], "it is held");
     }
 }

@@ -58,6 +58,15 @@ impl Watch {
         self.take_in(gate, seen, Some(cuts))
     }
 
+    /// The same right before the decision on a call that asked [`Watch::usable`] before its body came, which takes as long as its
+    /// caller likes. The store is asked only where it was away meanwhile.
+    pub async fn still_usable(self: &Arc<Self>, gate: &Gate) -> bool {
+        if self.was_cut(gate) {
+            return Box::pin(self.usable(gate)).await;
+        }
+        !self.insane.load(Ordering::Acquire)
+    }
+
     /// Whether a connection broke since the last full look. Of a cluster the next one is soon enough: a node that is away must
     /// not hold up the accounts of the others.
     fn was_cut(&self, gate: &Gate) -> bool {
@@ -75,6 +84,17 @@ impl Watch {
     /// Whether the store answers and is this ledger, asked now.
     pub async fn ask_now(&self, gate: &Gate) -> bool {
         let seen = sanity::record(&gate.store).await;
+        self.take_in(gate, seen, None)
+    }
+
+    /// Whether calls can be decided, asked now: of a cluster also those of the nodes that answer, when that of the ledger's record
+    /// does not.
+    pub async fn can_decide_now(&self, gate: &Gate) -> bool {
+        let seen = sanity::record(&gate.store).await;
+        if gate.store.is_cluster() && matches!(seen, Err(Insane::Store(_))) {
+            let is_known = self.record.load().is_some() && !self.insane.load(Ordering::Acquire);
+            return is_known && gate.store.is_partly_there().await;
+        }
         self.take_in(gate, seen, None)
     }
 

@@ -2,6 +2,7 @@
 //! each value of `store.durability`.
 #![cfg(test)]
 
+mod away;
 mod carrier;
 mod changes;
 mod disk;

@@ -80,11 +80,18 @@ impl World {
 
     /// An admin server whose changes of money are as safe as `durability` says.
     pub fn admin(&self, durability: &str) -> Admin {
-        Admin::start(
-            AdminOptions::new(ADMIN, self.cluster.url())
-                .env("TOLLGATE_STORE__DURABILITY", durability)
-                .env("TOLLGATE_STORE__DURABILITY_TIMEOUT_MS", "700"),
-        )
+        Admin::start(self.admin_options(durability))
+    }
+
+    /// The same, which does not have to be ready: of its store a part may be away.
+    pub fn admin_at_once(&self, durability: &str) -> Admin {
+        Admin::start(self.admin_options(durability).alive_is_enough())
+    }
+
+    fn admin_options(&self, durability: &str) -> AdminOptions {
+        AdminOptions::new(ADMIN, self.cluster.url())
+            .env("TOLLGATE_STORE__DURABILITY", durability)
+            .env("TOLLGATE_STORE__DURABILITY_TIMEOUT_MS", "700")
     }
 
     /// The place of the master that has the ledger's own record.

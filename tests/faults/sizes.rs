@@ -26,7 +26,8 @@ pub fn body_of(length: usize) -> Vec<u8> {
     body
 }
 
-fn head(stage: &Stage, framing: &str) -> String {
+/// The head of a call whose body is framed so.
+pub fn head(stage: &Stage, framing: &str) -> String {
     let key = &stage.key;
     format!(
         "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {key}\r\n\
@@ -236,4 +237,33 @@ async fn bodies_share_a_bounded_memory() {
         assert_eq!(callers[at].reply(LARGE).await.expect("an answer").status, 200);
     }
     assert_eq!(stage.upstream.requests().len(), 4);
+}
+
+/// Room for one body, and two that come at the same time: neither waits for the part that the other has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_bodies_do_not_wait_for_each_other() {
+    let longest = 4 << 20;
+    let setup = Setup::default()
+        .env("PROXY__MAX_BUFFERED_BYTES", longest)
+        .env("PROXY__MAX_BODY_BYTES", longest);
+    let stage = setup.start().await;
+    let body = body_of(longest);
+    let length = format!("Content-Length: {longest}");
+    let (mut first, mut second) = (stage.raw().await, stage.raw().await);
+    for raw in [&mut first, &mut second] {
+        assert!(raw.send(head(&stage, &length)).await);
+    }
+    let started = Instant::now();
+    let call = async |raw: &mut RawClient| {
+        for piece in body.chunks(128 << 10) {
+            assert!(raw.send(piece).await);
+            // So slowly that they come in turns.
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        raw.reply(LARGE).await.expect("an answer").status
+    };
+    let statuses = futures::future::join(call(&mut first), call(&mut second)).await;
+    assert_eq!(statuses, (200, 200));
+    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+    assert_eq!(stage.metric("tollgate_proxy_body_memory_bytes"), 0);
 }

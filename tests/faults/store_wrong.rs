@@ -229,6 +229,32 @@ async fn a_store_that_evicts_is_not_used() {
     assert_eq!(stage.upstream.arrived() as u64, approved);
 }
 
+/// The store turns out to be none to trust while a caller sends its body: that it was good before says nothing.
+#[tokio::test]
+async fn a_store_that_is_not_used_any_more_decides_no_call_that_came_before() {
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    let body = crate::sizes::body_of(4000);
+    let (half, rest) = body.split_at(2000);
+    let framing = format!("Content-Length: {}", body.len());
+    let mut slow = stage.raw().await;
+    assert!(slow.send(crate::sizes::head(&stage, &framing)).await && slow.send(half).await);
+    eventually("the slow caller", SOON, async || {
+        (stage.metric("tollgate_proxy_in_flight") == 1).then_some(())
+    })
+    .await;
+    let _: String = stage
+        .redis
+        .command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    denied_soon(&stage).await;
+    let arrived = stage.upstream.arrived();
+    assert!(slow.send(rest).await);
+    let reply = slow.reply(SOON).await.expect("an answer");
+    assert_eq!(reply.status, 503, "{reply:?}");
+    assert_eq!(stage.upstream.arrived(), arrived, "nothing is forwarded");
+    stage.settled_at(arrived as u64 * ACTUAL).await;
+}
+
 /// A store that refused a write of its own append-only file when it started has less than it answered for.
 #[tokio::test]
 async fn a_store_that_left_writes_out_is_not_used() {
@@ -337,10 +363,45 @@ async fn another_ledger_is_noticed_whoever_meets_it_first() {
 /// Prices that were imported and cannot be read are not known: no call is decided at those of the file.
 #[tokio::test]
 async fn nothing_is_decided_before_the_imported_prices_were_read() {
-    let prices = shared::store::keys::PRICES;
-    let unreadable = |redis: &Redis| {
+    no_decision_without_imported_prices(|redis| {
         let _: u64 = redis.command(&["RPUSH", shared::store::keys::PRICES, "not a text"]);
+    })
+    .await;
+}
+
+/// Such as those that a newer version has written.
+#[tokio::test]
+async fn nothing_is_decided_while_the_imported_prices_make_no_sense() {
+    let make_no_sense = |redis: &Redis| {
+        let _: String = redis.command(&["SET", shared::store::keys::PRICES, r#"{"format":2}"#]);
     };
+    let stage = no_decision_without_imported_prices(make_no_sense).await;
+    assert!(
+        stage
+            .edge
+            .logs()
+            .contains("without the imported prices every call is denied")
+    );
+    // Those in force stay when others make no sense.
+    let failed = r#"tollgate_proxy_table_reads_total{result="failed",table="prices"}"#;
+    let before = stage.metric(failed);
+    make_no_sense(&stage.redis);
+    eventually("a look at the import", SOON, async || {
+        (stage.metric(failed) > before).then_some(())
+    })
+    .await;
+    let reply = stage.call().await;
+    let estimate = crate::stage::usd(10 * ESTIMATE);
+    assert_eq!(
+        reply.header("x-service-estimated-usd"),
+        Some(estimate.as_str()),
+        "{reply:?}"
+    );
+    assert_eq!(stage.edge.ops("/readyz").map(|(status, _)| status), Some(200));
+}
+
+async fn no_decision_without_imported_prices(unreadable: fn(&Redis)) -> Stage {
+    let prices = shared::store::keys::PRICES;
     let stage = Setup::default().before_the_edge(unreadable).start().await;
     eventually("a watched store", SOON, async || {
         (stage.edge.caller("").get("/v1/health").await.status == 200).then_some(())
@@ -361,4 +422,5 @@ async fn nothing_is_decided_before_the_imported_prices_were_read() {
     let estimate = crate::stage::usd(10 * ESTIMATE);
     assert_eq!(first.header("x-service-estimated-usd"), Some(estimate.as_str()));
     assert_eq!(stage.edge.ops("/readyz").map(|(status, _)| status), Some(200));
+    stage
 }

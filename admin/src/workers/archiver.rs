@@ -9,6 +9,7 @@ use crate::serve::App;
 use futures::{StreamExt, stream};
 use shared::domain::mode::Mode;
 use shared::store::chain::{Chain, Standing};
+use shared::store::connection::round::Round;
 use shared::store::keys::AccountKeys;
 use shared::store::read::Read;
 use shared::store::{StoreError, server_clock};
@@ -68,8 +69,9 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
 }
 
 async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
+    let round = Round::on(&app.store);
     if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
-        memory.turn.renew(&app.store).await?;
+        round.note(memory.turn.renew(&app.store).await);
     }
     memory.rounds = memory.rounds.wrapping_add(1);
     let rule = Rule {
@@ -78,7 +80,7 @@ async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
         after_entries: app.audit.archive_after_entries,
         segment_entries: app.audit.segment_entries,
     };
-    let full = look(app, memory, rule).await?;
+    let full = look(memory, rule, &round).await;
     app.metrics.archiving_waiting.set(level(full.len()));
     let moving = stream::iter(full).map(async |place| {
         let moved = archive(app, &place, rule).await;
@@ -98,11 +100,11 @@ async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
             }
         }
     }
-    Ok(())
+    round.end()
 }
 
-/// The chains, of the accounts whose turn it is, with something to do.
-async fn look(app: &App, memory: &mut Memory, rule: Rule) -> Result<Vec<Place>, StoreError> {
+/// The chains, of the accounts whose turn it is and that can be reached, with something to do.
+async fn look(memory: &mut Memory, rule: Rule, round: &Round<'_>) -> Vec<Place> {
     let accounts = memory.turn.next(LOOKS);
     let places = accounts
         .iter()
@@ -112,7 +114,7 @@ async fn look(app: &App, memory: &mut Memory, rule: Rule) -> Result<Vec<Place>, 
         .iter()
         .flat_map(|(account, mode)| Standing::reads(&AccountKeys::of(account), *mode))
         .collect();
-    let mut answers = app.store.many(&reads).await?;
+    let mut answers = round.many(&reads).await;
     let mut full = Vec::new();
     for place in places {
         let mut part = answers.split(Standing::READS);
@@ -125,7 +127,7 @@ async fn look(app: &App, memory: &mut Memory, rule: Rule) -> Result<Vec<Place>, 
             _ => {}
         }
     }
-    Ok(full)
+    full
 }
 
 /// Moves what is to be moved of a chain.

@@ -5,8 +5,9 @@ use super::next_round;
 use crate::metrics::Worker;
 use crate::problem::chain;
 use crate::serve::App;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
 use shared::store::StoreError;
+use shared::store::connection::round::Round;
 use shared::store::keys::{BUCKETS, Bucket};
 use shared::store::script::transit::deliver;
 use shared::store::transit::Transit;
@@ -34,11 +35,13 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     }
 }
 
-/// One round; returns how much still waits after it.
+/// One round over the buckets that can be reached; returns how much still waits after it.
 async fn round(app: &App) -> Result<u64, StoreError> {
-    let buckets = stream::iter(Bucket::all()).map(|bucket| carry(app, bucket));
+    let round = Round::on(&app.store);
+    let buckets = stream::iter(Bucket::all()).map(|bucket| round.run(bucket, carry(app, bucket)));
     let waiting = buckets.buffer_unordered(AT_ONCE);
-    waiting.try_fold(0, async |sum, left| Ok(sum + left)).await
+    let waiting = waiting.fold(0, async |sum, left| sum + left.unwrap_or(0)).await;
+    round.end().map(|()| waiting)
 }
 
 /// Delivers what waits in a bucket. A row that cannot be delivered does not hold up the others.

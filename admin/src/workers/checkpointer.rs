@@ -15,9 +15,9 @@ use futures::{StreamExt, stream};
 use shared::crypto::checkpoint_key::CheckpointKey;
 use shared::domain::checkpoint::Checkpoint;
 use shared::domain::mode::Mode;
-use shared::store::StoreError;
 use shared::store::account::{Account, ModeField};
 use shared::store::checkpoint_key::{self, KeyError};
+use shared::store::connection::round::Round;
 use shared::store::keys::AccountKeys;
 use shared::store::read::Read;
 use shared::telemetry::registrar::level;
@@ -37,6 +37,7 @@ type Name = (String, Mode);
 /// What the worker remembers from one round to the next.
 #[derive(Debug, Default)]
 struct Memory {
+    accounts: Vec<String>,
     /// The size in the last checkpoint that was put or found.
     noted: HashMap<Name, u64>,
     /// Chains whose last attempt failed or was refused, which the log has heard of.
@@ -62,13 +63,16 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
 }
 
 async fn round(app: &App, memory: &mut Memory) -> Result<(), KeyError> {
-    let ids = Account::ids(&app.store).await?;
+    let round = Round::on(&app.store);
+    if let Some(ids) = round.note(Account::ids(&app.store).await) {
+        memory.accounts = ids;
+    }
     let mut grown = Vec::new();
-    for ids in ids.chunks(ASKED) {
-        grown.extend(changed(app, memory, ids).await?);
+    for ids in memory.accounts.chunks(ASKED) {
+        grown.extend(changed(memory, &round, ids).await);
     }
     if grown.is_empty() {
-        return Ok(());
+        return Ok(round.end()?);
     }
     let key = checkpoint_key::key(&app.store, &app.sealer).await?;
     let moving = stream::iter(grown).map(async |name: Name| {
@@ -79,11 +83,11 @@ async fn round(app: &App, memory: &mut Memory) -> Result<(), KeyError> {
     while let Some((name, moved)) = moving.next().await {
         tell(app, memory, name, moved);
     }
-    Ok(())
+    Ok(round.end()?)
 }
 
-/// Which chains have another size than their last checkpoint.
-async fn changed(app: &App, memory: &Memory, ids: &[String]) -> Result<Vec<Name>, StoreError> {
+/// Which chains, of those that can be reached, have another size than their last checkpoint.
+async fn changed(memory: &Memory, round: &Round<'_>, ids: &[String]) -> Vec<Name> {
     let fields = Mode::ALL.map(|mode| ModeField::AuditSeq.of(mode));
     let reads: Vec<Read> = ids
         .iter()
@@ -92,10 +96,11 @@ async fn changed(app: &App, memory: &Memory, ids: &[String]) -> Result<Vec<Name>
             Read::fields(keys.bucket(), keys.record(), &fields)
         })
         .collect();
-    let mut answers = app.store.many(&reads).await?;
+    let mut answers = round.many(&reads).await;
     let mut found = Vec::new();
     for id in ids {
-        let sizes: Vec<Option<u64>> = answers.read().unwrap_or_default();
+        let sizes: Option<Vec<Option<u64>>> = answers.read();
+        let sizes = sizes.unwrap_or_default();
         for (mode, size) in Mode::ALL.into_iter().zip(sizes) {
             let name = (id.clone(), mode);
             // Each is looked at once after a start, also when nothing is left of it.
@@ -104,7 +109,7 @@ async fn changed(app: &App, memory: &Memory, ids: &[String]) -> Result<Vec<Name>
             }
         }
     }
-    Ok(found)
+    found
 }
 
 /// Puts a checkpoint of the chain as it is now in the place of the last one. Returns its size, and whether it is new.

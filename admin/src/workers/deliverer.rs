@@ -13,6 +13,7 @@ use crate::problem::chain;
 use crate::serve::App;
 use crate::webhook::turn::{self, Outcome, farthest};
 use crate::webhook::wake::Hints;
+use shared::store::connection::round::Round;
 use shared::store::script::webhook::Endpoint;
 use shared::store::script::webhook::deliver::ready;
 use shared::store::{StoreError, server_clock};
@@ -176,11 +177,8 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
             () = tokio::time::sleep_until(next_look) => {
                 next_look = Instant::now() + LOOKS_EVERY;
                 looks = looks.wrapping_add(1);
-                match look(&app, looks.is_multiple_of(FAR_EVERY)).await {
-                    Ok(ready) => {
-                        lines.found = ready;
-                        blind = false;
-                    }
+                match look(&app, &mut lines.found, looks.is_multiple_of(FAR_EVERY)).await {
+                    Ok(()) => blind = false,
                     Err(error) => {
                         app.metrics.webhooks.looks_failed.inc();
                         // The log hears of a row of them once.
@@ -267,23 +265,26 @@ fn leave(
     }
 }
 
-/// Webhooks whose time has come, those that waited longest first.
-async fn look(app: &App, far: bool) -> Result<VecDeque<Endpoint>, StoreError> {
+/// Finds the webhooks that can be reached and whose time has come, those that waited longest first.
+async fn look(app: &App, line: &mut VecDeque<Endpoint>, far: bool) -> Result<(), StoreError> {
     if !app.health.is_sound(&app.store) {
-        return Ok(VecDeque::new());
+        line.clear();
+        return Ok(());
     }
     let now_ms = server_clock::now_ms(&app.store).await?;
-    let mut found = ready(&app.store, "-inf", &now_ms.to_string(), FOUND_MAX).await?;
+    let round = Round::on(&app.store);
+    let mut found = ready(&round, "-inf", &now_ms.to_string(), FOUND_MAX).await;
     if far {
         let beyond = now_ms + u64::try_from(farthest(app).as_millis()).unwrap_or(0);
-        found.extend(ready(&app.store, &format!("({beyond}"), "+inf", FOUND_MAX).await?);
+        found.extend(ready(&round, &format!("({beyond}"), "+inf", FOUND_MAX).await);
     }
     found.sort_by_key(|(_, at_ms)| *at_ms);
     let lag_ms = found
         .first()
         .map_or(0, |(_, at_ms)| now_ms.saturating_sub(*at_ms));
     app.metrics.webhooks.looked(found.len(), lag_ms);
-    Ok(found.into_iter().map(|(endpoint, _)| endpoint).collect())
+    *line = found.into_iter().map(|(endpoint, _)| endpoint).collect();
+    round.end()
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use crate::problem::chain;
 use crate::serve::App;
 use shared::domain::mode::Mode;
 use shared::domain::period::DAY_MS;
+use shared::store::connection::round::Round;
+use shared::store::keys::AccountKeys;
 use shared::store::{StoreError, server_clock};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,21 +40,29 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
 }
 
 async fn round(app: &App, turn: &mut Turn) -> Result<(), StoreError> {
-    turn.renew(&app.store).await?;
+    let round = Round::on(&app.store);
+    round.note(turn.renew(&app.store).await);
     let age = Age {
         now_ms: server_clock::now_ms(&app.store).await?,
         after_ms: app.audit.archive_intents_after_days.saturating_mul(DAY_MS),
         gather_ms: GATHER_DAYS * DAY_MS,
     };
     for account in &turn.next(LOOKS) {
+        let bucket = AccountKeys::of(account).bucket();
         for mode in Mode::ALL {
+            if round.is_put_off(bucket) {
+                continue;
+            }
             if let Err(error) = archive(app, (account, mode), age).await {
                 app.metrics.archiving_failed.inc();
                 tracing::error!(account, %mode, error = %chain(&error), "intents cannot be archived; none left the store");
+                if error.is_of_its_server() {
+                    round.failed(Some(bucket), error);
+                }
             }
         }
     }
-    Ok(())
+    round.end()
 }
 
 /// Moves what is to be moved of an account and mode.

@@ -5,7 +5,8 @@ use super::next_round;
 use crate::metrics::Worker;
 use crate::problem::chain;
 use crate::serve::App;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
+use shared::store::connection::round::Round;
 use shared::store::keys::{BUCKETS, Bucket};
 use shared::store::script::reap::sweep;
 use shared::store::{StoreError, server_clock};
@@ -34,12 +35,15 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     }
 }
 
+/// Sweeps the buckets that can be reached.
 async fn sweep_all(app: &App) -> Result<(), StoreError> {
     let now_ms = server_clock::now_ms(&app.store).await?;
-    let sweeps = stream::iter(Bucket::all()).map(|bucket| sweep(&app.store, bucket, now_ms));
+    let round = Round::on(&app.store);
+    let sweeps = stream::iter(Bucket::all());
+    let sweeps = sweeps.map(|bucket| round.run(bucket, sweep(&app.store, bucket, now_ms)));
     let mut sweeps = sweeps.buffer_unordered(AT_ONCE);
-    while let Some(kept) = sweeps.try_next().await? {
-        for hold in kept {
+    while let Some(kept) = sweeps.next().await {
+        for hold in kept.into_iter().flatten() {
             app.metrics.holds_kept.inc();
             tracing::warn!(
                 decision.id = hold.name.allow_id,
@@ -50,7 +54,8 @@ async fn sweep_all(app: &App) -> Result<(), StoreError> {
             );
         }
     }
-    Ok(())
+    drop(sweeps);
+    round.end()
 }
 
 const _: () = assert!(

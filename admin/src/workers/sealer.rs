@@ -15,6 +15,7 @@ use shared::domain::mode::Mode;
 use shared::store::StoreError;
 use shared::store::account::ModeField;
 use shared::store::chain::Chain;
+use shared::store::connection::round::Round;
 use shared::store::keys::AccountKeys;
 use shared::store::read::Read;
 use shared::telemetry::registrar::level;
@@ -99,11 +100,12 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
 }
 
 async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
+    let round = Round::on(&app.store);
     if memory.rounds.is_multiple_of(ACCOUNTS_EVERY) {
-        memory.turn.renew(&app.store).await?;
+        round.note(memory.turn.renew(&app.store).await);
     }
     memory.rounds = memory.rounds.wrapping_add(1);
-    let grown = look(app, memory).await?;
+    let grown = look(memory, &round).await;
     let sealing = stream::iter(grown).map(async |chain| {
         let sealed = seal(app, &chain).await;
         (chain, sealed)
@@ -134,7 +136,7 @@ async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
             }
         }
     }
-    Ok(())
+    round.end()
 }
 
 /// A chain to be sealed, and whether its events are to be dispatched.
@@ -181,8 +183,9 @@ fn chosen(memory: &mut Memory) -> Vec<String> {
     accounts
 }
 
-/// Which chains have more lines than were sealed when they were last looked at, or events that were not dispatched.
-async fn look(app: &App, memory: &mut Memory) -> Result<Vec<Grown>, StoreError> {
+/// Which chains, of those that can be reached, have more lines than were sealed when they were last looked at, or events that
+/// were not dispatched.
+async fn look(memory: &mut Memory, round: &Round<'_>) -> Vec<Grown> {
     let accounts = chosen(memory);
     let fields = Mode::ALL.map(|mode| FIELDS.map(|field| field.of(mode))).concat();
     let reads: Vec<Read> = accounts
@@ -192,10 +195,11 @@ async fn look(app: &App, memory: &mut Memory) -> Result<Vec<Grown>, StoreError> 
             Read::fields(keys.bucket(), keys.record(), &fields)
         })
         .collect();
-    let mut answers = app.store.many(&reads).await?;
+    let mut answers = round.many(&reads).await;
     let mut grown = Vec::new();
     for account in accounts {
-        let found: Vec<Option<u64>> = answers.read().unwrap_or_default();
+        let found: Option<Vec<Option<u64>>> = answers.read();
+        let Some(found) = found else { continue };
         let before = grown.len();
         let mut has_webhooks = false;
         for (mode, found) in Mode::ALL.into_iter().zip(found.chunks_exact(FIELDS.len())) {
@@ -227,5 +231,5 @@ async fn look(app: &App, memory: &mut Memory) -> Result<Vec<Grown>, StoreError> 
             }
         }
     }
-    Ok(grown)
+    grown
 }

@@ -143,7 +143,7 @@ fn hold_name(owner: &VirtualKeyOwner, run: &str) -> Result<HoldName, Stop> {
     })
 }
 
-/// Asks the store, with the limits of the plan that the account has. An answer that was lost is voided: the store may
+/// Asks the store, if it may still be used, with the limits of the plan that the account has. An answer that was lost is voided: the store may
 /// have charged. `Err` means that there is no decision.
 async fn ask(
     gate: &Gate,
@@ -151,6 +151,9 @@ async fn ask(
     name: &HoldName,
     charge: Option<&Charge<'_>>,
 ) -> Result<(Outcome, Arc<PlanLimits>), ()> {
+    if !gate.watch.still_usable(gate).await {
+        return Err(());
+    }
     let mut view = gate.view(&owner.account);
     for _ in 0..PLAN_CHANGES_MAX {
         let limits = gate.plan(&view.plan).ok_or(())?;

@@ -1,27 +1,24 @@
 //! Step 2: the request body, read whole within its limits of size, time and memory.
 
+pub mod room;
+
 use super::Stop;
-use crate::gate::{BUDGET_UNIT, Gate};
+use crate::gate::Gate;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, EXPECT};
 use pingora_core::protocols::http::ServerSession;
+use room::{FREE_BYTES, Share};
 use shared::domain::denial::Denial;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
-
-/// A body up to this size takes no share of the memory for bodies: a small call never waits for large ones. Beyond it the
-/// share grows with what has arrived, not with what was announced, so that callers who send nothing hold nothing.
-const FREE_BYTES: usize = 64 << 10;
 
 /// A body, and its share of the memory that bodies may take.
 #[derive(Debug)]
 pub struct Body {
     bytes: Bytes,
-    _share: Option<OwnedSemaphorePermit>,
+    _share: Share,
 }
 
 impl Body {
@@ -60,7 +57,7 @@ pub fn check_declared_length(gate: &Gate, session: &ServerSession) -> Result<(),
 ///
 /// # Errors
 /// 413 when it grows too long, 408 when it is not there in time or breaks off.
-pub async fn body(gate: &Arc<Gate>, session: &mut ServerSession) -> Result<Body, Stop> {
+pub async fn body(gate: &Gate, session: &mut ServerSession) -> Result<Body, Stop> {
     let deadline = Instant::now() + Duration::from_millis(gate.settings.proxy.client_timeout_ms);
     if session
         .get_header(EXPECT)
@@ -78,11 +75,10 @@ fn incomplete(message: &str) -> Stop {
     Refusal::new(RefusalKind::RequestTimeout, message).into()
 }
 
-async fn read(gate: &Arc<Gate>, session: &mut ServerSession) -> Result<Body, Stop> {
+async fn read(gate: &Gate, session: &mut ServerSession) -> Result<Body, Stop> {
     let limit = gate.settings.proxy.max_body_bytes;
     let declared = declared_length(session);
-    let mut share: Option<OwnedSemaphorePermit> = None;
-    let mut room = FREE_BYTES;
+    let mut share = Share::free();
     let mut first = Bytes::new();
     let mut whole = BytesMut::new();
     let mut length = 0_usize;
@@ -97,15 +93,9 @@ async fn read(gate: &Arc<Gate>, session: &mut ServerSession) -> Result<Body, Sto
         if length > limit {
             return Err(too_large(gate));
         }
-        if length > room {
-            let wanted = (2 * length).min(declared.unwrap_or(limit)).max(length);
-            let more = reserve(gate, wanted - room).await?;
-            match &mut share {
-                Some(share) => share.merge(more),
-                None => share = Some(more),
-            }
-            room = wanted;
-        }
+        let hoped = (2 * length).min(declared.unwrap_or(limit)).max(length);
+        let grown = share.grow(&gate.body_room, length, hoped).await;
+        grown.map_err(|_closed| Stop::denied(Denial::ServiceUnavailable))?;
         let is_first = first.is_empty() && whole.is_empty();
         if is_first && declared.is_none_or(|declared| length >= declared) {
             first = piece;
@@ -118,6 +108,7 @@ async fn read(gate: &Arc<Gate>, session: &mut ServerSession) -> Result<Body, Sto
     if declared.is_some_and(|declared| length < declared) {
         return Err(incomplete("The request broke off."));
     }
+    share.complete(&gate.body_room, length);
     let bytes = if whole.is_empty() { first } else { whole.freeze() };
     Ok(Body { bytes, _share: share })
 }
@@ -131,10 +122,4 @@ fn planned(length: usize, declared: Option<usize>) -> usize {
         Some(declared) => declared.min(FREE_BYTES),
         None => length,
     }
-}
-
-async fn reserve(gate: &Arc<Gate>, bytes: usize) -> Result<OwnedSemaphorePermit, Stop> {
-    let units = u32::try_from(bytes.div_ceil(BUDGET_UNIT)).unwrap_or(u32::MAX);
-    let permits = Arc::clone(&gate.body_budget).acquire_many_owned(units).await;
-    permits.map_err(|_closed| Stop::denied(Denial::ServiceUnavailable))
 }

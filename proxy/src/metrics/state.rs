@@ -82,9 +82,6 @@ impl State {
     }
 
     pub(super) fn look(&self, gate: &Gate) {
-        let permits = gate.body_budget.available_permits();
-        let free = permits.saturating_mul(crate::gate::BUDGET_UNIT);
-        let most = gate.settings.proxy.max_buffered_bytes;
         for (gauge, value) in [
             (&self.in_flight, gate.in_flight()),
             (&self.pending, gate.pending.len()),
@@ -92,8 +89,8 @@ impl State {
             (&self.journal_lines, gate.pending.journal_lines()),
             (&self.ready, usize::from(gate.is_ready())),
             (&self.draining, usize::from(gate.is_draining())),
-            (&self.body_bytes, most.saturating_sub(free)),
-            (&self.body_bytes_max, most),
+            (&self.body_bytes, gate.body_room.taken()),
+            (&self.body_bytes_max, gate.settings.proxy.max_buffered_bytes),
         ] {
             gauge.set(level(value));
         }

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 pub struct Others {
     dir: PathBuf,
     own: PathBuf,
-    /// Files whose items are in this journal now, and that could not be removed. They stay locked while this process lives,
-    /// so that nobody takes their items over once more.
+    /// Files whose items wait here, and that could not be removed, or must not yet. They stay locked while this process
+    /// lives, so that nobody takes their items over once more.
     unremoved: Vec<(File, PathBuf)>,
     /// Files that could not be read, so that each is told once.
     unreadable: HashSet<PathBuf>,
@@ -28,7 +28,7 @@ pub struct LeftBehind {
     pub items: Vec<Item>,
     /// How many items did not fit.
     pub dropped: u64,
-    /// The files, locked. They have to go once the items are in the own journal; until then they hold them.
+    /// The files, locked. They have to go once the items are in the own journal, or at their end; until then they hold them.
     files: Vec<(File, PathBuf)>,
 }
 
@@ -44,7 +44,7 @@ impl Others {
         }
     }
 
-    /// Reads what is there, at most `limit` items.
+    /// Reads what is there, at most `limit` items. Nothing may wait here: files that were kept for their items go.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -83,6 +83,12 @@ impl Others {
     /// Removes the files of items that are in the own journal now.
     pub fn taken_over(&mut self, found: LeftBehind) {
         self.remove(found.files);
+    }
+
+    /// Keeps the files of items that wait here and are not in the own journal: should this process end before it has brought
+    /// them to the store, others find them.
+    pub fn keep(&mut self, found: LeftBehind) {
+        self.unremoved.extend(found.files);
     }
 
     /// Removes these files, and those that could not be removed before.
@@ -158,7 +164,8 @@ mod tests {
     /// A journal that its process left behind, with these items.
     fn left(dir: &Path, ids: &[&str]) -> PathBuf {
         let mut journal = Journal::open(dir).unwrap();
-        journal.append(&ids.iter().map(|id| item(id)).collect::<Vec<_>>());
+        let items: Vec<Item> = ids.iter().map(|id| item(id)).collect();
+        journal.append(&items).unwrap();
         journal.path().to_owned()
     }
 
@@ -168,7 +175,7 @@ mod tests {
         let own = Journal::open(&dir).unwrap();
         let mut others = Others::beside(own.path());
         let mut alive = Journal::open(&dir).unwrap();
-        alive.append(&[item("allow_1"), item("allow_2")]);
+        alive.append(&[item("allow_1"), item("allow_2")]).unwrap();
         assert_eq!(others.read(10).unwrap().items, [], "its process lives");
         drop(alive);
         let found = others.read(1).unwrap();

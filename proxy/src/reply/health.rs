@@ -35,10 +35,11 @@ pub(crate) struct Body<'a> {
 /// The paths that the edge serves.
 pub const ENDPOINTS: [&str; 3] = ["/v1/chat/completions", "/v1/models", "/v1/health"];
 
-/// 200 when every call can be decided, 503 when every call is denied.
+/// 200 when calls can be decided, 503 when every call is denied. A node of a cluster that is away denies those of its accounts
+/// alone.
 pub async fn reply(gate: &Gate) -> Reply {
     let started = Instant::now();
-    let sane = gate.watch.ask_now(gate).await;
+    let sane = gate.watch.can_decide_now(gate).await;
     let latency_ms = started.elapsed().as_micros() as f64 / 1000.0;
     let (code, status, decisions) = if sane {
         (200, "ok", "available")

@@ -1,5 +1,5 @@
 //! Plans and prices: read at start, again on SIGHUP, and overlaid with what the operator imported into the store.
-//! A table that cannot be read leaves the one in force.
+//! A table that cannot be read leaves the one in force; imported prices that could not be read yet leave none.
 
 use crate::gate::Gate;
 use shared::domain::price::PriceTable;
@@ -8,25 +8,42 @@ use shared::store::script::replace_prices;
 use shared::telemetry::tables::Table;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
 /// Between two tries to read the imported prices for the first time.
 const FIRST_EVERY: Duration = Duration::from_millis(100);
+/// Between two tries to read the same text of imported prices that makes no sense.
+const BAD_EVERY: Duration = Duration::from_secs(5);
 
 /// What is known of the imported prices.
 #[derive(Debug, Default)]
 pub struct Imported {
-    /// Whether the store has told once what it has.
+    /// Whether what the store has was in force once.
     known: AtomicBool,
-    /// The text that is in force.
-    text: Mutex<Option<String>>,
+    texts: Mutex<Texts>,
+}
+
+#[derive(Debug, Default)]
+struct Texts {
+    /// What is in force.
+    good: Option<String>,
+    /// What could not be read, and when that was found.
+    bad: Option<(Option<String>, Instant)>,
+}
+
+impl Texts {
+    /// Whether this text is known to make no sense.
+    fn is_bad(&self, text: Option<&str>) -> bool {
+        let bad = self.bad.as_ref();
+        bad.is_some_and(|(bad, at)| bad.as_deref() == text && at.elapsed() < BAD_EVERY)
+    }
 }
 
 impl Imported {
-    /// Whether the store has told once which prices were imported. Before that the price file alone is in force, and its
-    /// prices may be too low.
+    /// Whether the store has told once which prices were imported, and they could be read. Before that the price file alone is
+    /// in force, and its prices may be too low.
     pub fn is_known(&self) -> bool {
         self.known.load(Ordering::Acquire)
     }
@@ -79,18 +96,31 @@ async fn read(gate: &Gate, reread: bool) {
     if !is_known && !reread {
         return;
     }
-    let mut imported = gate.imported.text.lock().unwrap_or_else(PoisonError::into_inner);
-    let overlay = overlay.unwrap_or_else(|_| imported.clone());
-    if reread || overlay != *imported {
+    let mut texts = gate.imported.texts.lock().unwrap_or_else(PoisonError::into_inner);
+    let overlay = overlay.unwrap_or_else(|_| texts.good.clone());
+    if !reread && texts.is_bad(overlay.as_deref()) {
+        return;
+    }
+    if reread || overlay != texts.good {
         let table = merged(&gate.settings, overlay.as_deref());
         gate.metrics.tables.read_again(Table::Prices, table.is_ok());
         match table {
             Ok(table) => {
                 tracing::info!(price.version = table.version(), "prices in force");
                 gate.prices.store(table.into());
-                *imported = overlay;
+                *texts = Texts {
+                    good: overlay,
+                    bad: None,
+                };
             }
-            Err(error) => tracing::error!(%error, "the prices in force stay"),
+            Err(error) => {
+                tracing::error!(%error, "the prices in force stay");
+                if !gate.imported.is_known() {
+                    tracing::error!("without the imported prices every call is denied");
+                }
+                texts.bad = Some((overlay, Instant::now()));
+                return;
+            }
         }
     }
     if is_known {

@@ -3,6 +3,7 @@
 
 mod cluster;
 mod durable;
+pub mod round;
 mod server;
 pub mod walk;
 

@@ -64,6 +64,17 @@ impl StoreError {
         }
     }
 
+    /// Whether the server gave no answer, or none to anybody now: another command for it is likely to end as this one did.
+    #[must_use]
+    pub fn is_of_its_server(&self) -> bool {
+        match self {
+            Self::NotConnected(_) | Self::NoAnswer(None) => true,
+            Self::NoAnswer(Some(source)) => source.is_io_error(),
+            Self::Refused { code, .. } => NOBODY_NOW.contains(&code.as_str()),
+            _ => false,
+        }
+    }
+
     /// Recognises a command that was never sent, because there was no connection to send it on and none could be made.
     /// On a cluster a command that was sent before is sent again only when the first node refused it.
     pub(super) fn unless_never_sent(self) -> Self {
@@ -93,6 +104,9 @@ const REFUSALS: [&str; 13] = [
     "CROSSSLOT",
     "TRYAGAIN",
 ];
+
+/// Those of them with which it refuses everybody.
+const NOBODY_NOW: [&str; 5] = ["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "READONLY"];
 
 impl From<redis::RedisError> for StoreError {
     fn from(source: redis::RedisError) -> Self {

@@ -125,23 +125,25 @@ impl Read {
 
 /// Answers to reads, in their order.
 #[derive(Debug)]
-pub struct Answers(std::vec::IntoIter<Value>);
+pub struct Answers(std::vec::IntoIter<Option<Value>>);
 
 impl Answers {
-    pub(super) fn new(values: Vec<Value>) -> Self {
+    /// Those that came; a server that was away gave none.
+    pub(super) fn new(values: Vec<Option<Value>>) -> Self {
         Self(values.into_iter())
     }
 
-    /// The next answer as a `T`; `None` when it is something else, such as the server's complaint about a key's type.
+    /// The next answer as a `T`; `None` when it is something else, such as the server's complaint about a key's type, or did
+    /// not come.
     pub fn read<T: FromRedisValue>(&mut self) -> Option<T> {
-        let value = self.0.next()?;
+        let value = self.0.next()??;
         redis::from_redis_value(value).ok()
     }
 
     /// The next `count` answers by themselves.
     #[must_use]
     pub fn split(&mut self, count: usize) -> Self {
-        let part: Vec<Value> = self.0.by_ref().take(count).collect();
+        let part: Vec<Option<Value>> = self.0.by_ref().take(count).collect();
         Self::new(part)
     }
 }

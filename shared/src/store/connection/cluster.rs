@@ -156,6 +156,13 @@ impl Cluster {
         Err(nobody.into())
     }
 
+    /// The address of the master that serves the slot of `key`, as far as known.
+    pub(super) fn address_of(&self, key: &str) -> Option<String> {
+        let map = self.map.load();
+        let master = map.at(slot_of(key.as_bytes()));
+        master.map(|master| master.address.clone())
+    }
+
     /// Every master that is known, after a look where none is.
     pub(super) async fn masters(&self) -> Vec<Master> {
         if self.map.load().masters().is_empty() {

@@ -8,21 +8,20 @@
 
 use super::cluster::{Cluster, Master, is_asked, not_here, redirection};
 use super::server::is_read_only;
-use super::walk::Node;
 use super::{CONNECT_TIMEOUT, Store, StoreError};
 use crate::store::durability::{ALWAYS, Disk, Durability, Offer, Status, is_always};
 use crate::store::keys::FENCE;
 use crate::store::pulse;
 use crate::store::script::fence;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisError, RedisResult, Value};
-use std::collections::BTreeMap;
+use redis::{AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisError, RedisResult, Value};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// Changes of money that one process waits for at the same time; more wait for their turn within the deadline.
+/// Changes of money that one process waits for at the same time on one server; more wait for their turn within the deadline.
 const LANES_MAX: usize = 32;
 /// How old knowledge of what the servers offer may be.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -36,16 +35,18 @@ pub(super) struct Money {
     deadline: Duration,
     dial: Dial,
     idle: Mutex<Vec<Lane>>,
-    room: Semaphore,
-    seen: Mutex<Option<Seen>>,
+    /// Turns of each server, by its address: those of one that hangs are taken for long.
+    turns: Mutex<HashMap<Option<String>, Arc<Semaphore>>>,
+    /// What each server offered when it was last asked: by its address, or `None` for the single server. A server that is away
+    /// is asked by those alone who have something to change there.
+    seen: Mutex<HashMap<Option<String>, Seen>>,
 }
 
-/// What the servers offered when they were last asked.
+/// How changes are confirmed on a server, as of some moment.
 #[derive(Clone)]
 struct Seen {
     at: Instant,
-    status: Status,
-    disks: Arc<Disks>,
+    how: Result<How, String>,
 }
 
 /// Makes connections.
@@ -60,68 +61,58 @@ struct Lane {
     connection: MultiplexedConnection,
 }
 
-/// How changes are confirmed.
-enum Safety {
-    Disks(Arc<Disks>),
-    Replicas(u8),
-}
-
-/// How each server confirms what is on its disk: they may be of different versions.
-struct Disks {
-    by_node: BTreeMap<Node, Disk>,
-    /// Of a server that came since: what the oldest of the others has.
-    others: Disk,
-}
-
 /// How one change is confirmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     WaitAof,
     Always,
     Replicas(u8),
+    /// Not at all: the server cannot, and it is only asked for where it can.
+    Unconfirmed,
 }
 
-impl Safety {
-    /// On this node of a cluster, or on the single server.
-    fn on(&self, address: Option<&str>) -> How {
-        match self {
-            Self::Replicas(count) => How::Replicas(*count),
-            Self::Disks(disks) => match disks.of(&Node::at(address)) {
-                Disk::WaitAof => How::WaitAof,
-                Disk::Always => How::Always,
-            },
+impl How {
+    /// On a server that offers this; else why not.
+    fn of(asked: Durability, offer: &Offer) -> Result<Self, String> {
+        match (asked, offer.disk) {
+            (Durability::Replicas(count), _) => Ok(Self::Replicas(count)),
+            (_, Ok(Disk::WaitAof)) => Ok(Self::WaitAof),
+            (_, Ok(Disk::Always)) => Ok(Self::Always),
+            (_, Err(_)) => {
+                let status = Status::of(asked, std::slice::from_ref(offer));
+                match status.refuses() {
+                    true => Err(status.sentence()),
+                    false => Ok(Self::Unconfirmed),
+                }
+            }
         }
-    }
-}
-
-impl Disks {
-    fn new(by_node: BTreeMap<Node, Disk>) -> Self {
-        let always = by_node.values().any(|disk| *disk == Disk::Always);
-        let others = if always { Disk::Always } else { Disk::WaitAof };
-        Self { by_node, others }
-    }
-
-    fn of(&self, node: &Node) -> Disk {
-        self.by_node.get(node).copied().unwrap_or(self.others)
     }
 }
 
 /// What came back up a lane.
 struct Reply {
+    address: Option<String>,
     how: How,
     change: Value,
     fence: Option<Value>,
     confirmation: Value,
 }
 
+/// Whether a change went down a lane.
+enum Sent {
+    Came(Reply),
+    /// It did not: the server there cannot confirm it. Why not.
+    Refused(String),
+}
+
 impl Reply {
     /// Whether the change is as safe as asked for; else why not.
-    fn safe(self) -> Result<(), String> {
-        if let Some(fence) = self.fence {
+    fn safe(&mut self) -> Result<(), String> {
+        if let Some(fence) = self.fence.take() {
             let refused = |error: RedisError| format!("the store refused a write beside it: {error}");
             fence.extract_error().map_err(refused)?;
         }
-        confirmed(self.how, self.confirmation)
+        confirmed(self.how, std::mem::take(&mut self.confirmation))
     }
 }
 
@@ -133,7 +124,7 @@ impl Money {
             deadline: timeout + wait,
             dial,
             idle: Mutex::default(),
-            room: Semaphore::new(LANES_MAX),
+            turns: Mutex::default(),
             seen: Mutex::default(),
         }
     }
@@ -154,6 +145,7 @@ impl Money {
         counts.push(pipeline.len());
         let wait = self.wait.as_millis().to_string();
         match how {
+            How::Unconfirmed => pipeline.cmd("PING"),
             How::WaitAof => pipeline.cmd("WAITAOF").arg(1).arg(0).arg(wait),
             How::Replicas(count) => pipeline.cmd("WAIT").arg(count).arg(wait),
             How::Always => {
@@ -165,14 +157,12 @@ impl Money {
     }
 
     /// Runs a change and what confirms it on one connection.
-    async fn down_a_lane(&self, safety: &Safety, change: &Change<'_>) -> Result<Reply, StoreError> {
-        let closed = |_| StoreError::NoAnswer(None);
+    async fn down_a_lane(&self, change: &Change<'_>) -> Result<Sent, StoreError> {
         let run = async {
-            let _turn = self.room.acquire().await.map_err(closed)?;
             let reply = match &self.dial {
-                Dial::Single(_) => self.send(None, safety, change, false).await,
+                Dial::Single(_) => self.send(None, change, false).await,
                 Dial::Cluster(cluster) => {
-                    let send = |master: Master, asking| self.send_to(master, safety, change, asking);
+                    let send = |master: Master, asking| self.send_to(master, change, asking);
                     cluster.follow_key(change.key, send).await
                 }
             };
@@ -189,14 +179,11 @@ impl Money {
     }
 
     /// The same on a node of a cluster. A slot that is elsewhere, or on its way, is an error, after which it is sent again.
-    async fn send_to(
-        &self,
-        master: Master,
-        safety: &Safety,
-        change: &Change<'_>,
-        asking: bool,
-    ) -> RedisResult<Reply> {
-        let reply = self.send(Some(master.address), safety, change, asking).await?;
+    async fn send_to(&self, master: Master, change: &Change<'_>, asking: bool) -> RedisResult<Sent> {
+        let reply = match self.send(Some(master.address), change, asking).await? {
+            Sent::Came(reply) => reply,
+            refused => return Ok(refused),
+        };
         if let Some(error) = redirection(&reply.change) {
             return Err(error);
         }
@@ -204,19 +191,26 @@ impl Money {
             // Where the fence is asked for nothing is known of what was found here.
             Some(error) if change.only_reads && is_asked(&error) => Err(not_here()),
             Some(error) if change.only_reads => Err(error),
-            _ => Ok(reply),
+            _ => Ok(Sent::Came(reply)),
         }
     }
 
-    async fn send(
-        &self,
-        address: Option<String>,
-        safety: &Safety,
-        change: &Change<'_>,
-        asking: bool,
-    ) -> RedisResult<Reply> {
+    async fn send(&self, address: Option<String>, change: &Change<'_>, asking: bool) -> RedisResult<Sent> {
+        let closed = |_| RedisError::from((ErrorKind::Client, "no lane is left"));
+        let turns = self.turns_of(&address);
+        let _turn = turns.acquire().await.map_err(closed)?;
         let mut lane = self.open(address).await?;
-        let how = safety.on(lane.address.as_deref());
+        let how = match self.how_on(&mut lane).await {
+            Ok(Ok(how)) => how,
+            Ok(Err(why)) => {
+                self.lanes(|idle| idle.push(lane));
+                return Ok(Sent::Refused(why));
+            }
+            Err(error) => {
+                self.close_lanes_to(&lane.address);
+                return Err(error);
+            }
+        };
         let (pipeline, counts) = self.pipeline(how, change, asking);
         // A lane that fails, or whose caller leaves, is dropped with its connection.
         let sent = lane
@@ -226,29 +220,85 @@ impl Money {
         let mut answers = match sent {
             Ok(answers) => answers,
             Err(error) => {
-                self.lanes(Vec::clear);
+                self.close_lanes_to(&lane.address);
                 return Err(error);
             }
         };
+        let address = lane.address.clone();
         // So is one to a server that is a replica by now: another may be behind the same name.
         if answers.iter().any(is_read_only) {
-            self.lanes(|idle| idle.retain(|other| other.address != lane.address));
+            self.close_lanes_to(&address);
         } else {
             self.lanes(|idle| idle.push(lane));
         }
         let mut answer = |at: usize| answers.get_mut(at).map(std::mem::take);
         let confirmation = counts.last().copied().and_then(&mut answer);
         let fence = (counts.len() > 2).then(|| counts.get(1).copied().and_then(&mut answer));
-        Ok(Reply {
+        Ok(Sent::Came(Reply {
+            address,
             how,
             change: counts.first().copied().and_then(&mut answer).unwrap_or_default(),
             fence: fence.map(Option::unwrap_or_default),
             confirmation: confirmation.unwrap_or_default(),
+        }))
+    }
+
+    /// How a change is confirmed by the server of this lane, which is asked where that was not seen lately: whoever waits for
+    /// it has something to change there.
+    async fn how_on(&self, lane: &mut Lane) -> RedisResult<Result<How, String>> {
+        if let Durability::Replicas(count) = self.asked {
+            return Ok(Ok(How::Replicas(count)));
+        }
+        if let Some(how) = self.seen_lately(&lane.address) {
+            return Ok(how);
+        }
+        let (info, config) = questions();
+        let info = lane.connection.send_packed_command(&info).await;
+        let info: String = redis::from_redis_value(info?.extract_error()?)?;
+        let config = lane.connection.send_packed_command(&config).await;
+        let config = readable(config.and_then(Value::extract_error))?;
+        let offer = Offer::of(&info, config.as_deref());
+        let how = How::of(self.asked, &offer);
+        let (at, address) = (Instant::now(), lane.address.clone());
+        self.seen(|seen| seen.insert(address, Seen { at, how: how.clone() }));
+        Ok(how)
+    }
+
+    fn seen_lately(&self, address: &Option<String>) -> Option<Result<How, String>> {
+        self.seen(|seen| {
+            let seen = seen.get(address)?;
+            (seen.at.elapsed() < LOOK_EVERY).then(|| seen.how.clone())
         })
+    }
+
+    fn seen<T>(&self, act: impl FnOnce(&mut HashMap<Option<String>, Seen>) -> T) -> T {
+        act(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether the server of `key` was seen lately, and confirms nothing: then a change needs no lane.
+    fn needs_no_lane(&self, key: &str) -> bool {
+        let address = match &self.dial {
+            Dial::Single(_) => None,
+            Dial::Cluster(cluster) => match cluster.address_of(key) {
+                None => return false,
+                address => address,
+            },
+        };
+        matches!(self.seen_lately(&address), Some(Ok(How::Unconfirmed)))
     }
 
     fn lanes<T>(&self, act: impl FnOnce(&mut Vec<Lane>) -> T) -> T {
         act(&mut self.idle.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn close_lanes_to(&self, address: &Option<String>) {
+        self.lanes(|idle| idle.retain(|lane| lane.address != *address));
+    }
+
+    fn turns_of(&self, address: &Option<String>) -> Arc<Semaphore> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let turns = turns.entry(address.clone());
+        Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(LANES_MAX))))
     }
 
     /// An idle lane that still answers, else a new one.
@@ -264,7 +314,7 @@ impl Money {
             if matches!(answer, Ok(Ok(_))) {
                 return Ok(lane);
             }
-            self.lanes(Vec::clear);
+            self.close_lanes_to(&address);
         }
         let connection = match (&self.dial, &address) {
             (Dial::Cluster(cluster), Some(address)) => cluster.dial(address, self.deadline).await?,
@@ -294,15 +344,18 @@ pub(super) struct Change<'a> {
 impl Store {
     /// Runs a change of money, or finds out that it was made, and answers when that is as safe as configured.
     pub(super) async fn safely(&self, money: &Money, change: Change<'_>) -> Result<Value, StoreError> {
-        let Some(safety) = self.safety(money).await? else {
+        if money.needs_no_lane(change.key) {
             return self.command(change.command).await;
+        }
+        let sent = money.down_a_lane(&change).await;
+        let mut reply = match sent.inspect_err(pulse::count)? {
+            Sent::Came(reply) => reply,
+            Sent::Refused(why) => return Err(StoreError::NotDurable { ran: false, why }),
         };
-        let reply = money.down_a_lane(&safety, &change).await;
-        let mut reply = reply.inspect_err(pulse::count)?;
         let answer = std::mem::take(&mut reply.change).extract_error();
         let answer = answer.map_err(StoreError::from).inspect_err(pulse::count)?;
         if let Err(why) = reply.safe() {
-            *money.seen.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            money.seen(|seen| seen.remove(&reply.address));
             return Err(StoreError::NotDurable { ran: true, why });
         }
         Ok(answer)
@@ -330,25 +383,6 @@ impl Store {
         redis::from_redis_value(answer).map_err(|error| StoreError::Nonsense(error.to_string()))
     }
 
-    /// How a change is confirmed now; `None` when it is not.
-    async fn safety(&self, money: &Money) -> Result<Option<Safety>, StoreError> {
-        if let Durability::Replicas(count) = money.asked {
-            return Ok(Some(Safety::Replicas(count)));
-        }
-        let known = money.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let seen = match known {
-            Some(seen) if seen.at.elapsed() < LOOK_EVERY => seen,
-            // While one server of several is away, what was seen last holds: each change is confirmed for itself.
-            Some(seen) => self.look(money).await.unwrap_or(seen),
-            None => self.look(money).await?,
-        };
-        if seen.status.refuses() {
-            let why = seen.status.sentence();
-            return Err(StoreError::NotDurable { ran: false, why });
-        }
-        Ok((seen.status.confirmed == Durability::Aof).then_some(Safety::Disks(seen.disks)))
-    }
-
     /// How changes of money stand, asked now.
     ///
     /// # Errors
@@ -356,40 +390,45 @@ impl Store {
     pub async fn durability(&self) -> Result<Status, StoreError> {
         match &self.money {
             None => Ok(Status::of(Durability::Async, &[])),
-            Some(money) => self.look(money).await.map(|seen| seen.status),
+            Some(money) => {
+                let (info, config) = questions();
+                let nodes = self.nodes().await?;
+                let (infos, configs) = (self.ask(&nodes, &info).await, self.ask(&nodes, &config).await);
+                let offers = infos.into_iter().zip(configs).map(|(info, config)| {
+                    let (info, config) = (super::text(info?)?, of_a_server(config)?);
+                    Ok(Offer::of(&info, config.as_deref()))
+                });
+                let offers: Vec<Offer> = offers.collect::<Result<_, StoreError>>()?;
+                Ok(Status::of(money.asked, &offers))
+            }
         }
-    }
-
-    async fn look(&self, money: &Money) -> Result<Seen, StoreError> {
-        let mut info = redis::cmd("INFO");
-        info.arg(["server", "persistence", "replication"].as_slice());
-        let mut config = redis::cmd("CONFIG");
-        config.arg("GET").arg(ALWAYS.map(|(name, _)| name).as_slice());
-        let nodes = self.nodes().await?;
-        let (infos, configs) = (self.ask(&nodes, &info).await, self.ask(&nodes, &config).await);
-        let offers = infos.into_iter().zip(configs).map(|(info, config)| {
-            let info = super::text(info?)?;
-            Ok(Offer::of(&info, readable(config)?.as_deref()))
-        });
-        let offers: Vec<Offer> = offers.collect::<Result<_, StoreError>>()?;
-        let disks = nodes.into_iter().zip(&offers);
-        let disks = disks.filter_map(|(node, offer)| Some((node, offer.disk.ok()?)));
-        let seen = Seen {
-            at: Instant::now(),
-            status: Status::of(money.asked, &offers),
-            disks: Arc::new(Disks::new(disks.collect())),
-        };
-        *money.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen.clone());
-        Ok(seen)
     }
 }
 
+/// What a server is asked, to know what it offers.
+fn questions() -> (Cmd, Cmd) {
+    let (mut info, mut config) = (redis::cmd("INFO"), redis::cmd("CONFIG"));
+    info.arg(["server", "persistence", "replication"].as_slice());
+    config.arg("GET").arg(ALWAYS.map(|(name, _)| name).as_slice());
+    (info, config)
+}
+
 /// A server that does not let us read its configuration says so, and then confirms nothing by it.
-fn readable(answer: Result<Value, StoreError>) -> Result<Option<Vec<(String, String)>>, StoreError> {
+fn readable(answer: RedisResult<Value>) -> RedisResult<Option<Vec<(String, String)>>> {
     match answer {
         Ok(answer) => Ok(pairs(answer)),
-        Err(StoreError::Refused { .. }) => Ok(None),
-        Err(StoreError::NoAnswer(Some(source))) if source.code().is_some() => Ok(None),
+        Err(error) if error.code().is_some() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The same from what was asked of all servers.
+fn of_a_server(answer: Result<Value, StoreError>) -> Result<Option<Vec<(String, String)>>, StoreError> {
+    match answer {
+        Ok(answer) => Ok(pairs(answer)),
+        Err(StoreError::Refused { source, .. } | StoreError::NoAnswer(Some(source))) => {
+            Ok(readable(Err(source))?)
+        }
         Err(error) => Err(error),
     }
 }
@@ -410,6 +449,7 @@ fn confirmed(how: How, answer: Value) -> Result<(), String> {
     let answer = answer.extract_error().map_err(|error| error.to_string())?;
     let few = |found: i64, what: &str| Err(format!("only {found} {what} confirmed it in time"));
     match how {
+        How::Unconfirmed => Ok(()),
         How::Replicas(wanted) => match redis::from_redis_value::<i64>(answer) {
             Ok(found) if found >= i64::from(wanted) => Ok(()),
             found => few(found.unwrap_or(0), "replicas"),
@@ -453,16 +493,22 @@ mod tests {
     }
 
     #[test]
-    fn servers_of_different_versions_are_each_asked_in_their_own_way() {
-        let node = |name| Node::at(Some(name));
-        let disks = Disks::new([(node("new:1"), Disk::WaitAof), (node("old:1"), Disk::Always)].into());
-        let mixed = Safety::Disks(Arc::new(disks));
-        assert_eq!(mixed.on(Some("new:1")), How::WaitAof);
-        assert_eq!(mixed.on(Some("old:1")), How::Always);
-        // One that nobody has asked yet must meet what is true of every version.
-        assert_eq!(mixed.on(Some("unknown:1")), How::Always);
-        let alike = Safety::Disks(Arc::new(Disks::new([(Node::at(None), Disk::WaitAof)].into())));
-        assert_eq!(alike.on(None), How::WaitAof);
-        assert_eq!(alike.on(Some("unknown:1")), How::WaitAof);
+    fn each_server_confirms_in_its_own_way_or_refuses_for_itself() {
+        let of = |asked, disk| How::of(asked, &Offer { disk, replicas: 0 });
+        for asked in [Durability::Auto, Durability::Aof] {
+            assert_eq!(of(asked, Ok(Disk::WaitAof)), Ok(How::WaitAof));
+            assert_eq!(of(asked, Ok(Disk::Always)), Ok(How::Always));
+        }
+        assert_eq!(of(Durability::Auto, Err("no file")), Ok(How::Unconfirmed));
+        assert!(
+            of(Durability::Aof, Err("no file"))
+                .unwrap_err()
+                .contains("no file")
+        );
+        assert_eq!(
+            of(Durability::Replicas(2), Err("no file")),
+            Ok(How::Replicas(2)),
+            "each change asks them"
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! Reading much of the store: walking over all keys of each server, and many reads in one go whatever slots they are in.
 
+use super::round::Round;
 use super::{Link, Store};
 use crate::store::StoreError;
 use crate::store::keys::Bucket;
@@ -14,16 +15,12 @@ const WRONG_TYPE: &str = "WRONGTYPE";
 /// Reads of different slots of a cluster that are under way at the same time.
 const SLOTS_AT_ONCE: usize = 32;
 
-/// One server that holds a part of the keys.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Node(Option<String>);
+/// The places of reads that went together, and their answers.
+type Group = (Vec<usize>, Vec<Value>);
 
-impl Node {
-    /// The single server, or the node of a cluster at this address.
-    pub(super) fn at(address: Option<&str>) -> Self {
-        Self(address.map(str::to_owned))
-    }
-}
+/// One server that holds a part of the keys.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Node(Option<String>);
 
 impl Store {
     /// The servers that hold the keys: one, or the masters of a cluster.
@@ -48,6 +45,14 @@ impl Store {
             .collect();
         nodes.sort();
         Ok(nodes)
+    }
+
+    /// The server that holds a bucket, as far as known: of a cluster that was not asked yet all are one.
+    pub(super) fn node_of(&self, bucket: Bucket) -> Node {
+        match &self.link {
+            Link::Single(_) => Node(None),
+            Link::Cluster(cluster) => Node(cluster.address_of(&bucket.due())),
+        }
     }
 
     /// Asks every server of the store the same thing: one answer from a single server, one a master from a cluster.
@@ -136,28 +141,35 @@ impl Store {
             return Ok(Answers::new(Vec::new()));
         }
         if !self.is_cluster() {
-            return self.together(reads.iter()).await.map(Answers::new);
+            let answers = self.together(reads.iter()).await?;
+            return Ok(Answers::new(answers.into_iter().map(Some).collect()));
         }
-        let mut buckets: BTreeMap<Bucket, Vec<usize>> = BTreeMap::new();
-        let mut groups = Vec::new();
-        for (at, read) in reads.iter().enumerate() {
-            match read.bucket {
-                Some(bucket) => buckets.entry(bucket).or_default().push(at),
-                None => groups.push(vec![at]),
-            }
-        }
-        groups.extend(buckets.into_values());
-        let runs = groups.into_iter().map(|group| async move {
+        let runs = groups(reads).into_iter().map(|(_, group)| async move {
             let answers = self.together(group.iter().map(|at| &reads[*at])).await?;
-            Ok::<_, StoreError>(group.into_iter().zip(answers).collect::<Vec<_>>())
+            Ok::<_, StoreError>((group, answers))
         });
         let runs = stream::iter(runs).buffer_unordered(SLOTS_AT_ONCE);
-        let done: Vec<Vec<(usize, Value)>> = runs.try_collect().await?;
-        let mut answers: Vec<(usize, Value)> = done.into_iter().flatten().collect();
-        answers.sort_by_key(|(at, _)| *at);
-        Ok(Answers::new(
-            answers.into_iter().map(|(_, answer)| answer).collect(),
-        ))
+        let done: Vec<Group> = runs.try_collect().await?;
+        Ok(in_order(reads.len(), done))
+    }
+
+    /// The same in a round, in which a server may be away.
+    pub(super) async fn read_in(&self, round: &Round<'_>, reads: &[Read]) -> Answers {
+        if !self.is_cluster() {
+            let answers = round.note(self.many(reads).await);
+            return answers.unwrap_or_else(|| Answers::new(vec![None; reads.len()]));
+        }
+        let runs = groups(reads).into_iter().map(|(bucket, group)| async move {
+            let asked = self.together(group.iter().map(|at| &reads[*at]));
+            let answers = match bucket {
+                Some(bucket) => round.run(bucket, asked).await,
+                None => round.note(asked.await),
+            };
+            answers.map(|answers| (group, answers))
+        });
+        let runs = stream::iter(runs).buffer_unordered(SLOTS_AT_ONCE);
+        let done: Vec<Option<Group>> = runs.collect().await;
+        in_order(reads.len(), done.into_iter().flatten().collect())
     }
 
     async fn together<'a>(&self, reads: impl Iterator<Item = &'a Read>) -> Result<Vec<Value>, StoreError> {
@@ -176,4 +188,30 @@ impl Store {
             None => Ok(answers),
         }
     }
+}
+
+/// The places of reads that go together: those of one bucket, and each one outside the buckets alone.
+fn groups(reads: &[Read]) -> Vec<(Option<Bucket>, Vec<usize>)> {
+    let mut buckets: BTreeMap<Bucket, Vec<usize>> = BTreeMap::new();
+    let mut groups = Vec::new();
+    for (at, read) in reads.iter().enumerate() {
+        match read.bucket {
+            Some(bucket) => buckets.entry(bucket).or_default().push(at),
+            None => groups.push((None, vec![at])),
+        }
+    }
+    groups.extend(buckets.into_iter().map(|(bucket, group)| (Some(bucket), group)));
+    groups
+}
+
+fn in_order(count: usize, groups: Vec<Group>) -> Answers {
+    let mut answers = vec![None; count];
+    for (places, values) in groups {
+        for (place, value) in places.into_iter().zip(values) {
+            if let Some(answer) = answers.get_mut(place) {
+                *answer = Some(value);
+            }
+        }
+    }
+    Answers::new(answers)
 }

@@ -1,6 +1,7 @@
 //! Twins of `take.lua`, `finish.lua` and `release.lua`: one server at a time delivers to a webhook.
 
 use super::{Endpoint, READY, TRIM};
+use crate::store::connection::round::Round;
 use crate::store::delivery::Delivery;
 use crate::store::keys::{AccountKeys, Bucket, DeliverySet};
 use crate::store::read::Read;
@@ -217,20 +218,12 @@ impl Taken {
 }
 
 /// The webhooks of all buckets whose time lies between `low` and `high` (scores of a sorted set), `most` of each bucket, with
-/// their times. One round trip on a single server.
-///
-/// # Errors
-/// [`StoreError`].
-pub async fn ready(
-    store: &Store,
-    low: &str,
-    high: &str,
-    most: usize,
-) -> Result<Vec<(Endpoint, u64)>, StoreError> {
+/// their times, as far as they can be reached in this round. One round trip on a single server.
+pub async fn ready(round: &Round<'_>, low: &str, high: &str, most: usize) -> Vec<(Endpoint, u64)> {
     let reads: Vec<Read> = Bucket::all()
         .map(|bucket| Read::scored(bucket, bucket.webhooks_ready(), low, high, most))
         .collect();
-    let mut answers = store.many(&reads).await?;
+    let mut answers = round.many(&reads).await;
     let mut found = Vec::new();
     for _ in &reads {
         let members: Vec<(String, u64)> = answers.read().unwrap_or_default();
@@ -240,5 +233,5 @@ pub async fn ready(
                 .filter_map(|(member, at)| Some((Endpoint::parse(&member)?, at))),
         );
     }
-    Ok(found)
+    found
 }

@@ -1,0 +1,201 @@
+//! A master is away and nobody replaces it: the accounts on it are refused, and nobody else waits for it.
+
+use crate::money::Depositor;
+use crate::world::{MASTERS, Resident, SOON, World, call, cap};
+use harness::{Admin, RedisCluster, eventually};
+use serde_json::json;
+use shared::clock;
+use shared::domain::id::Kind;
+use shared::domain::mode::Mode;
+use shared::domain::plan::{DEFAULT_PLANS, Plans};
+use shared::store::script::authorize::{AccountView, Authorize, Charge, Outcome};
+use shared::store::script::hold::HoldName;
+use std::time::{Duration, Instant};
+
+/// API keys that are made at most until one is looked up on a node that answers.
+const KEYS: usize = 12;
+/// Voids for the node that hangs: without an order they would take the store's deadline for each 32 of them.
+const VOIDS: usize = 640;
+/// In much less than that the item of another node is brought to the store.
+const IN_TIME: Duration = Duration::from_secs(12);
+
+/// A metric of an admin server.
+fn metric(admin: &Admin, name: &str) -> Option<u64> {
+    let (_, text) = admin.ops("/metrics")?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line?.parse().ok()
+}
+
+/// A call of the resident that nobody settles.
+async fn left_open(world: &World, resident: &Resident, key_id: &str) {
+    let account = &resident.agent.account;
+    let name = HoldName {
+        account: account.id.clone(),
+        agent: resident.agent.id.clone(),
+        run: "r".to_owned(),
+        allow_id: Kind::Allow.mint(clock::now_ms()).expect("an id"),
+    };
+    let plans = Plans::parse(DEFAULT_PLANS).expect("the plans");
+    let view = AccountView {
+        plan: "enterprise".to_owned(),
+        ..AccountView::default()
+    };
+    let charge = Charge {
+        estimate: harness::Nanos::new(1).expect("an amount"),
+        run_named: true,
+        hold_life: Duration::from_millis(1),
+        price_version: "v",
+        model: "m",
+        provider: "openai",
+    };
+    let ask = Authorize {
+        name: &name,
+        key_id,
+        view: &view,
+        plan: plans.get("enterprise").expect("the plan"),
+        charge: Some(&charge),
+    };
+    let answer = ask.run(&world.store).await.expect("a decision");
+    assert!(matches!(answer.outcome, Outcome::Charged { .. }), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn money_elsewhere_does_not_wait_for_a_master_that_hangs() {
+    let always = ["--appendonly", "yes", "--appendfsync", "always"];
+    let cluster = RedisCluster::start_replicated_as("", MASTERS, &always);
+    let world = World::on(cluster, 0).await;
+    let node = (world.home() + 1) % MASTERS;
+    let (here, elsewhere) = (
+        world.account_on(node).await,
+        world.account_on((node + 1) % MASTERS).await,
+    );
+    let mut keys = Vec::new();
+    for _ in 0..KEYS {
+        keys.push((
+            here.api_key(Mode::Test).await,
+            elsewhere.api_key(Mode::Test).await,
+        ));
+    }
+    world.cluster.nodes()[node].pause();
+    // It knows nothing of the master that hangs.
+    let admin = world.admin_at_once("aof");
+    let (mut one, mut other) = (None, None);
+    for (key_here, key_elsewhere) in &keys {
+        let caller = admin.caller(key_elsewhere);
+        if other.is_none() && caller.get("/v1/wallet").await.status == 200 {
+            other = Some(Depositor {
+                account: elsewhere.clone(),
+                caller,
+            });
+        }
+        one = Some(Depositor {
+            account: here.clone(),
+            caller: admin.caller(key_here),
+        });
+    }
+    let (one, other) = (one.expect("a key"), other.expect("a key on a node that answers"));
+    for round in 0..3 {
+        other.must_deposit(&format!("{round}")).await;
+        let refused = one.deposit(&format!("{round}")).await;
+        assert_eq!(refused.status, 503, "{}", refused.text());
+    }
+    // Those who wait for the master that hangs take nobody's place.
+    let waiting = (0..100).map(|number| {
+        let one = one.clone();
+        async move { one.deposit(&format!("waiting-{number}")).await }
+    });
+    let waiting = tokio::spawn(futures::future::join_all(waiting));
+    for number in 0..10 {
+        other.must_deposit(&format!("meanwhile-{number}")).await;
+    }
+    drop(waiting.await);
+    world.cluster.nodes()[node].resume();
+    eventually("a deposit where the master is back", SOON, async || {
+        (one.deposit("back").await.status == 200).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_and_workers_go_on_for_the_accounts_of_the_others() {
+    let world = World::start(1).await;
+    let node = world.home();
+    let resident = world.resident_on((node + 1) % MASTERS, cap(None)).await;
+    let (edge, admin) = (&world.edges[0], world.admin("auto"));
+    let caller = edge.caller(&resident.key);
+    let (key_id, _) = resident.agent.virtual_key_with_id().await;
+    assert_eq!(caller.chat(call("before")).await.status, 200);
+    let sealed = || metric(&admin, "tollgate_admin_audit_entries_sealed_total");
+    eventually("a sealed entry", SOON, async || (sealed()? > 0).then_some(())).await;
+    left_open(&world, &resident, &key_id).await;
+    eventually("a kept hold", SOON, async || {
+        (resident.agent.kept_holds().await == 1).then_some(())
+    })
+    .await;
+
+    world.cluster.nodes()[node].kill9();
+    left_open(&world, &resident, &key_id).await;
+    eventually("a kept hold without the master", SOON, async || {
+        (resident.agent.kept_holds().await == 2).then_some(())
+    })
+    .await;
+    let before = sealed().expect("the metric");
+    assert_eq!(caller.chat(call("without the master")).await.status, 200);
+    eventually("a sealed entry without the master", SOON, async || {
+        (sealed()? > before).then_some(())
+    })
+    .await;
+    let cut_off = metric(&admin, "tollgate_admin_sweeps_failed_total");
+    assert!(cut_off > Some(0), "what was not reached is told");
+    // Whoever is served is told so.
+    for _ in 0..3 {
+        let health = edge.caller("").get("/v1/health").await;
+        assert_eq!(
+            (health.status, health.json()["status"].clone()),
+            (200, json!("ok"))
+        );
+        assert_eq!(caller.chat(call("served")).await.status, 200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_for_a_master_that_hangs_holds_up_nothing_else() {
+    let world = World::start(1).await;
+    let node = (world.home() + 1) % MASTERS;
+    let (here, elsewhere) = (
+        world.account_on(node).await,
+        world.account_on((node + 1) % MASTERS).await,
+    );
+    let line = |account: &str, number: usize| {
+        let id = Kind::Allow.mint(clock::now_ms()).expect("an id");
+        let name = [account, "bot", &format!("r{number}"), &id];
+        json!({ "do": "void", "name": name }).to_string() + "\n"
+    };
+    let mut left: String = (0..VOIDS).map(|number| line(&here.id, number)).collect();
+    left.push_str(&line(&elsewhere.id, 0));
+    world.cluster.nodes()[node].pause();
+    let dir = world.edges[0].dir().join("data");
+    std::fs::write(dir.join("left.opening"), left).expect("a file");
+    std::fs::rename(dir.join("left.opening"), dir.join("left.pending.jsonl")).expect("a journal");
+    let pending = || {
+        let (_, text) = world.edges[0].ops("/metrics")?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("tollgate_proxy_pending "));
+        line?.parse::<usize>().ok()
+    };
+    eventually("what was left to be taken over", SOON, async || {
+        (pending()? >= VOIDS).then_some(())
+    })
+    .await;
+    let began = Instant::now();
+    eventually("the void of the other node", SOON, async || {
+        (pending()? == VOIDS).then_some(())
+    })
+    .await;
+    assert!(began.elapsed() < IN_TIME, "{:?}", began.elapsed());
+    world.cluster.nodes()[node].resume();
+    eventually("the others", SOON, async || (pending()? == 0).then_some(())).await;
+}
