@@ -65,10 +65,17 @@ impl Health {
         if !self.was_cut(store) {
             return Ok(sanity::record(store).await?);
         }
+        Ok(self.check(store).await?)
+    }
+
+    /// Looks at all of the store, and remembers what was found.
+    async fn check(&self, store: &Store) -> Result<StoreRecord, Insane> {
         let cuts = pulse::cuts();
-        let record = sanity::check(store).await?;
-        self.cuts.store(cuts, Ordering::Release);
-        Ok(record)
+        let outcome = sanity::check(store).await;
+        if self.update(outcome.as_ref().map(|_| ())) {
+            self.cuts.store(cuts, Ordering::Release);
+        }
+        outcome
     }
 
     /// Whether a check has gone well and none has found a reason against the store since, nor was the way to it lost. Of a cluster
@@ -114,12 +121,7 @@ impl Health {
 pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     let mut told = None;
     loop {
-        let cuts = pulse::cuts();
-        let outcome = sanity::check(&app.store).await;
-        let sane = app.health.update(outcome.as_ref().map(|_| ()));
-        if sane {
-            app.health.cuts.store(cuts, Ordering::Release);
-        }
+        let sane = app.health.check(&app.store).await.is_ok();
         app.metrics.store_sane.set(i64::from(sane));
         if sane && let Ok(status) = app.store.durability().await {
             app.metrics
