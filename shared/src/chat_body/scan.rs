@@ -1,7 +1,7 @@
 //! A strict JSON scanner (RFC 8259) over text that is known to be UTF-8. It checks everything and keeps nothing.
 
 use super::error::{BodyError, Scan};
-use super::text::{Text, escape, plain_run};
+use super::text::{self, Text};
 
 /// Deepest nesting (decision D34); the body's own braces are level 1. It bounds the recursion as well.
 pub(super) const DEPTH_MAX: u32 = 128;
@@ -131,27 +131,13 @@ impl<'a> Scanner<'a> {
     fn string(&mut self) -> Scan<Text<'a>> {
         let at = self.at;
         self.take(b'"')?;
-        let bytes = self.text.as_bytes();
-        let mut saved = 0;
-        loop {
-            self.at += plain_run(&bytes[self.at..]);
-            match bytes.get(self.at) {
-                Some(b'"') => break,
-                Some(b'\\') => {
-                    let (c, taken) = escape(bytes, self.at)?;
-                    self.at += taken;
-                    saved += taken - c.len_utf8();
-                }
-                Some(_) => return Err(BodyError::ControlCharacter { at: self.at }),
-                None => return Err(BodyError::Truncated),
-            }
-        }
-        let raw = &self.text[at + 1..self.at];
-        self.at += 1;
+        let end = text::end(self.text.as_bytes(), self.at)?;
+        self.at = end.quote + 1;
+        let raw = &self.text[at + 1..end.quote];
         Ok(Text {
             raw,
             at,
-            bytes: raw.len() - saved,
+            bytes: raw.len() - end.saved,
         })
     }
 

@@ -1,7 +1,8 @@
-//! JSON strings: where their plain runs end, what their escapes stand for, how long they are once unescaped.
+//! JSON strings: where they end, what their escapes stand for, how long they are once unescaped.
 
 use super::error::{BodyError, Scan};
 use std::borrow::Cow;
+use wide::u8x16;
 
 /// A string of the body, checked, not yet unescaped.
 #[derive(Debug, Clone, Copy)]
@@ -36,59 +37,90 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Bytes of a string that are looked at by words before blocks are worth their setting up: most strings end here.
-const NEAR: usize = 32;
-/// Bytes that are looked at together in long strings.
-const BLOCK: usize = 64;
+/// Bytes that are looked at by one instruction.
+const LANE: usize = 16;
+/// Bytes that are looked at together in long strings, a bit of a word each.
+const BLOCK: usize = 4 * LANE;
 
-/// How many bytes pass before the next quote, backslash or control character.
-pub(super) fn plain_run(bytes: &[u8]) -> usize {
-    let near = plain_words(&bytes[..bytes.len().min(NEAR)]);
-    if near < NEAR {
-        return near;
-    }
-    let (blocks, _) = bytes[NEAR..].as_chunks::<BLOCK>();
-    let plain = blocks.iter().take_while(|block| is_plain(block)).count();
-    let far = NEAR + plain * BLOCK;
-    far + plain_words(&bytes[far..])
+/// Where a string ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct End {
+    /// The offset of the closing quote in the body.
+    pub quote: usize,
+    /// By how many bytes the string is shorter once unescaped.
+    pub saved: usize,
 }
 
-/// Whether nothing in the block ends a run. Written without a branch, so that the compiler makes vector code of it.
-fn is_plain(block: &[u8; BLOCK]) -> bool {
-    let stop = |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\');
-    block.iter().fold(0, |stops, byte| stops | stop(*byte)) == 0
-}
-
-/// [`plain_run`], eight bytes at a time.
-fn plain_words(bytes: &[u8]) -> usize {
-    let (words, tail) = bytes.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
-        let stops = stops(u64::from_le_bytes(*word));
-        if stops != 0 {
-            return index * 8 + stops.trailing_zeros() as usize / 8;
+/// Reads the string whose first byte is at `at`: its escapes are checked, and nothing in it may be a control character.
+///
+/// It goes from stop to stop by the bits of a block instead of looking anew behind each: strings within strings have one
+/// every five bytes. The first block is a short one, because most strings are.
+#[inline(always)]
+pub(super) fn end(bytes: &[u8], at: usize) -> Scan<End> {
+    let mut saved = 0;
+    let mut start = at;
+    let mut reach = LANE;
+    let mut stops = stops_in::<LANE>(bytes, start);
+    loop {
+        let mut next = start + reach;
+        while stops != 0 {
+            let stop = start + stops.trailing_zeros() as usize;
+            let taken = match bytes.get(stop) {
+                Some(b'"') => return Ok(End { quote: stop, saved }),
+                Some(b'\\') if bytes.get(stop + 1).is_some_and(|byte| is_short(*byte)) => {
+                    saved += 1;
+                    2
+                }
+                Some(b'\\') => {
+                    let (c, taken) = escape(bytes, stop)?;
+                    saved += taken - c.len_utf8();
+                    taken
+                }
+                Some(_) => return Err(BodyError::ControlCharacter { at: stop }),
+                None => return Err(BodyError::Truncated),
+            };
+            if stop + taken >= next {
+                next = stop + taken;
+                break;
+            }
+            stops &= u64::MAX << (stop + taken - start);
         }
+        start = next;
+        reach = BLOCK;
+        stops = stops_in::<BLOCK>(bytes, start);
     }
-    let plain = tail
-        .iter()
-        .take_while(|byte| **byte >= 0x20 && **byte != b'"' && **byte != b'\\');
-    words.len() * 8 + plain.count()
 }
 
-/// Sets the high bit of the first byte, counted from the low end, that is a quote, a backslash or below 0x20. Bits of
-/// later bytes may be wrong, because a subtraction can borrow, but only after a right one.
-const fn stops(word: u64) -> u64 {
-    const LOW: u64 = u64::MAX / 0xff;
-    const HIGH: u64 = LOW << 7;
-    let quotes = word ^ (LOW * b'"' as u64);
-    let backslashes = word ^ (LOW * b'\\' as u64);
-    let below_space = word.wrapping_sub(LOW * 0x20) & !word;
-    let is_quote = quotes.wrapping_sub(LOW) & !quotes;
-    let is_backslash = backslashes.wrapping_sub(LOW) & !backslashes;
-    (below_space | is_quote | is_backslash) & HIGH
+/// A bit, counted from the low end, for each of the `N` bytes from `start` on that is a quote, a backslash or a control
+/// character, and for those beyond the end.
+fn stops_in<const N: usize>(bytes: &[u8], start: usize) -> u64 {
+    let rest = bytes.get(start..).unwrap_or_default();
+    let mut padded = [0; N];
+    let block = rest.first_chunk().unwrap_or_else(|| {
+        padded[..rest.len()].copy_from_slice(rest);
+        &padded
+    });
+    let (lanes, _) = block.as_chunks();
+    lanes.iter().rfold(0, |stops, lane| {
+        stops << LANE | u64::from(stops_of(u8x16::from(*lane)))
+    })
+}
+
+/// [`stops_in`] a lane.
+fn stops_of(lane: u8x16) -> u32 {
+    let is_control = lane.min(u8x16::splat(0x1f)).simd_eq(lane);
+    let is_quote = lane.simd_eq(u8x16::splat(b'"'));
+    let is_backslash = lane.simd_eq(u8x16::splat(b'\\'));
+    (is_control | is_quote | is_backslash).to_bitmask()
+}
+
+/// Whether this byte, behind a backslash, stands for one byte.
+const fn is_short(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't')
 }
 
 /// The character that the escape at `at` stands for, and the bytes that the escape takes.
-pub(super) fn escape(bytes: &[u8], at: usize) -> Scan<(char, usize)> {
+fn escape(bytes: &[u8], at: usize) -> Scan<(char, usize)> {
     let short = match bytes.get(at + 1) {
         Some(b'"') => '"',
         Some(b'\\') => '\\',
@@ -139,39 +171,77 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Some words, some blocks, and a bit of both after them.
-    const LENGTH: usize = NEAR + 2 * BLOCK + 27;
+    /// A short block, two long ones, and a bit of another behind them.
+    const LENGTH: usize = LANE + 2 * BLOCK + 27;
+
+    /// Where `serde_json` finds the end of the string, and by how much it is shorter unescaped.
+    fn expected(rest: &str) -> Option<End> {
+        let literal = format!("\"{rest}");
+        let mut read = serde_json::Deserializer::from_str(&literal).into_iter::<String>();
+        let string = read.next()?.ok()?;
+        let quote = read.byte_offset() - 2;
+        let saved = quote - string.len();
+        Some(End { quote, saved })
+    }
 
     #[test]
-    fn every_byte_at_every_place_stops_a_run_or_does_not() {
+    fn every_byte_at_every_place_is_text_or_is_not() {
         for place in 0..LENGTH {
             for byte in 0..=u8::MAX {
-                let mut bytes = [b'x'; LENGTH];
+                let mut bytes = [vec![b'n'; LENGTH], vec![b'"']].concat();
                 bytes[place] = byte;
-                let stops = byte < 0x20 || byte == b'"' || byte == b'\\';
                 assert_eq!(
-                    plain_run(&bytes),
-                    if stops { place } else { LENGTH },
+                    end(&bytes, 0).ok(),
+                    match byte {
+                        0..0x20 => None,
+                        b'"' => Some(End {
+                            quote: place,
+                            saved: 0
+                        }),
+                        b'\\' if place + 1 < LENGTH => Some(End {
+                            quote: LENGTH,
+                            saved: 1
+                        }),
+                        b'\\' => None,
+                        _ => Some(End {
+                            quote: LENGTH,
+                            saved: 0
+                        }),
+                    },
                     "{byte:#x} at {place}"
                 );
             }
         }
     }
 
+    /// What strings are made of, good and bad.
+    fn piece() -> impl Strategy<Value = String> {
+        prop_oneof![
+            4 => "[a-z ]{0,90}",
+            2 => r#"\\["\\/bfnrtu]"#,
+            2 => r#"(\\"|\\\\|\\n){1,40}"#,
+            1 => r"\\u[0-9a-fA-F]{4}",
+            1 => r"\\uD83D\\uDE00",
+            1 => r"\\u[dD][89a-fA-F][0-9a-f]{2}",
+            1 => "[ü吾😀\u{7f}]{1,20}",
+            1 => "\"",
+            1 => r"\\.?",
+        ]
+    }
+
     proptest! {
         #[test]
-        fn a_long_run_ends_at_the_first_stop(plain in 0_usize..400, rest in prop::collection::vec(any::<u8>(), 0..80)) {
-            let bytes = [vec![0x80; plain], rest].concat();
-            let stop = bytes.iter().position(|b| *b < 0x20 || *b == b'"' || *b == b'\\');
-            prop_assert_eq!(plain_run(&bytes), stop.unwrap_or(bytes.len()));
+        fn a_string_ends_where_another_reader_finds_its_end(pieces in prop::collection::vec(piece(), 0..12)) {
+            let rest = pieces.concat();
+            prop_assert_eq!(end(rest.as_bytes(), 0).ok(), expected(&rest), "{}", rest);
         }
 
         #[test]
-        fn a_run_ends_at_the_first_stop(bytes in prop::collection::vec(
-            prop_oneof![any::<u8>(), 0x1e_u8..0x24, 0x5a_u8..0x5e, 0x7e_u8..0x82], 0..64,
-        )) {
-            let stop = bytes.iter().position(|b| *b < 0x20 || *b == b'"' || *b == b'\\');
-            prop_assert_eq!(plain_run(&bytes), stop.unwrap_or(bytes.len()));
+        fn it_does_not_matter_where_it_begins(before in 0_usize..80, pieces in prop::collection::vec(piece(), 0..6)) {
+            let rest = pieces.concat();
+            let moved = [vec![b'"'; before], rest.clone().into_bytes()].concat();
+            let expected = expected(&rest).map(|end| End { quote: end.quote + before, ..end });
+            prop_assert_eq!(end(&moved, before).ok(), expected);
         }
     }
 }
