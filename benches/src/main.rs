@@ -122,7 +122,7 @@ async fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
         true => "real-time",
         false => "normal (chrt is refused)",
     };
-    results.add_fact("Priority of the load at fixed rates", priority);
+    results.add_fact("Priority of the load and the provider at fixed rates", priority);
     results.note.clone_from(&options.note);
     if !options.only.is_empty() {
         results.keep_others(&options.out.join("latest.json"), &sections);

@@ -1,7 +1,8 @@
 //! Running the load generator against one contender, and keeping what it found.
 
-use crate::contender::{Contender, Name};
+use crate::contender::{Contender, Name, UPSTREAM};
 use crate::ledger::Ledger;
+use crate::machine::prioritise;
 use crate::progress::Progress;
 use crate::row::Row;
 use crate::stage::Stage;
@@ -49,7 +50,7 @@ pub(crate) struct Phase {
 pub(crate) struct Runner<'a> {
     /// What runs.
     pub(crate) stage: &'a Stage,
-    /// Whether an open loop gets real-time priority, without which it would measure the scheduler.
+    /// Whether an open loop and its provider get real-time priority, without which it would measure the scheduler.
     pub(crate) real_time: bool,
     /// What is said meanwhile.
     pub(crate) progress: &'a Progress,
@@ -64,10 +65,23 @@ impl Runner<'_> {
     }
 
     /// Begins a phase, beside which something else can be measured.
-    pub(crate) fn start(&self, contender: &Contender<'_>, phase: Phase) -> std::io::Result<Child> {
+    pub(crate) fn start(&self, contender: &Contender<'_>, phase: Phase) -> Result<Child, Box<dyn Error>> {
+        let providers = contender
+            .watched
+            .iter()
+            .filter(|watched| watched.name == UPSTREAM);
+        for provider in providers.filter(|_| self.real_time) {
+            prioritise(provider.pid, self.is_real_time(phase))?;
+        }
         let mut command = Command::new("taskset");
         command.args(self.words(contender, phase)).stdin(Stdio::null());
-        command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()
+        Ok(command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()?)
+    }
+
+    /// Whether the load and the provider come before the store, whose core they may share. In a closed loop, which keeps
+    /// the core full, they would take it from the store.
+    const fn is_real_time(&self, phase: Phase) -> bool {
+        self.real_time && phase.rate.is_some()
     }
 
     /// Waits for a phase that was begun. Answers that are not as expected are kept as errors of the section.
@@ -116,7 +130,7 @@ impl Runner<'_> {
 
     fn words(&self, contender: &Contender<'_>, phase: Phase) -> Vec<String> {
         let mut words = vec!["-c".to_owned(), self.stage.cores.load.to_string()];
-        if self.real_time && phase.rate.is_some() {
+        if self.is_real_time(phase) {
             words.extend(["chrt", "-f", "10"].map(str::to_owned));
         }
         words.push(self.stage.program("bench-load"));
