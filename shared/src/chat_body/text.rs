@@ -67,10 +67,6 @@ pub(super) fn end(bytes: &[u8], at: usize) -> Scan<End> {
             let stop = start + stops.trailing_zeros() as usize;
             let taken = match bytes.get(stop) {
                 Some(b'"') => return Ok(End { quote: stop, saved }),
-                Some(b'\\') if bytes.get(stop + 1).is_some_and(|byte| is_short(*byte)) => {
-                    saved += 1;
-                    2
-                }
                 Some(b'\\') => {
                     let (c, taken) = escape(bytes, stop)?;
                     saved += taken - c.len_utf8();
@@ -114,12 +110,8 @@ fn stops_of(lane: u8x16) -> u32 {
     (is_control | is_quote | is_backslash).to_bitmask()
 }
 
-/// Whether this byte, behind a backslash, stands for one byte.
-const fn is_short(byte: u8) -> bool {
-    matches!(byte, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't')
-}
-
 /// The character that the escape at `at` stands for, and the bytes that the escape takes.
+#[inline(always)]
 fn escape(bytes: &[u8], at: usize) -> Scan<(char, usize)> {
     let short = match bytes.get(at + 1) {
         Some(b'"') => '"',
