@@ -72,15 +72,19 @@ pub(crate) fn pin(pid: u32, core: usize) -> Result<(), Box<dyn Error>> {
     .map(drop)
 }
 
+/// Policy and priority of what has real-time priority, as `chrt` takes them.
+pub(crate) const REAL_TIME: [&str; 2] = ["-f", "10"];
+
 /// Gives a process and all its threads real-time priority, or takes it back.
 pub(crate) fn prioritise(pid: u32, is_real_time: bool) -> Result<(), Box<dyn Error>> {
-    let [policy, priority] = if is_real_time { ["-f", "10"] } else { ["-o", "0"] };
+    let [policy, priority] = if is_real_time { REAL_TIME } else { ["-o", "0"] };
     output("chrt", &["-a", policy, "-p", priority, &pid.to_string()]).map(drop)
 }
 
 /// Whether the load generator and the provider may run with real-time priority.
 pub(crate) fn has_real_time() -> bool {
-    output("chrt", &["-f", "10", "true"]).is_ok()
+    let [policy, priority] = REAL_TIME;
+    output("chrt", &[policy, priority, "true"]).is_ok()
 }
 
 #[cfg(test)]

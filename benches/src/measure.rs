@@ -2,7 +2,7 @@
 
 use crate::contender::{Contender, Name, UPSTREAM};
 use crate::ledger::Ledger;
-use crate::machine::prioritise;
+use crate::machine::{REAL_TIME, prioritise};
 use crate::progress::Progress;
 use crate::row::Row;
 use crate::stage::Stage;
@@ -66,11 +66,10 @@ impl Runner<'_> {
 
     /// Begins a phase, beside which something else can be measured.
     pub(crate) fn start(&self, contender: &Contender<'_>, phase: Phase) -> Result<Child, Box<dyn Error>> {
-        let providers = contender
-            .watched
-            .iter()
-            .filter(|watched| watched.name == UPSTREAM);
-        for provider in providers.filter(|_| self.real_time) {
+        let mut watched = contender.watched.iter();
+        if self.real_time
+            && let Some(provider) = watched.find(|watched| watched.name == UPSTREAM)
+        {
             prioritise(provider.pid, self.is_real_time(phase))?;
         }
         let mut command = Command::new("taskset");
@@ -131,7 +130,8 @@ impl Runner<'_> {
     fn words(&self, contender: &Contender<'_>, phase: Phase) -> Vec<String> {
         let mut words = vec!["-c".to_owned(), self.stage.cores.load.to_string()];
         if self.is_real_time(phase) {
-            words.extend(["chrt", "-f", "10"].map(str::to_owned));
+            words.push("chrt".to_owned());
+            words.extend(REAL_TIME.map(str::to_owned));
         }
         words.push(self.stage.program("bench-load"));
         let mut add = |name: &str, value: String| words.extend([format!("--{name}"), value]);
