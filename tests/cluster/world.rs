@@ -11,6 +11,8 @@ pub const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// Prices by which the estimate of a call is its `max_tokens`.
 const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/edge/prices.toml");
+/// The plan of the residents, which makes nobody wait for a minute to end, however long a test takes.
+const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cluster/plans.toml");
 /// Longest wait for something that happens soon, on a slow and busy machine.
 pub const SOON: Duration = Duration::from_secs(60);
 /// What each call costs; the provider says nothing of tokens, so that the estimate stays charged.
@@ -75,7 +77,11 @@ impl World {
 
     fn edge(&self) -> Edge {
         let options = EdgeOptions::new(PROXY, self.cluster.url(), self.upstream.base_url());
-        Edge::start(options.env("TOLLGATE_PRICES__FILE", PRICES))
+        Edge::start(
+            options
+                .env("TOLLGATE_PRICES__FILE", PRICES)
+                .env("TOLLGATE_PLANS__FILE", PLANS),
+        )
     }
 
     /// An admin server whose changes of money are as safe as `durability` says.

@@ -2,7 +2,7 @@
 
 use crate::Redis;
 use crate::net::{blocking_until, free_port};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest wait for the nodes to agree, on a slow and busy machine.
 const WAIT: Duration = Duration::from_secs(60);
@@ -13,6 +13,8 @@ const SLOTS: usize = 16_384;
 const PATIENCE_MS: &str = "60000";
 /// The same from the moment at which a test takes a master away. An election that fails is repeated after twice as long.
 const SILENCE_MS: &str = "3000";
+/// After so long a hand-over that did not come to its end is over for the nodes; theirs is five seconds.
+const HAND_OVER_GIVEN_UP: Duration = Duration::from_secs(6);
 /// Keys that move at the same time when a slot does.
 const MOVED_AT_ONCE: &str = "100";
 
@@ -201,14 +203,17 @@ impl RedisCluster {
     /// Lets the replica at `at` take over from its master, which lives on and waits for it, and waits until every node knows.
     pub fn hand_over(&self, key: &str, at: usize) {
         self.end_patience();
+        let mut asked: Option<Instant> = None;
         blocking_until("a new master", WAIT, || {
-            if self.holder_seen_by(at, key) != Some(at) {
-                // One that took too long is given up by the nodes, and asked for again.
-                drop(self.nodes[at].try_command::<String>(&["CLUSTER", "FAILOVER"]));
-                std::thread::sleep(Duration::from_millis(200));
-                return None;
+            if self.holder_seen_by(at, key) == Some(at) {
+                return Some(());
             }
-            Some(())
+            // To ask again begins anew: not before the nodes have given it up.
+            if asked.is_none_or(|asked| asked.elapsed() > HAND_OVER_GIVEN_UP) {
+                let taken = self.nodes[at].try_command::<String>(&["CLUSTER", "FAILOVER"]);
+                asked = taken.is_ok().then(Instant::now);
+            }
+            None
         });
         self.wait_for_holder(key, at, &[]);
     }
