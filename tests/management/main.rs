@@ -3,7 +3,7 @@
 //! * [`world`]: a server with its store, accounts and API keys
 //! * [`matrix`]: every row of the route tables, by everybody: keys, sessions, forged calls
 //! * [`sweep`]: from another account and mode, paths that do not exist, headers and addresses
-//! * [`agents`], [`policies`], [`provider_keys`], [`virtual_keys`]: each resource, bodies and errors to the letter
+//! * [`agents`], [`deletion`], [`policies`], [`provider_keys`], [`virtual_keys`]: each resource, bodies and errors to the letter
 //! * [`limits`], [`blocked`], [`order`]: how many requests a key may make, from where, and which refusal comes first
 //! * [`scripts`]: each small change of the scripts behind these is noticed
 //! * [`race`]: many callers at once
@@ -12,6 +12,7 @@
 
 mod agents;
 mod blocked;
+mod deletion;
 mod limits;
 #[path = "../ledger/lua.rs"]
 mod lua;

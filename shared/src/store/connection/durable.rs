@@ -6,10 +6,13 @@
 //! it tells of may not be safe yet. From Redis 7.2 on a wait speaks of nothing that its connection did not write, so without
 //! the fence it confirms nothing.
 
+mod how;
+
+use self::how::{How, of_a_server, questions, readable};
 use super::cluster::{Cluster, Master, is_asked, not_here, redirection};
 use super::server::is_read_only;
 use super::{CONNECT_TIMEOUT, Store, StoreError};
-use crate::store::durability::{ALWAYS, Disk, Durability, Offer, Status, is_always};
+use crate::store::durability::{ALWAYS, Durability, Offer, Status};
 use crate::store::keys::FENCE;
 use crate::store::pulse;
 use crate::store::script::fence;
@@ -61,34 +64,6 @@ struct Lane {
     connection: MultiplexedConnection,
 }
 
-/// How one change is confirmed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
-    WaitAof,
-    Always,
-    Replicas(u8),
-    /// Not at all: the server cannot, and it is only asked for where it can.
-    Unconfirmed,
-}
-
-impl How {
-    /// On a server that offers this; else why not.
-    fn of(asked: Durability, offer: &Offer) -> Result<Self, String> {
-        match (asked, offer.disk) {
-            (Durability::Replicas(count), _) => Ok(Self::Replicas(count)),
-            (_, Ok(Disk::WaitAof)) => Ok(Self::WaitAof),
-            (_, Ok(Disk::Always)) => Ok(Self::Always),
-            (_, Err(_)) => {
-                let status = Status::of(asked, std::slice::from_ref(offer));
-                match status.refuses() {
-                    true => Err(status.sentence()),
-                    false => Ok(Self::Unconfirmed),
-                }
-            }
-        }
-    }
-}
-
 /// What came back up a lane.
 struct Reply {
     address: Option<String>,
@@ -112,7 +87,7 @@ impl Reply {
             let refused = |error: RedisError| format!("the store refused a write beside it: {error}");
             fence.extract_error().map_err(refused)?;
         }
-        confirmed(self.how, std::mem::take(&mut self.confirmation))
+        self.how.confirmed(std::mem::take(&mut self.confirmation))
     }
 }
 
@@ -405,64 +380,10 @@ impl Store {
     }
 }
 
-/// What a server is asked, to know what it offers.
-fn questions() -> (Cmd, Cmd) {
-    let (mut info, mut config) = (redis::cmd("INFO"), redis::cmd("CONFIG"));
-    info.arg(["server", "persistence", "replication"].as_slice());
-    config.arg("GET").arg(ALWAYS.map(|(name, _)| name).as_slice());
-    (info, config)
-}
-
-/// A server that does not let us read its configuration says so, and then confirms nothing by it.
-fn readable(answer: RedisResult<Value>) -> RedisResult<Option<Vec<(String, String)>>> {
-    match answer {
-        Ok(answer) => Ok(pairs(answer)),
-        Err(error) if error.code().is_some() => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// The same from what was asked of all servers.
-fn of_a_server(answer: Result<Value, StoreError>) -> Result<Option<Vec<(String, String)>>, StoreError> {
-    match answer {
-        Ok(answer) => Ok(pairs(answer)),
-        Err(StoreError::Refused { source, .. } | StoreError::NoAnswer(Some(source))) => {
-            Ok(readable(Err(source))?)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// What `CONFIG GET` says.
-fn pairs(answer: Value) -> Option<Vec<(String, String)>> {
-    redis::from_redis_value(answer).ok()
-}
-
 /// A key of the bucket of `key` that nobody reads.
 fn fence(key: &str) -> Option<String> {
     let (tag, _) = key.split_once('}')?;
     tag.starts_with('{').then(|| format!("{tag}}}/{FENCE}"))
-}
-
-/// Whether this is the confirmation that was asked for; else why not.
-fn confirmed(how: How, answer: Value) -> Result<(), String> {
-    let answer = answer.extract_error().map_err(|error| error.to_string())?;
-    let few = |found: i64, what: &str| Err(format!("only {found} {what} confirmed it in time"));
-    match how {
-        How::Unconfirmed => Ok(()),
-        How::Replicas(wanted) => match redis::from_redis_value::<i64>(answer) {
-            Ok(found) if found >= i64::from(wanted) => Ok(()),
-            found => few(found.unwrap_or(0), "replicas"),
-        },
-        How::WaitAof => match redis::from_redis_value::<(i64, i64)>(answer) {
-            Ok((local, _)) if local >= 1 => Ok(()),
-            found => few(found.map_or(0, |(local, _)| local), "disks"),
-        },
-        How::Always => match pairs(answer) {
-            Some(config) if is_always(&config) => Ok(()),
-            _ => Err("the store no longer writes through (appendfsync always)".to_owned()),
-        },
-    }
 }
 
 #[cfg(test)]
@@ -474,41 +395,5 @@ mod tests {
         let made = fence("{b0007}/acct_1/live/intent/int_1");
         assert_eq!(made.as_deref(), Some("{b0007}/fence"));
         assert_eq!(fence("tollgate/wallet-number"), None);
-    }
-
-    #[test]
-    fn too_few_is_no_confirmation() {
-        let pair = |local, replicas| Value::Array(vec![Value::Int(local), Value::Int(replicas)]);
-        assert!(confirmed(How::Replicas(2), Value::Int(2)).is_ok());
-        assert!(
-            confirmed(How::Replicas(2), Value::Int(1))
-                .unwrap_err()
-                .contains("only 1 replicas")
-        );
-        assert!(confirmed(How::WaitAof, pair(1, 0)).is_ok());
-        assert!(confirmed(How::WaitAof, pair(0, 3)).is_err());
-        for how in [How::Replicas(1), How::WaitAof, How::Always] {
-            assert!(confirmed(how, Value::Nil).is_err(), "{how:?}");
-        }
-    }
-
-    #[test]
-    fn each_server_confirms_in_its_own_way_or_refuses_for_itself() {
-        let of = |asked, disk| How::of(asked, &Offer { disk, replicas: 0 });
-        for asked in [Durability::Auto, Durability::Aof] {
-            assert_eq!(of(asked, Ok(Disk::WaitAof)), Ok(How::WaitAof));
-            assert_eq!(of(asked, Ok(Disk::Always)), Ok(How::Always));
-        }
-        assert_eq!(of(Durability::Auto, Err("no file")), Ok(How::Unconfirmed));
-        assert!(
-            of(Durability::Aof, Err("no file"))
-                .unwrap_err()
-                .contains("no file")
-        );
-        assert_eq!(
-            of(Durability::Replicas(2), Err("no file")),
-            Ok(How::Replicas(2)),
-            "each change asks them"
-        );
     }
 }
