@@ -145,10 +145,11 @@ fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
     let edge = Opening::new(Edge::new(Arc::clone(&gate)), first_bytes_within);
     let mut listener = Service::new("edge".to_owned(), edge);
     let at = ListenerConfig::tcp(proxy.listen.to_string());
-    let at = at.l4_buffer(L4BufferSettings::default().write(WRITE_BUFFER));
+    let buffers = L4BufferSettings::default().write(WRITE_BUFFER);
     listener.add_listener(match tls::settings(&proxy)? {
-        Some(tls) => at.tls(tls),
-        None => at,
+        Some(tls) => at.l4_buffer(buffers).tls(tls),
+        // A buffer to read into is for TLS, which reads in pieces of 4 KB. HTTP has one of its own.
+        None => at.l4_buffer(buffers.read(0)),
     });
     let mut ops = Service::new(
         "ops".to_owned(),

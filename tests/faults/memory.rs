@@ -1,8 +1,10 @@
-//! Memory: what a load took is given back.
+//! Memory: what a load took is given back, and what waits takes little.
 
 use crate::sizes::body_of;
-use crate::stage::{SOON, Setup, Stage};
+use crate::stage::{SOON, Setup, Stage, answer};
 use harness::eventually;
+use std::sync::Arc;
+use tokio::sync::Notify;
 
 /// Callers at the same time, and the length of their bodies.
 const CALLERS: usize = 8;
@@ -54,4 +56,38 @@ async fn what_large_bodies_took_is_given_back() {
         huge <= HUGE_MAX_KIB,
         "{huge} KiB in huge pages, of which most are zeros"
     );
+}
+
+/// While providers work, the calls that wait for them have less than their bodies: those are sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_wait_for_the_provider_keep_no_bodies() {
+    const WAITING: usize = 128;
+    const LENGTH: usize = 256 << 10;
+    let stage = Setup::default().start().await;
+    let pid = stage.edge.pid();
+    stage.approved_call().await;
+    let before = resident_kib(pid);
+    let gate = Arc::new(Notify::new());
+    let slow = answer().wait_for(&gate);
+    stage.upstream.set(move |_| slow.clone());
+    let body = body_of(LENGTH);
+    let mut callers = Vec::new();
+    for calls in 1..=WAITING {
+        let mut raw = stage.raw().await;
+        assert!(raw.send_chat(&stage.key, "", &body).await);
+        eventually("the call at the provider", SOON, async || {
+            (stage.upstream.requests().len() == calls + 1).then_some(())
+        })
+        .await;
+        callers.push(raw);
+    }
+    let bodies = u64::try_from((WAITING * LENGTH) >> 10).expect("KiB");
+    eventually("less memory than bodies", SOON, async || {
+        (resident_kib(pid) < before + bodies).then_some(())
+    })
+    .await;
+    gate.notify_waiters();
+    for mut raw in callers {
+        assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
+    }
 }

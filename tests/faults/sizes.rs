@@ -2,7 +2,9 @@
 
 use crate::stage::{SOON, Setup, Stage, answer};
 use harness::{RawClient, RawReply, eventually};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
 /// The default limit.
 const LIMIT: usize = 32 << 20;
@@ -237,6 +239,35 @@ async fn bodies_share_a_bounded_memory() {
         assert_eq!(callers[at].reply(LARGE).await.expect("an answer").status, 200);
     }
     assert_eq!(stage.upstream.requests().len(), 4);
+}
+
+/// Room for one body, and three whose calls take long: what is sent takes no room while the provider works.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_is_sent_takes_no_memory() {
+    let longest = 1 << 20;
+    let setup = Setup::default()
+        .env("PROXY__MAX_BUFFERED_BYTES", longest)
+        .env("PROXY__MAX_BODY_BYTES", longest);
+    let stage = setup.start().await;
+    let gate = Arc::new(Notify::new());
+    let slow = answer().wait_for(&gate);
+    stage.upstream.set(move |_| slow.clone());
+    let body = body_of(longest);
+    let mut callers = Vec::new();
+    for calls in 1..=3 {
+        let mut raw = stage.raw().await;
+        assert!(raw.send_chat(&stage.key, "", &body).await);
+        eventually("the call at the provider", SOON, async || {
+            (stage.upstream.requests().len() == calls).then_some(())
+        })
+        .await;
+        callers.push(raw);
+    }
+    assert_eq!(stage.metric("tollgate_proxy_body_memory_bytes"), 0);
+    gate.notify_waiters();
+    for mut raw in callers {
+        assert_eq!(raw.reply(LARGE).await.expect("an answer").status, 200);
+    }
 }
 
 /// Room for one body, and two that come at the same time: neither waits for the part that the other has.

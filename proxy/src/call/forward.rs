@@ -54,6 +54,6 @@ pub async fn forward(
         .await;
         return Err(Stop::denied(Denial::ServiceUnavailable));
     }
-    let answer = gate.upstream.exchange(&onward, body.bytes()).await;
+    let answer = gate.upstream.exchange(&onward, body.into_bytes()).await;
     Ok(Forwarded { hold, answer })
 }

@@ -18,13 +18,28 @@ use tokio::time::{Instant, timeout_at};
 #[derive(Debug)]
 pub struct Body {
     bytes: Bytes,
-    _share: Share,
+    share: Share,
 }
 
 impl Body {
     /// The caller's exact bytes.
     #[must_use]
     pub const fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The same, which give back their share when they are dropped.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        match self.share.is_free() {
+            true => self.bytes,
+            false => Bytes::from_owner(self),
+        }
+    }
+}
+
+impl AsRef<[u8]> for Body {
+    fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
@@ -110,7 +125,7 @@ async fn read(gate: &Gate, session: &mut ServerSession) -> Result<Body, Stop> {
     }
     share.complete(&gate.body_room, length);
     let bytes = if whole.is_empty() { first } else { whole.freeze() };
-    Ok(Body { bytes, _share: share })
+    Ok(Body { bytes, share })
 }
 
 /// How long the buffer is made, so that a body is not copied from one to the next while it grows. Beyond what is free

@@ -10,6 +10,7 @@ use pingora_core::protocols::http::v1::client::HttpSession;
 use pingora_core::upstreams::peer::HttpPeer;
 use shared::settings::UpstreamSettings;
 use std::future::{pending, poll_fn};
+use std::io::Cursor;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
@@ -119,18 +120,18 @@ impl Upstream {
         }
     }
 
-    /// Sends the request once and reads the answer.
+    /// Sends the request once and reads the answer. The body is let go of when it is sent: the provider may take long.
     ///
     /// # Errors
     /// [`Failure`], after at most one request.
-    pub async fn exchange(&self, headers: &HeaderMap, body: &Bytes) -> Result<Answer, Failure> {
+    pub async fn exchange(&self, headers: &HeaderMap, body: Bytes) -> Result<Answer, Failure> {
         let deadline = Instant::now() + self.timeout;
         timeout_at(deadline, pin!(self.attempt(headers, body)))
             .await
             .unwrap_or(Err(Failure::Timeout))
     }
 
-    async fn attempt(&self, headers: &HeaderMap, body: &Bytes) -> Result<Answer, Failure> {
+    async fn attempt(&self, headers: &HeaderMap, mut body: Bytes) -> Result<Answer, Failure> {
         let failed = Failure::Unreachable;
         let peer = self.target.peer().ok_or(failed("its name does not resolve"))?;
         let idle = self.idle.take(&peer);
@@ -144,16 +145,17 @@ impl Upstream {
             }
         };
         // A body of usual size goes out together with its head, in one system call instead of two.
-        let (joined, apart) = match body.len() <= JOINED_BODY {
-            true => (&body[..], &[][..]),
-            false => (&[][..], &body[..]),
+        let joined = match body.len() <= JOINED_BODY {
+            true => std::mem::take(&mut body),
+            false => Bytes::new(),
         };
-        let wire = wire(&self.target.path, headers, joined);
-        let mut unsent = Buf::chain(&wire[..], apart);
+        let mut unsent = Cursor::new(wire(&self.target.path, headers, &joined)).chain(body);
+        drop(joined);
         if let Sent::Interrupted(heard) = send(&mut stream, &mut unsent).await {
             // On the heap, as it is rare and needs much room.
             return Box::pin(self.interrupted(stream, unsent, heard, &peer)).await;
         }
+        drop(unsent);
         let mut session = HttpSession::new_with_options(stream, &*peer);
         let answer = self.read(&mut session).await?;
         session.respect_keepalive();
@@ -177,6 +179,7 @@ impl Upstream {
         let sending = async move {
             drop(to.write_all_buf(&mut unsent).await);
             drop(to.flush().await);
+            drop(unsent);
             pending().await
         };
         let hearing = async move {

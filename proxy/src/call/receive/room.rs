@@ -70,6 +70,12 @@ impl Share {
         }
     }
 
+    /// Whether it is of what every body may take.
+    #[must_use]
+    pub const fn is_free(&self) -> bool {
+        matches!(self.held, Held::Nothing)
+    }
+
     /// Grows so that `needed` bytes fit, and `hoped` ones where there is room for them now.
     ///
     /// # Errors
