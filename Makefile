@@ -18,8 +18,8 @@ test: ## Run every test on private servers
 
 bench: ## Measure the edge beside nginx and a bare pass-through
 	@deploy/local/packages.sh build store nginx
-	$(CARGO) build --locked --profile dist -p tollgate -p gate-bench-rig --bin tollgate-proxy \
-	  --bin bench-load --bin bench-upstream --bin bench-pass-through
+	$(CARGO) build --locked --profile dist -p gate-bench-rig
+	$(CARGO) build --locked --profile dist -p tollgate --bin tollgate-proxy # by itself, with the features it is deployed with
 	$(CARGO) run --locked -p gate-bench --bin gate-bench -- --bin-dir "$${CARGO_TARGET_DIR:-target}/dist" $(BENCH_OPTIONS)
 
 bench-money: ## Measure what each money script costs the store, with few and with a million records
@@ -32,7 +32,7 @@ bench-record: ## Measure memory, sealing and verification of the audit trail of 
 
 bench-growth: ## Measure what a call costs the store, with little and with millions of records in it
 	@deploy/local/packages.sh build store
-	$(CARGO) build --locked --profile dist -p tollgate -p gate-bench-rig --bin tollgate-proxy
+	$(CARGO) build --locked --profile dist -p tollgate --bin tollgate-proxy
 	$(CARGO) run --locked --release -p gate-bench --bin bench-growth -- \
 	  --edge "$${CARGO_TARGET_DIR:-target}/dist/tollgate-proxy" --results benches/results/growth.md $(BENCH_OPTIONS)
 
