@@ -23,6 +23,7 @@ use crate::metrics::Stage;
 use crate::reply::Reply;
 use crate::reply::denied::Denied;
 use crate::reply::refusal::Refusal;
+use bytes::Bytes;
 use http::HeaderMap;
 use pingora_core::protocols::http::ServerSession;
 use request::Wanted;
@@ -124,11 +125,11 @@ async fn through_the_gate(
         Err(denied) => return Err(denied),
     };
     let headers = &session.req_header().headers;
-    let wanted = match request::understand(gate, headers, body.bytes()) {
+    let wanted = match request::understand(gate, headers, &body) {
         Ok(wanted) => wanted,
         Err(refusal) => return Err(decide::count_only(gate, &owner, refusal).await),
     };
-    let mut onward = forward::headers(gate, headers, body.bytes().len())?;
+    let mut onward = forward::headers(gate, headers, body.len())?;
     tale.continue_in(&mut onward);
     tale.done(gate, Stage::Read);
     // From here on the call runs in a task of its own: a caller who hangs up stops neither decision nor settlement.
@@ -160,7 +161,7 @@ async fn decide_and_forward(
     owner: Arc<VirtualKeyOwner>,
     wanted: Wanted,
     onward: HeaderMap,
-    body: receive::Body,
+    body: Bytes,
 ) -> Done {
     let decided = decide::decide(&gate, &owner, &wanted).await;
     tale.done(&gate, Stage::Decide);

@@ -65,9 +65,7 @@ async fn a_caller_who_leaves_before_the_decision_is_settled_all_the_same() {
 #[tokio::test]
 async fn a_caller_who_leaves_while_the_provider_works_is_settled() {
     let stage = Setup::default().start().await;
-    let gate = Arc::new(Notify::new());
-    let waiting = gate.clone();
-    stage.upstream.set(move |_| answer().wait_for(&waiting));
+    let gate = stage.gated();
     for round in 1..=6_usize {
         let mut raw = sent(&stage, WHOLE).await;
         stage.upstream.wait_for(round, SOON).await;
@@ -175,9 +173,7 @@ async fn a_reset_stream_is_settled() {
 #[tokio::test]
 async fn a_lost_connection_settles_all_of_its_streams() {
     let stage = Setup::default().start().await;
-    let gate = Arc::new(Notify::new());
-    let waiting = gate.clone();
-    stage.upstream.set(move |_| answer().wait_for(&waiting));
+    let gate = stage.gated();
     let calls = (0..8).map(|_| {
         let caller = stage.edge.caller(&stage.key).with_client(http2());
         tokio::spawn(async move { caller.chat(body()).await })
@@ -201,9 +197,7 @@ async fn a_lost_connection_settles_all_of_its_streams() {
 #[tokio::test]
 async fn callers_who_left_do_not_hold_up_the_end() {
     let stage = Setup::default().start().await;
-    let gate = Arc::new(Notify::new());
-    let waiting = gate.clone();
-    stage.upstream.set(move |_| answer().wait_for(&waiting));
+    let gate = stage.gated();
     for round in 1..=3 {
         sent(&stage, WHOLE).await.reset();
         stage.upstream.wait_for(round, SOON).await;

@@ -5,15 +5,11 @@ use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, Setup, Stage, answer,
 use harness::{Edge, EdgeOptions, Reply, eventually};
 use shared::store::script::reap::sweep;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
 
 /// Makes `count` calls whose settlement meets a store that is gone; the wire stays cut.
 async fn answered_without_a_store(stage: &Stage, count: usize) -> Vec<Reply> {
-    let gate = Arc::new(Notify::new());
-    let waiting = gate.clone();
-    stage.upstream.set(move |_| answer().wait_for(&waiting));
+    let gate = stage.gated();
     let arrived = stage.upstream.requests().len();
     let calls = futures::future::join_all((0..count).map(|_| stage.call()));
     let cut = async {

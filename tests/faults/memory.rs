@@ -1,10 +1,8 @@
 //! Memory: what a load took is given back, and what waits takes little.
 
 use crate::sizes::body_of;
-use crate::stage::{SOON, Setup, Stage, answer};
+use crate::stage::{SOON, Setup, Stage};
 use harness::eventually;
-use std::sync::Arc;
-use tokio::sync::Notify;
 
 /// Callers at the same time, and the length of their bodies.
 const CALLERS: usize = 8;
@@ -67,20 +65,13 @@ async fn calls_that_wait_for_the_provider_keep_no_bodies() {
     let pid = stage.edge.pid();
     stage.approved_call().await;
     let before = resident_kib(pid);
-    let gate = Arc::new(Notify::new());
-    let slow = answer().wait_for(&gate);
-    stage.upstream.set(move |_| slow.clone());
+    let gate = stage.gated();
     let body = body_of(LENGTH);
     let mut callers = Vec::new();
     for calls in 1..=WAITING {
-        let mut raw = stage.raw().await;
-        assert!(raw.send_chat(&stage.key, "", &body).await);
-        eventually("the call at the provider", SOON, async || {
-            (stage.upstream.requests().len() == calls + 1).then_some(())
-        })
-        .await;
-        callers.push(raw);
+        callers.push(stage.waiting_call(&body, calls + 1).await);
     }
+    assert_eq!(stage.upstream.arrived(), WAITING + 1);
     let bodies = u64::try_from((WAITING * LENGTH) >> 10).expect("KiB");
     eventually("less memory than bodies", SOON, async || {
         (resident_kib(pid) < before + bodies).then_some(())

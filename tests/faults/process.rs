@@ -2,22 +2,12 @@
 //! estimate stays charged, the reaper makes it visible, and a late settlement still corrects it.
 
 use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, Setup, Stage, answer, body};
-use harness::{Admin, AdminOptions, Cli, Edge, EdgeOptions, RawClient, eventually};
+use harness::{Admin, AdminOptions, Cli, Edge, EdgeOptions, eventually};
 use shared::domain::mode::Mode;
 use shared::store::script::reap::sweep;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
 
 const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
-
-/// A provider that answers each call when the gate is notified.
-fn gated(stage: &Stage) -> Arc<Notify> {
-    let gate = Arc::new(Notify::new());
-    let waiting = gate.clone();
-    stage.upstream.set(move |_| answer().wait_for(&waiting));
-    gate
-}
 
 /// Holds are due 1.5 s after their approval.
 fn short_holds() -> Setup {
@@ -26,21 +16,13 @@ fn short_holds() -> Setup {
         .env("PROXY__HOLD_GRACE_MS", 100)
 }
 
-/// A raw call that waits at the provider.
-async fn waiting_call(stage: &Stage, number: usize) -> RawClient {
-    let mut raw = stage.raw().await;
-    assert!(raw.send_chat(&stage.key, "", body().to_string().as_bytes()).await);
-    stage.upstream.wait_for(number, SOON).await;
-    raw
-}
-
 #[tokio::test]
 async fn an_orderly_end_finishes_the_calls_in_flight() {
     let stage = Setup::default().start().await;
-    let gate = gated(&stage);
+    let gate = stage.gated();
     let mut calls = Vec::new();
     for number in 1..=5 {
-        calls.push(waiting_call(&stage, number).await);
+        calls.push(stage.waiting_call(body().to_string().as_bytes(), number).await);
     }
     stage.edge.term();
     eventually("no new connections", SOON, async || {
@@ -96,8 +78,8 @@ async fn an_idle_edge_ends_at_once() {
 
 /// Kills the edge with a call at the provider: what it held stays charged.
 async fn killed_in_a_call(stage: &Stage) {
-    let gate = gated(stage);
-    let mut raw = waiting_call(stage, 1).await;
+    let gate = stage.gated();
+    let mut raw = stage.waiting_call(body().to_string().as_bytes(), 1).await;
     stage.edge.kill9();
     assert_eq!(raw.reply(Duration::from_secs(5)).await, None);
     gate.notify_one();
@@ -189,7 +171,7 @@ async fn the_operator_sees_and_corrects_what_a_killed_edge_left() {
 #[tokio::test]
 async fn a_late_settlement_corrects_a_kept_hold() {
     let stage = short_holds().wired().env("STORE__TIMEOUT_MS", 300).start().await;
-    let gate = gated(&stage);
+    let gate = stage.gated();
     let call = stage.call();
     let (reply, ()) = futures::future::join(call, async {
         stage.upstream.wait_for(1, SOON).await;
@@ -216,8 +198,8 @@ async fn a_late_settlement_corrects_a_kept_hold() {
 #[tokio::test]
 async fn a_frozen_edge_settles_when_it_goes_on() {
     let stage = short_holds().start().await;
-    let gate = gated(&stage);
-    let mut raw = waiting_call(&stage, 1).await;
+    let gate = stage.gated();
+    let mut raw = stage.waiting_call(body().to_string().as_bytes(), 1).await;
     stage.edge.signal("STOP");
     gate.notify_one();
     let bucket = stage.bot.account.keys.bucket();

@@ -2,9 +2,7 @@
 
 use crate::stage::{SOON, Setup, Stage, answer};
 use harness::{RawClient, RawReply, eventually};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
 
 /// The default limit.
 const LIMIT: usize = 32 << 20;
@@ -207,13 +205,18 @@ async fn many_slow_bodies_do_not_block_others() {
     stage.at_rest().await;
 }
 
+/// An edge with room for this many bytes of bodies, none of which may be longer than `longest`.
+async fn with_room(most: usize, longest: usize) -> Stage {
+    let setup = Setup::default()
+        .env("PROXY__MAX_BUFFERED_BYTES", most)
+        .env("PROXY__MAX_BODY_BYTES", longest);
+    setup.start().await
+}
+
 /// Room for two bodies of 1 MiB: the third waits until one of them is done, and a small call does not.
 #[tokio::test]
 async fn bodies_share_a_bounded_memory() {
-    let setup = Setup::default()
-        .env("PROXY__MAX_BUFFERED_BYTES", 2 << 20)
-        .env("PROXY__MAX_BODY_BYTES", 1 << 20);
-    let stage = setup.start().await;
+    let stage = with_room(2 << 20, 1 << 20).await;
     let body = body_of(1 << 20);
     let length = format!("Content-Length: {}", body.len());
     let mut callers = Vec::new();
@@ -245,24 +248,14 @@ async fn bodies_share_a_bounded_memory() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_is_sent_takes_no_memory() {
     let longest = 1 << 20;
-    let setup = Setup::default()
-        .env("PROXY__MAX_BUFFERED_BYTES", longest)
-        .env("PROXY__MAX_BODY_BYTES", longest);
-    let stage = setup.start().await;
-    let gate = Arc::new(Notify::new());
-    let slow = answer().wait_for(&gate);
-    stage.upstream.set(move |_| slow.clone());
+    let stage = with_room(longest, longest).await;
+    let gate = stage.gated();
     let body = body_of(longest);
     let mut callers = Vec::new();
     for calls in 1..=3 {
-        let mut raw = stage.raw().await;
-        assert!(raw.send_chat(&stage.key, "", &body).await);
-        eventually("the call at the provider", SOON, async || {
-            (stage.upstream.requests().len() == calls).then_some(())
-        })
-        .await;
-        callers.push(raw);
+        callers.push(stage.waiting_call(&body, calls).await);
     }
+    assert_eq!(stage.upstream.arrived(), 3);
     assert_eq!(stage.metric("tollgate_proxy_body_memory_bytes"), 0);
     gate.notify_waiters();
     for mut raw in callers {
@@ -274,10 +267,7 @@ async fn a_body_that_is_sent_takes_no_memory() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_bodies_do_not_wait_for_each_other() {
     let longest = 4 << 20;
-    let setup = Setup::default()
-        .env("PROXY__MAX_BUFFERED_BYTES", longest)
-        .env("PROXY__MAX_BODY_BYTES", longest);
-    let stage = setup.start().await;
+    let stage = with_room(longest, longest).await;
     let body = body_of(longest);
     let length = format!("Content-Length: {longest}");
     let (mut first, mut second) = (stage.raw().await, stage.raw().await);

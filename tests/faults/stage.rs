@@ -6,7 +6,9 @@ use harness::{
 };
 use serde_json::{Value, json};
 use shared::store::script::Script;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// The built edge.
 pub const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
@@ -170,6 +172,22 @@ impl Stage {
     /// A raw connection to the edge.
     pub async fn raw(&self) -> RawClient {
         RawClient::connect(self.edge.addr()).await
+    }
+
+    /// From now on the provider answers each call when the gate is notified.
+    pub fn gated(&self) -> Arc<Notify> {
+        let gate = Arc::new(Notify::new());
+        let waiting = gate.clone();
+        self.upstream.set(move |_| answer().wait_for(&waiting));
+        gate
+    }
+
+    /// A raw call with this body, which waits at the provider as request `number`.
+    pub async fn waiting_call(&self, body: &[u8], number: usize) -> RawClient {
+        let mut raw = self.raw().await;
+        assert!(raw.send_chat(&self.key, "", body).await);
+        self.upstream.wait_for(number, SOON).await;
+        raw
     }
 
     /// A call that must be approved and cost [`ACTUAL`]; the first one also makes the store load the scripts.

@@ -2,8 +2,6 @@
 
 use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, Setup, Stage, answer, charged};
 use harness::{CapPolicy, Redis, eventually};
-use std::sync::Arc;
-use tokio::sync::Notify;
 
 /// Calls until one is denied for want of a decision, as it must be soon.
 async fn denied_soon(stage: &Stage) {
@@ -18,9 +16,7 @@ async fn denied_soon(stage: &Stage) {
 
 /// A call that waits at the provider while the test changes the store.
 async fn during_a_call(stage: &Stage, change: impl AsyncFnOnce()) {
-    let gate = Arc::new(Notify::new());
-    let waiting = gate.clone();
-    stage.upstream.set(move |_| answer().wait_for(&waiting));
+    let gate = stage.gated();
     let arrived = stage.upstream.requests().len();
     let (reply, ()) = futures::future::join(stage.call(), async {
         stage.upstream.wait_for(arrived + 1, SOON).await;

@@ -47,12 +47,7 @@ async fn a_key_is_sealed_for_its_record_and_replaced_in_one_step() {
     assert_eq!(fields["pk_id:openai"], key_id);
     let opened = test_sealer().open(&owner, &fields["pk_sealed:openai"]).unwrap();
     assert_eq!(opened.expose_secret(), "sk-second-secret-2222");
-    let mut members = redis::cmd("SMEMBERS");
-    let sealed: Vec<String> = world
-        .store
-        .command(members.arg(account.keys.sealed_agents()))
-        .await
-        .unwrap();
+    let sealed = account.sealed_agents().await;
     assert_eq!(sealed, ["bot"], "the rotation of the master key finds it");
     let kinds = world.audit_types(&account, Mode::Live).await;
     assert_eq!(&kinds[1..], ["provider_key.stored"; 3]);

@@ -3,9 +3,9 @@
 
 use super::Stop;
 use super::decide::Approval;
-use super::receive::Body;
 use crate::gate::Gate;
 use crate::upstream::{Answer, Failure, headers};
+use bytes::Bytes;
 use http::HeaderMap;
 use shared::domain::denial::Denial;
 use shared::domain::entry::How;
@@ -38,7 +38,7 @@ pub async fn forward(
     gate: &Gate,
     approval: Approval,
     mut onward: HeaderMap,
-    body: Body,
+    body: Bytes,
 ) -> Result<Forwarded, Stop> {
     let (hold, provider_key) = approval.into_parts();
     if headers::authorize(&mut onward, &provider_key).is_none() {
@@ -54,6 +54,6 @@ pub async fn forward(
         .await;
         return Err(Stop::denied(Denial::ServiceUnavailable));
     }
-    let answer = gate.upstream.exchange(&onward, body.into_bytes()).await;
+    let answer = gate.upstream.exchange(&onward, body).await;
     Ok(Forwarded { hold, answer })
 }

@@ -14,31 +14,13 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// A body, and its share of the memory that bodies may take.
-#[derive(Debug)]
-pub struct Body {
+/// The bytes of a body, with its share of the memory that bodies may take.
+struct Sharing {
     bytes: Bytes,
-    share: Share,
+    _share: Share,
 }
 
-impl Body {
-    /// The caller's exact bytes.
-    #[must_use]
-    pub const fn bytes(&self) -> &Bytes {
-        &self.bytes
-    }
-
-    /// The same, which give back their share when they are dropped.
-    #[must_use]
-    pub fn into_bytes(self) -> Bytes {
-        match self.share.is_free() {
-            true => self.bytes,
-            false => Bytes::from_owner(self),
-        }
-    }
-}
-
-impl AsRef<[u8]> for Body {
+impl AsRef<[u8]> for Sharing {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -68,11 +50,12 @@ pub fn check_declared_length(gate: &Gate, session: &ServerSession) -> Result<(),
     }
 }
 
-/// Reads the body. The deadline covers the whole of it, and the wait for memory.
+/// Reads the body, the caller's exact bytes, which give back their share of the memory when they are dropped. The deadline
+/// covers the whole of it, and the wait for memory.
 ///
 /// # Errors
 /// 413 when it grows too long, 408 when it is not there in time or breaks off.
-pub async fn body(gate: &Gate, session: &mut ServerSession) -> Result<Body, Stop> {
+pub async fn body(gate: &Gate, session: &mut ServerSession) -> Result<Bytes, Stop> {
     let deadline = Instant::now() + Duration::from_millis(gate.settings.proxy.client_timeout_ms);
     if session
         .get_header(EXPECT)
@@ -90,7 +73,7 @@ fn incomplete(message: &str) -> Stop {
     Refusal::new(RefusalKind::RequestTimeout, message).into()
 }
 
-async fn read(gate: &Gate, session: &mut ServerSession) -> Result<Body, Stop> {
+async fn read(gate: &Gate, session: &mut ServerSession) -> Result<Bytes, Stop> {
     let limit = gate.settings.proxy.max_body_bytes;
     let declared = declared_length(session);
     let mut share = Share::free();
@@ -125,7 +108,10 @@ async fn read(gate: &Gate, session: &mut ServerSession) -> Result<Body, Stop> {
     }
     share.complete(&gate.body_room, length);
     let bytes = if whole.is_empty() { first } else { whole.freeze() };
-    Ok(Body { bytes, share })
+    Ok(match share.is_free() {
+        true => bytes,
+        false => Bytes::from_owner(Sharing { bytes, _share: share }),
+    })
 }
 
 /// How long the buffer is made, so that a body is not copied from one to the next while it grows. Beyond what is free

@@ -133,6 +133,13 @@ impl SeedAccount {
         }
     }
 
+    /// The agents whose provider keys a rotation of the master key finds.
+    pub async fn sealed_agents(&self) -> Vec<String> {
+        let mut members = redis::cmd("SMEMBERS");
+        let members = self.seed.store.command(members.arg(self.keys.sealed_agents()));
+        members.await.expect("the agents")
+    }
+
     /// Puts the account on another plan.
     pub async fn set_plan(&self, plan: &str) {
         self.changed(&self.keys.record(), &[("plan", plan)]).await;

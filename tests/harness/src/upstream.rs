@@ -10,7 +10,7 @@ use crate::net::{BACKGROUND, blocking_until, eventually, free_port, loopback};
 use answer::{Play, Step};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -87,11 +87,12 @@ impl Upstream {
     /// The requests received in full, in order.
     #[must_use]
     pub fn requests(&self) -> Vec<Recorded> {
-        self.state
-            .requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.received().clone()
+    }
+
+    fn received(&self) -> MutexGuard<'_, Vec<Recorded>> {
+        let received = self.state.requests.lock();
+        received.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Requests whose head arrived, received in full or not.
@@ -110,7 +111,7 @@ impl Upstream {
     pub async fn wait_for(&self, count: usize, within: Duration) {
         let what = format!("request number {count} at the upstream");
         eventually(&what, within, async || {
-            (self.requests().len() >= count).then_some(())
+            (self.received().len() >= count).then_some(())
         })
         .await;
     }
