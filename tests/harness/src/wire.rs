@@ -211,12 +211,16 @@ impl State {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the reply to this request shall be lost; counts it.
-    fn loses_reply_to(&self, request: &[u8]) -> bool {
+    /// Whether the reply to this request shall be lost; counts it. `before` is what the last piece ended with: a request may
+    /// come in several.
+    fn loses_reply_to(&self, before: &mut Vec<u8>, piece: &[u8]) -> bool {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((needle, left)) = &mut faults.lose_reply_to else {
             return false;
         };
+        let request = [before, piece].concat();
+        let kept = request.len().saturating_sub(needle.len() - 1);
+        *before = request[kept..].to_vec();
         let found = *left > 0 && request.windows(needle.len()).any(|window| window == needle);
         if found {
             *left -= 1;
@@ -276,7 +280,7 @@ async fn carry_requests(
     state: Arc<State>,
     reply_lost: Arc<AtomicBool>,
 ) {
-    let mut buffer = vec![0; CHUNK];
+    let (mut buffer, mut before) = (vec![0; CHUNK], Vec::new());
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         let request = &buffer[..count];
         let faults = state.faults();
@@ -290,7 +294,7 @@ async fn carry_requests(
         if faults.swallow_requests {
             continue;
         }
-        if state.loses_reply_to(request) {
+        if state.loses_reply_to(&mut before, request) {
             reply_lost.store(true, Ordering::SeqCst);
         }
         if to.write_all(request).await.is_err() {
