@@ -24,6 +24,7 @@ async fn a_store_that_starts_again_has_all_that_it_had() {
     citizen.call(BEFORE).await;
     for killed in [false, true] {
         if killed {
+            town.redis().wait_until_written();
             town.redis().kill9();
         }
         town.redis().restart();

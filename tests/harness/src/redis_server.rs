@@ -259,6 +259,17 @@ impl Redis {
         });
     }
 
+    /// Waits until the kernel has all that was acknowledged for the append-only file: with `appendfsync everysec` the server
+    /// holds its writes back while an earlier fsync runs, and a kill takes them.
+    pub fn wait_until_written(&self) {
+        blocking_until("a written append-only file", WAIT, || {
+            let info: String = self.command(&["INFO", "persistence"]);
+            info.lines()
+                .any(|line| line == "aof_buffer_length:0")
+                .then_some(())
+        });
+    }
+
     /// Kills the server and waits.
     pub fn kill9(&self) {
         self.with(Process::kill);
