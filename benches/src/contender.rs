@@ -27,6 +27,8 @@ pub(crate) enum Name {
     Tollgate,
     /// (c) with `RUST_LOG=warn`: no log line a call.
     TollgateQuiet,
+    /// (c) beside its store, which it reaches over a Unix socket.
+    TollgateSocket,
     /// (c) on a store that writes no append-only file.
     TollgateMemory,
     /// (c) with neither.
@@ -55,6 +57,7 @@ impl Name {
             Self::PassThrough => "(b) bare Pingora pass-through",
             Self::Tollgate => "(c) Tollgate, everything on",
             Self::TollgateQuiet => "(c) no log line a call",
+            Self::TollgateSocket => "(c) store over a Unix socket",
             Self::TollgateMemory => "(c) store without append-only file",
             Self::TollgateBare => "(c) neither",
             Self::DeniedByDay => "(c) all denied: daily limit, 402",
@@ -73,6 +76,7 @@ impl Name {
             Self::PassThrough => "Pingora",
             Self::Tollgate => "Tollgate",
             Self::TollgateQuiet => "no log",
+            Self::TollgateSocket => "Unix socket",
             Self::TollgateMemory => "no AOF",
             Self::TollgateBare => "neither",
             Self::DeniedByDay => "402 day",

@@ -45,6 +45,8 @@ pub(crate) struct EdgeLook {
     pub(crate) core: usize,
     /// Whether it writes no log line a call.
     pub(crate) is_quiet: bool,
+    /// Whether it reaches its store over a Unix socket.
+    pub(crate) has_socket: bool,
 }
 
 fn address() -> SocketAddr {
@@ -73,6 +75,7 @@ impl Stage {
         EdgeLook {
             core: self.cores.edge,
             is_quiet: false,
+            has_socket: false,
         }
     }
 
@@ -142,7 +145,12 @@ impl Stage {
         let scheme = if sides.back_tls { "https" } else { "http" };
         let base = format!("{scheme}://{}/v1", provider.at);
         let binary = self.program("tollgate-proxy");
-        let mut options = EdgeOptions::new(&binary, ledger.redis.url(), base)
+        let store = if look.has_socket {
+            ledger.redis.unix_url()
+        } else {
+            ledger.redis.url()
+        };
+        let mut options = EdgeOptions::new(&binary, store, base)
             .env("TOLLGATE_PROXY__THREADS", "1")
             .env("TOLLGATE_PLANS__FILE", plans);
         let shown = |path: &Path| path.display().to_string();

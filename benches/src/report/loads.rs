@@ -67,7 +67,10 @@ pub(crate) fn paced(paced: &Paced) -> String {
         let added = |base, quantile, is_wanted: bool| {
             whole(paced.added(row.name, base, quantile).filter(|_| is_wanted))
         };
-        let (is_proxy, is_ours) = (row.name != Name::Direct, row.name == Name::Tollgate);
+        let (is_proxy, is_ours) = (
+            row.name != Name::Direct,
+            matches!(row.name, Name::Tollgate | Name::TollgateSocket),
+        );
         table.row(&[
             row.name.shown().to_owned(),
             whole(Some(found.p50_us)),

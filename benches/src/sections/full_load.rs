@@ -19,7 +19,7 @@ const DENIALS: [(Name, Kind, u16); 5] = [
     (Name::DeniedInMemory, Kind::Invented, 401),
 ];
 /// Contenders whose calls are approved.
-const APPROVED: usize = 7;
+const APPROVED: usize = 8;
 
 /// About how long it takes, in seconds.
 pub(crate) fn planned(lengths: &Lengths) -> f64 {
@@ -42,6 +42,11 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     };
     let (edge, quiet) = (start(&durable, false)?, start(&durable, true)?);
     let (in_memory, bare) = (start(&memory, false)?, start(&memory, true)?);
+    let look = EdgeLook {
+        has_socket: true,
+        ..stage.look()
+    };
+    let socket = stage.edge(look, &durable, &provider, sides)?;
 
     let mut contenders = vec![
         plain(Name::Direct, None, &provider, &durable),
@@ -49,6 +54,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
         plain(Name::PassThrough, Some(&pass_through), &provider, &durable),
         tollgate(Name::Tollgate, &[&edge], &durable, &provider),
         tollgate(Name::TollgateQuiet, &[&quiet], &durable, &provider),
+        tollgate(Name::TollgateSocket, &[&socket], &durable, &provider),
         tollgate(Name::TollgateMemory, &[&in_memory], &memory, &provider),
         tollgate(Name::TollgateBare, &[&bare], &memory, &provider),
     ];

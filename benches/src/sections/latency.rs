@@ -7,12 +7,12 @@ use crate::measure::{CONNECTIONS, Phase, Runner};
 use crate::results::Found;
 use crate::row::{Row, row};
 use crate::section::Lengths;
-use crate::stage::Sides;
+use crate::stage::{EdgeLook, Sides, tollgate};
 use serde::{Deserialize, Serialize};
 
 /// Connections and requests a second that do not depend on what was measured before.
 const FIXED: [(usize, f64); 2] = [(1, 500.0), (16, 1000.0)];
-/// Contenders, the provider itself included.
+/// Contenders at every rate, the provider itself included; over one connection there is one more, beside its store.
 const CONTENDERS: usize = 4;
 
 /// A fixed rate.
@@ -40,7 +40,7 @@ impl Paced {
 
 /// About how long it takes, in seconds.
 pub(crate) fn planned(lengths: &Lengths) -> f64 {
-    6.0 + ((FIXED.len() + 1) * CONTENDERS * lengths.rounds) as f64 * lengths.phase()
+    6.0 + (((FIXED.len() + 1) * CONTENDERS + 1) * lengths.rounds) as f64 * lengths.phase()
 }
 
 /// Measures it.
@@ -56,6 +56,20 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths, saturation: Opti
         }
         (None, None) => 0.0,
     };
+    let look = EdgeLook {
+        has_socket: true,
+        ..runner.stage.look()
+    };
+    let socket = runner
+        .stage
+        .edge(look, &trio.ledger, &trio.provider, Sides::default())?;
+    let edges = [&socket];
+    contenders.push(tollgate(
+        Name::TollgateSocket,
+        &edges,
+        &trio.ledger,
+        &trio.provider,
+    ));
     let mut found = Vec::new();
     let rates = FIXED.map(|(connections, rate)| (connections, rate, false));
     for (connections, rate, is_half_of_saturation) in
@@ -64,7 +78,12 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths, saturation: Opti
             .chain([(CONNECTIONS, half.round().max(1.0), true)])
     {
         let phase: Phase = lengths.open(connections, rate);
-        let rows = runner.rounds(lengths.rounds, &contenders, phase)?;
+        let last = if connections == 1 {
+            CONTENDERS + 1
+        } else {
+            CONTENDERS
+        };
+        let rows = runner.rounds(lengths.rounds, &contenders[..last], phase)?;
         found.push(Paced {
             connections,
             rate,
