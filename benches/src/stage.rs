@@ -49,6 +49,16 @@ pub(crate) struct EdgeLook {
     pub(crate) has_socket: bool,
 }
 
+impl EdgeLook {
+    /// The same, with its store over a Unix socket.
+    pub(crate) const fn over_socket(self) -> Self {
+        Self {
+            has_socket: true,
+            ..self
+        }
+    }
+}
+
 fn address() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], free_port()))
 }

@@ -42,11 +42,7 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
     };
     let (edge, quiet) = (start(&durable, false)?, start(&durable, true)?);
     let (in_memory, bare) = (start(&memory, false)?, start(&memory, true)?);
-    let look = EdgeLook {
-        has_socket: true,
-        ..stage.look()
-    };
-    let socket = stage.edge(look, &durable, &provider, sides)?;
+    let socket = stage.edge(stage.look().over_socket(), &durable, &provider, sides)?;
 
     let mut contenders = vec![
         plain(Name::Direct, None, &provider, &durable),

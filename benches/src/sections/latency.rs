@@ -7,7 +7,7 @@ use crate::measure::{CONNECTIONS, Phase, Runner};
 use crate::results::Found;
 use crate::row::{Row, row};
 use crate::section::Lengths;
-use crate::stage::{EdgeLook, Sides, tollgate};
+use crate::stage::{Sides, tollgate};
 use serde::{Deserialize, Serialize};
 
 /// Connections and requests a second that do not depend on what was measured before.
@@ -56,20 +56,9 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths, saturation: Opti
         }
         (None, None) => 0.0,
     };
-    let look = EdgeLook {
-        has_socket: true,
-        ..runner.stage.look()
-    };
-    let socket = runner
-        .stage
-        .edge(look, &trio.ledger, &trio.provider, Sides::default())?;
-    let edges = [&socket];
-    contenders.push(tollgate(
-        Name::TollgateSocket,
-        &edges,
-        &trio.ledger,
-        &trio.provider,
-    ));
+    let (stage, ledger, provider) = (runner.stage, &trio.ledger, &trio.provider);
+    let edge = stage.edge(stage.look().over_socket(), ledger, provider, Sides::default())?;
+    let beside = tollgate(Name::TollgateSocket, &[&edge], ledger, provider);
     let mut found = Vec::new();
     let rates = FIXED.map(|(connections, rate)| (connections, rate, false));
     for (connections, rate, is_half_of_saturation) in
@@ -78,12 +67,9 @@ pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths, saturation: Opti
             .chain([(CONNECTIONS, half.round().max(1.0), true)])
     {
         let phase: Phase = lengths.open(connections, rate);
-        let last = if connections == 1 {
-            CONTENDERS + 1
-        } else {
-            CONTENDERS
-        };
-        let rows = runner.rounds(lengths.rounds, &contenders[..last], phase)?;
+        let also = (connections == 1).then(|| beside.clone());
+        let measured: Vec<_> = contenders.iter().cloned().chain(also).collect();
+        let rows = runner.rounds(lengths.rounds, &measured, phase)?;
         found.push(Paced {
             connections,
             rate,

@@ -7,6 +7,8 @@ use shared::crypto::sha256_hex;
 use shared::domain::mode::Mode;
 use shared::store::lookup::VirtualKeyOwner;
 use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 const SOON: Duration = Duration::from_secs(5);
 
@@ -67,6 +69,28 @@ async fn what_is_seeded_can_be_looked_up_and_opened() {
     };
     assert!(test_sealer().open(&whose, &fields[1]).is_ok());
     assert_eq!(bot.counters().await, AgentCounters::default());
+}
+
+#[tokio::test]
+async fn a_reply_is_lost_also_to_a_request_in_two_pieces() {
+    let redis = Redis::start();
+    let wire = Wire::to_port(redis.port());
+    wire.lose_reply_to("lost-value", 1);
+    let mut caller = TcpStream::connect(wire.addr()).await.unwrap();
+    caller
+        .write_all(b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$10\r\nlost-")
+        .await
+        .unwrap();
+    eventually("the first piece at the server", SOON, async || {
+        (wire.bytes().0 > 0).then_some(())
+    })
+    .await;
+    caller.write_all(b"value\r\n").await.unwrap();
+    let mut reply = Vec::new();
+    let read = tokio::time::timeout(SOON, caller.read_to_end(&mut reply)).await;
+    assert!(read.is_ok(), "the connection stays: {reply:?}");
+    assert_eq!((reply.len(), wire.replies_lost()), (0, 1));
+    assert_eq!(redis.command::<String>(&["GET", "a"]), "lost-value");
 }
 
 #[tokio::test]

@@ -216,6 +216,7 @@ impl State {
     fn loses_reply_to(&self, before: &mut Vec<u8>, piece: &[u8]) -> bool {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((needle, left)) = &mut faults.lose_reply_to else {
+            before.clear();
             return false;
         };
         let request = [before, piece].concat();
@@ -292,6 +293,7 @@ async fn carry_requests(
             state.holding.store(false, Ordering::SeqCst);
         }
         if faults.swallow_requests {
+            before.clear();
             continue;
         }
         if state.loses_reply_to(&mut before, request) {
