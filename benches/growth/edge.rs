@@ -8,12 +8,10 @@ use harness::{
 use std::path::Path;
 use std::time::Duration;
 
-/// Keys that call, in each step; the last are more than the edge keeps in mind of owners.
+/// Keys that call, in each step, each of an agent of its own; the last are more than the edge keeps in mind.
 const STEPS: [u64; 3] = [10, 10_000, 150_000];
 /// Calls of each step at least: few keys call often.
 const CALLS: u64 = 20_000;
-/// Agents that the keys belong to.
-const AGENTS: u64 = 100;
 
 /// Longest wait for the last settlement.
 const SETTLED_WITHIN: Duration = Duration::from_secs(20);
@@ -28,13 +26,6 @@ pub async fn table(binary: &Path, percent: u64, depth: usize) -> Outcome<String>
         enabled: true,
         ..CapPolicy::default()
     };
-    let mut agents = Vec::new();
-    for number in 0..AGENTS {
-        let agent = account.agent(&format!("bot-{number}"));
-        agent.cap(free).await;
-        agent.provider_key("sk-bench-provider-key").await;
-        agents.push(agent);
-    }
     let binary = binary.display().to_string();
     let options = EdgeOptions::new(&binary, redis.url(), upstream.base_url());
     let edge = Edge::start(
@@ -44,11 +35,15 @@ pub async fn table(binary: &Path, percent: u64, depth: usize) -> Outcome<String>
     );
     let client = http_client();
     let mut weights = vec![(0, resident(edge.pid())?)];
+    let (mut agents, mut secrets) = (Vec::new(), Vec::new());
     for step in STEPS {
         let keys = (step * percent / 100).max(10);
-        let mut secrets = Vec::new();
-        for (_, agent) in (0..keys).zip(agents.iter().cycle()) {
+        while (secrets.len() as u64) < keys {
+            let agent = account.agent(&format!("bot-{}", secrets.len()));
+            agent.cap(free).await;
+            agent.provider_key("sk-bench-provider-key").await;
             secrets.push(agent.virtual_key().await);
+            agents.push(agent);
         }
         let calls = usize::try_from(keys.max(CALLS * percent / 100))?;
         stream::iter(secrets.iter().cycle().take(calls))

@@ -65,13 +65,9 @@ pub async fn keys(site: &mut Site, count: u64) -> Outcome<()> {
             .get(usize::try_from(number)? % first.len().max(1))
             .ok_or("no actor")?;
         let id = Kind::VirtualKey.mint(now)?;
-        let owner = VirtualKeyOwner {
-            account: account.id.clone(),
-            agent: actor.agent.clone(),
-            key_id: id.clone(),
-        };
+        let owner = VirtualKeyOwner::new(&account.id, &actor.agent, &id);
         let lookup = keys::virtual_key_lookup(&format!("{number:064x}"));
-        batch.cmd("SET").arg(lookup).arg(owner.to_stored());
+        batch.cmd("SET").arg(lookup).arg(owner.as_stored());
         let place = 1_000 + number;
         batch
             .cmd("ZADD")

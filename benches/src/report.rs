@@ -297,7 +297,7 @@ pub(crate) mod tests {
             "| (a) nginx proxy_pass | 500000 | 16.0 | 16.0–16.0 | – | 800 | 0 | 5 |",
             "## Fixed rate: 500 requests/s over 1 connection, open loop",
             "## Fixed rate: 500 requests/s (half of what (c) can do) over 64 connections, open loop",
-            "| (c) Tollgate, everything on | 180 | 270 | 360 | 540 | 160 | 320 | 110 | 220 | 0 |",
+            "| (c) Tollgate, everything on | 180 | 270 | 360 | 540 | 160 | 320 | 110 | 220 | 0 | 48.0 | 30.0 | 1500 |",
             "| (c) Tollgate, everything on | none | ≥ 19000 | 20000 |",
             "| 1 MB | 16.0 | 32.0 | 48.0 | 1.50 | 3.00 |",
             "| HTTP/1.1 over TLS | HTTP/1.1 | 16.0 | 32.0 | 48.0 | 1.50 | 3.00 |",

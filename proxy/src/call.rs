@@ -158,7 +158,7 @@ pub async fn admit(gate: &Gate, session: &ServerSession) -> Result<(), Stop> {
 /// Takes a call that is understood to its end, and tells of it: also when nobody waits for the answer any more.
 async fn decide_and_forward(
     (gate, mut tale): (Arc<Gate>, Tale),
-    owner: Arc<VirtualKeyOwner>,
+    owner: VirtualKeyOwner,
     wanted: Wanted,
     onward: HeaderMap,
     body: Bytes,

@@ -23,14 +23,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Virtual keys whose owner is remembered.
-const OWNERS_MAX: usize = 100_000;
 /// Hashes that no key has; remembered so that a repeated one costs the store nothing.
 const UNKNOWN_MAX: usize = 10_000;
 /// Accounts whose last version is remembered.
 const VIEWS_MAX: usize = 100_000;
-/// Opened provider keys; zeroized when they leave.
-const OPENED_MAX: usize = 10_000;
+/// Opened provider keys; zeroized when they leave. Opening one again takes less than a microsecond.
+const OPENED_MAX: usize = 2_000;
 
 /// A plan as an answer names it.
 #[derive(Debug, Clone)]
@@ -106,9 +104,9 @@ pub struct Gate {
     /// Counters for operators.
     pub metrics: Metrics,
     /// Whose key it is, by SHA-256. Immutable in the store, so never stale.
-    pub owners: Cache<String, Arc<VirtualKeyOwner>>,
+    pub owners: Cache<[u8; 32], VirtualKeyOwner>,
     /// Hashes that the store does not know. Random, so none of them can become a key later.
-    pub unknown: Cache<String, ()>,
+    pub unknown: Cache<[u8; 32], ()>,
     /// Room for request bodies.
     pub body_room: Room,
     views: Cache<String, Arc<Mutex<AccountView>>>,
@@ -165,6 +163,7 @@ impl Gate {
         Self {
             body_room: Room::new(settings.proxy.max_buffered_bytes, settings.proxy.max_body_bytes),
             plans: ArcSwap::from_pointee(by_name(&plans, &settings)),
+            owners: Cache::new(settings.proxy.max_remembered_keys),
             settings,
             store,
             sealer,
@@ -176,7 +175,6 @@ impl Gate {
             watch: Arc::default(),
             pending,
             metrics,
-            owners: Cache::new(OWNERS_MAX),
             unknown: Cache::new(UNKNOWN_MAX),
             views: Cache::new(VIEWS_MAX),
             opened: Cache::new(OPENED_MAX),

@@ -72,6 +72,7 @@ pub struct ProxySettings {
     pub threads: usize,
     pub max_body_bytes: usize,
     pub max_buffered_bytes: usize,
+    pub max_remembered_keys: usize,
     pub client_timeout_ms: u64,
     pub data_dir: PathBuf,
     pub retry_queue_limit: usize,

@@ -183,3 +183,33 @@ async fn the_number_of_accounts_changes_nothing() {
     }
     assert_eq!(measure(&stage, &monitor, &actors, 3, 402).await, (calls, vec![]));
 }
+
+/// An edge that may remember one key decides the calls of many like any other, and asks whose each key is.
+#[tokio::test]
+async fn a_key_that_is_not_remembered_is_looked_up_again() {
+    let store = Arc::new(Redis::start());
+    let stage = Stage::on(store, |options| {
+        options.env("TOLLGATE_PROXY__MAX_REMEMBERED_KEYS", "1")
+    })
+    .await;
+    let mut actors = Vec::new();
+    for _ in 0..5 {
+        actors.push(stage.actor("enterprise", open_cap()).await);
+    }
+    let monitor = Monitor::start(&stage.redis).await;
+    measure(&stage, &monitor, &actors, 1, 200).await;
+    let (scripts, others) = measure(&stage, &monitor, &actors, 2, 200).await;
+    assert_eq!(scripts, 20);
+    // Nine at least: the one that is remembered may be the first of the round.
+    assert!((9..=10).contains(&others.len()), "{others:?}");
+    let is_look_up = |command: &String| command.starts_with(r#""GET" "tollgate/vk/"#);
+    assert!(others.iter().all(is_look_up), "{others:?}");
+    let (_, metrics) = stage.edge.ops("/metrics").expect("metrics");
+    let mut lines = metrics.lines();
+    let remembered =
+        lines.find_map(|line| line.strip_prefix(r#"tollgate_proxy_cache_entries{cache="owners"} "#));
+    assert!(matches!(remembered, Some("0" | "1")), "{remembered:?}");
+    for actor in &actors {
+        assert_eq!(actor.agent.counters().await.day_nanos, 3 * 12);
+    }
+}

@@ -17,8 +17,8 @@ async fn probe(world: &World, secret: &str) -> Option<Outcome> {
     let key = WellFormed::parse(secret.as_bytes()).unwrap();
     let owner = VirtualKeyOwner::find(&world.store, &key.hash()).await.unwrap()?;
     let name = HoldName {
-        account: owner.account,
-        agent: owner.agent,
+        account: owner.account().to_owned(),
+        agent: owner.agent().to_owned(),
         run: "r".to_owned(),
         allow_id: Kind::Allow.mint(clock::now_ms()).unwrap(),
     };
@@ -29,7 +29,7 @@ async fn probe(world: &World, secret: &str) -> Option<Outcome> {
     };
     let ask = Authorize {
         name: &name,
-        key_id: &owner.key_id,
+        key_id: owner.key_id(),
         view: &view,
         plan: plans.get("builder").unwrap(),
         charge: None,

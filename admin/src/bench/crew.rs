@@ -51,8 +51,8 @@ impl Crew {
             let owner = store_knows.get(number).and_then(Option::as_ref);
             let agent = match owner {
                 Some(owner) => Agent {
-                    account: owner.account.clone(),
-                    id: owner.agent.clone(),
+                    account: owner.account().to_owned(),
+                    id: owner.agent().to_owned(),
                 },
                 None => Agent {
                     account: String::new(),

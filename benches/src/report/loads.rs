@@ -60,6 +60,9 @@ pub(crate) fn paced(paced: &Paced) -> String {
         "p50 added to (b)",
         "p99 added to (b)",
         "generator late, p99",
+        "edge CPU-µs a request",
+        "store CPU-µs a request",
+        "store, provider and load, % of a core",
     ]);
     let (p50, p99): (Quantile, Quantile) = (|row| row.latency.p50_us, |row| row.latency.p99_us);
     for row in &paced.rows {
@@ -82,6 +85,9 @@ pub(crate) fn paced(paced: &Paced) -> String {
             added(Name::PassThrough, p50, is_ours),
             added(Name::PassThrough, p99, is_ours),
             whole(Some(row.lateness.p99_us)),
+            number(row.edge_us, 1),
+            number(row.store_us, 1),
+            whole(Some(row.rig_percent)),
         ]);
     }
     format!(

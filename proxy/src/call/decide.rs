@@ -85,8 +85,8 @@ pub async fn decide(gate: &Gate, owner: &VirtualKeyOwner, wanted: &Wanted) -> Re
         _ => return Err(denied(Denial::ServiceUnavailable, None)),
     };
     let sealed_for = SealedFor {
-        account: &owner.account,
-        agent: &owner.agent,
+        account: &name.account,
+        agent: &name.agent,
         provider: &gate.settings.upstream.provider,
         key_id: &provider_key_id,
     };
@@ -134,7 +134,7 @@ fn hold_name(owner: &VirtualKeyOwner, run: &str) -> Result<HoldName, Stop> {
     let allow_id = Kind::Allow
         .mint(clock::now_ms())
         .map_err(|_| Stop::denied(Denial::ServiceUnavailable))?;
-    let (account, agent) = (owner.account.clone(), owner.agent.clone());
+    let (account, agent) = (owner.account().to_owned(), owner.agent().to_owned());
     Ok(HoldName {
         account,
         agent,
@@ -154,12 +154,12 @@ async fn ask(
     if !gate.watch.still_usable(gate).await {
         return Err(());
     }
-    let mut view = gate.view(&owner.account);
+    let mut view = gate.view(&name.account);
     for _ in 0..PLAN_CHANGES_MAX {
         let limits = gate.plan(&view.plan).ok_or(())?;
         let request = Authorize {
             name,
-            key_id: &owner.key_id,
+            key_id: owner.key_id(),
             view: &view,
             plan: &limits.plan,
             charge,
@@ -170,7 +170,7 @@ async fn ask(
                 outcome: Outcome::OtherPlan,
                 view: news,
             }) => {
-                gate.heard(&owner.account, &news);
+                gate.heard(&name.account, &news);
                 view = news;
             }
             Ok(Answer {
@@ -178,7 +178,7 @@ async fn ask(
                 view: news,
             }) => {
                 tracing::error!(
-                    account = owner.account,
+                    account = name.account,
                     ?view,
                     ?news,
                     "the store lost writes of this account"
@@ -189,11 +189,11 @@ async fn ask(
                 outcome: Outcome::Denied(_),
                 ..
             }) if limits.name.is_empty() => {
-                tracing::error!(account = owner.account, "the account's record names no plan");
+                tracing::error!(account = name.account, "the account's record names no plan");
                 return Err(());
             }
             Ok(Answer { outcome, view: news }) => {
-                gate.heard(&owner.account, &news);
+                gate.heard(&name.account, &news);
                 if outcome == Outcome::KnownId {
                     gate.pending.void(name.clone());
                 }

@@ -9,7 +9,6 @@ use secrecy::ExposeSecret;
 use shared::crypto::virtual_key::WellFormed;
 use shared::domain::denial::Denial;
 use shared::store::lookup::VirtualKeyOwner;
-use std::sync::Arc;
 
 /// A key that is not one of ours, or no longer.
 pub fn unknown_key() -> Stop {
@@ -24,7 +23,7 @@ pub fn unknown_key() -> Stop {
 ///
 /// # Errors
 /// 503 when the store may not be trusted or does not answer, or has not told yet which prices are in force, 401 when there is no such key.
-pub async fn owner(gate: &Gate, key: &PresentedKey) -> Result<Arc<VirtualKeyOwner>, Stop> {
+pub async fn owner(gate: &Gate, key: &PresentedKey) -> Result<VirtualKeyOwner, Stop> {
     let unavailable = || Stop::denied(Denial::ServiceUnavailable);
     if !gate.watch.usable(gate).await || !gate.imported.is_known_now(gate).await {
         return Err(unavailable());
@@ -32,22 +31,21 @@ pub async fn owner(gate: &Gate, key: &PresentedKey) -> Result<Arc<VirtualKeyOwne
     let Some(key) = WellFormed::parse(key.secret.expose_secret().as_bytes()) else {
         return Err(unknown_key());
     };
-    let hash = key.hash();
-    if let Some(owner) = gate.owners.get(&hash) {
+    let digest = key.digest();
+    if let Some(owner) = gate.owners.get(&digest) {
         return Ok(owner);
     }
-    if !gate.watch.can_have_issued(&key) || gate.unknown.get(&hash).is_some() {
+    if !gate.watch.can_have_issued(&key) || gate.unknown.get(&digest).is_some() {
         return Err(unknown_key());
     }
-    match VirtualKeyOwner::find(&gate.store, &hash).await {
+    match VirtualKeyOwner::find(&gate.store, &key.hash()).await {
         Ok(Some(owner)) => {
-            let owner = Arc::new(owner);
-            gate.owners.insert(hash, Arc::clone(&owner));
+            gate.owners.insert(digest, owner.clone());
             Ok(owner)
         }
         // A wiped store knows no key either; only a store that still has its epoch may say that there is none.
         Ok(None) if gate.watch.ask_now(gate).await => {
-            gate.unknown.insert(hash, ());
+            gate.unknown.insert(digest, ());
             Err(unknown_key())
         }
         Ok(None) => Err(unavailable()),

@@ -10,7 +10,6 @@ use shared::clock;
 use shared::store::lookup::VirtualKeyOwner;
 use shared::telemetry::span::{self, Kind, Span, Value};
 use shared::telemetry::trace::{TRACEPARENT, TRACESTATE, Trace, new_span};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What is told of a request that is under way.
@@ -25,7 +24,7 @@ pub struct Tale {
     /// The span of the provider's request, which the provider is told.
     upstream_span: u64,
     /// Set once the key's owner is known.
-    owner: Option<Arc<VirtualKeyOwner>>,
+    owner: Option<VirtualKeyOwner>,
 }
 
 /// The end of an approved call.
@@ -71,8 +70,8 @@ impl Tale {
     }
 
     /// The request is one of this key's.
-    pub fn belongs_to(&mut self, owner: &Arc<VirtualKeyOwner>) {
-        self.owner = Some(Arc::clone(owner));
+    pub fn belongs_to(&mut self, owner: &VirtualKeyOwner) {
+        self.owner = Some(owner.clone());
     }
 
     /// A stage has ended; it began where the one before ended.
@@ -112,10 +111,10 @@ impl Tale {
     }
 
     fn account_and_agent(&self) -> (Option<&str>, Option<&str>) {
-        let owner = self.owner.as_deref();
+        let owner = self.owner.as_ref();
         (
-            owner.map(|owner| owner.account.as_str()),
-            owner.map(|owner| owner.agent.as_str()),
+            owner.map(VirtualKeyOwner::account),
+            owner.map(VirtualKeyOwner::agent),
         )
     }
 

@@ -4,11 +4,11 @@
 //! was never issued here without asking the store: a flood of invented keys costs the store nothing. It proves nothing
 //! more: whether a key is active is decided by the store alone.
 
-use super::sha256_hex;
 use crate::entropy::{NoEntropy, random_bytes};
+use data_encoding::HEXLOWER;
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretString};
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 /// What every virtual key starts with.
@@ -96,10 +96,16 @@ impl<'a> WellFormed<'a> {
         fits.then(|| std::str::from_utf8(text).ok().map(Self)).flatten()
     }
 
-    /// The hash under which the key is stored.
+    /// Its SHA-256.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(self.0.as_bytes()).into()
+    }
+
+    /// The hash under which the key is stored: its digest in hex.
     #[must_use]
     pub fn hash(&self) -> String {
-        sha256_hex(self.0.as_bytes())
+        HEXLOWER.encode(&self.digest())
     }
 
     /// The characters shown in lists.
@@ -122,6 +128,7 @@ pub fn mint(secret: &CheckSecret) -> Result<SecretString, NoEntropy> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crypto::sha256_hex;
 
     #[test]
     fn issued_keys_are_recognised_and_invented_ones_are_not() {

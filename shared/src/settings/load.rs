@@ -11,6 +11,8 @@ const DEFAULTS: &str = include_str!("../../../config/tollgate.toml");
 const ENV_PREFIX: &str = "TOLLGATE_";
 /// How long idempotency keys can be kept (decision D26).
 const RETENTION_DAYS: std::ops::RangeInclusive<u64> = 30..=36_500;
+/// How many keys' owners an edge can be told to remember: what each takes is a quarter of a kilobyte.
+const REMEMBERED_KEYS: std::ops::RangeInclusive<usize> = 1..=10_000_000;
 /// How long a balancer may be given to notice, in milliseconds.
 const DRAIN_DELAY_MS_MAX: u64 = 300_000;
 /// How long a session may live, whatever happens.
@@ -221,6 +223,12 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
         return Err(BadSettings(
             "`proxy.max_buffered_bytes` must be at least `proxy.max_body_bytes`".to_owned(),
         ));
+    }
+    if !REMEMBERED_KEYS.contains(&settings.proxy.max_remembered_keys) {
+        let (least, most) = (REMEMBERED_KEYS.start(), REMEMBERED_KEYS.end());
+        return Err(BadSettings(format!(
+            "`proxy.max_remembered_keys` must be from {least} to {most}"
+        )));
     }
     let delays = [
         ("proxy.drain_delay_ms", settings.proxy.drain_delay_ms),

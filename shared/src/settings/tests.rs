@@ -59,6 +59,14 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "`store.timeout_ms`",
         ),
         (
+            from("[proxy]\nmax_remembered_keys = 0\n").unwrap_err(),
+            "`proxy.max_remembered_keys`",
+        ),
+        (
+            from_env("TOLLGATE_PROXY__MAX_REMEMBERED_KEYS", "10000001").unwrap_err(),
+            "`proxy.max_remembered_keys`",
+        ),
+        (
             from("[idempotency]\nretention_days = 29\n").unwrap_err(),
             "`idempotency.retention_days`",
         ),

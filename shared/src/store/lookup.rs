@@ -3,10 +3,13 @@
 
 use super::keys;
 use super::{Store, StoreError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a look-up lives that was announced and never confirmed.
 const UNCONFIRMED_LIFE: Duration = Duration::from_secs(3600);
+/// Words of a virtual key's owner: account, agent, key id.
+const WORDS: usize = 3;
 
 /// Writes a look-up for the time being, before the record that it leads to. False when there is one already.
 ///
@@ -77,33 +80,49 @@ impl ApiKeyOwner {
     }
 }
 
-/// What a virtual key's hash belongs to.
+/// What a virtual key's hash belongs to. It is one text, of which an edge keeps many in mind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VirtualKeyOwner {
-    /// The account.
-    pub account: String,
-    /// The agent that the key was made for.
-    pub agent: String,
-    /// The key's id.
-    pub key_id: String,
-}
+pub struct VirtualKeyOwner(Arc<str>);
 
 impl VirtualKeyOwner {
-    /// The stored text. No part can contain a space.
+    /// The owner of a key. No part can contain a space.
     #[must_use]
-    pub fn to_stored(&self) -> String {
-        format!("{} {} {}", self.account, self.agent, self.key_id)
+    pub fn new(account: &str, agent: &str, key_id: &str) -> Self {
+        Self([account, agent, key_id].join(" ").into())
+    }
+
+    /// The stored text.
+    #[must_use]
+    pub fn as_stored(&self) -> &str {
+        &self.0
     }
 
     /// Reads the stored text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let mut words = text.split(' ').map(str::to_owned);
-        Some(Self {
-            account: words.next()?,
-            agent: words.next()?,
-            key_id: words.next()?,
-        })
+        (text.split(' ').count() == WORDS).then(|| Self(text.into()))
+    }
+
+    /// The account.
+    #[must_use]
+    pub fn account(&self) -> &str {
+        self.word(0)
+    }
+
+    /// The agent that the key was made for.
+    #[must_use]
+    pub fn agent(&self) -> &str {
+        self.word(1)
+    }
+
+    /// The key's id.
+    #[must_use]
+    pub fn key_id(&self) -> &str {
+        self.word(2)
+    }
+
+    fn word(&self, at: usize) -> &str {
+        self.0.split(' ').nth(at).unwrap_or_default()
     }
 
     /// The owner of the key with this hash, or `None` when there is no such key.

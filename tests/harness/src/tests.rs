@@ -51,10 +51,7 @@ async fn what_is_seeded_can_be_looked_up_and_opened() {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(
-        (owner.account.as_str(), owner.agent.as_str()),
-        (bot.account.id.as_str(), "bot")
-    );
+    assert_eq!((owner.account(), owner.agent()), (bot.account.id.as_str(), "bot"));
     let fields: Vec<String> = redis.command(&[
         "HMGET",
         &bot.account.keys.agent(Mode::Live, "bot"),

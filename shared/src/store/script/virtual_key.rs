@@ -82,12 +82,8 @@ impl NewVirtualKey<'_> {
     /// [`StoreError`]: the secret must then not be shown.
     pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<Created, StoreError> {
         let lookup = keys::virtual_key_lookup(&self.secret.hash());
-        let owner = VirtualKeyOwner {
-            account: scope.account.to_owned(),
-            agent: self.agent.to_owned(),
-            key_id: self.key_id.to_owned(),
-        };
-        if !lookup::announce(store, &lookup, &owner.to_stored()).await? {
+        let owner = VirtualKeyOwner::new(scope.account, self.agent, self.key_id);
+        if !lookup::announce(store, &lookup, owner.as_stored()).await? {
             return Err(StoreError::Nonsense(
                 "a new virtual key that is known already".to_owned(),
             ));

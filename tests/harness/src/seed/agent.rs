@@ -94,15 +94,11 @@ impl SeedAgent {
             .to_owned();
         let formed = WellFormed::parse(secret.as_bytes()).expect("a well-formed key");
         let key_id = mint(Kind::VirtualKey);
-        let owner = VirtualKeyOwner {
-            account: account.id.clone(),
-            agent: self.id.clone(),
-            key_id: key_id.clone(),
-        };
+        let owner = VirtualKeyOwner::new(&account.id, &self.id, &key_id);
         seed.run(
             redis::cmd("SET")
                 .arg(keys::virtual_key_lookup(&formed.hash()))
-                .arg(owner.to_stored()),
+                .arg(owner.as_stored()),
         )
         .await;
         let mut number = redis::cmd("HINCRBY");
