@@ -131,7 +131,10 @@ impl Store {
     pub async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         let answer = match &self.link {
             Link::Single(server) => {
-                within(self.timeout, pin!(command.query_async(&mut server.clone()))).await
+                // Not as a `ConnectionLike`, which is behind a box.
+                let answered =
+                    async { redis::from_redis_value(server.send(command).await?).map_err(Into::into) };
+                within(self.timeout, pin!(answered)).await
             }
             Link::Cluster(cluster) => {
                 let mut routed = Routed(Arc::clone(cluster));

@@ -298,7 +298,7 @@ impl AccountKeys {
 /// The field of an agent that holds the id of its key for `provider`.
 #[must_use]
 pub fn provider_key_id_field(provider: &str) -> String {
-    format!("{PROVIDER_KEY_ID_PREFIX}{provider}")
+    joined(PROVIDER_KEY_ID_PREFIX, &[provider])
 }
 
 /// What the names of [`provider_key_id_field`] start with; the rest is the provider.
@@ -319,7 +319,7 @@ pub fn provider_key_created_field(provider: &str) -> String {
 /// The field of an agent that holds its sealed key for `provider`.
 #[must_use]
 pub fn provider_key_sealed_field(provider: &str) -> String {
-    format!("pk_sealed:{provider}")
+    joined("pk_sealed:", &[provider])
 }
 
 #[cfg(test)]

@@ -8,8 +8,6 @@ use std::time::Duration;
 
 /// How long a look-up lives that was announced and never confirmed.
 const UNCONFIRMED_LIFE: Duration = Duration::from_secs(3600);
-/// Words of a virtual key's owner: account, agent, key id.
-const WORDS: usize = 3;
 
 /// Writes a look-up for the time being, before the record that it leads to. False when there is one already.
 ///
@@ -82,47 +80,53 @@ impl ApiKeyOwner {
 
 /// What a virtual key's hash belongs to. It is one text, of which an edge keeps many in mind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VirtualKeyOwner(Arc<str>);
+pub struct VirtualKeyOwner {
+    /// Account, agent, key id, with a space between them.
+    text: Arc<str>,
+    /// Where the two spaces are.
+    spaces: [usize; 2],
+}
 
 impl VirtualKeyOwner {
     /// The owner of a key. No part can contain a space.
     #[must_use]
     pub fn new(account: &str, agent: &str, key_id: &str) -> Self {
-        Self([account, agent, key_id].join(" ").into())
+        Self {
+            text: [account, agent, key_id].join(" ").into(),
+            spaces: [account.len(), account.len() + 1 + agent.len()],
+        }
     }
 
     /// The stored text.
     #[must_use]
     pub fn as_stored(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// Reads the stored text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        (text.split(' ').count() == WORDS).then(|| Self(text.into()))
+        let (account, rest) = text.split_once(' ')?;
+        let (agent, key_id) = rest.split_once(' ')?;
+        (!key_id.contains(' ')).then(|| Self::new(account, agent, key_id))
     }
 
     /// The account.
     #[must_use]
     pub fn account(&self) -> &str {
-        self.word(0)
+        &self.text[..self.spaces[0]]
     }
 
     /// The agent that the key was made for.
     #[must_use]
     pub fn agent(&self) -> &str {
-        self.word(1)
+        &self.text[self.spaces[0] + 1..self.spaces[1]]
     }
 
     /// The key's id.
     #[must_use]
     pub fn key_id(&self) -> &str {
-        self.word(2)
-    }
-
-    fn word(&self, at: usize) -> &str {
-        self.0.split(' ').nth(at).unwrap_or_default()
+        &self.text[self.spaces[1] + 1..]
     }
 
     /// The owner of the key with this hash, or `None` when there is no such key.
@@ -138,6 +142,35 @@ impl VirtualKeyOwner {
                 Some(owner) => Ok(Some(owner)),
                 None => Err(StoreError::Nonsense("virtual key look-up".to_owned())),
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_read_back() {
+        let owner = VirtualKeyOwner::new("acct_1", "böt", "vk_1");
+        assert_eq!(
+            (owner.account(), owner.agent(), owner.key_id()),
+            ("acct_1", "böt", "vk_1")
+        );
+        assert_eq!(owner.as_stored(), "acct_1 böt vk_1");
+        assert_eq!(VirtualKeyOwner::parse(owner.as_stored()), Some(owner));
+    }
+
+    #[test]
+    fn a_text_of_other_than_three_words_is_no_owner() {
+        for text in [
+            "",
+            "acct_1",
+            "acct_1 bot",
+            "acct_1 bot vk_1 more",
+            "acct_1 bot vk_1 ",
+        ] {
+            assert_eq!(VirtualKeyOwner::parse(text), None, "{text:?}");
         }
     }
 }

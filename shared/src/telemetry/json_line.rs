@@ -12,6 +12,9 @@ use tracing_subscriber::fmt::format::{Format, Json, JsonFields, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent};
 use tracing_subscriber::registry::LookupSpan;
 
+/// Room for the line of a decision; a longer one grows.
+const LINE: usize = 1024;
+
 /// Formats events as lines of JSON.
 #[derive(Debug)]
 pub(super) struct JsonLine {
@@ -41,108 +44,138 @@ where
         if !OWN_CRATES.contains(&origin) || context.event_scope().is_some() {
             return self.any.format_event(context, line, event);
         }
-        line.write_str(r#"{"timestamp":""#)?;
-        line.write_str(clock::iso_micros_now().as_str())?;
-        line.write_str(r#"","level":""#)?;
-        line.write_str(about.level().as_str())?;
-        line.write_str("\"")?;
+        // Put together in a text of its own: `line` is behind a pointer to whatever writes, a call for each of some sixty pieces.
+        let mut text = String::with_capacity(LINE);
+        text.push_str(r#"{"timestamp":""#);
+        text.push_str(clock::iso_micros_now().as_str());
+        text.push_str(r#"","level":""#);
+        text.push_str(about.level().as_str());
+        text.push('"');
         let mut fields = Fields {
-            line: &mut line,
+            line: &mut text,
             written: Ok(()),
         };
         event.record(&mut fields);
         fields.written?;
-        line.write_str(r#","target":""#)?;
-        Escaped(&mut line).write_str(about.target())?;
-        line.write_str("\"}\n")
+        text.push_str(r#","target":""#);
+        escape(&mut text, about.target());
+        text.push_str("\"}\n");
+        line.write_str(&text)
     }
 }
 
 /// Writes an event's fields, each behind a comma.
-struct Fields<'a, 'line> {
-    line: &'a mut Writer<'line>,
+struct Fields<'a> {
+    line: &'a mut String,
     written: fmt::Result,
 }
 
-impl Fields<'_, '_> {
-    fn field(&mut self, field: &Field, value: impl FnOnce(&mut Writer<'_>) -> fmt::Result) {
-        let line = &mut *self.line;
-        self.written = self.written.and_then(|()| {
-            line.write_str(",\"")?;
-            Escaped(line).write_str(field.name())?;
-            line.write_str("\":")?;
-            value(line)
-        });
+impl Fields<'_> {
+    fn name(&mut self, field: &Field) {
+        self.line.push_str(",\"");
+        escape(self.line, field.name());
+        self.line.push_str("\":");
     }
 
-    fn text(&mut self, field: &Field, value: impl FnOnce(&mut Escaped<'_, '_>) -> fmt::Result) {
-        self.field(field, |line| {
-            line.write_str("\"")?;
-            value(&mut Escaped(line))?;
-            line.write_str("\"")
-        });
+    /// A value as it stands, which holds nothing to escape.
+    fn bare(&mut self, field: &Field, value: &str) {
+        self.name(field);
+        self.line.push_str(value);
     }
 }
 
-impl Visit for Fields<'_, '_> {
+impl Visit for Fields<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.text(field, |text| text.write_str(value));
+        self.name(field);
+        self.line.push('"');
+        escape(self.line, value);
+        self.line.push('"');
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.text(field, |text| write!(text, "{value:?}"));
+        self.name(field);
+        self.line.push('"');
+        let written = write!(Escaped(self.line), "{value:?}");
+        self.written = self.written.and(written);
+        self.line.push('"');
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.field(field, |line| line.write_str(itoa::Buffer::new().format(value)));
+        self.bare(field, itoa::Buffer::new().format(value));
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.field(field, |line| line.write_str(itoa::Buffer::new().format(value)));
+        self.bare(field, itoa::Buffer::new().format(value));
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.field(field, |line| write!(line, "{value}"));
+        self.bare(field, if value { "true" } else { "false" });
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.field(field, |line| match value.is_finite() {
-            true => write!(line, "{value:?}"),
-            false => line.write_str("null"),
-        });
+        let value = value.is_finite().then(|| format!("{value:?}"));
+        self.bare(field, value.as_deref().unwrap_or("null"));
     }
 }
 
-/// The inside of a JSON string.
-struct Escaped<'a, 'line>(&'a mut Writer<'line>);
+/// The inside of a JSON string, for what writes itself.
+struct Escaped<'a>(&'a mut String);
 
-impl Write for Escaped<'_, '_> {
+impl Write for Escaped<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        // Most texts hold nothing to escape. All bytes are looked at without a stop, which takes many at a time.
-        if !text.bytes().fold(false, |found, byte| found | is_escaped(byte)) {
-            return self.0.write_str(text);
-        }
-        let mut rest = text;
-        while let Some(at) = rest.bytes().position(is_escaped) {
-            self.0.write_str(&rest[..at])?;
-            match rest.as_bytes()[at] {
-                b'"' => self.0.write_str("\\\"")?,
-                b'\\' => self.0.write_str("\\\\")?,
-                b'\n' => self.0.write_str("\\n")?,
-                b'\r' => self.0.write_str("\\r")?,
-                b'\t' => self.0.write_str("\\t")?,
-                0x08 => self.0.write_str("\\b")?,
-                0x0c => self.0.write_str("\\f")?,
-                control => write!(self.0, "\\u{control:04x}")?,
-            }
-            rest = &rest[at + 1..];
-        }
-        self.0.write_str(rest)
+        escape(self.0, text);
+        Ok(())
     }
+}
+
+/// Appends `text` as the inside of a JSON string.
+fn escape(line: &mut String, text: &str) {
+    // Most texts hold nothing to escape.
+    if !any_escaped(text.as_bytes()) {
+        line.push_str(text);
+        return;
+    }
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(is_escaped) {
+        line.push_str(&rest[..at]);
+        match rest.as_bytes()[at] {
+            b'"' => line.push_str("\\\""),
+            b'\\' => line.push_str("\\\\"),
+            b'\n' => line.push_str("\\n"),
+            b'\r' => line.push_str("\\r"),
+            b'\t' => line.push_str("\\t"),
+            0x08 => line.push_str("\\b"),
+            0x0c => line.push_str("\\f"),
+            control => line.push_str(&format!("\\u{control:04x}")),
+        }
+        rest = &rest[at + 1..];
+    }
+    line.push_str(rest);
 }
 
 const fn is_escaped(byte: u8) -> bool {
     byte < b' ' || byte == b'"' || byte == b'\\'
+}
+
+/// Whether any byte is one to escape: eight are looked at together, the last eight once more rather than one by one.
+fn any_escaped(text: &[u8]) -> bool {
+    let (words, rest) = text.as_chunks::<8>();
+    let found = words.iter().any(|word| any_escaped_of(*word));
+    match text.last_chunk::<8>() {
+        Some(last) => found || any_escaped_of(*last),
+        None => rest.iter().any(|byte| is_escaped(*byte)),
+    }
+}
+
+/// The bit arithmetic of `haszero` and `hasless`: a byte's highest bit is set where the byte is one of those.
+const fn any_escaped_of(word: [u8; 8]) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    let word = u64::from_ne_bytes(word);
+    let quote = word ^ (ONES * b'"' as u64);
+    let backslash = word ^ (ONES * b'\\' as u64);
+    let control = word.wrapping_sub(ONES * b' ' as u64) & !word;
+    (quote.wrapping_sub(ONES) & !quote | backslash.wrapping_sub(ONES) & !backslash | control) & (ONES << 7)
+        != 0
 }
 
 #[cfg(test)]
@@ -235,6 +268,21 @@ mod tests {
         });
         assert_eq!(ours, theirs);
         assert!(ours.contains(r#""span":{"id":7,"name":"call"}"#), "{ours}");
+    }
+
+    #[test]
+    fn a_byte_to_escape_is_seen_wherever_it_stands() {
+        for length in 0..=20 {
+            for around in [b'a', 0x80, 0xff] {
+                let mut text = vec![around; length];
+                assert!(!any_escaped(&text), "{text:?}");
+                for (at, byte) in (0..length).flat_map(|at| (0..=u8::MAX).map(move |byte| (at, byte))) {
+                    text[at] = byte;
+                    assert_eq!(any_escaped(&text), is_escaped(byte), "{text:?}");
+                    text[at] = around;
+                }
+            }
+        }
     }
 
     proptest! {

@@ -9,6 +9,7 @@ use crate::domain::money::Nanos;
 use crate::domain::plan::Plan;
 use crate::store::keys::{self, AccountKeys};
 use crate::store::{Store, StoreError};
+use std::borrow::Cow;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -138,38 +139,35 @@ impl Authorize<'_> {
             &runs,
         ]
         .map(String::as_str);
-        let limit = |limit: Option<u64>| limit.map(|limit| limit.to_string()).unwrap_or_default();
+        let number = |number: u64| Cow::Owned(number.to_string());
+        let limit = |limit: Option<u64>| limit.map(number).unwrap_or_default();
         let (model, price_version) = self
             .charge
             .map_or(("", NONE), |charge| (charge.model, charge.price_version));
-        let mut args = Vec::with_capacity(ARGUMENTS);
+        let mut args: Vec<Cow<'_, str>> = Vec::with_capacity(ARGUMENTS);
         args.extend([
-            self.key_id.to_owned(),
-            self.view.plan.clone(),
-            self.view.generation.to_string(),
-            self.view.version.to_string(),
+            self.key_id.into(),
+            self.view.plan.as_str().into(),
+            number(self.view.generation),
+            number(self.view.version),
             limit(self.plan.active_virtual_keys),
             limit(self.plan.proxy_requests_per_minute),
             limit(self.plan.cap_agents_per_month),
             limit(self.plan.tracked_usd_per_month.map(Nanos::get)),
-            self.name.allow_id.clone(),
-            memo(self.name, self.key_id, price_version, model),
+            self.name.allow_id.as_str().into(),
+            memo(self.name, self.key_id, price_version, model).into(),
         ]);
         match self.charge {
-            None => args.push(String::new()),
+            None => args.push("".into()),
             Some(charge) => args.extend([
-                charge.estimate.get().to_string(),
-                if charge.run_named {
-                    self.name.run.clone()
-                } else {
-                    String::new()
-                },
-                charge.hold_life.as_millis().to_string(),
-                keys::provider_key_id_field(charge.provider),
-                keys::provider_key_sealed_field(charge.provider),
+                number(charge.estimate.get()),
+                Cow::from(if charge.run_named { &*self.name.run } else { "" }),
+                charge.hold_life.as_millis().to_string().into(),
+                keys::provider_key_id_field(charge.provider).into(),
+                keys::provider_key_sealed_field(charge.provider).into(),
             ]),
         }
-        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let args: Vec<&str> = args.iter().map(AsRef::as_ref).collect();
         let reply: String = store.script(script, &keys, &args).await?;
         parse(&reply)
     }
