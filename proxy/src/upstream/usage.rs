@@ -25,7 +25,12 @@ struct Answer<'a> {
 #[must_use]
 pub fn read(body: &[u8], content_encoding: Option<&[u8]>) -> Option<Reported> {
     let plain = encoding::decode(body, content_encoding)?;
-    let answer: Answer<'_> = serde_json::from_slice(&plain).ok()?;
+    // Of a text, the reader checks no string once more. What is not UTF-8 may still tell what was used.
+    let read = match simdutf8::basic::from_utf8(&plain) {
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => serde_json::from_slice(&plain),
+    };
+    let answer: Answer<'_> = read.ok()?;
     Some(Reported {
         usage: answer.usage?,
         service_tier: answer.service_tier.map(Cow::into_owned),
@@ -42,6 +47,8 @@ mod tests {
         let reported = read(whole, None).unwrap();
         assert_eq!(reported.usage.prompt_tokens, 9);
         assert_eq!(reported.service_tier.as_deref(), Some("flex"));
+        let broken_content = b"{\"content\":\"\xff\",\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2}}";
+        assert_eq!(read(broken_content, None).unwrap().usage.prompt_tokens, 9);
         for bad in [
             &b"{}"[..],
             b"[]",
