@@ -15,6 +15,7 @@ pub mod clock;
 pub mod crypto;
 pub mod domain;
 pub mod entropy;
+mod json_stops;
 pub mod openapi;
 pub mod settings;
 pub mod store;

@@ -9,7 +9,7 @@ use http::HeaderValue;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use shared::domain::money::Nanos;
 
-/// Headers that are added to an answer before it is written: room for them is made at once.
+/// Headers that are added to an answer, here and where it is written: room for them is made at once.
 const ADDED: usize = 8;
 
 /// What an approved call carries in its headers, whatever the provider answered.
@@ -30,6 +30,7 @@ pub struct Stamp<'a> {
 impl Stamp<'_> {
     /// Sets the headers.
     pub fn on(&self, reply: &mut Reply) {
+        reply.headers.reserve(ADDED);
         reply.set(names::DECISION, "approved");
         reply.set(names::ALLOW_ID, self.allow_id);
         reply.set(names::RUN_ID, self.run_id);
@@ -52,7 +53,6 @@ pub fn reply(answer: Answer) -> Reply {
     } = answer;
     clean_response(&mut headers);
     if status.is_success() {
-        headers.reserve(ADDED);
         return Reply {
             status,
             headers,

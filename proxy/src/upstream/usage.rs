@@ -47,7 +47,8 @@ mod tests {
         let reported = read(whole, None).unwrap();
         assert_eq!(reported.usage.prompt_tokens, 9);
         assert_eq!(reported.service_tier.as_deref(), Some("flex"));
-        let broken_content = b"{\"content\":\"\xff\",\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2}}";
+        let broken_content =
+            b"{\"content\":\"\xff\",\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2}}";
         assert_eq!(read(broken_content, None).unwrap().usage.prompt_tokens, 9);
         for bad in [
             &b"{}"[..],

@@ -1,8 +1,8 @@
 //! JSON strings: where they end, what their escapes stand for, how long they are once unescaped.
 
 use super::error::{BodyError, Scan};
+use crate::json_stops::{LANE, stops_in};
 use std::borrow::Cow;
-use wide::u8x16;
 
 /// A string of the body, checked, not yet unescaped.
 #[derive(Debug, Clone, Copy)]
@@ -37,8 +37,6 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Bytes that are looked at by one instruction.
-const LANE: usize = 16;
 /// Bytes that are looked at together in long strings, a bit of a word each.
 const BLOCK: usize = 4 * LANE;
 
@@ -85,29 +83,6 @@ pub(super) fn end(bytes: &[u8], at: usize) -> Scan<End> {
         reach = BLOCK;
         stops = stops_in::<BLOCK>(bytes, start);
     }
-}
-
-/// A bit, counted from the low end, for each of the `N` bytes from `start` on that is a quote, a backslash or a control
-/// character, and for those beyond the end.
-fn stops_in<const N: usize>(bytes: &[u8], start: usize) -> u64 {
-    let rest = bytes.get(start..).unwrap_or_default();
-    let mut padded = [0; N];
-    let block = rest.first_chunk().unwrap_or_else(|| {
-        padded[..rest.len()].copy_from_slice(rest);
-        &padded
-    });
-    let (lanes, _) = block.as_chunks();
-    lanes.iter().rfold(0, |stops, lane| {
-        stops << LANE | u64::from(stops_of(u8x16::from(*lane)))
-    })
-}
-
-/// [`stops_in`] a lane.
-fn stops_of(lane: u8x16) -> u32 {
-    let is_control = lane.min(u8x16::splat(0x1f)).simd_eq(lane);
-    let is_quote = lane.simd_eq(u8x16::splat(b'"'));
-    let is_backslash = lane.simd_eq(u8x16::splat(b'\\'));
-    (is_control | is_quote | is_backslash).to_bitmask()
 }
 
 /// The character that the escape at `at` stands for, and the bytes that the escape takes.

@@ -307,13 +307,13 @@ pub const PROVIDER_KEY_ID_PREFIX: &str = "pk_id:";
 /// The field of an agent that holds the last four characters of its key for `provider`.
 #[must_use]
 pub fn provider_key_last4_field(provider: &str) -> String {
-    format!("pk_last4:{provider}")
+    joined("pk_last4:", &[provider])
 }
 
 /// The field of an agent that holds when its key for `provider` was stored.
 #[must_use]
 pub fn provider_key_created_field(provider: &str) -> String {
-    format!("pk_created:{provider}")
+    joined("pk_created:", &[provider])
 }
 
 /// The field of an agent that holds its sealed key for `provider`.

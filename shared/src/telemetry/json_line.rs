@@ -5,6 +5,7 @@
 
 use super::OWN_CRATES;
 use crate::clock;
+use crate::json_stops::first_stop;
 use std::fmt::{self, Debug, Write};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
@@ -130,13 +131,8 @@ impl Write for Escaped<'_> {
 
 /// Appends `text` as the inside of a JSON string.
 fn escape(line: &mut String, text: &str) {
-    // Most texts hold nothing to escape.
-    if !any_escaped(text.as_bytes()) {
-        line.push_str(text);
-        return;
-    }
     let mut rest = text;
-    while let Some(at) = rest.bytes().position(is_escaped) {
+    while let Some(at) = first_stop(rest.as_bytes()) {
         line.push_str(&rest[..at]);
         match rest.as_bytes()[at] {
             b'"' => line.push_str("\\\""),
@@ -151,31 +147,6 @@ fn escape(line: &mut String, text: &str) {
         rest = &rest[at + 1..];
     }
     line.push_str(rest);
-}
-
-const fn is_escaped(byte: u8) -> bool {
-    byte < b' ' || byte == b'"' || byte == b'\\'
-}
-
-/// Whether any byte is one to escape: eight are looked at together, the last eight once more rather than one by one.
-fn any_escaped(text: &[u8]) -> bool {
-    let (words, rest) = text.as_chunks::<8>();
-    let found = words.iter().any(|word| any_escaped_of(*word));
-    match text.last_chunk::<8>() {
-        Some(last) => found || any_escaped_of(*last),
-        None => rest.iter().any(|byte| is_escaped(*byte)),
-    }
-}
-
-/// The bit arithmetic of `haszero` and `hasless`: a byte's highest bit is set where the byte is one of those.
-const fn any_escaped_of(word: [u8; 8]) -> bool {
-    const ONES: u64 = u64::MAX / 255;
-    let word = u64::from_ne_bytes(word);
-    let quote = word ^ (ONES * b'"' as u64);
-    let backslash = word ^ (ONES * b'\\' as u64);
-    let control = word.wrapping_sub(ONES * b' ' as u64) & !word;
-    (quote.wrapping_sub(ONES) & !quote | backslash.wrapping_sub(ONES) & !backslash | control) & (ONES << 7)
-        != 0
 }
 
 #[cfg(test)]
@@ -268,21 +239,6 @@ mod tests {
         });
         assert_eq!(ours, theirs);
         assert!(ours.contains(r#""span":{"id":7,"name":"call"}"#), "{ours}");
-    }
-
-    #[test]
-    fn a_byte_to_escape_is_seen_wherever_it_stands() {
-        for length in 0..=20 {
-            for around in [b'a', 0x80, 0xff] {
-                let mut text = vec![around; length];
-                assert!(!any_escaped(&text), "{text:?}");
-                for (at, byte) in (0..length).flat_map(|at| (0..=u8::MAX).map(move |byte| (at, byte))) {
-                    text[at] = byte;
-                    assert_eq!(any_escaped(&text), is_escaped(byte), "{text:?}");
-                    text[at] = around;
-                }
-            }
-        }
     }
 
     proptest! {
