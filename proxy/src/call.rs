@@ -7,7 +7,7 @@
 //! 5. [`forward`]: the one request to the provider; the only taker of an `Approval`
 //! 6. [`settle`]: the ledger moves to the real cost before the answer ends
 //!
-//! [`tale`] is what metrics, log and trace are told of it.
+//! [`tale`] is what metrics, log and trace are told of it; [`to_the_end`] keeps a caller who leaves from stopping steps 4 to 6.
 
 pub mod credential;
 pub mod decide;
@@ -17,6 +17,7 @@ pub mod request;
 pub mod resolve;
 pub mod settle;
 pub mod tale;
+pub mod to_the_end;
 
 use crate::gate::Gate;
 use crate::metrics::Stage;
@@ -34,6 +35,7 @@ use shared::store::lookup::VirtualKeyOwner;
 use std::sync::Arc;
 use std::time::Duration;
 use tale::Tale;
+use to_the_end::ToTheEnd;
 
 /// Where a call ended before it was approved.
 #[derive(Debug)]
@@ -132,17 +134,13 @@ async fn through_the_gate(
     let mut onward = forward::headers(gate, headers, body.len())?;
     tale.continue_in(&mut onward);
     tale.done(gate, Stage::Read);
-    // From here on the call runs in a task of its own: a caller who hangs up stops neither decision nor settlement.
+    // From here on a caller who hangs up stops neither decision nor settlement.
     let call = (Arc::clone(gate), tale.clone());
-    // On the heap before it is spawned: the runtime moves a task five times, into its place and when it ends.
-    let task = tokio::spawn(Box::pin(decide_and_forward(call, owner, wanted, onward, body)));
-    match task.await {
-        Ok(done) => Ok(done),
-        Err(panicked) => {
-            tracing::error!(error = %panicked, "a call's task failed");
-            Err(Stop::denied(Denial::ServiceUnavailable))
-        }
-    }
+    let ended = ToTheEnd::of(decide_and_forward(call, owner, wanted, onward, body)).await;
+    ended.ok_or_else(|| {
+        tracing::error!("a call panicked");
+        Stop::denied(Denial::ServiceUnavailable)
+    })
 }
 
 /// Lets a request through that is no call, such as the list of models: key and rate are checked, nothing is charged.

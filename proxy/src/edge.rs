@@ -77,7 +77,11 @@ async fn answer(gate: &Arc<Gate>, session: &mut ServerSession) -> Reply {
     let Done { mut reply, outside } = dispatch(gate, session).await;
     let own = started.elapsed().saturating_sub(outside);
     gate.metrics.own_time(own.as_secs_f64());
-    reply.set(names::OVERHEAD_MS, &format!("{:.3}", own.as_secs_f64() * 1000.0));
+    let micros = own.as_micros();
+    reply.set(
+        names::OVERHEAD_MS,
+        &format!("{}.{:03}", micros / 1000, micros % 1000),
+    );
     if !reply.headers.contains_key(names::REQUEST_ID) {
         reply.set(names::REQUEST_ID, &request_id(session));
     }

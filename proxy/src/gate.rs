@@ -18,6 +18,7 @@ use shared::store::Store;
 use shared::store::blocked::BlockedCopy;
 use shared::store::lookup::VirtualKeyOwner;
 use shared::store::script::authorize::AccountView;
+use shared::store::script::hold::HoldKeys;
 use shared::store::script::settle::Settle;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -250,9 +251,9 @@ impl Gate {
         self.plans.store(Arc::new(by_name(plans, &self.settings)));
     }
 
-    /// Moves the ledger, now or, when the store cannot take it, later; the word for which of it, for the log.
-    pub async fn resolve_hold(&self, settle: Settle) -> &'static str {
-        match settle.run(&self.store).await {
+    /// Moves the ledger by what became of the hold with these keys, now or, when the store cannot take it, later; the word for which of it, for the log.
+    pub async fn resolve_hold(&self, keys: &HoldKeys, settle: Settle) -> &'static str {
+        match settle.run_with(keys, &self.store).await {
             Ok(settled) => {
                 self.metrics.ledger.settled(settled, &settle);
                 settled.as_str()

@@ -16,7 +16,7 @@ use shared::domain::id::Kind;
 use shared::domain::money::Nanos;
 use shared::store::lookup::VirtualKeyOwner;
 use shared::store::script::authorize::{Answer, Authorize, Charge, Outcome};
-use shared::store::script::hold::HoldName;
+use shared::store::script::hold::{HoldKeys, HoldName};
 use shared::store::script::settle::Settle;
 use std::error::Error;
 use std::sync::Arc;
@@ -30,27 +30,27 @@ const PLAN_CHANGES_MAX: usize = 3;
 #[derive(Debug)]
 pub struct Approval {
     name: HoldName,
+    keys: HoldKeys,
     estimate: Nanos,
     provider_key: Arc<SecretString>,
 }
 
 impl Approval {
-    /// Gives up the approval for its parts.
-    pub(super) fn into_parts(self) -> (Settle, Arc<SecretString>) {
+    /// Gives up the approval for its parts: the hold, to be settled, with its keys; and the provider key.
+    pub(super) fn into_parts(self) -> (Settle, HoldKeys, Arc<SecretString>) {
         let Self {
             name,
+            keys,
             estimate,
             provider_key,
         } = self;
-        (
-            Settle {
-                name,
-                estimate,
-                cost: estimate,
-                how: How::Estimated,
-            },
-            provider_key,
-        )
+        let hold = Settle {
+            name,
+            estimate,
+            cost: estimate,
+            how: How::Estimated,
+        };
+        (hold, keys, provider_key)
     }
 }
 
@@ -60,6 +60,7 @@ impl Approval {
 /// 401, or the denial.
 pub async fn decide(gate: &Gate, owner: &VirtualKeyOwner, wanted: &Wanted) -> Result<Approval, Stop> {
     let name = hold_name(owner, &wanted.run.id)?;
+    let keys = name.keys();
     let denied = |denial, plan| denied(denial, &name, Some(wanted), plan);
     let Some(estimate) = wanted.estimate else {
         return Err(denied(Denial::ServiceUnavailable, None));
@@ -72,7 +73,7 @@ pub async fn decide(gate: &Gate, owner: &VirtualKeyOwner, wanted: &Wanted) -> Re
         model: &wanted.model,
         provider: &gate.settings.upstream.provider,
     };
-    let (outcome, plan) = ask(gate, owner, &name, Some(&charge))
+    let (outcome, plan) = ask(gate, owner, &name, &keys, Some(&charge))
         .await
         .map_err(|()| denied(Denial::ServiceUnavailable, None))?;
     let (provider_key_id, sealed) = match outcome {
@@ -93,18 +94,19 @@ pub async fn decide(gate: &Gate, owner: &VirtualKeyOwner, wanted: &Wanted) -> Re
     match gate.open_key(&sealed_for, &sealed) {
         Ok(provider_key) => Ok(Approval {
             name,
+            keys,
             estimate,
             provider_key,
         }),
         Err(error) => {
             tracing::error!(provider_key.id = provider_key_id, %error, "a call is denied for its provider key");
-            gate.resolve_hold(Settle {
+            let released = Settle {
                 name: name.clone(),
                 estimate,
                 cost: Nanos::ZERO,
                 how: How::Released,
-            })
-            .await;
+            };
+            gate.resolve_hold(&keys, released).await;
             Err(denied(Denial::ServiceUnavailable, None))
         }
     }
@@ -122,7 +124,7 @@ pub async fn count_only(gate: &Gate, owner: &VirtualKeyOwner, refusal: Refusal) 
 /// 401, or the denial.
 pub async fn admit(gate: &Gate, owner: &VirtualKeyOwner) -> Result<(), Stop> {
     let name = hold_name(owner, "")?;
-    match ask(gate, owner, &name, None).await {
+    match ask(gate, owner, &name, &name.keys(), None).await {
         Ok((Outcome::Counted, _)) => Ok(()),
         Ok((Outcome::Denied(denial), plan)) => Err(denied(denial, &name, None, Some(plan))),
         Ok((Outcome::Revoked, _)) => Err(unknown_key()),
@@ -149,6 +151,7 @@ async fn ask(
     gate: &Gate,
     owner: &VirtualKeyOwner,
     name: &HoldName,
+    keys: &HoldKeys,
     charge: Option<&Charge<'_>>,
 ) -> Result<(Outcome, Arc<PlanLimits>), ()> {
     if !gate.watch.still_usable(gate).await {
@@ -164,7 +167,7 @@ async fn ask(
             plan: &limits.plan,
             charge,
         };
-        let answer = request.run(&gate.store).await;
+        let answer = request.run_with(keys, &gate.store).await;
         match answer {
             Ok(Answer {
                 outcome: Outcome::OtherPlan,

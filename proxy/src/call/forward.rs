@@ -10,6 +10,7 @@ use http::HeaderMap;
 use shared::domain::denial::Denial;
 use shared::domain::entry::How;
 use shared::domain::money::Nanos;
+use shared::store::script::hold::HoldKeys;
 use shared::store::script::settle::Settle;
 
 /// A call that was sent.
@@ -17,6 +18,8 @@ use shared::store::script::settle::Settle;
 pub struct Forwarded {
     /// Its hold, to be settled.
     pub hold: Settle,
+    /// The keys of that.
+    pub keys: HoldKeys,
     /// What the provider answered.
     pub answer: Result<Answer, Failure>,
 }
@@ -40,20 +43,20 @@ pub async fn forward(
     mut onward: HeaderMap,
     body: Bytes,
 ) -> Result<Forwarded, Stop> {
-    let (hold, provider_key) = approval.into_parts();
+    let (hold, keys, provider_key) = approval.into_parts();
     if headers::authorize(&mut onward, &provider_key).is_none() {
         tracing::error!(
             decision.id = hold.name.allow_id,
             "the stored provider key cannot be sent"
         );
-        gate.resolve_hold(Settle {
+        let released = Settle {
             cost: Nanos::ZERO,
             how: How::Released,
             ..hold
-        })
-        .await;
+        };
+        gate.resolve_hold(&keys, released).await;
         return Err(Stop::denied(Denial::ServiceUnavailable));
     }
     let answer = gate.upstream.exchange(&onward, body).await;
-    Ok(Forwarded { hold, answer })
+    Ok(Forwarded { hold, keys, answer })
 }

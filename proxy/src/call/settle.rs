@@ -20,7 +20,7 @@ use shared::store::script::settle::Settle;
 #[derive(Debug, PartialEq, Eq)]
 struct Bill {
     cost: Nanos,
-    /// The real cost, when the provider reported it.
+    /// The same, when the provider reported it.
     actual: Option<Nanos>,
     /// The call failed and is charged all the same.
     charged_failure: bool,
@@ -30,28 +30,29 @@ struct Bill {
 
 /// Settles a call that was sent, and builds its answer.
 pub async fn settle(gate: &Gate, mut tale: Tale, wanted: &Wanted, forwarded: Forwarded) -> Done {
-    let Forwarded { hold, answer } = forwarded;
+    let Forwarded { hold, keys, answer } = forwarded;
     let took = tale.took(Stage::Upstream);
     let estimate = hold.estimate;
     let bill = bill(wanted, estimate, &answer);
     let stamp_id = hold.name.allow_id.clone();
-    let settlement = gate.resolve_hold(Settle {
+    let settled = Settle {
         cost: bill.cost,
         how: bill.how,
         ..hold
-    });
-    let settlement = settlement.await;
+    };
+    let settlement = gate.resolve_hold(&keys, settled).await;
     tale.done(gate, Stage::Settle);
     gate.metrics.approved(estimate, bill.actual, ended(&answer), took);
     if let Err(failure) = &answer {
         gate.metrics.broke_off(failure);
     }
+    let (estimated, charged) = (estimate.to_string(), bill.cost.to_string());
     tale.tell_approved(&Approved {
         id: &stamp_id,
         run: &wanted.run.id,
         model: &wanted.model,
-        estimate,
-        charged: bill.cost,
+        estimate: &estimated,
+        charged: &charged,
         how: bill.how.as_str(),
         settlement,
         status: answer.as_ref().map_or(0, |answer| answer.status.as_u16()),
@@ -61,17 +62,12 @@ pub async fn settle(gate: &Gate, mut tale: Tale, wanted: &Wanted, forwarded: For
         Ok(answer) => approved::reply(answer),
         Err(failure) => refusal_of(&failure).reply(),
     };
-    let Bill {
-        actual,
-        charged_failure,
-        ..
-    } = bill;
     Stamp {
         allow_id: &stamp_id,
         run_id: &wanted.run.id,
-        estimate,
-        actual,
-        charged_failure,
+        estimate: &estimated,
+        actual: bill.actual.map(|_| &*charged),
+        charged_failure: bill.charged_failure,
     }
     .on(&mut reply);
     Done {

@@ -37,9 +37,9 @@ pub struct Approved<'a> {
     /// The model asked for.
     pub model: &'a str,
     /// What was estimated, in USD.
-    pub estimate: shared::domain::money::Nanos,
-    /// What is charged in the end.
-    pub charged: shared::domain::money::Nanos,
+    pub estimate: &'a str,
+    /// What is charged in the end, in USD.
+    pub charged: &'a str,
     /// How the ledger calls it.
     pub how: &'static str,
     /// What became of the settlement.
@@ -136,8 +136,8 @@ impl Tale {
             account.id = account,
             agent.id = agent,
             model = call.model,
-            estimate.usd = %call.estimate,
-            charged.usd = %call.charged,
+            estimate.usd = call.estimate,
+            charged.usd = call.charged,
             charged.how = call.how,
             settlement = call.settlement,
             upstream.status = call.status,

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 pub const KEEP_ALIVE: Duration = Duration::from_secs(60);
 /// Requests on one connection: no limit that anybody comes to. Counted down from here, it tells the first from the others.
 pub const REQUESTS_MAX: u32 = u32::MAX;
-/// How much of an answer a caller has to take within `proxy.client_timeout_ms`: one who reads nothing is let go.
+/// How much of an answer's body a caller has to take within `proxy.client_timeout_ms`: one who reads nothing is let go.
 const WRITTEN_AT_ONCE: usize = 256 << 10;
 /// How much of a refused body is read and thrown away, so that the caller can finish sending and read the answer.
 const LINGER_BYTES: usize = 64 << 20;
@@ -88,14 +88,16 @@ pub async fn write(
         .map(|_| KEEP_ALIVE.as_secs());
     session.set_keepalive(keep);
     let (head, mut body) = on_the_wire(reply);
-    timeout(client_timeout, pin!(session.write_response_header(head)))
-        .await
-        .ok()?
-        .ok()?;
+    let mut head = Some(head);
     loop {
         let piece = body.split_to(body.len().min(WRITTEN_AT_ONCE));
-        let written = session.write_response_body(piece, body.is_empty());
-        timeout(client_timeout, pin!(written)).await.ok()?.ok()?;
+        let written = pin!(async {
+            if let Some(head) = head.take() {
+                session.write_response_header(head).await?;
+            }
+            session.write_response_body(piece, body.is_empty()).await
+        });
+        timeout(client_timeout, written).await.ok()?.ok()?;
         if body.is_empty() {
             break;
         }

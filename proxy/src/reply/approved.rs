@@ -7,7 +7,6 @@ use crate::upstream::{Answer, redact};
 use bytes::Bytes;
 use http::HeaderValue;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
-use shared::domain::money::Nanos;
 
 /// Headers that are added to an answer, here and where it is written: room for them is made at once.
 const ADDED: usize = 8;
@@ -19,10 +18,10 @@ pub struct Stamp<'a> {
     pub allow_id: &'a str,
     /// The run.
     pub run_id: &'a str,
-    /// The estimate.
-    pub estimate: Nanos,
-    /// The real cost, when it is known.
-    pub actual: Option<Nanos>,
+    /// The estimate, in USD.
+    pub estimate: &'a str,
+    /// The real cost in USD, when it is known.
+    pub actual: Option<&'a str>,
     /// The estimate stays charged although the call failed: repeating it would be charged again.
     pub charged_failure: bool,
 }
@@ -34,9 +33,9 @@ impl Stamp<'_> {
         reply.set(names::DECISION, "approved");
         reply.set(names::ALLOW_ID, self.allow_id);
         reply.set(names::RUN_ID, self.run_id);
-        reply.set(names::ESTIMATED_USD, &self.estimate.to_string());
+        reply.set(names::ESTIMATED_USD, self.estimate);
         if let Some(actual) = self.actual {
-            reply.set(names::ACTUAL_USD, &actual.to_string());
+            reply.set(names::ACTUAL_USD, actual);
         }
         if self.charged_failure {
             reply.set(names::SHOULD_RETRY, "false");

@@ -172,7 +172,7 @@ impl Store {
         }
     }
 
-    /// Runs a script with its keys and arguments.
+    /// Runs a script with its keys and arguments, texts or bytes.
     ///
     /// # Errors
     /// [`StoreError`]; ask it whether the script may have run.
@@ -180,21 +180,7 @@ impl Store {
         &self,
         script: &Script,
         keys: &[&str],
-        args: &[&str],
-    ) -> Result<T, StoreError> {
-        let args: Vec<&[u8]> = args.iter().map(|arg| arg.as_bytes()).collect();
-        self.script_of_bytes(script, keys, &args).await
-    }
-
-    /// Like [`Store::script`], with arguments that need not be text.
-    ///
-    /// # Errors
-    /// As [`Store::script`].
-    pub async fn script_of_bytes<T: FromRedisValue>(
-        &self,
-        script: &Script,
-        keys: &[&str],
-        args: &[&[u8]],
+        args: &[impl AsRef<[u8]>],
     ) -> Result<T, StoreError> {
         let replaced = self.replaced.iter().rev();
         let script = replaced

@@ -113,18 +113,19 @@ impl Script {
         &self.source
     }
 
-    pub(super) fn by_hash(&self, keys: &[&str], args: &[&[u8]]) -> Cmd {
+    pub(super) fn by_hash(&self, keys: &[&str], args: &[impl AsRef<[u8]>]) -> Cmd {
         Self::call("EVALSHA", &self.sha1, keys, args)
     }
 
-    pub(super) fn by_source(&self, keys: &[&str], args: &[&[u8]]) -> Cmd {
+    pub(super) fn by_source(&self, keys: &[&str], args: &[impl AsRef<[u8]>]) -> Cmd {
         Self::call("EVAL", &self.source, keys, args)
     }
 
-    fn call(verb: &str, what: &str, keys: &[&str], args: &[&[u8]]) -> Cmd {
+    fn call(verb: &str, what: &str, keys: &[&str], args: &[impl AsRef<[u8]>]) -> Cmd {
         let counted = verb.len() + what.len() + COUNT_DIGITS;
+        let args = args.iter().map(AsRef::as_ref);
         let bytes =
-            keys.iter().map(|key| key.len()).sum::<usize>() + args.iter().map(|arg| arg.len()).sum::<usize>();
+            keys.iter().map(|key| key.len()).sum::<usize>() + args.clone().map(<[u8]>::len).sum::<usize>();
         let mut cmd = Cmd::with_capacity(3 + keys.len() + args.len(), counted + bytes);
         cmd.arg(verb);
         cmd.arg(what).arg(keys.len());
@@ -132,7 +133,7 @@ impl Script {
             cmd.arg(*key);
         }
         for arg in args {
-            cmd.arg(*arg);
+            cmd.arg(arg);
         }
         cmd
     }

@@ -81,7 +81,7 @@ impl Archived<'_> {
         }
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
-        let reply: Vec<String> = store.script_of_bytes(&ARCHIVE, &keys, &args).await?;
+        let reply: Vec<String> = store.script(&ARCHIVE, &keys, &args).await?;
         let words: Vec<&str> = reply.iter().map(String::as_str).collect();
         match words.as_slice() {
             ["archived"] => Ok(LetGo::Done),

@@ -1,13 +1,13 @@
 //! Twin of `authorize.lua`: decide on a call and charge its estimate, in one step.
 
 use super::change::{CLOCK, PERIOD, PRUNE, RUN};
-use super::hold::{HoldName, NONE, memo};
+use super::hold::{HoldKeys, HoldName, NONE, memo};
 use super::{Script, WhenFull, with_fragments};
 use crate::domain::denial::Denial;
 use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
 use crate::domain::plan::Plan;
-use crate::store::keys::{self, AccountKeys};
+use crate::store::keys;
 use crate::store::{Store, StoreError};
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -113,7 +113,15 @@ impl Authorize<'_> {
     /// # Errors
     /// [`StoreError`]. When it [may have run](StoreError::may_have_run), the id must be voided.
     pub async fn run(&self, store: &Store) -> Result<Answer, StoreError> {
-        self.run_as(&AUTHORIZE, store).await
+        self.run_with(&self.name.keys(), store).await
+    }
+
+    /// The same with the keys of `name`, for whoever has them.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn run_with(&self, keys: &HoldKeys, store: &Store) -> Result<Answer, StoreError> {
+        self.ask(&AUTHORIZE, keys, store).await
     }
 
     /// Like [`run`](Self::run) with another script: the tests check that a changed one is noticed.
@@ -121,10 +129,13 @@ impl Authorize<'_> {
     /// # Errors
     /// As [`run`](Self::run).
     pub async fn run_as(&self, script: &Script, store: &Store) -> Result<Answer, StoreError> {
-        let account = AccountKeys::of(&self.name.account);
+        self.ask(script, &self.name.keys(), store).await
+    }
+
+    async fn ask(&self, script: &Script, hold: &HoldKeys, store: &Store) -> Result<Answer, StoreError> {
+        let account = &hold.of_account;
         let (active, rate) = (account.active_keys(), account.rate(self.key_id));
         let virtual_key = account.virtual_key(self.key_id);
-        let hold = self.name.keys_in(&account);
         let runs = account.runs(Mode::Live, &self.name.agent);
         let keys = [
             &hold.account,

@@ -12,5 +12,5 @@ pub static FENCE: LazyLock<Script> =
 /// The command that writes the fence `key`. It carries the source: between a change and its confirmation there is no time
 /// to be told that the server does not know the script.
 pub(in crate::store) fn write(key: &str) -> Cmd {
-    FENCE.by_source(&[key], &[])
+    FENCE.by_source(&[key], &[""; 0])
 }

@@ -19,9 +19,10 @@ pub struct HoldName {
     pub allow_id: String,
 }
 
-/// The keys of a hold, all in the account's bucket.
+/// The keys of a hold, all in the account's bucket. A call makes them once, for both of its scripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldKeys {
+    pub(super) of_account: AccountKeys,
     pub(super) account: String,
     pub(super) agent: String,
     pub(super) run: String,
@@ -36,11 +37,7 @@ impl HoldName {
     /// The keys of this hold.
     #[must_use]
     pub fn keys(&self) -> HoldKeys {
-        self.keys_in(&AccountKeys::of(&self.account))
-    }
-
-    /// The same, from the keys of its account.
-    pub(super) fn keys_in(&self, keys: &AccountKeys) -> HoldKeys {
+        let keys = AccountKeys::of(&self.account);
         let bucket = keys.bucket();
         HoldKeys {
             account: keys.record(),
@@ -51,6 +48,7 @@ impl HoldName {
             kept: bucket.kept(),
             kept_hold: bucket.kept_hold(&self.allow_id),
             audit: keys.audit(Mode::Live),
+            of_account: keys,
         }
     }
 }

@@ -84,7 +84,7 @@ impl Batch {
         args.extend(texts.into_values().map(String::into_bytes));
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
-        let reply: Vec<String> = store.script_of_bytes(&SEAL, &keys, &args).await?;
+        let reply: Vec<String> = store.script(&SEAL, &keys, &args).await?;
         match reply.first().map(String::as_str) {
             Some("sealed") => Ok(SealedBatch::Done),
             Some("moved") => Ok(SealedBatch::Moved),

@@ -1,7 +1,7 @@
 //! Twin of `settle.lua`: resolve a hold to what the call really cost.
 
 use super::change::{CLOCK, RESOLVE};
-use super::hold::HoldName;
+use super::hold::{HoldKeys, HoldName};
 use super::{Script, WhenFull};
 use crate::domain::entry::How;
 use crate::domain::money::Nanos;
@@ -60,7 +60,15 @@ impl Settle {
     /// # Errors
     /// [`StoreError`]; the settlement may be repeated.
     pub async fn run(&self, store: &Store) -> Result<Settled, StoreError> {
-        self.run_as(&SETTLE, store).await
+        self.run_with(&self.name.keys(), store).await
+    }
+
+    /// The same with the keys of `name`, for whoever has them.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn run_with(&self, keys: &HoldKeys, store: &Store) -> Result<Settled, StoreError> {
+        self.tell(&SETTLE, keys, store).await
     }
 
     /// Like [`run`](Self::run) with another script: the tests check that a changed one is noticed.
@@ -68,7 +76,10 @@ impl Settle {
     /// # Errors
     /// As [`run`](Self::run).
     pub async fn run_as(&self, script: &Script, store: &Store) -> Result<Settled, StoreError> {
-        let keys = self.name.keys();
+        self.tell(script, &self.name.keys(), store).await
+    }
+
+    async fn tell(&self, script: &Script, keys: &HoldKeys, store: &Store) -> Result<Settled, StoreError> {
         let estimate = self.estimate.get().to_string();
         let cost = self.cost.get().to_string();
         let args = [self.name.allow_id.as_str(), &estimate, &cost, self.how.as_str()];
