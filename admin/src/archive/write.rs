@@ -60,8 +60,8 @@ impl Archive {
         }
     }
 
-    /// Sees to it that `bytes` are under `path`. What is there already is not written again; something else there, which
-    /// can only be of a store that was restored since, is kept beside it.
+    /// Sees to it that `bytes` are under `path`. What is there already is not written again; something else there, of a store
+    /// that was restored since or of an archiver that compresses otherwise, is kept beside it.
     pub(super) async fn settle(&self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let failed = |error: super::place::PlaceError| StoreError::Archive(error.to_string());
         match self.place().get(path).await.map_err(failed)? {

@@ -1,7 +1,8 @@
 //! What is read is the same before entries are archived, while they are, and afterwards.
 
-use super::street::{AGENTS, EVERYTHING, Street, number};
+use super::street::{AGENTS, EVERYTHING, Street, archive_at, number};
 use admin::archive::segment::{Descriptor, Manifest, Segment};
+use sha2::{Digest, Sha256};
 use shared::domain::entry::{Entry, Sealed};
 use shared::domain::mode::Mode;
 use shared::store::chain::Filter;
@@ -184,6 +185,45 @@ async fn the_same_entries_compressed_otherwise_are_still_themselves() {
         opened.from(1, 9),
         Segment::open(&descriptor, &bytes).unwrap().from(1, 9)
     );
+}
+
+/// Two archivers of which one has another version of the compressor: the first one's description counts, and what lies there
+/// in the end is the second one's.
+#[tokio::test]
+async fn what_an_archiver_that_compresses_otherwise_wrote_over_is_read() {
+    let street = Street::new().await;
+    let ids = street.fill(5).await;
+    assert_eq!(street.move_segment(5).await, 5);
+    street.forget().await;
+    let (_, texts) = street.chain().segments(0).await.unwrap();
+    let descriptor: Descriptor = serde_json::from_str(&texts[0]).unwrap();
+    let (segment_path, manifest_path) = descriptor.paths(&street.account.id, Mode::Live);
+    let place = street.archive.place();
+    let bytes = place.get(&segment_path).await.unwrap().unwrap();
+    let otherwise = zstd::encode_all(zstd::decode_all(&*bytes).unwrap().as_slice(), 19).unwrap();
+    let bytes = place.get(&manifest_path).await.unwrap().unwrap();
+    let mut manifest: Manifest = serde_json::from_slice(&bytes).unwrap();
+    manifest.segment.sha256 = hex::encode(Sha256::digest(&otherwise));
+    manifest.segment.bytes = otherwise.len() as u64;
+    place.put(&segment_path, otherwise).await.unwrap();
+    place
+        .put(&manifest_path, serde_json::to_vec(&manifest).unwrap())
+        .await
+        .unwrap();
+    let fresh = archive_at(street.root.path());
+    let trail = admin::trail::Trail::of(&street.store, &fresh, &street.account.id, Mode::Live);
+    assert_eq!(trail.decision(&ids[0]).await.unwrap().len(), 1);
+    assert_eq!(trail.read(1).await.unwrap().len(), 5);
+    // That and no more: a manifest of other entries is none of this segment.
+    manifest.segment.entries += 1;
+    place
+        .put(&manifest_path, serde_json::to_vec(&manifest).unwrap())
+        .await
+        .unwrap();
+    let fresh = archive_at(street.root.path());
+    let trail = admin::trail::Trail::of(&street.store, &fresh, &street.account.id, Mode::Live);
+    let error = trail.decision(&ids[0]).await.unwrap_err();
+    assert!(error.to_string().contains(&manifest_path), "{error}");
 }
 
 #[tokio::test]
