@@ -126,7 +126,7 @@ async fn deleting_a_test_agent_leaves_the_live_one_of_the_same_id() {
 
 /// However many keys of an agent were revoked, no script has to forget them all at once.
 #[tokio::test]
-async fn an_agent_with_very_many_revoked_keys_is_deleted_in_small_steps() {
+async fn an_agent_with_very_many_keys_is_deleted_in_small_steps_or_not_at_all() {
     const REVOKED: usize = 2500;
     let world = World::start().await;
     let (account, caller) = world.account("builder").await;
@@ -160,6 +160,20 @@ async fn an_agent_with_very_many_revoked_keys_is_deleted_in_small_steps() {
     assert_eq!(caller.delete(&path).await.status, 409);
     assert_eq!(records(), REVOKED + 1, "an agent that stays keeps them");
     let _: u64 = world.redis.command(&["HSET", &record, "balance", "0"]);
+    // Active ones cannot end in small steps: an agent is deleted with all that acts for it, or not at all.
+    let mut activate = redis::pipe();
+    for n in 0..1000 {
+        activate.zadd(keys.active_keys(), format!("vk_{n:026}"), 1000 + n);
+    }
+    let _: Vec<u64> = world.store.pipeline(&activate).await.unwrap();
+    let sentence = problem(&caller.delete(&path).await, 409, "CONFLICT");
+    assert!(sentence.contains("has 1001 active virtual keys"), "{sentence}");
+    assert_eq!(records(), REVOKED + 1, "an agent that stays keeps them");
+    let mut deactivate = redis::pipe();
+    for n in 0..1000 {
+        deactivate.zrem(keys.active_keys(), format!("vk_{n:026}"));
+    }
+    let _: Vec<u64> = world.store.pipeline(&deactivate).await.unwrap();
     let _: String = world.redis.command(&["SLOWLOG", "RESET"]);
     success(&caller.delete(&path).await, 200);
     assert_eq!(records(), 0);

@@ -16,7 +16,7 @@ use shared::domain::id::Kind;
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::store::agent::{AgentRecord, WalletRow};
-use shared::store::script::agent::{self, Created, Deleted, NewAgent, PlanLimit, Updated};
+use shared::store::script::agent::{self, Created, Deleted, KEYS_AT_ONCE, NewAgent, PlanLimit, Updated};
 use shared::store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
 use shared::store::script::change::FieldChange;
 use utoipa::ToSchema;
@@ -230,6 +230,12 @@ pub async fn delete(call: Call) -> Answer {
         Deleted::OpenEscrows => Err(Problem::new(
             Code::Conflict,
             format!("The wallet of agent `{id}` is a party to an escrow that is funded or disputed."),
+        )),
+        Deleted::TooManyKeys(active) => Err(Problem::new(
+            Code::Conflict,
+            format!(
+                "Agent `{id}` has {active} active virtual keys; revoke them first, until it has {KEYS_AT_ONCE} at most."
+            ),
         )),
     }
 }

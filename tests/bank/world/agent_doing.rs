@@ -52,6 +52,7 @@ impl World {
                     Deleted::Missing => "missing",
                     Deleted::HoldsMoney => "holds_money",
                     Deleted::OpenEscrows => "open_escrows",
+                    Deleted::TooManyKeys(_) => "too_many_keys",
                 }
                 .to_owned())
             }

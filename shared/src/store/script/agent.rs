@@ -43,8 +43,9 @@ pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
 
 /// Virtual keys of a deleted agent that the audit log names.
 const KEYS_TOLD_MAX: usize = 100;
-/// Virtual keys of an agent with which it is deleted in one go. Of more, the revoked ones are forgotten before.
-const KEYS_AT_ONCE: usize = 1000;
+/// Virtual keys of an agent with which it is deleted in one go. Of more, the revoked ones are forgotten before; with more
+/// active ones it is not deleted, since all others would wait for the script.
+pub const KEYS_AT_ONCE: usize = 1000;
 
 /// An agent to be created.
 #[derive(Debug)]
@@ -105,6 +106,8 @@ pub enum Deleted {
     HoldsMoney,
     /// An escrow that is funded or disputed pays its wallet or may pay it back; nothing changed.
     OpenEscrows,
+    /// It has so many active virtual keys, more than can end in one step; nothing changed.
+    TooManyKeys(usize),
 }
 
 impl NewAgent<'_> {
@@ -191,7 +194,10 @@ pub async fn update(
 /// # Errors
 /// [`StoreError`]; it may be repeated. Also when others keep changing the agent's keys meanwhile.
 pub async fn delete(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Deleted, StoreError> {
-    let forgotten = forget_keys(store, scope, agent).await?;
+    let forgotten = match forget_keys(store, scope, agent).await? {
+        Ok(forgotten) => forgotten,
+        Err(active) => return Ok(Deleted::TooManyKeys(active)),
+    };
     for _ in 0..ATTEMPTS {
         match try_delete(store, scope, agent, &forgotten).await? {
             None => {}
@@ -211,8 +217,12 @@ const _: () = assert!(
 );
 
 /// Forgets the revoked virtual keys of an agent that has very many keys, unless something keeps it from being deleted.
-/// Returns the keys.
-async fn forget_keys(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Vec<String>, StoreError> {
+/// Returns the keys, or how many are active when those alone are too many.
+async fn forget_keys(
+    store: &Store,
+    scope: &Scope<'_>,
+    agent: &str,
+) -> Result<Result<Vec<String>, usize>, StoreError> {
     let account = scope.keys();
     let mut look = redis::pipe();
     look.cmd("HMGET")
@@ -222,20 +232,28 @@ async fn forget_keys(store: &Store, scope: &Scope<'_>, agent: &str) -> Result<Ve
     look.cmd("ZCARD").arg(account.agent_keys(agent));
     let (row, open, count): (Vec<Option<String>>, u64, usize) = store.pipeline(&look).await?;
     let [Some(_), balance, pending] = row.as_slice() else {
-        return Ok(Vec::new());
+        return Ok(Ok(Vec::new()));
     };
     let holds = |amount: &Option<String>| amount.as_deref().is_some_and(|amount| amount != "0");
     let stays = holds(balance) || holds(pending) || open > 0;
     if scope.mode == Mode::Test || stays || count <= KEYS_AT_ONCE {
-        return Ok(Vec::new());
+        return Ok(Ok(Vec::new()));
     }
-    let mut look = redis::pipe();
-    look.cmd("ZRANGE").arg(account.agent_keys(agent)).arg(0).arg(-1);
-    look.cmd("ZRANGE").arg(account.active_keys()).arg(0).arg(-1);
-    let (mut revoked, active): (Vec<String>, HashSet<String>) = store.pipeline(&look).await?;
+    let all = redis::Cmd::zrange(account.agent_keys(agent), 0, -1);
+    let mut revoked: Vec<String> = store.command(&all).await?;
+    let mut active = HashSet::new();
+    for ids in revoked.chunks(KEYS_AT_ONCE) {
+        let places = redis::Cmd::zscore_multiple(account.active_keys(), ids);
+        let places: Vec<Option<f64>> = store.command(&places).await?;
+        let both = ids.iter().zip(places);
+        active.extend(both.filter_map(|(id, place)| place.map(|_| id.clone())));
+    }
+    if active.len() > KEYS_AT_ONCE {
+        return Ok(Err(active.len()));
+    }
     revoked.retain(|id| !active.contains(id));
     virtual_key::forget_revoked(store, scope, agent, &revoked).await?;
-    Ok(revoked)
+    Ok(Ok(revoked))
 }
 
 /// One attempt; `None` when policy, wallet or virtual keys changed between the look and the script. `forgotten` are keys
