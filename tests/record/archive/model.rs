@@ -206,21 +206,18 @@ async fn what_an_archiver_that_compresses_otherwise_wrote_over_is_read() {
     manifest.segment.sha256 = hex::encode(Sha256::digest(&otherwise));
     manifest.segment.bytes = otherwise.len() as u64;
     place.put(&segment_path, otherwise).await.unwrap();
-    place
-        .put(&manifest_path, serde_json::to_vec(&manifest).unwrap())
-        .await
-        .unwrap();
-    let fresh = archive_at(street.root.path());
+    let write_over = async |manifest: &Manifest| {
+        let bytes = serde_json::to_vec(manifest).unwrap();
+        place.put(&manifest_path, bytes).await.unwrap();
+        archive_at(street.root.path())
+    };
+    let fresh = write_over(&manifest).await;
     let trail = admin::trail::Trail::of(&street.store, &fresh, &street.account.id, Mode::Live);
     assert_eq!(trail.decision(&ids[0]).await.unwrap().len(), 1);
     assert_eq!(trail.read(1).await.unwrap().len(), 5);
     // That and no more: a manifest of other entries is none of this segment.
     manifest.segment.entries += 1;
-    place
-        .put(&manifest_path, serde_json::to_vec(&manifest).unwrap())
-        .await
-        .unwrap();
-    let fresh = archive_at(street.root.path());
+    let fresh = write_over(&manifest).await;
     let trail = admin::trail::Trail::of(&street.store, &fresh, &street.account.id, Mode::Live);
     let error = trail.decision(&ids[0]).await.unwrap_err();
     assert!(error.to_string().contains(&manifest_path), "{error}");
