@@ -133,6 +133,7 @@ impl Authorize<'_> {
     }
 
     async fn ask(&self, script: &Script, hold: &HoldKeys, store: &Store) -> Result<Answer, StoreError> {
+        debug_assert_eq!(hold, &self.name.keys(), "the keys are of this hold");
         let account = &hold.of_account;
         let (active, rate) = (account.active_keys(), account.rate(self.key_id));
         let virtual_key = account.virtual_key(self.key_id);

@@ -80,6 +80,7 @@ impl Settle {
     }
 
     async fn tell(&self, script: &Script, keys: &HoldKeys, store: &Store) -> Result<Settled, StoreError> {
+        debug_assert_eq!(keys, &self.name.keys(), "the keys are of this hold");
         let estimate = self.estimate.get().to_string();
         let cost = self.cost.get().to_string();
         let args = [self.name.allow_id.as_str(), &estimate, &cost, self.how.as_str()];
