@@ -2,9 +2,11 @@
 //! docs/observability.md lists them.
 
 mod census;
+mod connections;
 mod webhooks;
 
 pub use census::CensusMetrics;
+pub use connections::ConnectionMetrics;
 pub use webhooks::WebhookMetrics;
 
 use crate::routes::method_label;
@@ -13,7 +15,7 @@ use prometheus::{Gauge, HistogramVec, IntCounter, IntCounterVec, IntGauge};
 use shared::clock;
 use shared::domain::intent::Reason;
 use shared::telemetry::process::ProcessMetrics;
-use shared::telemetry::registrar::Registrar;
+use shared::telemetry::registrar::{Registrar, level};
 use shared::telemetry::span::SpanMetrics;
 use shared::telemetry::store::StoreMetrics;
 use shared::telemetry::tables::TableMetrics;
@@ -78,6 +80,10 @@ pub struct Metrics {
     spends: IntCounterVec,
     process: ProcessMetrics,
     spans: SpanMetrics,
+    body_bytes: IntGauge,
+    body_bytes_max: IntGauge,
+    /// Connections of the management listener and of the ops listener.
+    pub connections: [ConnectionMetrics; 2],
     /// The store, which a task of its own looks at.
     pub store: StoreMetrics,
     /// The tables that are read again.
@@ -163,6 +169,12 @@ impl Metrics {
             spends: spends(&metrics)?,
             process: ProcessMetrics::new(&metrics)?,
             spans: SpanMetrics::new(&metrics)?,
+            body_bytes: metrics.gauge("body_memory_bytes", "Memory that request bodies have taken.")?,
+            body_bytes_max: metrics.gauge(
+                "body_memory_max_bytes",
+                "How much they may (admin.max_buffered_bytes).",
+            )?,
+            connections: ConnectionMetrics::both(&metrics)?,
             store: StoreMetrics::new(&metrics)?,
             tables: TableMetrics::new(&metrics)?,
             census: CensusMetrics::new(&metrics)?,
@@ -267,6 +279,12 @@ impl Metrics {
     /// A spend was settled, or waits for approval, or was blocked for a reason.
     pub fn spend(&self, result: &str) {
         self.spends.with_label_values(&[result]).inc();
+    }
+
+    /// Notes the memory that request bodies have taken, and may take.
+    pub fn body_memory(&self, taken: usize, max: usize) {
+        self.body_bytes.set(level(taken));
+        self.body_bytes_max.set(level(max));
     }
 
     /// The text of `/metrics`.

@@ -19,6 +19,8 @@ pub fn router(app: Arc<App>) -> Router {
 }
 
 async fn metrics(State(app): State<Arc<App>>) -> Response {
+    app.metrics
+        .body_memory(app.body_memory.taken(), app.body_memory.max());
     match app.metrics.text() {
         Ok(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response(),
         Err(error) => {

@@ -3,6 +3,7 @@
 mod body;
 mod call;
 mod dispatch;
+mod receive;
 mod reply;
 mod request_id;
 mod route;
@@ -15,9 +16,11 @@ pub(crate) use call::no_plan;
 pub use call::{
     Call, IDEMPOTENCY_FIELDS, OFFSET_MAX, OpenCall, PAGE_DEFAULT, PAGE_MAX, page, require_agent_id, time,
 };
+pub use dispatch::Seen;
 pub(crate) use dispatch::method_label;
-pub use dispatch::{BODY_MAX, Seen};
+pub use receive::{BODY_MAX, BodyMemory, PUBLIC_BODY_MAX};
 pub use reply::{Answer, Done, Reply};
+pub(crate) use request_id::generated as new_request_id;
 pub use route::{Access, Base, Modes, PREFIXES, Rate, Route};
 pub use run_id::require_run_id;
 pub use table::{ROUTES, USER_ROUTES};

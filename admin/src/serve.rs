@@ -9,6 +9,7 @@ pub use listener::Peer;
 pub use prices::Prices;
 
 use crate::{ops, routes, workers};
+use shared::connection_limit::ConnectionLimit;
 use shared::settings::{BadSettings, Settings};
 use shared::store::StoreError;
 use std::net::SocketAddr;
@@ -63,10 +64,19 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
     shared::telemetry::export(&settings.telemetry, "tollgate-admin");
     let working = workers::start(&app, &stopping);
     let router = routes::router(Arc::clone(&app));
-    let serving = tokio::spawn(listener::serve(management, router, stopping.clone()));
+    let [for_people, for_operators] = &app.metrics.connections;
+    let serving = tokio::spawn(listener::serve(
+        management,
+        router,
+        limits(&settings),
+        for_people.clone(),
+        stopping.clone(),
+    ));
     let operating = tokio::spawn(listener::serve(
         operations,
         ops::router(Arc::clone(&app)),
+        limits(&settings),
+        for_operators.clone(),
         stopping,
     ));
     tracing::info!(listen = %settings.admin.listen, ops = %settings.admin.ops_listen, "serving");
@@ -89,6 +99,19 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
         Err(_elapsed) => tracing::warn!("stopped with requests in flight, or in a worker's turn"),
     }
     Ok(())
+}
+
+/// What a listener allows; each counts its own connections.
+fn limits(settings: &Settings) -> listener::Limits {
+    let admin = &settings.admin;
+    listener::Limits {
+        connections: ConnectionLimit::new(
+            admin.max_connections,
+            admin.max_connections_per_address,
+            settings.network.trusted_proxies.clone(),
+        ),
+        client_timeout: Duration::from_millis(admin.client_timeout_ms),
+    }
 }
 
 async fn bind(key: &'static str, address: SocketAddr) -> Result<TcpListener, ServeError> {

@@ -4,6 +4,7 @@
 //! * [`store`][]: everything that says Redis (connection, key names, scripts)
 //! * [`client_address`][]: from where a request comes
 //! * [`chat_body`][]: the body of a chat-completions call, as the edge decides on it and the admin server predicts
+//! * [`connection_limit`][]: how many connections a listener has open, in all and for each address
 //! * [`crypto`][]: secrets (key hashes, sealed provider keys)
 //! * [`openapi`][]: what both servers' OpenAPI documents are made of
 //! * [`settings`][]: the configuration file and its environment overrides
@@ -12,6 +13,7 @@
 pub mod chat_body;
 pub mod client_address;
 pub mod clock;
+pub mod connection_limit;
 pub mod crypto;
 pub mod domain;
 pub mod entropy;

@@ -102,6 +102,10 @@ pub struct AdminSettings {
     pub listen: SocketAddr,
     pub ops_listen: SocketAddr,
     pub public_url: String,
+    pub max_connections: usize,
+    pub max_connections_per_address: usize,
+    pub client_timeout_ms: u64,
+    pub max_buffered_bytes: usize,
     pub drain_delay_ms: u64,
 }
 

@@ -7,11 +7,13 @@
 //! * [`limits`], [`blocked`], [`order`]: how many requests a key may make, from where, and which refusal comes first
 //! * [`scripts`]: each small change of the scripts behind these is noticed
 //! * [`race`]: many callers at once
+//! * [`connections`]: how many there may be, and what a client may make a connection wait for or hold
 //! * [`server`]: the process: store faults, signals, limits, logs, metrics, the reaper
 #![cfg(test)]
 
 mod agents;
 mod blocked;
+mod connections;
 mod deletion;
 mod limits;
 #[path = "../ledger/lua.rs"]

@@ -2,6 +2,7 @@
 //! line.
 
 use super::call::{OpenCall, is_json};
+use super::receive::{self, Reserved};
 use super::reply::{Answer, Reply};
 use super::request_id;
 use super::route::{Access, Handler, Modes, Route};
@@ -17,8 +18,7 @@ use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use axum::middleware::Next;
-use bytes::{Bytes, BytesMut};
-use futures::StreamExt;
+use bytes::Bytes;
 use shared::client_address::client_address;
 use shared::clock;
 use shared::domain::mode::Mode;
@@ -30,10 +30,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest request body.
-pub const BODY_MAX: usize = 1 << 20;
-/// Longest time for a request body to arrive.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// What a browser may do with an answer that says nothing else of it: nothing. Pages bring their own policy.
 const GUARDS: [(HeaderName, &str); 3] = [
     (
@@ -200,8 +196,14 @@ async fn answer(
         Access::Key(..) | Access::Session(_) => Some(admit(&app, route, &head, client, seen).await?),
     };
     let params = params.map_err(|_| Problem::validation("The path is not valid UTF-8."))?;
+    // The memory stays reserved until the handler has ended.
+    let mut reserved = caller
+        .as_ref()
+        .map(|caller| Reserved::none(&app.body_memory, &caller.account));
     let body = match head.method {
-        Method::POST | Method::PATCH => read(&head.headers, body).await?,
+        Method::POST | Method::PATCH => {
+            receive::read(&head.headers, body, app.client_timeout, reserved.as_mut()).await?
+        }
         _ => Bytes::new(),
     };
     let call = OpenCall::new(app, client, &params, head, body);
@@ -215,7 +217,12 @@ async fn answer(
         (Handler::Known(_), None) => return Err(Code::Internal.into()),
     };
     // In a task of its own: a caller who hangs up does not stop a change between its steps, and a panic stays here.
-    match tokio::spawn(answering).await {
+    let task = async move {
+        let answer = answering.await;
+        drop(reserved);
+        answer
+    };
+    match tokio::spawn(task).await {
         Ok(answer) => answer,
         Err(error) => {
             tracing::error!(http.route = route.path, %error, "a handler failed");
@@ -253,37 +260,4 @@ fn require_own_post(app: &App, method: &Method, headers: &HeaderMap) -> Result<(
     kind.is_some_and(is_json)
         .then_some(())
         .ok_or_else(|| Code::UnsupportedMediaType.into())
-}
-
-/// Reads a body within [`BODY_MAX`] and [`BODY_TIMEOUT`].
-async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
-    let declared = headers.get(axum::http::header::CONTENT_LENGTH);
-    let declared: Option<usize> = declared
-        .and_then(|text| text.to_str().ok())
-        .and_then(|text| text.parse().ok());
-    if declared.is_some_and(|length| length > BODY_MAX) {
-        return Err(too_large());
-    }
-    let collect = async {
-        let mut chunks = body.into_data_stream();
-        let mut all = BytesMut::new();
-        while let Some(chunk) = chunks.next().await {
-            let chunk =
-                chunk.map_err(|_| Problem::validation("The request body could not be read to its end."))?;
-            if all.len() + chunk.len() > BODY_MAX {
-                return Err(too_large());
-            }
-            all.extend_from_slice(&chunk);
-        }
-        Ok(all.freeze())
-    };
-    match tokio::time::timeout(BODY_TIMEOUT, collect).await {
-        Ok(body) => body,
-        Err(_elapsed) => Err(Code::RequestTimeout.into()),
-    }
-}
-
-fn too_large() -> Problem {
-    let message = format!("The request body is longer than {BODY_MAX} bytes.");
-    Problem::new(Code::PayloadTooLarge, message)
 }

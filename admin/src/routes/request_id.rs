@@ -17,7 +17,8 @@ pub(super) fn of(headers: &HeaderMap) -> HeaderValue {
     }
 }
 
-fn generated() -> HeaderValue {
+/// An id of ours.
+pub(crate) fn generated() -> HeaderValue {
     let id = Kind::Request
         .mint(clock::now_ms())
         .ok()

@@ -6,6 +6,7 @@ use crate::caller::Versions;
 use crate::injection::Injections;
 use crate::metrics::Metrics;
 use crate::password::Passwords;
+use crate::routes::BodyMemory;
 use crate::verify::Turns;
 use crate::webhook::send::Sender;
 use crate::webhook::wake::Wake;
@@ -72,6 +73,10 @@ pub struct App {
     pub versions: Versions,
     /// Whether the server is about to end: balancers are told to turn to others.
     pub leaving: AtomicBool,
+    /// The memory for request bodies.
+    pub body_memory: Arc<BodyMemory>,
+    /// The longest time for a request's body to arrive.
+    pub client_timeout: Duration,
     /// Counters and gauges.
     pub metrics: Metrics,
 }
@@ -108,6 +113,8 @@ impl App {
             health: Health::default(),
             versions: Versions::default(),
             leaving: AtomicBool::new(false),
+            body_memory: BodyMemory::new(settings.admin.max_buffered_bytes),
+            client_timeout: Duration::from_millis(settings.admin.client_timeout_ms),
             metrics: Metrics::new().map_err(|error| ServeError::SetUp(error.to_string()))?,
         })
     }

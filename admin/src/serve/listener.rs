@@ -1,21 +1,28 @@
-//! Accepts connections and serves HTTP/1.1 on them: bounded in number and in the time a request head may take.
+//! Accepts connections and serves HTTP/1.1 on them. Everything that a stranger can make wait or grow has a bound: the
+//! number of connections (in all and for each address), a request's head in bytes and time, the pause between two
+//! requests, and an answer that is not read.
 
+mod bare_answer;
+mod paced;
+
+use crate::metrics::ConnectionMetrics;
 use axum::Router;
 use axum::body::Body;
+use bare_answer::OwnErrors;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use paced::Paced;
+use prometheus::IntCounter;
+use shared::connection_limit::ConnectionLimit;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower_service::Service as _;
 
-/// Connections open at once; beyond it new ones wait to be accepted.
-const CONNECTIONS_MAX: usize = 4096;
-/// Longest time for a request's head, and longest pause between two requests of a connection.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Longest head of a request, in bytes. hyper answers a longer one with 431.
+const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Pause after a failed accept: it fails when the process has no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -23,47 +30,86 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
 
+/// What a listener allows a client.
+#[derive(Debug, Clone)]
+pub(super) struct Limits {
+    /// How many connections.
+    pub(super) connections: ConnectionLimit,
+    /// The longest time for a head, for a pause between two requests, and for an answer without progress
+    /// (`admin.client_timeout_ms`).
+    pub(super) client_timeout: Duration,
+}
+
 /// Serves `router` until `stopping` turns true, then until the requests in flight are answered.
-pub(super) async fn serve(listener: TcpListener, router: Router, mut stopping: watch::Receiver<bool>) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+pub(super) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: Limits,
+    metrics: ConnectionMetrics,
+    mut stopping: watch::Receiver<bool>,
+) {
     let mut connections = JoinSet::new();
     loop {
-        let accept = async {
-            let place = Arc::clone(&room).acquire_owned().await;
-            (place, listener.accept().await)
-        };
-        let (place, accepted) = tokio::select! {
+        let accepted = tokio::select! {
             _ = stopping.wait_for(|stop| *stop) => break,
-            accepted = accept => accepted,
+            accepted = listener.accept() => accepted,
         };
         while connections.try_join_next().is_some() {}
-        match accepted {
-            Ok((stream, peer)) => {
-                let connection = one(stream, Peer(peer), router.clone(), stopping.clone());
-                connections.spawn(async move {
-                    connection.await;
-                    drop(place);
-                });
-            }
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "accept failed");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
             }
-        }
+        };
+        let place = match limits.connections.admit(peer.ip()) {
+            Ok(place) => place,
+            Err(refused) => {
+                metrics.refused[refused as usize].inc();
+                continue;
+            }
+        };
+        metrics.open.inc();
+        let connection = one(
+            stream,
+            Peer(peer),
+            router.clone(),
+            limits.client_timeout,
+            metrics.stalled.clone(),
+            stopping.clone(),
+        );
+        let open = metrics.open.clone();
+        connections.spawn(async move {
+            connection.await;
+            open.dec();
+            drop(place);
+        });
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
 }
 
 /// Serves one connection. A connection that breaks is no event: its requests are logged on their own.
-async fn one(stream: TcpStream, peer: Peer, router: Router, mut stopping: watch::Receiver<bool>) {
+async fn one(
+    stream: TcpStream,
+    peer: Peer,
+    router: Router,
+    timeout: Duration,
+    stalled: IntCounter,
+    mut stopping: watch::Receiver<bool>,
+) {
     drop(stream.set_nodelay(true));
     let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(peer);
         router.clone().call(request.map(Body::new))
     });
     let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    server
+        .timer(TokioTimer::new())
+        .header_read_timeout(timeout)
+        .max_buf_size(HEAD_BYTES_MAX);
+    let stream = OwnErrors::new(Paced::new(stream, timeout, stalled));
     let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         _ = connection.as_mut() => return,

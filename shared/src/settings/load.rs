@@ -11,6 +11,8 @@ const DEFAULTS: &str = include_str!("../../../config/tollgate.toml");
 const ENV_PREFIX: &str = "TOLLGATE_";
 /// How long idempotency keys can be kept (decision D26).
 const RETENTION_DAYS: std::ops::RangeInclusive<u64> = 30..=36_500;
+/// The least memory for request bodies of the admin server: an account's quarter of it must hold the longest body.
+const ADMIN_BUFFERED_BYTES_MIN: usize = 4 << 20;
 /// How many keys' owners an edge can be told to remember: what each takes is a quarter of a kilobyte.
 const REMEMBERED_KEYS: std::ops::RangeInclusive<usize> = 1..=10_000_000;
 /// How long a balancer may be given to notice, in milliseconds.
@@ -195,6 +197,12 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
             "upstream.max_response_bytes",
             settings.upstream.max_response_bytes as u64,
         ),
+        ("admin.max_connections", settings.admin.max_connections as u64),
+        (
+            "admin.max_connections_per_address",
+            settings.admin.max_connections_per_address as u64,
+        ),
+        ("admin.client_timeout_ms", settings.admin.client_timeout_ms),
         ("webhooks.timeout_ms", settings.webhooks.timeout_ms),
         ("webhooks.max_attempts", settings.webhooks.max_attempts.into()),
         (
@@ -223,6 +231,11 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
         return Err(BadSettings(
             "`proxy.max_buffered_bytes` must be at least `proxy.max_body_bytes`".to_owned(),
         ));
+    }
+    if settings.admin.max_buffered_bytes < ADMIN_BUFFERED_BYTES_MIN {
+        return Err(BadSettings(format!(
+            "`admin.max_buffered_bytes` must be at least {ADMIN_BUFFERED_BYTES_MIN}"
+        )));
     }
     if !REMEMBERED_KEYS.contains(&settings.proxy.max_remembered_keys) {
         let (least, most) = (REMEMBERED_KEYS.start(), REMEMBERED_KEYS.end());

@@ -1,0 +1,151 @@
+//! Gives the answers that hyper writes by itself a request id and a body (decision D5).
+//!
+//! hyper answers a head that is not HTTP (400), an address that is too long (414) and a head that is too long (431)
+//! before any of our code sees a request, with an empty body. It has no hook for them, so they are recognised where they
+//! are written: the whole of one write, an error status, no body, and no `X-Request-Id`, which all of ours have. None of our
+//! bodies can look like one: JSON has no bare line breaks.
+
+use crate::problem::Code;
+use crate::routes::new_request_id;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Longest answer that hyper writes by itself; its own have about 110 bytes.
+const BARE_BYTES_MAX: usize = 256;
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(super) struct OwnErrors<S> {
+    stream: S,
+    /// What is written in place of hyper's answer, and how much of it is.
+    instead: Option<(Vec<u8>, usize)>,
+}
+
+impl<S> OwnErrors<S> {
+    pub(super) const fn new(stream: S) -> Self {
+        Self {
+            stream,
+            instead: None,
+        }
+    }
+}
+
+/// Our answer in place of `written`, when that is one of hyper's own.
+fn replacement(written: &[u8]) -> Option<Vec<u8>> {
+    if written.len() > BARE_BYTES_MAX || !written.starts_with(b"HTTP/1.1 4") {
+        return None;
+    }
+    let head = std::str::from_utf8(written).ok()?.strip_suffix("\r\n\r\n")?;
+    let lower = head.to_ascii_lowercase();
+    if !lower.contains("content-length: 0") || lower.contains("x-request-id") {
+        return None;
+    }
+    let status_line = head.lines().next()?;
+    let message = match status_line.split(' ').nth(1)? {
+        "414" => "The address of the request is too long.",
+        "431" => "The head of the request is too long.",
+        _ => "The request is not valid HTTP.",
+    };
+    let body = format!(
+        r#"{{"error":"{message}","code":"{}"}}"#,
+        Code::Validation.as_str()
+    );
+    let id = new_request_id();
+    let id = id.to_str().unwrap_or_default();
+    tracing::info!(status = status_line, request_id = id, "malformed request");
+    let answer = format!(
+        "{status_line}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\
+         cache-control: no-store\r\nx-request-id: {id}\r\n\r\n{body}",
+        body.len()
+    );
+    Some(answer.into_bytes())
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for OwnErrors<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for OwnErrors<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        if this.instead.is_none() {
+            this.instead = replacement(bytes).map(|answer| (answer, 0));
+        }
+        let Some((answer, written)) = &mut this.instead else {
+            return Pin::new(&mut this.stream).poll_write(context, bytes);
+        };
+        while *written < answer.len() {
+            match ready!(Pin::new(&mut this.stream).poll_write(context, &answer[*written..]))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                more => *written += more,
+            }
+        }
+        this.instead = None;
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+    const BARE: &str = "HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\
+        date: Tue, 24 Nov 2026 18:00:00 GMT\r\n\r\n";
+
+    /// What arrives of `text`, through a pipe of `room` bytes.
+    async fn sent(text: &str, room: usize) -> String {
+        let (ours, mut theirs) = duplex(room);
+        let mut ours = OwnErrors::new(ours);
+        let text = text.to_owned();
+        let writer = tokio::spawn(async move { ours.write_all(text.as_bytes()).await.unwrap() });
+        let mut all = String::new();
+        theirs.read_to_string(&mut all).await.unwrap();
+        writer.await.unwrap();
+        all
+    }
+
+    #[tokio::test]
+    async fn an_answer_of_the_library_gets_an_id_and_a_body_in_any_number_of_writes() {
+        for room in [1, 7, 4096] {
+            let answer = sent(BARE, room).await;
+            assert!(
+                answer.starts_with("HTTP/1.1 431 Request Header Fields Too Large\r\n"),
+                "{answer}"
+            );
+            assert!(answer.contains("\r\nx-request-id: req_"), "{answer}");
+            let body = r#"{"error":"The head of the request is too long.","code":"VALIDATION"}"#;
+            assert!(
+                answer.contains(&format!("\r\ncontent-length: {}\r\n", body.len())),
+                "{answer}"
+            );
+            assert!(answer.ends_with(&format!("\r\n\r\n{body}")), "{answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn answers_of_ours_pass_as_they_are() {
+        let with_id = BARE.replace("connection: close", "x-request-id: req_1");
+        let with_body = BARE.replace("content-length: 0", "content-length: 2");
+        let fine = BARE.replace("431", "200");
+        for text in [with_id, with_body + "{}", fine] {
+            assert_eq!(sent(&text, 4096).await, text);
+        }
+    }
+}

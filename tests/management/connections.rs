@@ -1,0 +1,205 @@
+//! Connections: how many there may be, and what a client may make one of them wait for or hold.
+
+use crate::world::{World, problem, success};
+use harness::{RawClient, RawReply, eventually};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(20);
+/// `admin.client_timeout_ms` of the servers here.
+const TIMEOUT_MS: &str = "1000";
+/// Long enough for anything that ends after that time-out.
+const ENDED: Duration = Duration::from_secs(15);
+/// The account's share of the least memory for bodies is as long as the longest body.
+const LEAST_MEMORY: usize = 4 << 20;
+
+async fn world(settings: &[(&str, &str)]) -> World {
+    World::start_with(|options| {
+        settings.iter().fold(options, |options, (name, value)| {
+            options.env(&format!("TOLLGATE_ADMIN__{name}"), *value)
+        })
+    })
+    .await
+}
+
+/// The value of a metric of this server, as `tollgate_admin_<line>`.
+fn metric(world: &World, line: &str) -> Option<u64> {
+    let (_, text) = world.admin.ops("/metrics")?;
+    let prefix = format!("tollgate_admin_{line} ");
+    let value = text.lines().find_map(|line| line.strip_prefix(&prefix))?;
+    value.parse().ok()
+}
+
+async fn reaches(world: &World, line: &str, value: u64) {
+    eventually(line, SOON, async || (metric(world, line)? == value).then_some(())).await;
+}
+
+#[tokio::test]
+async fn beyond_the_limit_of_an_address_a_connection_is_closed_at_once() {
+    let world = world(&[("MAX_CONNECTIONS_PER_ADDRESS", "3")]).await;
+    let addr = world.admin.addr();
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        open.push(RawClient::connect(addr).await);
+    }
+    reaches(&world, r#"connections{listener="management"}"#, 3).await;
+    assert!(RawClient::connect(addr).await.closed(SOON).await);
+    reaches(
+        &world,
+        r#"connections_refused_total{limit="address",listener="management"}"#,
+        1,
+    )
+    .await;
+    // A place is free again as soon as one of them ends.
+    drop(open.pop());
+    reaches(&world, r#"connections{listener="management"}"#, 2).await;
+    let mut next = RawClient::connect(addr).await;
+    assert_eq!(get(&mut next, "/openapi.json").await.status, 200);
+}
+
+#[tokio::test]
+async fn beyond_the_limit_in_all_a_connection_is_closed_at_once() {
+    let world = world(&[("MAX_CONNECTIONS", "2")]).await;
+    let addr = world.admin.addr();
+    let _open = [RawClient::connect(addr).await, RawClient::connect(addr).await];
+    reaches(&world, r#"connections{listener="management"}"#, 2).await;
+    assert!(RawClient::connect(addr).await.closed(SOON).await);
+    let refused = r#"connections_refused_total{limit="total",listener="management"}"#;
+    reaches(&world, refused, 1).await;
+    // The ops listener has places of its own.
+    assert_eq!(world.admin.ops("/livez").unwrap().0, 200);
+}
+
+/// They hold what the kernel takes of the answers, and the rest in our memory.
+#[tokio::test]
+async fn who_does_not_read_its_answers_is_cut_off() {
+    let world = world(&[("CLIENT_TIMEOUT_MS", TIMEOUT_MS)]).await;
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        let mut client = RawClient::connect(world.admin.addr()).await;
+        // More than the kernel's buffers take.
+        let requests = "GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n".repeat(200);
+        assert!(client.send(requests).await);
+        silent.push(client);
+    }
+    reaches(&world, r#"connections_stalled_total{listener="management"}"#, 20).await;
+    reaches(&world, r#"connections{listener="management"}"#, 0).await;
+}
+
+#[tokio::test]
+async fn who_sends_no_whole_head_or_pauses_too_long_is_cut_off() {
+    let world = world(&[("CLIENT_TIMEOUT_MS", TIMEOUT_MS)]).await;
+    let addr = world.admin.addr();
+    let mut nothing = RawClient::connect(addr).await;
+    let mut part = RawClient::connect(addr).await;
+    assert!(part.send("GET /openapi.json HTTP/1.1\r\nHost: a\r\nX-").await);
+    let mut pausing = RawClient::connect(addr).await;
+    assert_eq!(get(&mut pausing, "/reference").await.status, 200);
+    assert!(nothing.closed(ENDED).await);
+    assert!(pausing.closed(ENDED).await);
+    part.read_to_end(ENDED).await;
+    reaches(&world, r#"connections{listener="management"}"#, 0).await;
+}
+
+#[tokio::test]
+async fn a_head_may_have_64_kib_and_the_answers_of_the_library_have_id_and_body() {
+    let world = world(&[]).await;
+    let long = |length: usize| {
+        format!(
+            "GET /reference HTTP/1.1\r\nHost: a\r\nX-Long: {}\r\n\r\n",
+            "x".repeat(length)
+        )
+    };
+    for (request, status, message) in [
+        (long(60 << 10), 200, None),
+        (long(70 << 10), 431, Some("The head of the request is too long.")),
+        (
+            "no HTTP at all\r\n\r\n".to_owned(),
+            400,
+            Some("The request is not valid HTTP."),
+        ),
+        (
+            format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(66_000)),
+            414,
+            Some("The address of the request is too long."),
+        ),
+    ] {
+        let mut client = RawClient::connect(world.admin.addr()).await;
+        let sent = client.send(&request).await;
+        let reply = client.reply(SOON).await;
+        let reply = reply.unwrap_or_else(|| panic!("no answer; sent: {sent}, {status}"));
+        assert_eq!(reply.status, status, "{}", reply.head);
+        assert!(
+            reply
+                .header("x-request-id")
+                .is_some_and(|id| id.starts_with("req_")),
+            "{}",
+            reply.head
+        );
+        if let Some(message) = message {
+            let body: Value = serde_json::from_slice(&reply.body).unwrap();
+            assert_eq!(body, json!({ "error": message, "code": "VALIDATION" }));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_sends_at_most_8_kib() {
+    let world = world(&[]).await;
+    let stranger = world.admin.caller("");
+    let body = json!({ "email": "a@example.com", "password": "x".repeat(9000) });
+    problem(
+        &stranger.post("/api/user/login", body).await,
+        413,
+        "PAYLOAD_TOO_LARGE",
+    );
+    // In pieces, without a length.
+    let mut client = RawClient::connect(world.admin.addr()).await;
+    let head = "POST /api/user/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    assert!(client.send(head).await);
+    let _ = client.send(format!("2400\r\n{}\r\n", " ".repeat(0x2400))).await;
+    assert_eq!(client.reply(SOON).await.unwrap().status, 413);
+}
+
+/// What one account's bodies take leaves room for those of others.
+#[tokio::test]
+async fn an_accounts_bodies_take_a_quarter_of_the_memory_at_most() {
+    let memory = LEAST_MEMORY.to_string();
+    let world = world(&[("MAX_BUFFERED_BYTES", &memory), ("CLIENT_TIMEOUT_MS", "20000")]).await;
+    let (account, greedy) = world.account("enterprise").await;
+    let (_, other) = world.account("free").await;
+    let key = world
+        .issue(
+            &account,
+            shared::domain::mode::Mode::Live,
+            crate::world::FULL,
+            &[],
+            None,
+        )
+        .await;
+    let length = LEAST_MEMORY / 4;
+    let mut stalled = RawClient::connect(world.admin.addr()).await;
+    let head = format!(
+        "POST /v1/agents HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n",
+        key.secret
+    );
+    assert!(stalled.send(head).await);
+    assert!(stalled.send(vec![b' '; length - 1]).await);
+    reaches(&world, "body_memory_bytes", length as u64 - 1).await;
+    let refused = greedy.post("/v1/agents", json!({ "name": "a" })).await;
+    problem(&refused, 429, "API_KEY_RATE_LIMITED");
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    success(&other.post("/v1/agents", json!({ "name": "a" })).await, 200);
+    drop(stalled);
+    reaches(&world, "body_memory_bytes", 0).await;
+    success(&greedy.post("/v1/agents", json!({ "name": "a" })).await, 200);
+}
+
+async fn get(client: &mut RawClient, path: &str) -> RawReply {
+    assert!(
+        client
+            .send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"))
+            .await
+    );
+    client.reply(SOON).await.expect("an answer")
+}
