@@ -1,14 +1,19 @@
-//! The management rate limits: which limit a request counts against, and what its answer says of it (decisions D10, D53).
+//! The rate limits of the management API: those of the plans, for live-mode API keys (decisions D10, D53), and the technical ones,
+//! for test-mode API keys and sessions (decision D71).
 
 use crate::caller::{Caller, Who};
 use crate::problem::{Code, Problem};
-use crate::routes::{Rate, no_plan};
+use crate::routes::{Rate, Route, no_plan};
 use crate::serve::App;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use shared::clock;
 use shared::domain::mode::Mode;
+use shared::domain::rate;
 use shared::store::keys::AccountKeys;
+use shared::store::refused::LIFE;
 use shared::store::script::api_key::count::{self, Allowed, Counted, Standing};
+use shared::store::script::technical::{self, Limit};
+use std::time::Duration;
 
 /// Requests that the plan allows in a window.
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
@@ -20,8 +25,8 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 /// When a key was used is noted to the minute.
 const NOTED_TO_MS: u64 = 60_000;
 
-/// Counts a request of an API key, and leaves where the key stands in `standing`, for its answer. Sessions, test-mode keys
-/// and unlimited plans are not counted.
+/// Counts a request, and leaves where a live-mode key stands in `standing`, for its answer. Live-mode keys of unlimited plans
+/// are not counted.
 ///
 /// # Errors
 /// 429 `API_KEY_RATE_LIMITED`, 401 for a key that was revoked this moment, 503 when the request cannot be counted.
@@ -31,6 +36,7 @@ pub async fn count(
     caller: &Caller,
     standing: &mut Option<Standing>,
 ) -> Result<(), Problem> {
+    count_technical(app, caller).await?;
     let Who::Key { last_used_ms, .. } = &caller.who else {
         return Ok(());
     };
@@ -51,6 +57,72 @@ pub async fn count(
             Err(over(rate, &stands))
         }
     }
+}
+
+/// Refuses what makes records to an account that takes far more of a nearly full store than others (decision D71).
+///
+/// # Errors
+/// 429 `API_KEY_RATE_LIMITED`.
+pub fn require_room(app: &App, route: &Route, caller: &Caller) -> Result<(), Problem> {
+    let Some(cause) = app
+        .refused
+        .cause(&caller.account)
+        .filter(|_| route.makes_records())
+    else {
+        return Ok(());
+    };
+    app.metrics.limited.refused();
+    let problem = Problem::new(Code::ApiKeyRateLimited, cause.message());
+    Err(problem.header(header::RETRY_AFTER, &LIFE.as_secs().to_string()))
+}
+
+/// Counts a request of a test-mode key or of a session against its technical limit and that of its account.
+async fn count_technical(app: &App, caller: &Caller) -> Result<(), Problem> {
+    let (limit, id) = match (&caller.who, caller.mode) {
+        (Who::Session { id, .. }, _) => (session_limit(app), id),
+        (Who::Key { .. }, Mode::Test) => (test_limit(app), &caller.actor),
+        (Who::Key { .. }, Mode::Live) => return Ok(()),
+    };
+    let counted = limit
+        .count(&app.store, &AccountKeys::of(&caller.account), id)
+        .await?;
+    let (most, left, of_account) = match counted {
+        technical::Counted::Passed => return Ok(()),
+        technical::Counted::Over(left) => (limit.most, left, false),
+        technical::Counted::AccountOver(left) => (limit.of_account(), left, true),
+    };
+    app.metrics.limited.of(limit.rate);
+    Err(over_technical(limit.rate, of_account, most, left))
+}
+
+const fn test_limit(app: &App) -> Limit {
+    Limit {
+        rate: rate::Rate::Test,
+        most: app.limits.test_requests_per_minute,
+    }
+}
+
+const fn session_limit(app: &App) -> Limit {
+    Limit {
+        rate: rate::Rate::Session,
+        most: app.limits.session_requests_per_minute,
+    }
+}
+
+/// The answer when a technical limit of `most` requests is used up for the time `left`.
+fn over_technical(rate: rate::Rate, of_account: bool, most: u64, left: Duration) -> Problem {
+    let wait = later_s(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+    let whose = match (rate, of_account) {
+        (rate::Rate::Session, false) => "This session has",
+        (rate::Rate::Session, true) => "The sessions of this account together have",
+        (_, false) => "This test-mode API key has",
+        (_, true) => "The test-mode API keys of this account together have",
+    };
+    let window = rate.window_name();
+    let message = format!(
+        "{whose} used up the {most} requests that this installation allows in a {window}. Wait {wait} seconds."
+    );
+    Problem::new(Code::ApiKeyRateLimited, message).header(header::RETRY_AFTER, &wait.to_string())
 }
 
 /// What the caller's plan allows, if it limits this.

@@ -3,10 +3,12 @@
 
 mod census;
 mod connections;
+mod limited;
 mod webhooks;
 
 pub use census::CensusMetrics;
 pub use connections::ConnectionMetrics;
+pub use limited::LimitedMetrics;
 pub use webhooks::WebhookMetrics;
 
 use crate::routes::method_label;
@@ -35,6 +37,8 @@ pub enum Worker {
     Census,
     /// Puts checkpoints into the archive.
     Checkpointer,
+    /// Names the accounts that take too much of the store.
+    Guard,
     /// Moves old intents to the archive.
     IntentArchiver,
     /// Finds overdue holds.
@@ -44,11 +48,12 @@ pub enum Worker {
 }
 
 impl Worker {
-    const ALL: [&'static str; 7] = [
+    const ALL: [&'static str; 8] = [
         "archiver",
         "carrier",
         "census",
         "checkpointer",
+        "guard",
         "intent_archiver",
         "reaper",
         "sealer",
@@ -126,6 +131,8 @@ pub struct Metrics {
     pub archiving_failed: IntCounter,
     /// Chains that had something to archive at the last look.
     pub archiving_waiting: IntGauge,
+    /// Requests refused by a limit that holds for every plan.
+    pub limited: LimitedMetrics,
     /// Requests from blocked addresses.
     pub blocked: IntCounter,
     /// 1 while the store answers and may be trusted.
@@ -244,6 +251,7 @@ impl Metrics {
                 "archiving_waiting_chains",
                 "Chains that had something to archive at the last look.",
             )?,
+            limited: LimitedMetrics::new(&metrics)?,
             blocked: counter("blocked_total", "Requests from blocked addresses.")?,
             store_sane: metrics.gauge("store_sane", "1 while the store answers and may be trusted.")?,
             store_durable: metrics.gauge(

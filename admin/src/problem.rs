@@ -4,9 +4,13 @@
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value};
+use shared::domain::budget::Budget;
 use shared::store::StoreError;
 use shared::store::sanity::Insane;
 use std::borrow::Cow;
+
+/// The field of a `TIER_LIMIT` that names the kind of record.
+const BUDGET: &str = "budget";
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $name:ident = $code:literal, $status:ident, $message:literal;)+) => {
@@ -71,12 +75,13 @@ codes! {
     /// The client's address is blocked, or may not use this key (decision D11).
     IpBlocked = "IP_BLOCKED", FORBIDDEN,
         "This API key may not be used from your address.";
-    /// The plan allows no more requests in this window (decisions D10, D53).
+    /// The plan allows no more requests in this window (decisions D10, D53), or a technical limit does not (decision D71).
     ApiKeyRateLimited = "API_KEY_RATE_LIMITED", TOO_MANY_REQUESTS,
-        "This API key has used up the requests that its plan allows in this window.";
-    /// The plan allows no more custom agents.
+        "All requests that are allowed in this window are used up.";
+    /// The plan allows no more custom agents, or the account has used up a budget of records, which `budget` and `limit` name
+    /// then (decision D71).
     TierLimit = "TIER_LIMIT", FORBIDDEN,
-        "The plan allows no more agents.";
+        "The account can have no more of these.";
     /// The account has as many webhooks as it can have (decision D59).
     WebhookLimit = "WEBHOOK_LIMIT", FORBIDDEN,
         "The account can have no more webhooks.";
@@ -203,6 +208,12 @@ impl Problem {
         Self::new(Code::Validation, message)
     }
 
+    /// The budget that refused the request, if one did.
+    #[must_use]
+    pub fn budget(&self) -> Option<Budget> {
+        self.more.get(BUDGET)?.as_str().and_then(Budget::parse)
+    }
+
     /// Adds a field to the body.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
@@ -253,6 +264,9 @@ impl Problem {
 /// The store failed: the caller learns that, the log learns why.
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
+        if let StoreError::OverBudget { budget, most } = error {
+            return over_budget(budget, most);
+        }
         tracing::error!(error = %chain(&error), "store failure");
         match error {
             StoreError::NotDurable { ran: true, .. } => Code::NotConfirmed.into(),
@@ -260,6 +274,16 @@ impl From<StoreError> for Problem {
             _ => Code::ServiceUnavailable.into(),
         }
     }
+}
+
+/// The answer to what would make more records of a kind than the account may make the store keep (decision D71).
+fn over_budget(budget: Budget, most: u64) -> Problem {
+    let message = format!(
+        "Your account has used up its budget of {most} {}. The operator of this installation can raise it.",
+        budget.noun()
+    );
+    let problem = Problem::new(Code::TierLimit, message);
+    problem.with(BUDGET, budget.as_str()).with("limit", most)
 }
 
 impl From<Insane> for Problem {

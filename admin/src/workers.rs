@@ -1,6 +1,6 @@
 //! What runs beside the requests: the watch on the store and on the blocked addresses, the reaper of overdue holds, the carrier of what is in transit
 //! between accounts, the sealer of the audit trail, who puts signed checkpoints of it elsewhere, the archivers of what
-//! grew old, the deliverer of webhooks, and the census of what is open, for the metrics.
+//! grew old, the deliverer of webhooks, the guard of the store's room, and the census of what is open, for the metrics.
 
 mod archiver;
 mod blocked;
@@ -8,6 +8,7 @@ mod carrier;
 mod census;
 mod checkpointer;
 mod deliverer;
+mod guard;
 mod health;
 mod intent_archiver;
 mod reaper;
@@ -27,8 +28,10 @@ pub fn start(app: &Arc<App>, stopping: &watch::Receiver<bool>) -> JoinSet<()> {
     let mut workers = JoinSet::new();
     workers.spawn(archiver::run(Arc::clone(app), stopping.clone()));
     workers.spawn(blocked::run(Arc::clone(app), stopping.clone()));
+    workers.spawn(guard::follow(Arc::clone(app), stopping.clone()));
     workers.spawn(carrier::run(Arc::clone(app), stopping.clone()));
     workers.spawn(census::run(Arc::clone(app), stopping.clone()));
+    workers.spawn(guard::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(app.metrics.store.clone().follow(app.store.clone()));
     workers.spawn(checkpointer::run(Arc::clone(app), stopping.clone()));
     workers.spawn(health::run(Arc::clone(app), stopping.clone()));

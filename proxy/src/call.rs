@@ -68,6 +68,7 @@ impl Stop {
             .mint(clock::now_ms())
             .unwrap_or_else(|_| kind.prefix().to_owned());
         Self::Denied(Box::new(Denied {
+            message: None,
             denial,
             id,
             run_id: None,

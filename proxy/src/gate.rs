@@ -17,6 +17,7 @@ use shared::settings::Settings;
 use shared::store::Store;
 use shared::store::blocked::BlockedCopy;
 use shared::store::lookup::VirtualKeyOwner;
+use shared::store::refused::RefusedCopy;
 use shared::store::script::authorize::AccountView;
 use shared::store::script::hold::HoldKeys;
 use shared::store::script::settle::Settle;
@@ -98,6 +99,8 @@ pub struct Gate {
     pub upstream: Upstream,
     /// The addresses that are not answered, as last read.
     pub blocked: BlockedCopy,
+    /// The accounts that are refused what makes records, as last read.
+    pub refused: RefusedCopy,
     /// What is known of the store's health.
     pub watch: Arc<Watch>,
     /// What the store could not take yet.
@@ -173,6 +176,7 @@ impl Gate {
             unknown_plan: Arc::new(PlanLimits::unknown()),
             upstream,
             blocked: BlockedCopy::default(),
+            refused: RefusedCopy::default(),
             watch: Arc::default(),
             pending,
             metrics,

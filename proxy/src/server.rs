@@ -261,7 +261,8 @@ impl EdgeService {
     /// Opens the gate; it can only be opened inside the runtime that will use it.
     fn open(&self) -> Option<Arc<Gate>> {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        let store = Store::of(&parts.settings.store).ok()?;
+        let budgets = parts.settings.limits.budgets();
+        let store = Store::of(&parts.settings.store).ok()?.with_budgets(budgets);
         let gate = Arc::new(Gate::new(parts, store, self.metrics.clone()));
         Some(Arc::clone(self.gate.get_or_init(|| gate)))
     }

@@ -211,6 +211,7 @@ pub fn start(gate: &Arc<Gate>) {
         loop {
             ticks.tick().await;
             watched.blocked.follow(&watched.store).await;
+            watched.refused.follow(&watched.store).await;
         }
     });
     let watched = Arc::clone(gate);

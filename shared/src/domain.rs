@@ -2,6 +2,7 @@
 
 pub mod amount;
 pub mod blocked;
+pub mod budget;
 pub mod cap;
 pub mod chain;
 pub mod check;

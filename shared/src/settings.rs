@@ -7,6 +7,7 @@ mod tables;
 
 use crate::crypto::seal::Sealer;
 use crate::domain::blocked::canonical;
+use crate::domain::budget::{Budget, Budgets};
 use crate::store::durability::Durability;
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
@@ -15,7 +16,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use load::{DEFAULT_FILE, load, load_from};
+pub use load::{DEFAULT_FILE, default_budgets, load, load_from};
 
 /// A configuration that cannot be used: one line that names the key or file.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +42,7 @@ pub struct Settings {
     pub idempotency: IdempotencySettings,
     pub secrets: SecretSettings,
     pub network: NetworkSettings,
+    pub limits: LimitSettings,
     pub plans: PlanSettings,
     pub prices: FileSettings,
     pub telemetry: TelemetrySettings,
@@ -191,6 +193,49 @@ pub struct NetworkSettings {
 fn canonical_ranges<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
     let ranges = Vec::<IpNet>::deserialize(deserializer)?;
     Ok(ranges.into_iter().map(canonical).collect())
+}
+
+/// `[limits]`
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct LimitSettings {
+    pub test_requests_per_minute: u64,
+    pub session_requests_per_minute: u64,
+    pub agents: u64,
+    pub policies: u64,
+    pub provider_keys: u64,
+    pub keys: u64,
+    pub runs: u64,
+    pub intents: u64,
+    pub text_bytes: u64,
+    pub transactions: u64,
+    pub escrows: u64,
+    pub deposits: u64,
+    pub refusals: u64,
+    pub audit_entries: u64,
+    pub guard_share: f64,
+}
+
+impl LimitSettings {
+    /// The budgets of records.
+    #[must_use]
+    pub fn budgets(&self) -> Budgets {
+        Budgets::new(|budget| match budget {
+            Budget::Agents => self.agents,
+            Budget::Policies => self.policies,
+            Budget::ProviderKeys => self.provider_keys,
+            Budget::Keys => self.keys,
+            Budget::Runs => self.runs,
+            Budget::Intents => self.intents,
+            Budget::TextBytes => self.text_bytes,
+            Budget::Transactions => self.transactions,
+            Budget::Escrows => self.escrows,
+            Budget::Deposits => self.deposits,
+            Budget::Refusals => self.refusals,
+            Budget::AuditEntries => self.audit_entries,
+        })
+    }
 }
 
 /// `[plans]`

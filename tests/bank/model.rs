@@ -153,6 +153,22 @@ impl Model {
         self.request(at, id).is_some() || self.sides[at].claims.contains_key(id)
     }
 
+    /// The span of time in which refusals are counted together, as long as a record lives.
+    pub fn span(&self) -> u64 {
+        self.window.from / transfers::millis(transfers::RECORD_LIFE)
+    }
+
+    /// A refusal is kept under a key.
+    pub fn count_refusal(&mut self, at: At) {
+        let now = self.span();
+        let (this, before) = match self.sides[at].refusals {
+            Some((span, this, before)) if span == now => (this, before),
+            Some((span, this, _)) if span + 1 == now => (0, this),
+            _ => (0, 0),
+        };
+        self.sides[at].refusals = Some((now, this + 1, before));
+    }
+
     /// Writes a new intent.
     pub fn keep(&mut self, at: At, id: &str, moment: &str, request: Request) {
         let side = &mut self.sides[at];

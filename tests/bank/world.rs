@@ -108,7 +108,11 @@ impl World {
         args: &[&str],
     ) -> Checked {
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let args = [&["live", "{}"], args].concat();
+        let budgets = self.store.budgets().words();
+        let mut args = [&["live", "{}"], args].concat();
+        if script.has_budgets() {
+            args.push(&budgets);
+        }
         let reply: Result<Vec<String>, _> = self.store.script(script, &keys, &args).await;
         let reply = reply.map_err(|error| format!("{}: {error:?}", script.name()))?;
         if reply != words {
@@ -118,6 +122,30 @@ impl World {
             ));
         }
         photo::compare(&self.store, &self.model.render(), &mut self.model.names).await
+    }
+
+    /// Does it to the store alone.
+    pub async fn attempt(&self, act: &Act) -> Result<String, String> {
+        self.do_it(act).await
+    }
+
+    /// Checks that the store still is what the model says. Numbers are taken before the scripts that refuse.
+    pub async fn unchanged(&mut self, act: &Act) -> Checked {
+        match act {
+            Act::Escrow(_) => self.model.escrow_number += 1,
+            Act::NewAgent { .. } => self.model.wallet_number += 1,
+            _ => {}
+        }
+        let compared = photo::compare(&self.store, &self.model.render(), &mut self.model.names).await;
+        compared.map_err(|error| format!("after {act:?}, which was refused: {error}"))
+    }
+
+    /// Sets a field of a record behind the product's back.
+    pub async fn put_field(&self, key: &str, field: &str, value: &str) -> Checked {
+        let mut set = redis::cmd("HSET");
+        let set = set.arg(key).arg(field).arg(value);
+        let done: Result<i64, _> = self.store.command(set).await;
+        done.map(drop).map_err(|error| format!("{error:?}"))
     }
 
     /// Whether a row was ever seen in transit, so that it can be delivered: a call that is not disturbed leaves none.

@@ -5,6 +5,8 @@
 //! * [`sweep`]: from another account and mode, paths that do not exist, headers and addresses
 //! * [`agents`], [`deletion`], [`policies`], [`provider_keys`], [`virtual_keys`]: each resource, bodies and errors to the letter
 //! * [`limits`], [`blocked`], [`order`]: how many requests a key may make, from where, and which refusal comes first
+//! * [`budgets`]: how many records an account can make the store keep
+//! * [`technical`]: how many requests test-mode keys and sessions may make, on every plan
 //! * [`scripts`]: each small change of the scripts behind these is noticed
 //! * [`race`]: many callers at once
 //! * [`connections`]: how many there may be, and what a client may make a connection wait for or hold
@@ -13,6 +15,7 @@
 
 mod agents;
 mod blocked;
+mod budgets;
 mod connections;
 mod deletion;
 mod limits;
@@ -27,5 +30,6 @@ mod race;
 mod scripts;
 mod server;
 mod sweep;
+mod technical;
 mod virtual_keys;
 mod world;

@@ -7,12 +7,16 @@ use super::{Failure, Report, password, value};
 use clap::Subcommand;
 use serde_json::{Value, json};
 use shared::clock::{iso_from_ms, now_ms};
+use shared::domain::budget::Budget;
 use shared::domain::id::Kind;
+use shared::domain::mode::Mode;
 use shared::domain::role::Role;
 use shared::store::account::Account as Record;
 use shared::store::audit::OPERATOR;
 use shared::store::keys::AccountKeys;
+use shared::store::refused;
 use shared::store::script::account::{self, Created, PlanSet};
+use shared::store::usage::Usage;
 use shared::store::user::User;
 
 /// `account …`
@@ -154,6 +158,24 @@ async fn show(context: &Context, id: &str) -> Result<Report, Failure> {
         .collect();
     let mut document = document(&account);
     document["users"] = users.into();
+    let keys = AccountKeys::of(id);
+    let (budgets, mut rows) = (context.store.budgets(), Vec::new());
+    for mode in Mode::ALL {
+        let usage = Usage::read(&context.store, &keys, mode).await?;
+        for budget in Budget::ALL {
+            let (used, limit) = (usage.of(budget), budgets.of(budget));
+            document["budgets"][mode.as_str()][budget.as_str()] = json!({ "used": used, "limit": limit });
+            let name = budget.as_str().to_owned();
+            rows.push(vec![mode.to_string(), name, used.to_string(), limit.to_string()]);
+        }
+        document["storeBytes"][mode.as_str()] = usage.bytes().into();
+    }
+    let refused = refused::read(&context.store).await?.contains_key(id);
+    document["refused"] = refused.into();
+    if refused {
+        text = format!("{text}\nrefused     what makes records: it takes too much of the store");
+    }
+    let text = format!("{text}\n\n{}", table(&["MODE", "BUDGET", "USED", "LIMIT"], &rows));
     Ok(Report::new(text, document))
 }
 

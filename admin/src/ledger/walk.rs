@@ -178,6 +178,7 @@ fn of_mode(accounts: &Accounts, place: Place, parsed: ModeKey<'_>, key: &str) ->
         }
         ModeKey::Agents
         | ModeKey::Runs(_)
+        | ModeKey::AllRuns
         | ModeKey::Policies
         | ModeKey::Policy(_)
         | ModeKey::AccountPolicies

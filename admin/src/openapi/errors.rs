@@ -6,6 +6,7 @@ use super::{headers, operation};
 use crate::problem::Code;
 use crate::routes::{Access, Route};
 use axum::http::Method;
+use shared::domain::budget::Budget;
 use shared::openapi::components::public;
 use shared::openapi::{Json, object};
 
@@ -59,10 +60,11 @@ fn follows(route: &Route, doc: &Doc, code: Code) -> bool {
     match code.as_str() {
         "API_KEY_REQUIRED" => by_key,
         "INVALID_API_KEY" | "INSUFFICIENT_API_KEY_PERMISSIONS" => !is_public,
-        "API_KEY_RATE_LIMITED" => operation::is_counted(route),
+        "API_KEY_RATE_LIMITED" => route.access != Access::Public,
         "SESSION_REQUIRED" | "INSUFFICIENT_ROLE" => by_session,
         "CSRF_FAILED" => changes && (by_session || is_public),
         "LIVE_MODE_REQUIRED" => operation::is_live_only(route),
+        "TIER_LIMIT" => operation::has_budget(route),
         "NOT_CONFIRMED" | "NOT_DURABLE" => operation::moves_money(route),
         "IP_BLOCKED" | "SERVICE_UNAVAILABLE" | "INTERNAL" => true,
         "VALIDATION" => !is_public || doc.takes.is_some() || !doc.query.is_empty(),
@@ -90,6 +92,18 @@ fn fields_of(code: Code) -> Vec<Field> {
             let agents = Field::given("activeKeyAgents", agents, "The agents whose keys are active.");
             let limit = Field::given("limit", limit, "How many keys the plan allows.");
             [agents, plan(), limit].into_iter().chain(up()).collect()
+        }
+        "TIER_LIMIT" => {
+            let kinds = field::words(Budget::ALL.map(Budget::as_str).to_vec());
+            let limit = field::count(0);
+            vec![
+                Field::given(
+                    "budget",
+                    kinds,
+                    "The budget of records that is used up; not where the plan's number of agents is.",
+                ),
+                Field::given("limit", limit, "How many records the budget allows."),
+            ]
         }
         "PLAN_FEATURE" => [plan()].into_iter().chain(up()).collect(),
         _ => Vec::new(),

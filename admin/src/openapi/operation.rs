@@ -246,6 +246,28 @@ pub(super) fn moves_money(route: &Route) -> bool {
     route.method == Method::POST && names.contains(&route.path)
 }
 
+/// Whether it makes records with a budget (decision D71).
+pub(super) fn has_budget(route: &Route) -> bool {
+    let names = [
+        "/agents",
+        "/agents/{id}/provider-keys",
+        "/agents/{id}/virtual-keys",
+        "/api-keys",
+        "/escrow/create",
+        "/escrow/dispute",
+        "/escrow/fund",
+        "/escrow/release",
+        "/policies",
+        "/policies/{id}",
+        "/spend",
+        "/wallet/deposits",
+        "/wallet/transfer",
+        "/wallets/create",
+        "/wallets/transfer",
+    ];
+    route.method == Method::POST && names.contains(&route.path)
+}
+
 /// Whether a call with an API key counts.
 pub(super) fn is_counted(route: &Route) -> bool {
     route.rate != Rate::Uncounted

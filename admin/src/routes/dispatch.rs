@@ -169,7 +169,13 @@ pub(super) async fn run(
     request: Request<Body>,
 ) -> Response<Body> {
     let mut seen = Seen::of(route.path);
+    let metrics = app.metrics.limited.clone();
     let outcome = answer(app, route, params, request, &mut seen).await;
+    if let Err(problem) = &outcome
+        && let Some(budget) = problem.budget()
+    {
+        metrics.over(budget);
+    }
     let mut response = outcome.map_or_else(Problem::into_response, Reply::into_response);
     if let Some(standing) = &seen.standing {
         limits::tell(standing, response.headers_mut());
@@ -243,6 +249,7 @@ async fn admit(
     seen.caller = Some((caller.account.clone(), caller.mode));
     limits::count(app, route.rate, &caller, &mut seen.standing).await?;
     caller.require(route.access)?;
+    limits::require_room(app, route, &caller)?;
     if route.modes == Modes::LiveOnly {
         caller.require_live()?;
     }

@@ -15,6 +15,20 @@ const USER_PREFIX: &str = "/api/user";
 /// The path of the management API that stands there as well (decision D42).
 const USER_PATH: &str = "/webhooks/{id}/deliveries";
 
+/// Operations that an account can always call, however much of the store it takes.
+const GOES_ON: [&str; 10] = [
+    "/agents/{id}/freeze",
+    "/agents/{id}/unfreeze",
+    "/agents/{id}/runs/{runId}",
+    "/account/plan",
+    "/wallet/deposits/confirm",
+    "/escrow/release",
+    "/escrow/dispute",
+    "/intents/{id}/approve",
+    "/intents/{id}/deny",
+    "/decisions/dry-run",
+];
+
 /// Which API an operation belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Base {
@@ -98,6 +112,13 @@ pub(super) enum Handler {
 }
 
 impl Route {
+    /// Whether it makes records that stay. What ends, reads, protects or decides about what is there does not (decision D71).
+    #[must_use]
+    pub fn makes_records(&self) -> bool {
+        let adds = matches!(self.method, Method::POST | Method::PATCH);
+        adds && self.base == Base::Management && !GOES_ON.contains(&self.path)
+    }
+
     /// What the path stands under.
     pub fn prefixes(&self) -> impl Iterator<Item = &'static str> {
         let management = (self.base == Base::Management).then_some(PREFIXES);

@@ -15,9 +15,10 @@ use arc_swap::ArcSwap;
 use ipnet::IpNet;
 use shared::crypto::seal::Sealer;
 use shared::domain::plan::Plans;
-use shared::settings::{AuditSettings, Settings, WebhookSettings};
+use shared::settings::{AuditSettings, LimitSettings, Settings, WebhookSettings};
 use shared::store::Store;
 use shared::store::blocked::BlockedCopy;
+use shared::store::refused::RefusedCopy;
 use shared::telemetry::tables::Table;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -65,8 +66,12 @@ pub struct App {
     pub verifying: Arc<Turns>,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// Limits that hold for every plan (decision D71).
+    pub limits: LimitSettings,
     /// The addresses that are not answered, as last read.
     pub blocked: BlockedCopy,
+    /// The accounts that are refused what makes records, as last read.
+    pub refused: RefusedCopy,
     /// Whether the store may be trusted, as last checked.
     pub health: Health,
     /// What was last seen of each account.
@@ -87,7 +92,7 @@ impl App {
     /// # Errors
     /// [`ServeError`] names the key or file.
     pub fn new(settings: &Settings) -> Result<Self, ServeError> {
-        let store = Store::of(&settings.store)?;
+        let store = Store::of(&settings.store)?.with_budgets(settings.limits.budgets());
         Ok(Self {
             store,
             sealer: settings.sealer()?,
@@ -109,7 +114,9 @@ impl App {
             archive: Arc::new(Archive::of(&settings.audit)?),
             verifying: Arc::new(Turns::default()),
             trusted_proxies: settings.network.trusted_proxies.clone(),
+            limits: settings.limits,
             blocked: BlockedCopy::default(),
+            refused: RefusedCopy::default(),
             health: Health::default(),
             versions: Versions::default(),
             leaving: AtomicBool::new(false),

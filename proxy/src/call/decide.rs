@@ -14,6 +14,7 @@ use shared::domain::denial::Denial;
 use shared::domain::entry::How;
 use shared::domain::id::Kind;
 use shared::domain::money::Nanos;
+use shared::domain::plan::Plan;
 use shared::store::lookup::VirtualKeyOwner;
 use shared::store::script::authorize::{Answer, Authorize, Charge, Outcome};
 use shared::store::script::hold::{HoldKeys, HoldName};
@@ -61,7 +62,7 @@ impl Approval {
 pub async fn decide(gate: &Gate, owner: &VirtualKeyOwner, wanted: &Wanted) -> Result<Approval, Stop> {
     let name = hold_name(owner, &wanted.run.id)?;
     let keys = name.keys();
-    let denied = |denial, plan| denied(denial, &name, Some(wanted), plan);
+    let denied = |denial, plan| denied(gate, denial, &name, Some(wanted), plan);
     let Some(estimate) = wanted.estimate else {
         return Err(denied(Denial::ServiceUnavailable, None));
     };
@@ -126,9 +127,9 @@ pub async fn admit(gate: &Gate, owner: &VirtualKeyOwner) -> Result<(), Stop> {
     let name = hold_name(owner, "")?;
     match ask(gate, owner, &name, &name.keys(), None).await {
         Ok((Outcome::Counted, _)) => Ok(()),
-        Ok((Outcome::Denied(denial), plan)) => Err(denied(denial, &name, None, Some(plan))),
+        Ok((Outcome::Denied(denial), plan)) => Err(denied(gate, denial, &name, None, Some(plan))),
         Ok((Outcome::Revoked, _)) => Err(unknown_key()),
-        _ => Err(denied(Denial::ServiceUnavailable, &name, None, None)),
+        _ => Err(denied(gate, Denial::ServiceUnavailable, &name, None, None)),
     }
 }
 
@@ -157,14 +158,16 @@ async fn ask(
     if !gate.watch.still_usable(gate).await {
         return Err(());
     }
+    let refused = gate.refused.cause(&name.account).is_some();
     let mut view = gate.view(&name.account);
     for _ in 0..PLAN_CHANGES_MAX {
         let limits = gate.plan(&view.plan).ok_or(())?;
+        let none = refused.then(|| without_requests(&limits.plan));
         let request = Authorize {
             name,
             key_id: owner.key_id(),
             view: &view,
-            plan: &limits.plan,
+            plan: none.as_ref().unwrap_or(&limits.plan),
             charge,
         };
         let answer = request.run_with(keys, &gate.store).await;
@@ -214,15 +217,33 @@ async fn ask(
     Err(())
 }
 
-fn denied(denial: Denial, name: &HoldName, wanted: Option<&Wanted>, plan: Option<Arc<PlanLimits>>) -> Stop {
+/// The plan of an account that is refused what makes records (decision D71): none of its calls is within the rate. So each is
+/// denied by the same step as any other, and leaves as little as a denial for its rate does.
+fn without_requests(plan: &Plan) -> Plan {
+    Plan {
+        proxy_requests_per_minute: Some(0),
+        ..plan.clone()
+    }
+}
+
+fn denied(
+    gate: &Gate,
+    denial: Denial,
+    name: &HoldName,
+    wanted: Option<&Wanted>,
+    plan: Option<Arc<PlanLimits>>,
+) -> Stop {
     let kind = if Denied::by_cap(denial) {
         Kind::Allow
     } else {
         Kind::Deny
     };
     let id = name.allow_id.replacen(Kind::Allow.prefix(), kind.prefix(), 1);
+    let refused = (denial == Denial::RateLimited).then(|| gate.refused.cause(&name.account));
+    let message = refused.flatten().map(|cause| cause.message().to_owned());
     Stop::Denied(Box::new(Denied {
         denial,
+        message,
         id,
         run_id: wanted.map(|wanted| wanted.run.id.clone()),
         estimate: wanted.and_then(|wanted| wanted.estimate),

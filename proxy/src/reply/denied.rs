@@ -16,6 +16,8 @@ use utoipa::ToSchema;
 pub struct Denied {
     /// Why.
     pub denial: Denial,
+    /// What is said to people in the place of the reason's own sentence.
+    pub message: Option<String>,
     /// The decision id: `allow_…` when Cap decided, `deny_…` before.
     pub id: String,
     /// The run, once it is known.
@@ -39,17 +41,17 @@ pub(crate) struct Body<'a> {
     id: &'a str,
     /// For people.
     #[schema(example = "This call would push the agent over its daily cap. The day ends at 00:00 UTC.")]
-    message: &'static str,
-    error: ErrorBody,
+    message: &'a str,
+    error: ErrorBody<'a>,
     #[serde(flatten)]
     plan: Option<PlanBody<'a>>,
 }
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = DenialError)]
-struct ErrorBody {
+struct ErrorBody<'a> {
     #[schema(example = "This call would push the agent over its daily cap. The day ends at 00:00 UTC.")]
-    message: &'static str,
+    message: &'a str,
     #[schema(example = "service_denied")]
     r#type: &'static str,
     #[schema(value_type = is::DenialReason)]
@@ -83,7 +85,8 @@ impl Denied {
     #[must_use]
     pub fn reply(&self) -> Reply {
         let Self { denial, id, .. } = self;
-        let (reason, message) = (denial.reason(), denial.message());
+        let reason = denial.reason();
+        let message = self.message.as_deref().unwrap_or(denial.message());
         let plan = self
             .plan
             .as_ref()

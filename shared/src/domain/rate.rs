@@ -1,4 +1,5 @@
-//! The rates of the management API: which of a plan's limits a request counts against (decisions D10, D53).
+//! The rates of the management API: which of a plan's limits a request counts against (decisions D10, D53), and the technical
+//! limits beside them (decision D71).
 
 use super::plan::Plan;
 use std::time::Duration;
@@ -12,6 +13,10 @@ pub enum Rate {
     PerDay,
     /// All others.
     PerMinute,
+    /// Every operation with a test-mode API key, whatever the plan.
+    Test,
+    /// Every operation in a session, whatever the plan and mode.
+    Session,
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -19,7 +24,13 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl Rate {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::WalletMinute, Self::PerDay, Self::PerMinute];
+    pub const ALL: [Self; 5] = [
+        Self::WalletMinute,
+        Self::PerDay,
+        Self::PerMinute,
+        Self::Test,
+        Self::Session,
+    ];
 
     /// The word in the name of a counter.
     #[must_use]
@@ -28,6 +39,8 @@ impl Rate {
             Self::WalletMinute => "rate-wallet",
             Self::PerDay => "rate-day",
             Self::PerMinute => "rate-minute",
+            Self::Test => "rate-test",
+            Self::Session => "rate-session",
         }
     }
 
@@ -35,7 +48,7 @@ impl Rate {
     #[must_use]
     pub const fn window(self) -> Duration {
         match self {
-            Self::WalletMinute | Self::PerMinute => MINUTE,
+            Self::WalletMinute | Self::PerMinute | Self::Test | Self::Session => MINUTE,
             Self::PerDay => DAY,
         }
     }
@@ -44,18 +57,19 @@ impl Rate {
     #[must_use]
     pub const fn window_name(self) -> &'static str {
         match self {
-            Self::WalletMinute | Self::PerMinute => "minute",
+            Self::WalletMinute | Self::PerMinute | Self::Test | Self::Session => "minute",
             Self::PerDay => "day",
         }
     }
 
-    /// How many requests `plan` allows in a window; `None` is unlimited.
+    /// How many requests `plan` allows in a window; `None` is unlimited, as far as the plan goes.
     #[must_use]
     pub const fn limit(self, plan: &Plan) -> Option<u64> {
         match self {
             Self::WalletMinute => plan.wallet_requests_per_minute,
             Self::PerDay => plan.agent_requests_per_day,
             Self::PerMinute => plan.management_requests_per_minute,
+            Self::Test | Self::Session => None,
         }
     }
 }

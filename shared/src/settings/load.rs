@@ -1,6 +1,7 @@
 //! Reading the configuration: the compiled-in defaults, then the file, then the environment.
 
 use super::{BadSettings, Settings, StoreSettings, TelemetrySettings};
+use crate::domain::budget::Budgets;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::path::Path;
 use toml::{Table, Value};
@@ -19,6 +20,12 @@ const REMEMBERED_KEYS: std::ops::RangeInclusive<usize> = 1..=10_000_000;
 const DRAIN_DELAY_MS_MAX: u64 = 300_000;
 /// How long a session may live, whatever happens.
 const ABSOLUTE_HOURS: std::ops::RangeInclusive<u64> = 1..=720;
+
+/// The budgets of records of the compiled-in configuration; none where that cannot be read, which a test excludes.
+#[must_use]
+pub fn default_budgets() -> Budgets {
+    load_from(None, std::iter::empty()).map_or(Budgets::new(|_| 0), |settings| settings.limits.budgets())
+}
 
 /// Loads the configuration from `file` (or the default file, if it exists) and the process's environment.
 ///
@@ -223,9 +230,22 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
             settings.audit.archive_after_entries,
         ),
         ("audit.segment_entries", settings.audit.segment_entries as u64),
+        (
+            "limits.test_requests_per_minute",
+            settings.limits.test_requests_per_minute,
+        ),
+        (
+            "limits.session_requests_per_minute",
+            settings.limits.session_requests_per_minute,
+        ),
     ];
     if let Some((key, _)) = positive.iter().find(|(_, value)| *value == 0) {
         return Err(BadSettings(format!("`{key}` must be greater than zero")));
+    }
+    if !(0.0..=1.0).contains(&settings.limits.guard_share) {
+        return Err(BadSettings(
+            "`limits.guard_share` must be from 0.0 to 1.0".to_owned(),
+        ));
     }
     if settings.proxy.max_buffered_bytes < settings.proxy.max_body_bytes {
         return Err(BadSettings(

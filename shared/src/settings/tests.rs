@@ -67,6 +67,14 @@ fn every_mistake_is_one_line_that_names_the_key() {
             "`proxy.max_remembered_keys`",
         ),
         (
+            from("[limits]\ntest_requests_per_minute = 0\n").unwrap_err(),
+            "`limits.test_requests_per_minute`",
+        ),
+        (
+            from("[limits]\nsession_requests_per_minute = 0\n").unwrap_err(),
+            "`limits.session_requests_per_minute`",
+        ),
+        (
             from("[idempotency]\nretention_days = 29\n").unwrap_err(),
             "`idempotency.retention_days`",
         ),

@@ -18,6 +18,18 @@ pub enum ModeField {
     WebhooksVersion,
     /// The last audit entry whose events were made deliveries of.
     Dispatched,
+    /// Wallets of deleted agents.
+    ClosedWallets,
+    /// Bytes of the text that intents and escrows keep.
+    TextBytes,
+    /// Transactions that came from other accounts.
+    TransactionsIn,
+    /// Escrows that the account pays.
+    Escrows,
+    /// Deposits, pending and confirmed.
+    Deposits,
+    /// Refused requests that are kept: see `refusals.lua`.
+    Refusals,
 }
 
 impl ModeField {
@@ -29,6 +41,12 @@ impl ModeField {
             Self::Webhooks => "webhooks",
             Self::WebhooksVersion => "webhooks_version",
             Self::Dispatched => "dispatched",
+            Self::ClosedWallets => "closed_wallets",
+            Self::TextBytes => "text_bytes",
+            Self::TransactionsIn => "txn_in",
+            Self::Escrows => "escrows",
+            Self::Deposits => "deposits",
+            Self::Refusals => "refusals",
         };
         format!("{mode}_{word}")
     }

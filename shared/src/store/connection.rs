@@ -14,7 +14,8 @@ use super::durability::Durability;
 use super::error::StoreError;
 use super::pulse;
 use super::script::Script;
-use crate::settings::StoreSettings;
+use crate::domain::budget::Budgets;
+use crate::settings::{StoreSettings, default_budgets};
 use futures::future::BoxFuture;
 use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::TcpKeepalive;
@@ -23,7 +24,7 @@ use redis::{
 };
 use secrecy::ExposeSecret;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// What the address of a cluster starts with.
@@ -43,8 +44,17 @@ pub struct Store {
     timeout: Duration,
     /// How changes of money are confirmed; `None` when they are not.
     money: Option<Arc<Money>>,
+    /// How many records accounts may make it keep.
+    budgets: Arc<(Budgets, String)>,
     /// See [`Store::replacing`].
     replaced: Vec<Arc<Script>>,
+}
+
+/// The budgets of `config/tollgate.toml`.
+static DEFAULT_BUDGETS: LazyLock<Arc<(Budgets, String)>> = LazyLock::new(|| worded(default_budgets()));
+
+fn worded(budgets: Budgets) -> Arc<(Budgets, String)> {
+    Arc::new((budgets, budgets.words()))
 }
 
 #[derive(Clone)]
@@ -80,6 +90,7 @@ impl Store {
             link,
             timeout,
             money: None,
+            budgets: Arc::clone(&DEFAULT_BUDGETS),
             replaced: Vec::new(),
         })
     }
@@ -104,6 +115,24 @@ impl Store {
             store.money = Some(Arc::new(Money::new(settings.durability, wait, timeout, dial)));
         }
         Ok(store)
+    }
+
+    /// The same store with other budgets of records than those of the default configuration (decision D71).
+    #[must_use]
+    pub fn with_budgets(mut self, budgets: Budgets) -> Self {
+        self.budgets = worded(budgets);
+        self
+    }
+
+    /// How many records of each kind an account may make it keep.
+    #[must_use]
+    pub fn budgets(&self) -> Budgets {
+        self.budgets.0
+    }
+
+    /// The same as scripts read it.
+    pub(super) fn budget_words(&self) -> &str {
+        &self.budgets.1
     }
 
     /// Checks what [`Store::of`] would, without a runtime.

@@ -1,5 +1,7 @@
 //! What can go wrong with the store, sorted by the one question that matters: did the command run or not?
 
+use crate::domain::budget::Budget;
+
 /// A store call that gave no usable answer.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -26,6 +28,14 @@ pub enum StoreError {
         /// What is missing.
         why: String,
     },
+    /// The account has as many records of a kind as it may make the store keep (decision D71); nothing was changed.
+    #[error("the budget of {most} {} is used up (limits.{})", .budget.noun(), .budget.as_str())]
+    OverBudget {
+        /// The kind.
+        budget: Budget,
+        /// How many it may have.
+        most: u64,
+    },
     /// An answer that the caller does not understand.
     #[error("the store's answer makes no sense: {0}")]
     Nonsense(String),
@@ -47,6 +57,7 @@ impl StoreError {
                 | Self::NotConnected(_)
                 | Self::BadUrl(_)
                 | Self::Archive(_)
+                | Self::OverBudget { .. }
                 | Self::NotDurable { ran: false, .. }
         )
     }

@@ -32,6 +32,8 @@ pub const PRICES: &str = "tollgate/prices";
 /// The addresses that both servers turn away (hash of range to `<since ms> <reason>`), and `version`, which is another one
 /// after each change.
 pub const BLOCKED: &str = "tollgate/blocked";
+/// The accounts that are refused what makes records (lines `<account> <cause>`). It ends when no worker renews it.
+pub const REFUSED: &str = "tollgate/refused";
 /// The last wallet number given.
 pub const WALLET_NUMBER: &str = "tollgate/wallet-number";
 /// The last escrow number given.
@@ -227,6 +229,12 @@ impl AccountKeys {
         self.key(&["/", mode.as_str(), "/runs/", agent])
     }
 
+    /// The named runs of all agents (sorted set of `<agent>/<run>` by when each was last seen), by which they are counted.
+    #[must_use]
+    pub fn all_runs(&self, mode: Mode) -> String {
+        self.key(&["/", mode.as_str(), "/all-runs"])
+    }
+
     /// An agent (hash): its record, freeze, policy, provider key and counters.
     #[must_use]
     pub fn agent(&self, mode: Mode, agent: &str) -> String {
@@ -344,6 +352,7 @@ mod tests {
             keys.rate("vk_1"),
             keys.run(Mode::Live, "bot", "r"),
             keys.runs(Mode::Live, "bot"),
+            keys.all_runs(Mode::Live),
             keys.agent(Mode::Live, "bot"),
             keys.agents(Mode::Test),
             keys.policies(Mode::Live),

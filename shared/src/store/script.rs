@@ -35,6 +35,7 @@ pub mod settle;
 pub mod spend;
 pub mod standing;
 mod tally;
+pub mod technical;
 pub mod transfer;
 pub mod transit;
 pub mod user;
@@ -64,6 +65,7 @@ pub enum WhenFull {
 pub struct Script {
     name: &'static str,
     money: bool,
+    budgets: bool,
     source: String,
     sha1: String,
 }
@@ -82,6 +84,7 @@ impl Script {
         Self {
             name,
             money: false,
+            budgets: false,
             source,
             sha1,
         }
@@ -99,6 +102,19 @@ impl Script {
     #[must_use]
     pub const fn is_of_money(&self) -> bool {
         self.money
+    }
+
+    /// The same for a script that makes records with a budget (decision D71): it takes the budgets as its last argument.
+    #[must_use]
+    pub fn with_budgets(mut self) -> Self {
+        self.budgets = true;
+        self
+    }
+
+    /// Whether it takes budgets.
+    #[must_use]
+    pub const fn has_budgets(&self) -> bool {
+        self.budgets
     }
 
     /// The script's name, for logs and metrics.

@@ -151,6 +151,9 @@ impl Model {
         request.txn = Some(asked.txn());
         request.balance = Some(balance.to_owned());
         request.expires = Some(self.window.later(millis(RECORD_LIFE)));
+        if state == "blocked" {
+            self.count_refusal(asked.at);
+        }
         self.sides[asked.at].requests.insert(asked.id.clone(), request);
     }
 

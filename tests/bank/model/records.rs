@@ -44,6 +44,8 @@ pub struct Side {
     /// Escrows listed.
     pub escrows: BTreeSet<u64>,
     pub audit: Vec<Entry>,
+    /// Refusals under a key: the span of time in which the last one was kept, how many in it, and in the one before.
+    pub refusals: Option<(u64, u64, u64)>,
 }
 
 #[derive(Debug, Clone, Default)]

@@ -113,6 +113,17 @@ impl Model {
             set(format!("{}_audit_seq", mode(at)), self.sides[at].audit.len());
             set(format!("{}_txn_seq", mode(at)), self.sides[at].movements.len());
         }
+        for at in [at, at + 1] {
+            let (side, mode) = (&self.sides[at], mode(at));
+            set(format!("{mode}_closed_wallets"), side.closed.len());
+            set(format!("{mode}_deposits"), side.deposits.len());
+            set(format!("{mode}_txn_in"), self.received(at));
+            let own = self.escrows.values().filter(|escrow| escrow.at == at);
+            set(format!("{mode}_escrows"), own.clone().count());
+            let conditions: usize = own.map(|escrow| escrow.conditions.len()).sum();
+            let requests: usize = side.order.iter().map(|id| side.requests[id].request.len()).sum();
+            set(format!("{mode}_text_bytes"), conditions + requests);
+        }
         let months: BTreeSet<u64> = self.sides[at]
             .charges
             .iter()
@@ -124,8 +135,24 @@ impl Model {
         }
         for at in [at, at + 1] {
             record.extend(self.sides[at].strictest(mode(at).as_str()));
+            let kept = self.sides[at].refusals;
+            record.extend(kept.map(|(span, this, before)| {
+                (
+                    format!("{}_refusals", mode(at)),
+                    format!("{span} {this} {before}"),
+                )
+            }));
         }
         page.put(keys(at).record(), Shape::Hash(record));
+    }
+
+    /// Transactions that came from other accounts.
+    fn received(&self, at: At) -> usize {
+        let arrived = self.arrivals.iter().filter(|arrival| arrival.to == at);
+        let sent = |id: &str| self.sent.iter().find(|transit| transit.id == id);
+        arrived
+            .filter(|arrival| sent(&arrival.id).is_some_and(|transit| transit.credit.is_some()))
+            .count()
     }
 
     fn wallets_of(&self, page: &mut Page, at: At) {

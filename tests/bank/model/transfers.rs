@@ -118,6 +118,9 @@ impl Model {
         request.txn = Some(transfer.asked.txn());
         request.balance = Some(balance.to_owned());
         request.expires = Some(self.window.later(millis(RECORD_LIFE)));
+        if state == "blocked" {
+            self.count_refusal(transfer.from.at);
+        }
         let requests = &mut self.sides[transfer.from.at].requests;
         requests.insert(transfer.asked.id.clone(), request);
     }

@@ -37,23 +37,23 @@ macro_rules! recipes {
 }
 
 recipes! {
-    "transfer_own": ["clock", "change", "money", "once", "low_balance", "transfer/checks", "transfer/own"]
-        changing ["change", "money", "once", "low_balance", "transfer/checks", "transfer/own"];
-    "transfer_out": ["clock", "change", "money", "once", "low_balance", "transfer/checks", "transfer/out"]
+    "transfer_own": ["clock", "change", "budget", "money", "once", "refusals", "low_balance", "transfer/checks", "transfer/own"]
+        changing ["change", "budget", "money", "once", "refusals", "low_balance", "transfer/checks", "transfer/own"];
+    "transfer_out": ["clock", "change", "budget", "money", "once", "refusals", "low_balance", "transfer/checks", "transfer/out"]
         changing ["transfer/out"];
-    "deposit_make": ["clock", "change", "money", "once", "deposit/make"] changing ["deposit/make"];
+    "deposit_make": ["clock", "change", "budget", "money", "once", "refusals", "deposit/make"] changing ["deposit/make"];
     "deposit_confirm": ["clock", "change", "money", "once", "deposit/confirm"] changing ["deposit/confirm"];
     "transit_arrive": ["clock", "change", "money", "intent", "transit/arrive"] changing ["transit/arrive"];
-    "escrow_create": ["clock", "change", "intent", "escrow/create"] changing ["escrow/create"];
-    "escrow_fund": ["clock", "change", "money", "intent", "low_balance", "escrow/fund"] changing ["escrow/fund"];
-    "escrow_resolve": ["clock", "change", "money", "intent", "escrow/resolve"] changing ["escrow/resolve"];
-    "intent_blocked": ["clock", "change", "intent", "escrow/blocked"] changing ["escrow/blocked"];
+    "escrow_create": ["clock", "change", "budget", "intent", "escrow/create"] changing ["escrow/create"];
+    "escrow_fund": ["clock", "change", "budget", "money", "intent", "low_balance", "escrow/fund"] changing ["escrow/fund"];
+    "escrow_resolve": ["clock", "change", "budget", "money", "intent", "escrow/resolve"] changing ["escrow/resolve"];
+    "intent_blocked": ["clock", "change", "budget", "intent", "escrow/blocked"] changing ["escrow/blocked"];
     "intent_claim": ["escrow/claim"] changing ["escrow/claim"];
     "wallet_open": ["clock", "change", "wallet/open"] changing ["wallet/open"];
     "agent_delete": ["clock", "change", "agent/delete"] changing ["agent/delete"];
     "agent_freeze": ["clock", "change", "agent_exists", "agent_freeze"] changing ["agent_exists"];
     "spend_deny": ["clock", "change", "intent", "spend/deny"] changing ["spend/deny"];
-    "spend": ["clock", "change", "period", "prune", "run", "money", "intent", "agent_exists", "low_balance", "spend/spend"]
+    "spend": ["clock", "change", "budget", "period", "prune", "run", "money", "intent", "agent_exists", "low_balance", "spend/spend"]
         changing ["prune", "run", "intent", "spend/spend"];
 }
 

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 /// The repository's tables, since the processes run in directories of their own.
 const CONFIG_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config");
 
+/// Requests a minute that no test makes.
+const UNHURRIED: &str = "10000000";
+
 /// How to start an edge.
 #[derive(Debug, Clone)]
 pub struct EdgeOptions {
@@ -81,11 +84,15 @@ impl AdminOptions {
     /// An admin server from `binary`, `env!("CARGO_BIN_EXE_tollgate-admin")` in a test, with the store at `redis_url`.
     #[must_use]
     pub fn new(binary: &str, redis_url: impl AsRef<str>) -> Self {
-        Self {
+        let options = Self {
             binary: binary.into(),
             env: common_env(redis_url.as_ref()),
             ready_path: "/readyz",
-        }
+        };
+        // Tests call faster than people; those of the technical limits set them lower.
+        options
+            .env("TOLLGATE_LIMITS__TEST_REQUESTS_PER_MINUTE", UNHURRIED)
+            .env("TOLLGATE_LIMITS__SESSION_REQUESTS_PER_MINUTE", UNHURRIED)
     }
 
     /// Sets a variable.

@@ -4,6 +4,8 @@ use super::house::{House, MODE, age, made_at};
 use crate::world::{success, text};
 use harness::Caller;
 use serde_json::{Value, json};
+use shared::domain::budget::Budget;
+use shared::store::usage::Usage;
 use std::collections::BTreeSet;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -56,6 +58,15 @@ async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
     let (before, had) = (house.told().await, ids().await);
     assert_eq!(house.move_all().await, stays + 1);
     assert_eq!(house.live(), 0);
+    // Of the text that the account keeps only the conditions of its escrows are left: an archived intent counts no more.
+    let escrows: Vec<String> = house.world.redis.command(&["KEYS", &format!("{prefix}escrow/*")]);
+    let records = escrows.iter().filter(|key| !key.ends_with("/siblings"));
+    let conditions = records.map(|key| house.world.redis.command::<u64>(&["HSTRLEN", key, "conditions"]));
+    let usage = Usage::read(&house.world.store, &house.account.keys, MODE)
+        .await
+        .unwrap();
+    assert_eq!(usage.of(Budget::TextBytes), conditions.sum::<u64>());
+    assert_eq!(usage.of(Budget::Intents), 0);
     assert_eq!(ids().await, had);
     let documents = before.iter().filter(|(path, _)| !path.contains("limit="));
     for (path, then) in documents {

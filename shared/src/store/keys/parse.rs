@@ -3,7 +3,7 @@
 use super::audit::EVERY;
 use super::{
     ACCOUNTS, AccountKeys, BLOCKED, Bucket, DECISION_KEY_CHARS, DeliverySet, ESCROW_NUMBER, FENCE,
-    IntentIndex, PRICES, STORE, Tries, USER, WALLET_NUMBER,
+    IntentIndex, PRICES, REFUSED, STORE, Tries, USER, WALLET_NUMBER,
 };
 use crate::domain::intent::{Kind, State};
 use crate::domain::mode::Mode;
@@ -32,6 +32,7 @@ pub enum GlobalKey {
     Accounts,
     Prices,
     Blocked,
+    Refused,
     WalletNumber,
     EscrowNumber,
     VirtualKeyLookup,
@@ -89,6 +90,7 @@ pub enum ModeKey<'a> {
         run: &'a str,
     },
     Runs(&'a str),
+    AllRuns,
     Agent(&'a str),
     Agents,
     Policies,
@@ -176,6 +178,7 @@ fn global(rest: &str, key: &str) -> Option<GlobalKey> {
         (ACCOUNTS, GlobalKey::Accounts),
         (PRICES, GlobalKey::Prices),
         (BLOCKED, GlobalKey::Blocked),
+        (REFUSED, GlobalKey::Refused),
         (WALLET_NUMBER, GlobalKey::WalletNumber),
         (ESCROW_NUMBER, GlobalKey::EscrowNumber),
     ];
@@ -245,6 +248,7 @@ fn mode_key(rest: &str) -> Option<ModeKey<'_>> {
     let Some((first, rest)) = rest.split_once('/') else {
         return match rest {
             "agents" => Some(ModeKey::Agents),
+            "all-runs" => Some(ModeKey::AllRuns),
             "frozen-agents" => Some(ModeKey::FrozenAgents),
             "policies" => Some(ModeKey::Policies),
             "account-policies" => Some(ModeKey::AccountPolicies),

@@ -1,7 +1,7 @@
 //! Twins of `agent/*.lua`: create, change and delete an agent with its wallet row.
 
 use super::change::{
-    ATTEMPTS, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, nonsense, shown,
+    ATTEMPTS, BUDGET, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, nonsense, shown,
 };
 use super::{Script, WhenFull, virtual_key};
 use crate::domain::mode::Mode;
@@ -19,8 +19,9 @@ pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "agent_create",
         WhenFull::Refuse,
-        &[CHANGE, include_str!("agent/create.lua")],
+        &[CHANGE, BUDGET, include_str!("agent/create.lua")],
     )
+    .with_budgets()
 });
 
 /// Changes its wallet row.
@@ -146,7 +147,13 @@ impl NewAgent<'_> {
                 .into_iter()
                 .flatten(),
         );
-        let reply = scope.run(store, &CREATE, event, &keys, &args).await?;
+        let reply = match scope.run(store, &CREATE, event, &keys, &args).await {
+            Err(error @ StoreError::OverBudget { .. }) => {
+                WalletPlace::forget(store, &lookups).await?;
+                return Err(error);
+            }
+            reply => reply?,
+        };
         let refused = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["created"] => return Ok(Created::Done),
             ["tier_limit"] => Created::TierLimit,

@@ -5,8 +5,10 @@ use super::{
     attempts::TAKE_ATTEMPT, authorize::AUTHORIZE, blocked::BLOCKED, deposit, escrow, fence::FENCE,
     invitation, lookup, policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL,
     reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY, run_end::RUN_END, seal::SEAL, session, settle::SETTLE,
-    spend, standing::STANDING, transfer, transit, user, virtual_key, void::VOID, wallet, webhook,
+    spend, standing::STANDING, technical::TECHNICAL, transfer, transit, user, virtual_key, void::VOID,
+    wallet, webhook,
 };
+use crate::store::refused::REFUSE;
 
 /// Every script, one line for each file. A test compares it with the sources.
 #[must_use]
@@ -36,7 +38,9 @@ pub fn all() -> Vec<&'static Script> {
         &*api_key::CREATE,
         &*api_key::REVOKE,
         &*api_key::count::COUNT,
+        &*TECHNICAL,
         &*BLOCKED,
+        &*REFUSE,
         &*AGENT_FREEZE,
         &*agent::CREATE,
         &*agent::UPDATE,

@@ -2,7 +2,7 @@
 
 pub mod count;
 
-use super::change::{ATTEMPTS, CHANGE, Event, Scope, nonsense};
+use super::change::{ATTEMPTS, BUDGET, CHANGE, Event, Scope, nonsense};
 use super::{Script, WhenFull};
 use crate::clock::iso_from_ms;
 use crate::crypto::sha256_hex;
@@ -22,8 +22,9 @@ pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "api_key_create",
         WhenFull::Refuse,
-        &[CHANGE, include_str!("api_key/create.lua")],
+        &[CHANGE, BUDGET, include_str!("api_key/create.lua")],
     )
+    .with_budgets()
 });
 
 /// Revokes a key.
@@ -126,11 +127,16 @@ impl NewApiKey<'_> {
             "expires_at",
             &expires,
         ];
-        let created = self.keep(store, &data, &fields).await?;
-        if created == Created::Done {
-            lookup::confirm(store, &lookup).await?;
+        let created = self.keep(store, &data, &fields).await;
+        match &created {
+            Ok(Created::Done) => lookup::confirm(store, &lookup).await?,
+            // Nothing was made that it could lead to.
+            Ok(_) | Err(StoreError::OverBudget { .. }) => {
+                let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
+            }
+            Err(_) => {}
         }
-        Ok(created)
+        created
     }
 
     /// Writes the record. Where the account has as many keys as it can have, the oldest revoked one goes.

@@ -64,6 +64,8 @@ impl ArchivedIntents<'_> {
                 args.push(number.to_string());
             }
         }
+        keys.push(account.record());
+        args.push(format!("{mode}_text_bytes"));
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let reply: String = store.script(&ARCHIVE_INTENTS, &keys, &args).await?;

@@ -1,12 +1,15 @@
 //! What all changes of an account's records have in common: the fragments, and the first keys and arguments they take.
 
 use super::Script;
+use crate::domain::budget::Budget;
 use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
 use crate::store::keys::AccountKeys;
 use crate::store::{Store, StoreError, audit};
 use serde_json::{Map, Value, json};
 
+/// Budgets of records; before whatever reads the arguments to their end.
+pub(super) const BUDGET: &str = include_str!("budget.lua");
 /// The store's clock.
 pub(super) const CLOCK: &str = include_str!("clock.lua");
 /// The day and month; needs [`CLOCK`].
@@ -25,6 +28,8 @@ pub(super) const MONEY: &str = include_str!("money.lua");
 pub(super) const LOW_BALANCE: &str = include_str!("low_balance.lua");
 /// Intents; needs [`CHANGE`].
 pub(super) const INTENT: &str = include_str!("intent.lua");
+/// Refused requests that are kept; needs [`CHANGE`] and [`BUDGET`].
+pub(super) const REFUSALS: &str = include_str!("refusals.lua");
 /// The record of a transfer or deposit; needs [`CHANGE`].
 pub(super) const ONCE: &str = include_str!("once.lua");
 /// Whether an agent exists.
@@ -94,7 +99,7 @@ impl Scope<'_> {
 
     /// Runs a script whose first keys are the account record and the audit log, and whose first arguments are the mode
     /// and the audit entry. Returns the words of its answer; an account that is not there is an error, since the caller
-    /// has seen it.
+    /// has seen it. A script with budgets has them as its last argument.
     pub(super) async fn run(
         &self,
         store: &Store,
@@ -107,8 +112,24 @@ impl Scope<'_> {
         let first = [account.record(), account.audit(self.mode)];
         let keys: Vec<&str> = first.iter().chain(keys).map(String::as_str).collect();
         let entry = audit::entry(event.kind, event.agent, self.actor, &event.data);
-        let args = [&[self.mode.as_str(), &entry], args].concat();
-        store.script(script, &keys, &args).await
+        let mut args = [&[self.mode.as_str(), &entry], args].concat();
+        if !script.has_budgets() {
+            return store.script(script, &keys, &args).await;
+        }
+        args.push(store.budget_words());
+        let reply: Vec<String> = store.script(script, &keys, &args).await?;
+        match reply.as_slice() {
+            [word, kind] if word == "over_budget" => {
+                let Some(budget) = Budget::parse(kind) else {
+                    return nonsense(script);
+                };
+                Err(StoreError::OverBudget {
+                    budget,
+                    most: store.budgets().of(budget),
+                })
+            }
+            _ => Ok(reply),
+        }
     }
 }
 

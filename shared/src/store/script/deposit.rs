@@ -4,7 +4,7 @@ mod confirm;
 
 pub use confirm::{Confirmation, Confirmed, confirm};
 
-use super::change::{CHANGE, Event, MONEY, ONCE, Scope, nonsense};
+use super::change::{BUDGET, CHANGE, Event, MONEY, ONCE, REFUSALS, Scope, nonsense};
 use super::transfer::record_args;
 use super::{Script, WhenFull};
 use crate::domain::intent::{Kind, Reason};
@@ -22,8 +22,11 @@ use std::time::Duration;
 
 /// Takes one in.
 pub static MAKE: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, MONEY, ONCE, include_str!("deposit/make.lua")];
-    Script::new("deposit_make", WhenFull::Refuse, &parts).of_money()
+    let own = include_str!("deposit/make.lua");
+    let parts = [CHANGE, BUDGET, MONEY, ONCE, REFUSALS, own];
+    Script::new("deposit_make", WhenFull::Refuse, &parts)
+        .of_money()
+        .with_budgets()
 });
 
 /// Confirms one.
@@ -82,6 +85,15 @@ pub enum Made {
 }
 
 impl NewDeposit<'_> {
+    /// Takes back what was noted for a pending deposit that was not made.
+    async fn retract(&self, store: &Store, scope: &Scope<'_>) -> Result<(), StoreError> {
+        let place = format!("{} {}", scope.account, scope.mode);
+        let mut forget = redis::cmd("SREM");
+        forget.arg(deposit_lookup(self.reference)).arg(place);
+        let _: i64 = store.command(&forget).await?;
+        Ok(())
+    }
+
     /// Takes the deposit in.
     ///
     /// # Errors
@@ -93,7 +105,13 @@ impl NewDeposit<'_> {
             note.arg(deposit_lookup(self.reference)).arg(place);
             let _: i64 = store.command(&note).await?;
         }
-        let reply = self.make(store, scope).await?;
+        let reply = match self.make(store, scope).await {
+            Err(error @ StoreError::OverBudget { .. }) => {
+                self.retract(store, scope).await?;
+                return Err(error);
+            }
+            reply => reply?,
+        };
         let again = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["made"] => false,
             ["there"] => true,

@@ -11,7 +11,7 @@ pub use create::{Made, NewEscrow};
 pub use fund::fund;
 pub use resolve::{Ended, Verdict, Winner, decide, end_dispute};
 
-use super::change::{CHANGE, Event, INTENT, LOW_BALANCE, MONEY, Scope, nonsense};
+use super::change::{BUDGET, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, Scope, nonsense};
 use super::{Script, WhenFull};
 use crate::clock::now_ms;
 use crate::domain::id::Kind as Id;
@@ -29,16 +29,19 @@ pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "escrow_create",
         WhenFull::Refuse,
-        &[CHANGE, INTENT, include_str!("escrow/create.lua")],
+        &[CHANGE, BUDGET, INTENT, include_str!("escrow/create.lua")],
     )
     .of_money()
+    .with_budgets()
 });
 
 /// Puts the payer's money into it.
 pub static FUND: LazyLock<Script> = LazyLock::new(|| {
     let own = include_str!("escrow/fund.lua");
-    let parts = [CHANGE, MONEY, INTENT, LOW_BALANCE, own];
-    Script::new("escrow_fund", WhenFull::Refuse, &parts).of_money()
+    let parts = [CHANGE, BUDGET, MONEY, INTENT, LOW_BALANCE, own];
+    Script::new("escrow_fund", WhenFull::Refuse, &parts)
+        .of_money()
+        .with_budgets()
 });
 
 /// Releases or disputes it, or ends its dispute.
@@ -46,9 +49,10 @@ pub static RESOLVE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "escrow_resolve",
         WhenFull::Refuse,
-        &[CHANGE, MONEY, INTENT, include_str!("escrow/resolve.lua")],
+        &[CHANGE, BUDGET, MONEY, INTENT, include_str!("escrow/resolve.lua")],
     )
     .of_money()
+    .with_budgets()
 });
 
 /// Keeps an intent that is refused and nothing else.
@@ -56,9 +60,10 @@ pub static BLOCKED: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "intent_blocked",
         WhenFull::Refuse,
-        &[CHANGE, INTENT, include_str!("escrow/blocked.lua")],
+        &[CHANGE, BUDGET, INTENT, include_str!("escrow/blocked.lua")],
     )
     .of_money()
+    .with_budgets()
 });
 
 /// Keeps a caller's key for a request that another account's bucket decides.

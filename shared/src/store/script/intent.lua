@@ -17,11 +17,13 @@ local function file_under(index, id, state)
   end
 end
 
--- Writes a new intent in its first state; ARGV[first] and on are its other fields and their values.
+-- Writes a new intent in its first state, and counts the text that it keeps for the account record KEYS[1]; ARGV[first] and on are its other fields and their values.
 local function keep_intent(intent, index, id, state, reason, heads, first)
   local head = head_for(heads, state == 'blocked' and reason or state)
   redis.call('HSET', KEYS[intent], 'id', id, 'state', state, 'first', state, 'reason', reason, 'head', head,
     unpack(ARGV, first))
+  local bytes = #(redis.call('HGET', KEYS[intent], 'request') or '')
+  redis.call('HINCRBY', KEYS[1], string.format('%s_text_bytes', ARGV[1]), bytes)
   redis.call('RPUSH', KEYS[index], id)
   redis.call('RPUSH', KEYS[index + 1], id)
   redis.call('RPUSH', KEYS[index + 2], id)

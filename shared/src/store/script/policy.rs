@@ -1,7 +1,7 @@
 //! Twins of `policy/*.lua`: set and delete policies, and put them into effect in the same step.
 
 use super::change::{
-    ATTEMPTS, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, nonsense, shown,
+    ATTEMPTS, BUDGET, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, nonsense, shown,
 };
 use super::{Script, WhenFull};
 use crate::store::policy::PolicyRecord;
@@ -14,8 +14,9 @@ const STRICTEST: &str = include_str!("policy/strictest.lua");
 
 /// Creates or changes a policy.
 pub static SET: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, FIELDS, STRICTEST, include_str!("policy/set.lua")];
-    Script::new("policy_set", WhenFull::Refuse, &parts)
+    let own = include_str!("policy/set.lua");
+    let parts = [CHANGE, BUDGET, FIELDS, STRICTEST, own];
+    Script::new("policy_set", WhenFull::Refuse, &parts).with_budgets()
 });
 
 /// Deletes a policy.

@@ -1,6 +1,6 @@
 //! Twin of `provider_key/store.lua`: an agent's key for a provider, sealed.
 
-use super::change::{CHANGE, Event, Scope, nonsense};
+use super::change::{BUDGET, CHANGE, Event, Scope, nonsense};
 use super::{Script, WhenFull};
 use crate::store::keys;
 use crate::store::{Store, StoreError};
@@ -12,8 +12,9 @@ pub static STORE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "provider_key_store",
         WhenFull::Refuse,
-        &[CHANGE, include_str!("provider_key/store.lua")],
+        &[CHANGE, BUDGET, include_str!("provider_key/store.lua")],
     )
+    .with_budgets()
 });
 
 /// Providers that an agent can have keys for.

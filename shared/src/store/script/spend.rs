@@ -6,7 +6,7 @@ pub mod deny;
 use self::asked::Asked;
 use super::authorize::RUN_LIFE;
 use super::change::{
-    AGENT_EXISTS, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, PERIOD, PRUNE, RUN, Scope, nonsense,
+    AGENT_EXISTS, BUDGET, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, PERIOD, PRUNE, RUN, Scope, nonsense,
 };
 use super::{Script, WhenFull};
 use crate::domain::cap::CapPlan;
@@ -23,6 +23,7 @@ use std::sync::LazyLock;
 pub static SPEND: LazyLock<Script> = LazyLock::new(|| {
     let fragments = [
         CHANGE,
+        BUDGET,
         PERIOD,
         PRUNE,
         RUN,
@@ -32,7 +33,9 @@ pub static SPEND: LazyLock<Script> = LazyLock::new(|| {
         LOW_BALANCE,
     ];
     let own = [include_str!("spend/spend.lua")];
-    Script::new("spend", WhenFull::Refuse, &[&fragments[..], &own].concat()).of_money()
+    Script::new("spend", WhenFull::Refuse, &[&fragments[..], &own].concat())
+        .of_money()
+        .with_budgets()
 });
 
 /// Denies one that waits for approval.

@@ -1,6 +1,6 @@
 //! Twins of `transfer/*.lua`: money between two wallets, of one account or of two (decisions D18, D28).
 
-use super::change::{CHANGE, Event, LOW_BALANCE, MONEY, ONCE, Scope, nonsense};
+use super::change::{BUDGET, CHANGE, Event, LOW_BALANCE, MONEY, ONCE, REFUSALS, Scope, nonsense};
 use super::{Script, WhenFull};
 use crate::domain::intent::{Kind, Reason};
 use crate::domain::money::Nanos;
@@ -22,8 +22,10 @@ pub static OUT: LazyLock<Script> = LazyLock::new(|| script("transfer_out", inclu
 
 fn script(name: &'static str, text: &str) -> Script {
     let checks = include_str!("transfer/checks.lua");
-    let parts = [CHANGE, MONEY, ONCE, LOW_BALANCE, checks, text];
-    Script::new(name, WhenFull::Refuse, &parts).of_money()
+    let parts = [CHANGE, BUDGET, MONEY, ONCE, REFUSALS, LOW_BALANCE, checks, text];
+    Script::new(name, WhenFull::Refuse, &parts)
+        .of_money()
+        .with_budgets()
 }
 
 /// Who the receiver's audit log names for money from another account.

@@ -1,7 +1,7 @@
 //! Twins of `virtual_key/*.lua`: issue and revoke virtual keys.
 
 use super::agent::PlanLimit;
-use super::change::{CHANGE, Event, Scope, nonsense};
+use super::change::{BUDGET, CHANGE, Event, Scope, nonsense};
 use super::{Script, WhenFull};
 use crate::crypto::virtual_key::WellFormed;
 use crate::store::keys;
@@ -15,8 +15,9 @@ pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "virtual_key_create",
         WhenFull::Refuse,
-        &[CHANGE, include_str!("virtual_key/create.lua")],
+        &[CHANGE, BUDGET, include_str!("virtual_key/create.lua")],
     )
+    .with_budgets()
 });
 
 /// Revokes a key.
@@ -109,7 +110,13 @@ impl NewVirtualKey<'_> {
             agent: Some(self.agent),
             data: json!({ "keyId": self.key_id, "name": self.name }),
         };
-        let reply = scope.run(store, &CREATE, event, &keys, &args).await?;
+        let reply = match scope.run(store, &CREATE, event, &keys, &args).await {
+            Err(error @ StoreError::OverBudget { .. }) => {
+                let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
+                return Err(error);
+            }
+            reply => reply?,
+        };
         let refused = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["created", at] => {
                 let Ok(created_at_ms) = at.parse() else {

@@ -11,7 +11,7 @@
 --   | {'no_account'} | {'changed'} (policy, wallet or virtual keys are others than the caller saw; nothing happened, look
 --   again)
 -- Cost: O(fields of the agent + its virtual keys, of which few are revoked: virtual_key/forget.lua takes away the others);
---   30 calls, one a field and three a virtual key
+--   31 calls, one a field and three a virtual key
 local LISTS, FIRST_KEY = 8, 27
 local row = redis.call('HMGET', KEYS[3], 'wallet', 'balance', 'policy_id', 'pending', 'wallet_number', 'name', 'created_at')
 if not row[1] then return {'missing'} end
@@ -43,5 +43,6 @@ if ARGV[4] ~= '' then
   redis.call('ZREM', KEYS[5], ARGV[4])
 end
 redis.call('ZREM', KEYS[4], ARGV[3])
+redis.call('HINCRBY', KEYS[1], string.format('%s_closed_wallets', ARGV[1]), 1)
 recorded()
 return {'deleted'}

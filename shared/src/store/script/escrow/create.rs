@@ -43,7 +43,13 @@ impl NewEscrow<'_> {
     pub async fn create(&self, store: &Store, asked: &Asked<'_>) -> Result<Called<Made>, StoreError> {
         let number: u64 = store.command(redis::cmd("INCR").arg(keys::ESCROW_NUMBER)).await?;
         self.announce(store, asked, number).await?;
-        let reply = self.run(store, asked, number).await?;
+        let reply = match self.run(store, asked, number).await {
+            Err(error @ StoreError::OverBudget { .. }) => {
+                self.retract(store, asked, number).await?;
+                return Err(error);
+            }
+            reply => reply?,
+        };
         match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["settled", at_ms] => match at_ms.parse() {
                 Ok(at_ms) => Ok(Called::Done(Made { number, at_ms })),

@@ -5,13 +5,16 @@
 --   18 payee's wallet  19 open escrows of the payee's wallet (18 and 19 of a payee in another account: any keys)
 -- ARGV: 1 mode  2 audit entry  3 number of the payer's wallet  4 number of the payee's ('' = in another account)
 --   5 '1' when that other account's wallet is closed  6 number of the escrow  7 amount nanos  8 transaction id
---   9 words of the transaction  10 intent id  11 spare id  12 heads  13 and on: fields of the intent
+--   9 words of the transaction  10 intent id  11 spare id  12 heads  13 and on: fields of the intent  last: budgets
 -- Returns: {'settled', balance} | {'blocked', reason, intent id, status of the escrow}
---   | {'known'} (an intent of this id is there) | {'missing'} (no such escrow) | {'no_account'}; only the first two write
--- Cost: O(1); 14 calls for a refusal, up to 26 else
+--   | {'known'} (an intent of this id is there) | {'missing'} (no such escrow) | {'over_budget', kind}
+--   | {'no_account'}; only the first two write
+-- Cost: O(1); 19 calls for a refusal, up to 31 else
 if redis.call('EXISTS', KEYS[8]) == 1 then return {'known'} end
 local status = redis.call('HGET', KEYS[16], 'status')
 if not status then return {'missing'} end
+if is_full('intents', redis.call('LLEN', KEYS[10])) then return over_budget('intents') end
+if is_full('transactions', caused()) then return over_budget('transactions') end
 local payer = redis.call('HMGET', KEYS[4], 'wallet_number', 'frozen', 'balance', 'cap_low')
 local here = ARGV[4] ~= ''
 

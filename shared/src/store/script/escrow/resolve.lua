@@ -10,12 +10,13 @@
 --   11 intent id ('' = the operator asks)  12 spare id  13 account that asks  14 kind of the intent
 --   15 what is said of the dispute ('' = nothing)  16 transaction id for the intent ('' = none)
 --   17 heads ('' = no intent is kept here)  18 and on: fields of the intent
+--   last: budgets, which bind a refusal only: whoever wins may always
 -- Returns: {'won'} | {'known'} (an intent of this id is here)
 --   | {'refused', status of the escrow, reason, intent id} (the operator gets the status only)
 --   | {'again', the same} (it won before, and its intent belongs elsewhere; what is refused if it was archived there)
 --   | {'closed'} (the wallet is not that one any more) | {'too_much'} (it cannot hold the money)
---   | {'missing'} (no such escrow) | {'no_account'}; only the first moves money
--- Cost: O(1); 3 to 14 calls for a refusal, up to 29 else
+--   | {'missing'} (no such escrow) | {'over_budget', kind} | {'no_account'}; only the first moves money
+-- Cost: O(1); 3 to 17 calls for a refusal, up to 31 else
 local SIBLINGS_MAX = 100
 local pays, here, asked = ARGV[5] ~= '', ARGV[17] ~= '', ARGV[11] ~= ''
 local escrow = redis.call('HMGET', KEYS[8], 'status', 'winner', 'winner_account')
@@ -33,6 +34,7 @@ if status ~= ARGV[3] then
   local reason = spare and 'escrow_not_funded' or string.format('escrow_%s', status)
   local id = spare and ARGV[12] or ARGV[11]
   -- The winner's key is free again once its intent is archived, and the winner is among the siblings already.
+  if here and is_full('intents', redis.call('LLEN', KEYS[15])) then return over_budget('intents') end
   local won = escrow[2] == ARGV[11] and escrow[3] == ARGV[13]
   if won and not here then return {'again', status, reason, id} end
   if not won then add_sibling(id, SIBLINGS_MAX - 1) end

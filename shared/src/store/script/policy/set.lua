@@ -3,11 +3,11 @@
 -- KEYS: 1 account record  2 audit log  3 policy  4 policies  5 agent, or the account-wide policies when it is one
 -- ARGV: 1 mode  2 audit entry  3 policy id  4 'agent' or 'account'  5 'new', or 'old' when the policy must exist
 --   6 most account-wide policies  7 '' | 'none' (there must be no policy yet) | 'any' (there must be one) | the revisions, each
---   between spaces, of which it must have one  8 and on, in threes: 'set' field value, or 'clear' field ''
--- Returns: {'set', field, value, …} (the whole policy) | {'too_many'} | {'no_account'}
+--   between spaces, of which it must have one  8 and on, in threes: 'set' field value, or 'clear' field ''  last: budgets
+-- Returns: {'set', field, value, …} (the whole policy) | {'too_many'} | {'over_budget', kind} | {'no_account'}
 --   | {'mismatch'} (it is not as ARGV[7] says; nothing happened)
 --   | {'changed'} (the agent's policy is another than the caller saw; nothing happened, look again)
--- Cost: O(log policies), and O(account-wide policies) for one of these; 14 calls and one a field
+-- Cost: O(log policies), and O(account-wide policies) for one of these; 15 calls and one a field
 local is_new = ARGV[5] == 'new'
 if is_new == (redis.call('EXISTS', KEYS[3]) == 1) then return {'changed'} end
 if ARGV[4] == 'agent' then
@@ -25,6 +25,7 @@ elseif expected ~= '' then
   if is_new then return {'mismatch'} end
   if expected ~= 'any' and not string.find(expected, string.format(' %s ', revision), 1, true) then return {'mismatch'} end
 end
+if is_new and is_full('policies', redis.call('ZCARD', KEYS[4])) then return over_budget('policies') end
 
 change_fields(3, 8)
 if is_new then

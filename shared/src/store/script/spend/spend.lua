@@ -11,13 +11,13 @@
 --   run ms
 --   13 words of the transaction, its id first: kept only where a wallet moves
 --   14 '1' when its text was found to instruct the agent, else ''
---   15 and on: fields of the intent (of an approved one: those that change)
+--   15 and on: fields of the intent (of an approved one: those that change)  last: budgets, which bind a request only
 -- Returns: {'settled', balance ('' without a wallet), policy id} | {'pending'} | {'blocked', reason, intent id}
 --   | {'known'} (an intent of this id is there)
 --   | {'changed'} (the intent no longer waits as the caller saw it) | {'other_plan', plan} | {'not_found'} | {'too_much'}
---   | {'no_account'}; only the first three write anything
--- Cost: O(1), and O(fields of the agent) once a day, or where it has neither wallet nor policy of its own; up to 22 calls
---   for a refusal, up to 39 for a spend, and one for each old counter that goes
+--   | {'over_budget', kind} | {'no_account'}; only the first three write anything
+-- Cost: O(1), and O(fields of the agent) once a day, or where it has neither wallet nor policy of its own; up to 26 calls
+--   for a refusal, up to 43 for a spend, and one for each old counter that goes
 local NO_MONEY, INJECTION = 'insufficient_balance', 'injection_detected'
 local approving = ARGV[7] ~= ''
 local intent = redis.call('HMGET', KEYS[8], 'state', 'head')
@@ -33,11 +33,16 @@ local wallet_field = string.format('w%d', today)
 local tracked_field, slots_field = string.format('t%d', month), string.format('n%d', month)
 local function field(name) return string.format('%s_%s', ARGV[1], name) end
 local account = redis.call('HMGET', KEYS[1], 'plan', tracked_field, slots_field, field('cap'), field('run'), field('day'),
-  field('month'), field('txn'), field('approval'), field('low'))
+  field('month'), field('txn'), field('approval'), field('low'), field('text_bytes'), field('txn_in'))
 if ARGV[3] ~= '' and ARGV[3] ~= account[1] then return {'other_plan', account[1]} end
 local agent = redis.call('HMGET', KEYS[4], 'frozen', 'slot', 'wallet', 'balance', 'spend_limit', 'policy_id', day_field,
   month_field, wallet_field, 'cap', 'cap_run', 'cap_day', 'cap_month', 'cap_txn', 'cap_approval', 'cap_low')
 if not agent[3] and not agent[10] and not agent_exists(4, 17) then return {'not_found'} end
+if not approving then
+  if is_full('intents', redis.call('LLEN', KEYS[10])) then return over_budget('intents') end
+  if is_full('text_bytes', account[11]) then return over_budget('text_bytes') end
+  if agent[3] and is_full('transactions', redis.call('HLEN', KEYS[3]) - (account[12] or '0')) then return over_budget('transactions') end
+end
 
 local amount, named = tonumber(ARGV[6]), ARGV[11] ~= ''
 local run = named and redis.call('HMGET', KEYS[16], 'spent', 'last', 'status') or {}

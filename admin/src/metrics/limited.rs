@@ -1,0 +1,78 @@
+//! Requests refused by a limit that holds for every plan (decision D71).
+
+use prometheus::{Gauge, IntCounterVec, IntGauge, Result};
+use shared::domain::budget::Budget;
+use shared::domain::rate::Rate;
+use shared::telemetry::registrar::Registrar;
+
+/// The technical rates that are counted.
+const RATES: [Rate; 2] = [Rate::Test, Rate::Session];
+
+/// The label of what an account on the list of the refused ones asked for.
+const REFUSED: &str = "store_share";
+
+/// The counters. Clones share them.
+#[derive(Clone)]
+pub struct LimitedMetrics {
+    refusals: IntCounterVec,
+    shares: Vec<Gauge>,
+    /// Accounts that are refused what makes records.
+    pub refused_accounts: IntGauge,
+}
+
+impl LimitedMetrics {
+    pub(super) fn new(metrics: &Registrar) -> Result<Self> {
+        let family = metrics.counter_family(
+            "limited_total",
+            "Requests that a limit of [limits] refused: test_requests, session_requests, or the budget of records by its name; store_share for an account that is refused what makes records.",
+            &["limit"],
+        )?;
+        let rates = RATES.map(label).into_iter();
+        let kinds = Budget::ALL.map(Budget::as_str);
+        for limit in rates.chain(kinds).chain([REFUSED]) {
+            family.with_label_values(&[limit]);
+        }
+        Ok(Self {
+            refusals: family,
+            shares: metrics.fractions(
+                "budget_used_ratio",
+                "Of each budget of records, the share that the account with the most of it has used; 1 is all.",
+                "budget",
+                Budget::ALL.map(Budget::as_str),
+            )?,
+            refused_accounts: metrics.gauge(
+                "refused_accounts",
+                "Accounts that are refused what makes records: they take far more of a nearly full store than others, or have used up their budget of audit entries.",
+            )?,
+        })
+    }
+
+    /// A technical rate refused a request.
+    pub fn of(&self, rate: Rate) {
+        self.refusals.with_label_values(&[label(rate)]).inc();
+    }
+
+    /// A budget refused a request.
+    pub fn over(&self, budget: Budget) {
+        self.refusals.with_label_values(&[budget.as_str()]).inc();
+    }
+
+    /// An account that is refused what makes records asked for some.
+    pub fn refused(&self) {
+        self.refusals.with_label_values(&[REFUSED]).inc();
+    }
+
+    /// The share of a budget that the account with the most of it has used.
+    pub fn fullest(&self, budget: Budget, share: f64) {
+        if let Some(gauge) = self.shares.get(budget as usize) {
+            gauge.set(share);
+        }
+    }
+}
+
+const fn label(rate: Rate) -> &'static str {
+    match rate {
+        Rate::Session => "session_requests",
+        _ => "test_requests",
+    }
+}

@@ -1,0 +1,18 @@
+-- Fragment: budgets of records (decision D71). Takes away the last of ARGV: ` <kind>=<most>` for each kind.
+local budgets = table.remove(ARGV)
+
+-- Whether `count` records of a kind leave no room for one more.
+local function is_full(kind, count)
+  local most = string.match(budgets, string.format(' %s=(%%d+)', kind))
+  return tonumber(count or '0') >= tonumber(most)
+end
+
+-- The answer of a script that would make one record too many of a kind; nothing is written then.
+local function over_budget(kind) return {'over_budget', kind} end
+
+-- A count that the account record keeps for the mode.
+local function counted(name) return redis.call('HGET', KEYS[1], string.format('%s_%s', ARGV[1], name)) or '0' end
+
+-- Transactions of KEYS[3] that the account caused: what arrived from another account is not its doing.
+local function caused() return redis.call('HLEN', KEYS[3]) - counted('txn_in') end
+

@@ -1,0 +1,24 @@
+-- Fragment: how many refused requests the account keeps under idempotency keys, without an index of them. Needs clock.lua and
+--   budget.lua. The account record has '<span> <count> <count of the span before>', a span being as long as a record lives: the
+--   records that are there are of these two.
+local function refusals(life_ms)
+  local span = (now_ms - now_ms % life_ms) / life_ms
+  local at, this, before = string.match(counted('refusals'), '^(%d+) (%d+) (%d+)$')
+  if tonumber(at or '0') == span then return span, tonumber(this), tonumber(before) end
+  if tonumber(at or '0') == span - 1 then return span, 0, tonumber(this) end
+  return span, 0, 0
+end
+
+-- Whether the budget has no room for the refusal of the request `id` ('' = it is not kept).
+local function is_refusal_over(id, life_ms)
+  if id == '' then return false end
+  local _, this, before = refusals(tonumber(life_ms))
+  return is_full('refusals', this + before)
+end
+
+local function count_refusal(id, life_ms)
+  if id == '' then return end
+  local span, this, before = refusals(tonumber(life_ms))
+  redis.call('HSET', KEYS[1], string.format('%s_refusals', ARGV[1]), string.format('%d %d %d', span, this + 1, before))
+end
+

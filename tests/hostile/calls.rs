@@ -1,0 +1,76 @@
+//! Calls that are denied: they leave no run, and few lines in the audit log (decision D70), with the archive within reach and not.
+
+use crate::town::{Setup, Town};
+use harness::{Caller, CapPolicy, Nanos, chat_body};
+
+const CALLS: u64 = 15_000;
+
+fn denying() -> CapPolicy {
+    CapPolicy {
+        enabled: true,
+        per_run: Some(Nanos::ZERO),
+        ..CapPolicy::default()
+    }
+}
+
+async fn deny_runs(no_archive: bool, settings: Vec<(&'static str, String)>) -> Town {
+    let setup = Setup {
+        megabytes: 12,
+        no_archive,
+        settings,
+    };
+    let town = setup.start().await;
+    let (agent, calls) = town.agent("bot", denying()).await;
+    let answers = town
+        .attack(CALLS, async |at| {
+            if at == 1_000 {
+                agent.frozen(true).await;
+            }
+            let run = format!("{at}-{}", "r".repeat(190));
+            calls
+                .chat_with(&[("x-service-run-id", &run)], chat_body("gpt-4o-mini", "hello"))
+                .await
+        })
+        .await;
+    Town::only(&answers, &[402, 403, 429]);
+    let runs: Vec<String> = town.redis.command(&["KEYS", "*/run/*"]);
+    let mine = runs.iter().filter(|key| key.contains(&town.attacker.id)).count();
+    assert_eq!(mine, 0, "denials made runs");
+    town
+}
+
+/// Denied calls, each with a run of its own, of an agent that is frozen on the way. Without D70 their runs alone fill this store.
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_of_denied_calls() {
+    deny_runs(false, Vec::new()).await;
+}
+
+/// The same while nothing can be archived: the budget of audit entries ends it.
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_of_denied_calls_without_an_archive() {
+    deny_runs(true, vec![("LIMITS__AUDIT_ENTRIES", "3000".to_owned())]).await;
+}
+
+/// A flood over the rate of a free key while nothing can be archived.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_over_the_rate() {
+    let setup = Setup {
+        megabytes: 5,
+        no_archive: true,
+        settings: Vec::new(),
+    };
+    let mut town = setup.start().await;
+    town.attacker = town.seed.account("slow").await;
+    let policy = CapPolicy {
+        enabled: true,
+        ..CapPolicy::default()
+    };
+    let (_agent, calls) = town.agent("bot", policy).await;
+    let answers = town.attack(CALLS, async |_| chat(&calls).await).await;
+    Town::only(&answers, &[200, 429]);
+    assert!(answers[&200] <= 20, "{answers:?}");
+}
+
+async fn chat(calls: &Caller) -> harness::Reply {
+    calls.chat(chat_body("gpt-4o-mini", "hello")).await
+}

@@ -1,0 +1,65 @@
+//! The guard behind the budgets: an account that is within all of them and fills the store is refused what makes records, before
+//! the store is full for everybody (decision D71).
+
+use crate::town::{Setup, Town};
+use harness::{CapPolicy, chat_body, eventually};
+use serde_json::json;
+use shared::domain::mode::Mode;
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// A plan without limits, the default budgets, a small store: spends with 16 kB of metadata, until whoever fills it is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_fills_the_store_is_refused_before_it_is_full() {
+    let setup = Setup {
+        megabytes: 64,
+        settings: vec![("LIMITS__GUARD_SHARE", "0.4".to_owned())],
+        ..Setup::default()
+    };
+    let town = setup.start().await;
+    let caller = town.management(Mode::Live).await;
+    let policy = CapPolicy {
+        enabled: true,
+        ..CapPolicy::default()
+    };
+    let (agent, calls) = town.agent("bot", policy).await;
+    let metadata = json!({ "note": "x".repeat(16_000) });
+    let spend = async || {
+        let body = json!({ "agent": "bot", "amount": "0.01", "metadata": metadata });
+        caller.post("/v1/spend", body).await
+    };
+    let answers = town.attack(6_000, async |_| spend().await).await;
+    Town::only(&answers, &[200, 429]);
+    assert!(answers[&429] > 1_000, "{answers:?}");
+    let used = town.redis.memory_used();
+    assert!(used < 60 << 20, "{used}");
+    // The attacker's calls are denied as well, and say why; what is under way, or protects, goes on.
+    let denied = calls.chat(chat_body("gpt-4o-mini", "hello")).await;
+    assert_eq!(denied.status, 429, "{denied:?}");
+    assert!(
+        denied.text().contains("takes far more of it than others"),
+        "{denied:?}"
+    );
+    assert_eq!(caller.get("/v1/intents?limit=1").await.status, 200);
+    assert_eq!(
+        caller.send("POST", "/v1/agents/bot/freeze", &[], "").await.status,
+        200
+    );
+    let (_, metrics) = town.admin.ops("/metrics").unwrap();
+    assert!(
+        metrics.contains("tollgate_admin_refused_accounts 1\n"),
+        "{metrics}"
+    );
+    // There is room again: the refusal ends by itself.
+    let _: String = town.redis.command(&["CONFIG", "SET", "maxmemory", "512mb"]);
+    agent.frozen(false).await;
+    let free = async || (spend().await.status == 200).then_some(());
+    eventually("the attacker may go on", SOON, free).await;
+    let called = async || {
+        let reply = calls.chat(chat_body("gpt-4o-mini", "hello")).await;
+        (reply.status == 200).then_some(())
+    };
+    eventually("its calls, too", SOON, called).await;
+    // A list that the edge cannot read any more, for longer than it holds, refuses nobody: see `store/refused.rs`.
+}

@@ -1,0 +1,89 @@
+//! The well-behaved tenants: each calls, spends, looks and signs in while somebody else attacks, and none of it may fail.
+
+use crate::town::{PROVIDER_KEY, Town};
+use harness::{Admin, Caller, CapPolicy, Role, SeedUser, TEST_PASSWORD, chat_body};
+use serde_json::json;
+use shared::domain::mode::Mode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Rounds that each tenant has to come to, however short the attack is.
+const ROUNDS_MIN: u64 = 10;
+/// In every so many rounds somebody signs in.
+const LOGIN_EVERY: u64 = 10;
+/// Pause between two rounds: they are people and agents, not a load test.
+const PAUSE: Duration = Duration::from_millis(25);
+
+struct Neighbour {
+    calls: Caller,
+    management: Caller,
+    user: SeedUser,
+}
+
+/// Two of them.
+pub struct Neighbours<'a> {
+    admin: &'a Admin,
+    all: Vec<Neighbour>,
+}
+
+impl<'a> Neighbours<'a> {
+    pub async fn of(town: &'a Town) -> Self {
+        let mut all = Vec::new();
+        for _ in 0..2 {
+            let account = town.seed.account("unlimited").await;
+            let agent = account.agent("bot");
+            let policy = CapPolicy {
+                enabled: true,
+                ..CapPolicy::default()
+            };
+            agent.cap(policy).await;
+            agent.provider_key(PROVIDER_KEY).await;
+            all.push(Neighbour {
+                calls: Caller::new(&town.edge.url(), &agent.virtual_key().await),
+                management: Caller::new(&town.admin.url(), &account.api_key(Mode::Live).await),
+                user: account.user(Role::Owner).await,
+            });
+        }
+        let admin = &town.admin;
+        Self { admin, all }
+    }
+
+    /// Lets them live beside `attack`; its outcome. Panics when one of their requests fails.
+    pub async fn beside<T>(&self, attack: impl Future<Output = T>) -> T {
+        let over = AtomicBool::new(false);
+        let lives = self.all.iter().map(|neighbour| self.live(neighbour, &over));
+        let attack = async {
+            let outcome = attack.await;
+            over.store(true, Ordering::Release);
+            outcome
+        };
+        let (outcome, _) = futures::join!(attack, futures::future::join_all(lives));
+        outcome
+    }
+
+    async fn live(&self, neighbour: &Neighbour, over: &AtomicBool) {
+        let mut round = 0;
+        while round < ROUNDS_MIN || !over.load(Ordering::Acquire) {
+            neighbour.round(round).await;
+            if round % LOGIN_EVERY == 0 {
+                self.admin.sign_in(&neighbour.user.email, TEST_PASSWORD).await;
+            }
+            round += 1;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+impl Neighbour {
+    async fn round(&self, round: u64) {
+        let run = format!("run-{}", round % 20);
+        let call = chat_body("gpt-4o-mini", "hello");
+        let called = self.calls.chat_with(&[("x-service-run-id", &run)], call).await;
+        assert_eq!(called.status, 200, "call {round}: {called:?}");
+        let spend = json!({ "agent": "bot", "amount": "0.01", "description": "coffee" });
+        let spent = self.management.post("/v1/spend", spend).await;
+        assert_eq!(spent.status, 200, "spend {round}: {spent:?}");
+        let looked = self.management.get("/v1/intents?limit=1").await;
+        assert_eq!(looked.status, 200, "look {round}: {looked:?}");
+    }
+}

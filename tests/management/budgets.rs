@@ -1,0 +1,285 @@
+//! Budgets of records (decision D71): the record beyond one is refused with 403 `TIER_LIMIT`, which names kind and limit, and
+//! changes nothing, on every plan; the operator sees what is used. The scripts of money are checked in `tests/bank`.
+
+use crate::world::{BINARY, World, problem, success};
+use harness::{Caller, Cli, Reply, SeedAccount};
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+use shared::store::refused::{self, Cause};
+use std::time::Duration;
+
+const OPENAI_KEY: &str = "sk-test-0123456789abcdefghij";
+
+async fn with(budgets: &[(&str, u64)]) -> World {
+    let budgets: Vec<(String, String)> = budgets
+        .iter()
+        .map(|(name, most)| {
+            (
+                format!("TOLLGATE_LIMITS__{}", name.to_uppercase()),
+                most.to_string(),
+            )
+        })
+        .collect();
+    World::start_with(|options| {
+        budgets
+            .iter()
+            .fold(options, |options, (name, most)| options.env(name, most))
+    })
+    .await
+}
+
+/// The answer to a record too many; nothing changed since `version`.
+async fn over(world: &World, account: &SeedAccount, version: u64, reply: &Reply, budget: &str, most: u64) {
+    let body = reply.json();
+    let sentence = body["error"].as_str().unwrap();
+    assert!(sentence.contains(&format!("budget of {most} ")), "{sentence}");
+    let expected = json!({ "error": sentence, "code": "TIER_LIMIT", "budget": budget, "limit": most });
+    assert_eq!((reply.status, &body), (403, &expected));
+    assert_eq!(world.version(account).await, version, "nothing was changed");
+}
+
+/// Posts until the budget is used up, of which some records are `there`: the last one within it passes, and no more do.
+async fn fill(
+    world: &World,
+    account: &SeedAccount,
+    (budget, most, there): (&str, u64, u64),
+    post: impl AsyncFn(u64) -> Reply,
+) {
+    for at in there..most {
+        let reply = post(at).await;
+        assert!([200, 201].contains(&reply.status), "{budget} {at}: {reply:?}");
+    }
+    let before = lookups(world);
+    let version = world.version(account).await;
+    for at in 0..3 {
+        over(world, account, version, &post(most + at).await, budget, most).await;
+    }
+    assert_eq!(lookups(world), before, "no look-up is left of what was refused");
+}
+
+/// The keys outside the buckets.
+fn lookups(world: &World) -> Vec<String> {
+    let mut keys: Vec<String> = world.redis.command(&["KEYS", "tollgate/*"]);
+    keys.sort_unstable();
+    keys
+}
+
+#[tokio::test]
+async fn each_kind_is_refused_beyond_its_budget_on_the_unlimited_plan() {
+    let world = with(&[("agents", 3), ("policies", 4), ("provider_keys", 2), ("keys", 6)]).await;
+    let account = world.seed.account("enterprise").await;
+    let (live, test) = (
+        world.caller(&account, Mode::Live).await,
+        world.caller(&account, Mode::Test).await,
+    );
+    for caller in [&live, &test] {
+        let agent = async |at| {
+            caller
+                .post("/v1/agents", json!({ "name": format!("a{at}") }))
+                .await
+        };
+        fill(&world, &account, ("agents", 3, 0), agent).await;
+        let policy = async |at| {
+            let (path, body) = match at % 2 {
+                0 => (format!("/v1/policies/bot-{at}"), json!({})),
+                _ => ("/v1/policies".to_owned(), json!({ "name": format!("p{at}") })),
+            };
+            caller.post(&path, body).await
+        };
+        fill(&world, &account, ("policies", 4, 0), policy).await;
+        // One that is there can be changed.
+        success(
+            &caller
+                .post("/v1/policies/bot-0", json!({ "maxSpendPerDay": 5 }))
+                .await,
+            200,
+        );
+    }
+    let key = json!({ "provider": "openai", "apiKey": OPENAI_KEY });
+    let path = |at| format!("/v1/agents/bot-{at}/provider-keys");
+    let store = async |at| live.post(&path(at), key.clone()).await;
+    fill(&world, &account, ("provider_keys", 2, 0), store).await;
+    // An agent that has one can have it replaced.
+    assert_eq!(live.post(&path(0), key.clone()).await.status, 201);
+    // Two API keys are there.
+    let issue = async |at| {
+        let path = format!("/v1/agents/bot-{at}/virtual-keys");
+        live.post(&path, json!({ "name": "k" })).await
+    };
+    fill(&world, &account, ("keys", 6, 2), issue).await;
+    let (_, metrics) = world.admin.ops("/metrics").unwrap();
+    for (budget, count) in [
+        ("agents", 6),
+        ("policies", 6),
+        ("provider_keys", 3),
+        ("keys", 3),
+        ("runs", 0),
+    ] {
+        let line = format!("tollgate_admin_limited_total{{limit=\"{budget}\"}} {count}\n");
+        assert!(metrics.contains(&line), "{line} in {metrics}");
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_agent_still_takes_its_place() {
+    let world = with(&[("agents", 2)]).await;
+    let account = world.seed.account("enterprise").await;
+    let caller = world.caller(&account, Mode::Live).await;
+    let make = async || caller.post("/v1/agents", json!({ "name": "a" })).await;
+    for _ in 0..2 {
+        let made = success(&make().await, 200);
+        let id = made["agent"]["id"].as_str().unwrap().to_owned();
+        success(&caller.delete(&format!("/v1/agents/{id}")).await, 200);
+    }
+    let version = world.version(&account).await;
+    over(&world, &account, version, &make().await, "agents", 2).await;
+}
+
+#[tokio::test]
+async fn the_operator_sees_what_is_used() {
+    let world = with(&[("agents", 5)]).await;
+    let account = world.seed.account("enterprise").await;
+    let live = world.caller(&account, Mode::Live).await;
+    let test = world.caller(&account, Mode::Test).await;
+    for caller in [&live, &test] {
+        let agent = success(&caller.post("/v1/agents", json!({ "name": "a" })).await, 200);
+        let id = agent["agent"]["id"].clone();
+        success(
+            &caller
+                .post("/v1/policies/bot", json!({ "maxSpendPerDay": 5 }))
+                .await,
+            200,
+        );
+        let spend = json!({ "agent": "bot", "amount": 1, "metadata": { "note": "x".repeat(1000) } });
+        success(&caller.post("/v1/spend", spend).await, 200);
+        let wallet = &agent["agent"]["walletId"];
+        assert!(id.is_string() && !wallet.is_null(), "{agent}");
+    }
+    success(&test.post("/v1/agents", json!({ "name": "b" })).await, 200);
+    let deposit = json!({ "wallet": "user", "amount": 5, "reference": "r" });
+    success(&test.post("/v1/wallet/deposits", deposit).await, 200);
+    let cli = Cli::new(BINARY, world.redis.url());
+    let shown = cli.json(&["account", "show", "--account", &account.id]);
+    let budgets = |mode: &str, budget: &str| shown["budgets"][mode][budget].clone();
+    assert_eq!(budgets("live", "agents")["used"], json!(1));
+    assert_eq!(budgets("test", "agents"), json!({ "used": 2, "limit": 10_000 }));
+    for mode in ["live", "test"] {
+        assert_eq!(budgets(mode, "policies")["used"], json!(1));
+        assert_eq!(budgets(mode, "intents")["used"], json!(1));
+        let text = budgets(mode, "text_bytes")["used"].as_u64().unwrap();
+        assert!((1000..1500).contains(&text), "{text}");
+    }
+    assert_eq!(budgets("test", "deposits")["used"], json!(1));
+    assert_eq!(budgets("test", "transactions")["used"], json!(1));
+    assert_eq!(
+        budgets("live", "transactions")["used"],
+        json!(0),
+        "the agent has no wallet"
+    );
+    assert!(budgets("live", "audit_entries")["used"].as_u64().unwrap() >= 3);
+    assert_eq!(shown["refused"], json!(false));
+    assert!(shown["storeBytes"]["live"].as_u64().unwrap() > 3000, "{shown}");
+    let table = cli.run(&["account", "show", "--account", &account.id]).stdout;
+    assert!(table.contains("LIMIT") && table.contains("text_bytes"), "{table}");
+    // An operator with other budgets sees those.
+    let cli = cli.env("TOLLGATE_LIMITS__AGENTS", "7");
+    let shown = cli.json(&["account", "show", "--account", &account.id]);
+    assert_eq!(
+        shown["budgets"]["test"]["agents"],
+        json!({ "used": 2, "limit": 7 })
+    );
+}
+
+/// What an account that is refused what makes records can and cannot do.
+async fn refused_what_makes_records(world: &World, caller: &Caller, cause: Cause) {
+    let refuse = async |path: &str, body: Value| {
+        let reply = caller.post(path, body).await;
+        let sentence = problem(&reply, 429, "API_KEY_RATE_LIMITED");
+        assert_eq!(sentence, cause.message(), "{path}");
+        assert_eq!(reply.header("retry-after"), Some("60"));
+    };
+    let before = count(world, "store_share");
+    refuse("/v1/agents", json!({ "name": "a" })).await;
+    refuse("/v1/policies/bot", json!({})).await;
+    refuse("/v1/spend", json!({ "agent": "bot", "amount": 1 })).await;
+    refuse("/v1/webhooks", json!({})).await;
+    for path in ["/v1/agents", "/v1/audit", "/v1/policies", "/v1/wallet"] {
+        success(&caller.get(path).await, 200);
+    }
+    success(&caller.send("POST", "/v1/agents/bot/freeze", &[], "").await, 200);
+    success(
+        &caller.send("POST", "/v1/agents/bot/unfreeze", &[], "").await,
+        200,
+    );
+    let dry = json!({ "agent": "bot", "amount": 1 });
+    success(&caller.post("/v1/decisions/dry-run", dry).await, 200);
+    let policies = success(&caller.get("/v1/policies").await, 200);
+    let policy = policies["policies"][0]["id"].as_str().unwrap().to_owned();
+    success(&caller.delete(&format!("/v1/policies/{policy}")).await, 200);
+    success(&caller.get("/v1/agents").await, 200);
+    assert_eq!(count(world, "store_share") - before, 4);
+}
+
+#[tokio::test]
+async fn whom_the_list_names_is_refused_what_makes_records_and_nothing_else() {
+    let world = World::start().await;
+    let (account, caller) = world.account("enterprise").await;
+    let (_, other) = world.account("enterprise").await;
+    success(&caller.post("/v1/policies/bot", json!({})).await, 200);
+    // The worker of this server has nobody to name, and takes away no list that it did not write.
+    let list = [(account.id.clone(), Cause::Share)].into();
+    refused::write(&world.store, &list).await.unwrap();
+    let named = async || {
+        let reply = caller.post("/v1/agents", json!({})).await;
+        (reply.status == 429).then_some(())
+    };
+    harness::eventually("the server reads the list", Duration::from_secs(10), named).await;
+    refused_what_makes_records(&world, &caller, Cause::Share).await;
+    success(&other.post("/v1/agents", json!({ "name": "a" })).await, 200);
+    let cli = Cli::new(BINARY, world.redis.url());
+    assert_eq!(
+        cli.json(&["account", "show", "--account", &account.id])["refused"],
+        json!(true)
+    );
+    // Without anybody to renew it the list ends, and so does the refusal.
+    let left: u64 = world.redis.command(&["PTTL", "tollgate/refused"]);
+    assert!(left <= 60_000, "{left}");
+    let _: u64 = world.redis.command(&["DEL", "tollgate/refused"]);
+    let free = async || {
+        let reply = caller.post("/v1/agents", json!({ "name": "a" })).await;
+        (reply.status == 200).then_some(())
+    };
+    harness::eventually("the refusal ends with the list", Duration::from_secs(10), free).await;
+}
+
+fn count(world: &World, limit: &str) -> u64 {
+    let (_, metrics) = world.admin.ops("/metrics").unwrap();
+    let start = format!("tollgate_admin_limited_total{{limit=\"{limit}\"}} ");
+    let line = metrics.lines().find_map(|line| line.strip_prefix(&start));
+    line.unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn whoever_has_too_many_audit_entries_waits_for_the_archive() {
+    let world = with(&[("audit_entries", 30)]).await;
+    let account = world.seed.account("enterprise").await;
+    let caller = world.caller(&account, Mode::Live).await;
+    success(&caller.post("/v1/policies/bot", json!({})).await, 200);
+    let full = async || {
+        let reply = caller.post("/v1/policies/bot", json!({})).await;
+        (reply.status == 429).then_some(())
+    };
+    harness::eventually("the budget is used up", Duration::from_secs(20), full).await;
+    let before = count(&world, "store_share");
+    assert_eq!(before, 1);
+    let reply = caller.post("/v1/agents", json!({ "name": "a" })).await;
+    assert_eq!(
+        problem(&reply, 429, "API_KEY_RATE_LIMITED"),
+        Cause::AuditEntries.message()
+    );
+    let entries: u64 = world.redis.command(&["LLEN", &account.keys.audit(Mode::Live)]);
+    assert!((30..1000).contains(&entries), "{entries}");
+    // Another account is not concerned, and there is room again when entries were archived.
+    let other = world.account("enterprise").await.1;
+    success(&other.post("/v1/agents", json!({ "name": "a" })).await, 200);
+}
