@@ -127,6 +127,14 @@ mod tests {
             (r#""sk\u002dabc""#, r#""[redacted]""#),
             (r#""\u0073k-abc""#, r#""[redacted]""#),
             ("sk-", "[redacted]"),
+            // The three dots of a masked key may be one character.
+            ("key sk-proj-ab…wxyz, see", "key [redacted], see"),
+            ("sk-…", "[redacted]"),
+            // An escape that is no part of a key stays one: unescaped, a quote would end the string.
+            (
+                r#"{"m":"say \u0022hi\u0022, sk-ab\u0022c, \u000a"}"#,
+                r#"{"m":"say \u0022hi\u0022, [redacted]\u0022c, \u000a"}"#,
+            ),
         ] {
             assert_eq!(redacted(text), clean);
         }

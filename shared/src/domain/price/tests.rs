@@ -11,6 +11,12 @@ pub(super) fn builtin() -> &'static PriceTable {
     &TABLE
 }
 
+/// A table of these models, with all that the file says before its own.
+pub(super) fn of_models(models: &str) -> PriceTable {
+    let settings = DEFAULT_PRICES.split("[models.").next().unwrap();
+    PriceTable::from_toml(&[settings, models].concat()).unwrap()
+}
+
 /// Input and output in pico-USD for a token of the standard tier.
 fn figures(model: &str) -> (u64, u64) {
     let rates = builtin().resolve(model).rates(None, &builtin().tier_names, 0);

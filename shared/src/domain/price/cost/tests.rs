@@ -1,7 +1,7 @@
 //! The real cost against figures worked out by hand.
 
 use super::*;
-use crate::domain::price::tests::builtin;
+use crate::domain::price::tests::{builtin, of_models};
 use proptest::prelude::*;
 
 fn usage(json: &str) -> Usage {
@@ -79,6 +79,48 @@ fn sound_has_its_own_prices() {
         100_000 + 1_920_000 + 100_000 + 2_560_000,
         "no cached price on this model at all"
     );
+}
+
+/// What is cached or written is text, which the sound has left room for; all kinds together are the prompt.
+#[test]
+fn each_token_of_the_prompt_is_charged_once_as_one_kind() {
+    let table = of_models(
+        "[models.m]\nrates.standard = { input = \"0.01\", cached_input = \"0.001\", cache_write = \"0.1\", \
+         output = \"1\", audio_input = \"10\", audio_output = \"100\" }",
+    );
+    let nanos = |audio: u64, cached: u64, written: u64, spoken: u64| {
+        let usage = Usage {
+            prompt_tokens: 10_000,
+            completion_tokens: 1_000,
+            cached_tokens: cached,
+            cache_write_tokens: written,
+            prompt_audio_tokens: audio,
+            completion_audio_tokens: spoken,
+            reasoning_tokens: 0,
+        };
+        table.actual_cost(&call("m", &usage)).unwrap().get()
+    };
+    let completion = 1_000 * 1_000;
+    // Of 10,000 tokens: text at 10 nano-USD, cached at 1, written at 100, sound at 10,000.
+    assert_eq!(nanos(0, 0, 0, 0), 10_000 * 10 + completion);
+    assert_eq!(nanos(0, 3_000, 0, 0), 7_000 * 10 + 3_000 + completion);
+    assert_eq!(
+        nanos(0, 3_000, 2_000, 0),
+        5_000 * 10 + 3_000 + 2_000 * 100 + completion
+    );
+    assert_eq!(
+        nanos(4_000, 3_000, 2_000, 0),
+        1_000 * 10 + 3_000 + 2_000 * 100 + 4_000 * 10_000 + completion
+    );
+    // Cached and written are more than the text: as much of the cached as there is text, and of the written what is left.
+    assert_eq!(
+        nanos(6_000, 3_000, 2_000, 0),
+        3_000 + 1_000 * 100 + 6_000 * 10_000 + completion
+    );
+    assert_eq!(nanos(6_000, 5_000, 2_000, 0), 4_000 + 6_000 * 10_000 + completion);
+    assert_eq!(nanos(10_000, 5_000, 5_000, 0), 10_000 * 10_000 + completion);
+    // And of the completion.
+    assert_eq!(nanos(0, 0, 0, 400), 10_000 * 10 + 600 * 1_000 + 400 * 100_000);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The estimate against figures worked out by hand, and at its thresholds.
 
 use super::*;
-use crate::domain::price::tests::builtin;
+use crate::domain::price::tests::{builtin, of_models};
 
 /// A request without anything in it; tests name what they add.
 pub(super) const NOTHING: CallShape<'static> = CallShape {
@@ -109,6 +109,33 @@ fn parts_count_their_allowances() {
         6_000 * 2_500,
         "no audio price: that of text"
     );
+}
+
+/// Sound may be billed as the text that is heard in it.
+#[test]
+fn sound_that_is_cheaper_than_text_is_estimated_as_text() {
+    let table = |audio: &str| {
+        of_models(&format!(
+            "[models.m]\nrates.standard = {{ input = \"2\", output = \"10\", audio_input = \"{audio}\", audio_output = \"1\" }}",
+        ))
+    };
+    let sound = CallShape {
+        model: "m",
+        audio_parts: 3,
+        ..NOTHING
+    };
+    for (audio, price) in [("0.5", 2_000), ("2", 2_000), ("5", 5_000)] {
+        let estimate = table(audio).estimate(&sound).unwrap().get();
+        let tokens = 3 * builtin().allowances.audio_tokens;
+        assert_eq!(estimate, tokens * price, "{audio}");
+    }
+    let spoken = CallShape {
+        model: "m",
+        completion_tokens: 10,
+        audio_output: true,
+        ..NOTHING
+    };
+    assert_eq!(table("1").estimate(&spoken).unwrap().get(), 10 * 10_000);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The import: exact figures, whatever notation they have, and a reason for every entry that is left out.
 
 use super::*;
-use crate::domain::price::{CallShape, PriceTable, tests::builtin};
+use crate::domain::price::tests::{builtin, of_models};
+use crate::domain::price::{CallShape, PriceTable};
 
 const FIXTURE: &str = include_str!("../../../../../tests/fixtures/litellm-prices.json");
 
@@ -161,6 +162,50 @@ fn an_import_replaces_figures_and_keeps_the_rest() {
         "each name once"
     );
     assert_eq!(names.len(), builtin().models().len() + 3);
+}
+
+/// An import has no word for what a model's searches cost, or that it always searches: the file's stays, and that of an import
+/// which has one wins.
+#[test]
+fn an_import_forgets_no_search() {
+    const FILE: &str = "\
+        [models.finder]\naliases = [\"seeker\"]\nweb_search = \"0.004\"\nalways_searches = true\n\
+        rates.standard = { input = \"1\", output = \"1\" }\n\
+        [models.asked]\nweb_search = \"0.005\"\nrates.standard = { input = \"1\", output = \"1\" }\n\
+        [models.dear]\nweb_search = \"0.09\"\nrates.standard = { input = \"1\", output = \"1\" }\n";
+    let base = of_models(FILE);
+    let entry = |name: &str, more: &str| {
+        format!(
+            r#""{name}": {{"mode": "chat", "input_cost_per_token": 1e-6, "output_cost_per_token": 1e-6{more}}}"#
+        )
+    };
+    let own = r#", "search_context_cost_per_query": {"low": 0.002, "high": 0.007}"#;
+    let fees = |more: &str| {
+        let entries = ["finder", "seeker", "asked", "finder-2024-08-06"].map(|name| entry(name, more));
+        let json = format!("{{{}}}", entries.join(","));
+        let stored = import_litellm(&json, OPENAI)
+            .unwrap()
+            .overlay
+            .to_store_text()
+            .unwrap();
+        let table = PriceTable::overlaid(base.clone(), Some(&stored)).unwrap();
+        let fee = |model, web_search| {
+            let call = CallShape {
+                web_search,
+                ..shape(model)
+            };
+            table.estimate(&call).unwrap().get()
+        };
+        [
+            fee("finder", false),
+            fee("seeker", false),
+            fee("finder-2024-08-06", false),
+            fee("asked", true),
+            fee("asked", false),
+        ]
+    };
+    assert_eq!(fees(""), [4_000_000, 4_000_000, 4_000_000, 5_000_000, 0]);
+    assert_eq!(fees(own), [7_000_000, 7_000_000, 7_000_000, 7_000_000, 0]);
 }
 
 #[test]
