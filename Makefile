@@ -2,9 +2,10 @@
 
 SHELL := /bin/bash
 CARGO ?= cargo
+MUTANTS_STAGE ?= unit
 
 .DEFAULT_GOAL := help
-.PHONY: help run test dist bench bench-money bench-record bench-growth static pgo lint
+.PHONY: help run test mutants dist bench bench-money bench-record bench-growth static pgo lint
 
 help: ## List the commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -15,6 +16,10 @@ run: ## Bring up the whole system on loopback, with a sandbox in place of the pr
 test: ## Run every test on private servers
 	@deploy/local/packages.sh build store node python browser prometheus
 	@$(CARGO) test --workspace --locked --no-fail-fast; status=$$?; deploy/local/packages.sh browser; exit $$status
+
+mutants: ## Plant faults in the Rust of money and gate, and list those that no unit test notices (MUTANTS_OPTIONS="--shard 0/20")
+	@deploy/local/packages.sh build mutants
+	@tests/mutants/run.sh $(MUTANTS_STAGE) $(MUTANTS_OPTIONS)
 
 bench: ## Measure the edge beside nginx and a bare pass-through
 	@deploy/local/packages.sh build store nginx

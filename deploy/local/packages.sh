@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what is missing from the distribution's packages (Debian, Ubuntu), and nothing else.
-# Usage: packages.sh GROUP…   with the groups build, store, node, python, browser, nginx, prometheus
+# Installs what is missing from the distribution's packages (Debian, Ubuntu), and nothing else; the group mutants, a pinned
+# cargo-mutants from crates.io.
+# Usage: packages.sh GROUP…   with the groups build, store, node, python, browser, nginx, prometheus, mutants
 set -euo pipefail
 
 die() {
@@ -53,6 +54,14 @@ unpack_prometheus() {
   rm -rf "$dir" && mv "$fresh" "$dir"
 }
 
+MUTANTS=27.1.0
+
+install_mutants() {
+  ! cargo mutants --version 2>/dev/null | grep -qxF "cargo-mutants $MUTANTS" || return 0
+  echo "Installing cargo-mutants $MUTANTS" >&2
+  cargo install --locked --quiet cargo-mutants --version "=$MUTANTS"
+}
+
 for group in "$@"; do
   case "$group" in
     build)
@@ -70,6 +79,7 @@ for group in "$@"; do
     browser) need_browser ;;
     nginx) need nginx nginx ;;
     prometheus) unpack_prometheus ;;
+    mutants) install_mutants ;;
     python) python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv) ;;
     *) die "there is no group $group" ;;
   esac
