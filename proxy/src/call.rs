@@ -135,8 +135,19 @@ async fn through_the_gate(
     let mut onward = forward::headers(gate, headers, body.len())?;
     tale.continue_in(&mut onward);
     tale.done(gate, Stage::Read);
-    // From here on a caller who hangs up stops neither decision nor settlement.
     let call = (Arc::clone(gate), tale.clone());
+    whoever_waits(call, owner, wanted, onward, body).await
+}
+
+/// Takes a call that is understood to its end. From here on a caller who hangs up stops neither decision nor settlement: whether
+/// a server gives up the future of a request whose caller has gone is its own affair, and none of its promises.
+async fn whoever_waits(
+    call: (Arc<Gate>, Tale),
+    owner: VirtualKeyOwner,
+    wanted: Wanted,
+    onward: HeaderMap,
+    body: Bytes,
+) -> Result<Done, Stop> {
     let ended = ToTheEnd::of(decide_and_forward(call, owner, wanted, onward, body)).await;
     ended.ok_or_else(|| {
         tracing::error!("a call panicked");
@@ -177,5 +188,79 @@ async fn decide_and_forward(
             reply: stop.answer(&gate, &tale),
             outside: tale.outside(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stand::{SOON, Stand, owner, runs, text};
+    use shared::store::script::authorize::AUTHORIZE;
+    use shared::store::script::settle::SETTLE;
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::time::{sleep, timeout};
+
+    fn approving(stand: &Stand) {
+        let approval = stand.approval("sk-1");
+        stand.store_says(move |command| match () {
+            () if runs(command, &AUTHORIZE) => Some(approval.clone()),
+            () => runs(command, &SETTLE).then(|| text("settled")),
+        });
+    }
+
+    fn call(stand: &Stand) -> impl Future<Output = Result<Done, Stop>> + use<> {
+        let (gate, body) = (Arc::clone(&stand.gate), Bytes::from_static(b"{}"));
+        let onward = forward::headers(&gate, &HeaderMap::new(), body.len()).unwrap();
+        let tale = Tale::of(&HeaderMap::new());
+        whoever_waits((gate, tale), owner(), stand.wanted(), onward, body)
+    }
+
+    #[tokio::test]
+    async fn a_call_whose_caller_leaves_is_settled() {
+        let stand = Stand::new().await;
+        assert!(stand.gate.watch.usable(&stand.gate).await);
+        approving(&stand);
+        let call = call(&stand);
+        let mut waiting = Box::pin(call);
+        let (request, mut provider) = tokio::select! {
+            _ = &mut waiting => panic!("it waits for the provider"),
+            request = stand.provider_request() => request,
+        };
+        assert!(request.contains("sk-1"), "{request}");
+        // The one who served the caller lets go of it.
+        drop(waiting);
+        let usage = r#"{"usage":{"prompt_tokens":4,"completion_tokens":1}}"#;
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{usage}",
+            usage.len()
+        );
+        provider.write_all(answer.as_bytes()).await.unwrap();
+        let settled = async {
+            while stand.arguments(&SETTLE).is_empty() {
+                sleep(std::time::Duration::from_millis(1)).await;
+            }
+        };
+        timeout(SOON, settled).await.unwrap();
+        // 4 tokens of 2,500 nano-USD and 1 of 10,000.
+        assert_eq!(stand.arguments(&SETTLE)[0][2..], ["20000", "settled"]);
+    }
+
+    /// The runtime that it is polled in has no timer, and the first deadline panics.
+    #[test]
+    fn a_call_that_panics_is_answered_and_takes_nothing_with_it() {
+        let served = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let stand = served.block_on(Stand::new());
+        assert!(served.block_on(stand.gate.watch.usable(&stand.gate)));
+        let timeless = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let ended = timeless.block_on(call(&stand));
+        let Err(Stop::Denied(denied)) = ended else {
+            panic!("{ended:?}");
+        };
+        assert_eq!(denied.denial, Denial::ServiceUnavailable);
+        served.block_on(async { drop(stand) });
     }
 }

@@ -4,6 +4,7 @@
 use crate::call::receive::room::Room;
 use crate::metrics::Metrics;
 use crate::pending::Pending;
+use crate::pending::item::Origin;
 use crate::upstream::Upstream;
 use crate::watch::Watch;
 use crate::watch::tables::Imported;
@@ -20,7 +21,7 @@ use shared::store::lookup::VirtualKeyOwner;
 use shared::store::refused::RefusedCopy;
 use shared::store::script::authorize::AccountView;
 use shared::store::script::hold::HoldKeys;
-use shared::store::script::settle::Settle;
+use shared::store::script::settle::{Settle, Settled};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -255,24 +256,27 @@ impl Gate {
         self.plans.store(Arc::new(by_name(plans, &self.settings)));
     }
 
-    /// Moves the ledger by what became of the hold with these keys, now or, when the store cannot take it, later; the word for which of it, for the log.
-    pub async fn resolve_hold(&self, keys: &HoldKeys, settle: Settle) -> &'static str {
-        match settle.run_with(keys, &self.store).await {
-            Ok(settled) => {
+    /// Moves the ledger by what became of the hold with these keys, now or, when the store cannot take it, later; the word for
+    /// which of it, for the log. A store that has no such hold, or took the settlement after the way to it was lost, may be another
+    /// ledger than the one of the hold: then it is asked again.
+    pub async fn resolve_hold(&self, keys: &HoldKeys, origin: &Origin, settle: Settle) -> &'static str {
+        let why = match settle.run_with(keys, &self.store).await {
+            Ok(Settled::Missing) => None,
+            Ok(settled) if self.watch.is_still(self, &origin.ledger).await => {
                 self.metrics.ledger.settled(settled, &settle);
-                settled.as_str()
+                return settled.as_str();
             }
-            Err(error) => {
-                tracing::warn!(
-                    decision.id = settle.name.allow_id,
-                    error = &error as &dyn std::error::Error,
-                    "a settlement has to wait"
-                );
-                self.metrics.ledger.settlement_waits();
-                self.pending.settle(settle);
-                "waits"
-            }
-        }
+            Ok(_) => None,
+            Err(error) => Some(error),
+        };
+        tracing::warn!(
+            decision.id = settle.name.allow_id,
+            error = why.as_ref().map(|error| error as &dyn std::error::Error),
+            "a settlement has to wait"
+        );
+        self.metrics.ledger.settlement_waits();
+        self.pending.settle(settle, origin);
+        "waits"
     }
 
     /// How many entries the caches have: owners, unknown, views, opened.
@@ -297,5 +301,81 @@ impl Gate {
         let key = Arc::new(self.sealer.open(owner, sealed)?);
         self.opened.insert(name, Arc::clone(&key));
         Ok(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stand::{Does, ESTIMATE, Stand, record, runs, text};
+    use shared::domain::entry::How;
+    use shared::domain::money::Nanos;
+    use shared::store::script::hold::{AsOf, HoldName};
+    use shared::store::script::settle::SETTLE;
+
+    #[tokio::test]
+    async fn a_closed_gate_admits_nobody() {
+        let stand = Stand::new().await;
+        let gate = &stand.gate;
+        let before = gate.enter();
+        assert!(before.is_some() && gate.in_flight() == 1);
+        gate.close();
+        assert!(gate.enter().is_none());
+        assert_eq!(gate.in_flight(), 1, "only the one that began before");
+        drop(before);
+        assert_eq!(gate.in_flight(), 0);
+    }
+
+    fn settlement() -> Settle {
+        Settle {
+            name: HoldName {
+                account: "acct_1".to_owned(),
+                agent: "bot".to_owned(),
+                run: "r".to_owned(),
+                allow_id: "allow_1".to_owned(),
+            },
+            estimate: Nanos::from_stored(ESTIMATE),
+            cost: Nanos::from_stored(7),
+            how: How::Settled,
+        }
+    }
+
+    /// Whether a settlement is taken at once where the store says this, and where it was lost before or not.
+    async fn settled(stand: &Stand, says: &'static str, lost: bool) -> &'static str {
+        let gate = &stand.gate;
+        let ledger = gate.watch.ledger_now(gate).await.unwrap();
+        let as_of = AsOf {
+            generation: 1,
+            version: 8,
+        };
+        let origin = Origin { ledger, as_of };
+        stand.store_says(move |command| match command[0].as_str() {
+            "EVALSHA" if says.is_empty() => Some(Does::HangsUp),
+            "EVALSHA" => runs(command, &SETTLE).then(|| text(says)),
+            "HGETALL" if lost => Some(record("another")),
+            _ => None,
+        });
+        if lost {
+            stand.lose_a_connection().await;
+        }
+        let settle = settlement();
+        gate.resolve_hold(&settle.name.keys(), &origin, settle).await
+    }
+
+    #[tokio::test]
+    async fn a_settlement_that_may_be_lost_waits() {
+        for (says, lost, word) in [
+            ("settled", false, "done"),
+            ("mismatch", false, "mismatch"),
+            ("missing", false, "waits"),
+            ("", false, "waits"),
+            ("settled", true, "waits"),
+        ] {
+            let stand = Stand::new().await;
+            assert_eq!(settled(&stand, says, lost).await, word, "{says} {lost}");
+            let waits = usize::from(word == "waits");
+            assert_eq!(stand.gate.pending.len(), waits, "{says} {lost}");
+            assert_eq!(stand.arguments(&SETTLE)[0], ["allow_1", "1000", "7", "settled"]);
+        }
     }
 }

@@ -13,6 +13,8 @@ pub mod ops;
 pub mod pending;
 pub mod reply;
 pub mod server;
+#[cfg(test)]
+mod stand;
 pub mod upstream;
 pub mod watch;
 

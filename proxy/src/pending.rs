@@ -1,128 +1,39 @@
 //! What the store could not take yet: settlements and voids, retried in the background until it does (decision D36).
 //!
-//! The [`queue`] is bounded and survives a restart: each item is appended to a [`journal`] before it waits. What does not fit
-//! is dropped, which leaves the estimate charged; a settlement that may say more than that is never dropped for a void. So is what makes the store's script break off in
-//! the same way again and again: it would keep the queue from ever being empty.
+//! The [`queue`] is bounded and survives a restart: each [`item`] is appended to a [`journal`] before it waits. What does not fit
+//! is dropped, which leaves the estimate charged; a settlement that may say more than that is never dropped for a void. The
+//! [`delivery`] brings an item to the ledger that its hold belongs to, and to no other.
 
+pub mod delivery;
+pub mod item;
 pub mod journal;
 pub mod others;
 pub mod queue;
 
 use crate::gate::Gate;
-use futures::StreamExt;
+use delivery::{Delivery, Round};
+use item::{Item, Origin};
 use journal::Journal;
 use others::Others;
 use queue::Queue;
-use serde::{Deserialize, Serialize};
-use shared::domain::entry::How;
-use shared::domain::money::Nanos;
-use shared::store::StoreError;
-use shared::store::connection::round::Round;
-use shared::store::keys::{AccountKeys, Bucket};
 use shared::store::script::hold::HoldName;
 use shared::store::script::settle::Settle;
-use shared::store::script::void::{Voided, void};
-use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
 
 /// Pause after a round in which the store took nothing.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Items in flight to the store at once.
-const CONCURRENT: usize = 32;
+/// Pause where nothing waits for this ledger, unless something comes.
+const ELSEWHERE_PAUSE: Duration = Duration::from_secs(2);
 /// Between two looks for what other processes left behind.
 const ADOPT_EVERY: Duration = Duration::from_secs(2);
-/// Settlements taken from the queue in one round, and as many voids.
-const ROUND: usize = 1024;
 
 /// The journal is rewritten when it has this many lines for each item that may wait.
 const JOURNAL_LINES_PER_ITEM: usize = 2;
-
-/// An item is given up when the store's script broke off in the same way this often, which takes 20 seconds and more.
-const BROKEN_MAX: u32 = 100;
-
-/// What the store said of the items whose script broke off last time, and how often it said so.
-#[derive(Debug, Default)]
-struct Broken(HashMap<Item, (String, u32)>);
-
-impl Broken {
-    /// Whether trying again is of no use, after an error of which the store said this, if its script broke off.
-    fn is_hopeless(&mut self, item: &Item, said: Option<String>) -> bool {
-        let Some(said) = said else {
-            self.forget(item);
-            return false;
-        };
-        let (before, times) = self.0.entry(item.clone()).or_default();
-        *times = if *before == said { *times + 1 } else { 1 };
-        *before = said;
-        let hopeless = *times >= BROKEN_MAX;
-        if hopeless {
-            self.forget(item);
-        }
-        hopeless
-    }
-
-    fn forget(&mut self, item: &Item) {
-        self.0.remove(item);
-    }
-}
-
-/// Something that has to reach the store.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "do", rename_all = "snake_case")]
-pub enum Item {
-    /// Resolve a hold.
-    Settle {
-        /// Account, agent, run and decision id.
-        name: [String; 4],
-        /// Nano-USD charged.
-        estimate_nanos: u64,
-        /// Nano-USD to be charged.
-        cost_nanos: u64,
-        /// How the call ended, as the audit log calls it; a journal of an earlier version does not say.
-        #[serde(default)]
-        how: Option<String>,
-    },
-    /// Make sure that a lost authorize never charges.
-    Void {
-        /// Account, agent, run and decision id.
-        name: [String; 4],
-    },
-}
-
-impl Item {
-    /// The bucket of its account.
-    fn bucket(&self) -> Bucket {
-        let (Self::Settle { name, .. } | Self::Void { name }) = self;
-        AccountKeys::of(&name[0]).bucket()
-    }
-}
-
-fn to_words(name: HoldName) -> [String; 4] {
-    [name.account, name.agent, name.run, name.allow_id]
-}
-
-fn to_name(words: &[String; 4]) -> HoldName {
-    let [account, agent, run, allow_id] = words.clone();
-    HoldName {
-        account,
-        agent,
-        run,
-        allow_id,
-    }
-}
-
-/// How a call ended; told from its cost where the journal does not say.
-fn to_how(word: Option<&str>, estimate_nanos: u64, cost_nanos: u64) -> How {
-    word.and_then(How::parse).unwrap_or(match cost_nanos {
-        cost if cost == estimate_nanos => How::Estimated,
-        0 => How::Released,
-        _ => How::Settled,
-    })
-}
 
 /// The queue.
 #[derive(Debug)]
@@ -133,6 +44,8 @@ pub struct Pending {
     /// `None` once this process is about to end.
     others: Mutex<Option<Others>>,
     dropped: AtomicU64,
+    /// How many of the items waited for another ledger, or for writes that the store lacks, in the last round.
+    elsewhere: AtomicUsize,
     /// How many items may wait.
     limit: usize,
     wake: Notify,
@@ -152,49 +65,41 @@ impl Pending {
             others: Mutex::new(Some(others)),
             limit,
             dropped: AtomicU64::new(0),
+            elsewhere: AtomicUsize::new(0),
             wake: Notify::new(),
         };
         pending.take_over()?;
         Ok(pending)
     }
 
-    /// Lets a settlement wait.
-    pub fn settle(&self, settle: Settle) {
-        let Settle {
-            name,
-            estimate,
-            cost,
-            how,
-        } = settle;
-        self.push(Item::Settle {
-            name: to_words(name),
-            estimate_nanos: estimate.get(),
-            cost_nanos: cost.get(),
-            how: Some(how.as_str().to_owned()),
-        });
+    /// Lets a settlement wait for the ledger of its hold.
+    pub fn settle(&self, settle: Settle, origin: &Origin) {
+        self.push(Item::settle(settle, origin));
     }
 
-    /// Lets a void wait.
-    pub fn void(&self, name: HoldName) {
-        self.push(Item::Void { name: to_words(name) });
+    /// Lets a void wait for the ledger that was asked for the hold.
+    pub fn void(&self, name: HoldName, origin: &Origin) {
+        self.push(Item::void(name, origin));
     }
 
     /// Items that wait.
     pub fn len(&self) -> usize {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.queue().len()
     }
 
-    /// Items that did not fit.
+    /// Of these, items that the store as it was in the last round cannot take: it is another ledger, or lacks writes.
+    pub fn elsewhere(&self) -> usize {
+        self.elsewhere.load(Ordering::Relaxed).min(self.len())
+    }
+
+    /// Items that did not fit, or were given up.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
     /// Lines of the journal.
     pub fn journal_lines(&self) -> usize {
-        self.journal
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .lines()
+        self.journal().lines()
     }
 
     /// Whether nothing waits.
@@ -209,38 +114,39 @@ impl Pending {
             return;
         };
         *others = None;
-        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let queue = self.queue();
         if queue.is_empty() {
-            self.journal
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove();
+            self.journal().remove();
         }
     }
 
-    /// Takes over what processes that ended have left beside the journal. One that has something waiting itself leaves it to
-    /// others, or for later: its store does not answer. Waits for the disk, and lets nobody wait for it meanwhile.
+    /// Takes over what processes that ended have left beside the journal. One that has something waiting for its own store
+    /// leaves it to others, or for later: its store does not answer. Waits for the disk, and lets nobody wait for it meanwhile.
     ///
     /// # Errors
     /// When the folder cannot be read.
     pub fn take_over(&self) -> std::io::Result<()> {
-        if !self.is_empty() {
+        let waiting = self.len();
+        if waiting > self.elsewhere() {
             return Ok(());
         }
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(others) = &mut *others else {
             return Ok(());
         };
-        let mut found = others.read(self.limit)?;
+        if waiting == 0 {
+            others.let_go();
+        }
+        let mut found = others.read(self.limit.saturating_sub(waiting))?;
         let items = std::mem::take(&mut found.items);
         let mut written = Ok(());
         if !items.is_empty() {
-            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut queue = self.queue();
             if items.len() > queue.room() {
                 // Something came to wait meanwhile; the files are left as they are.
                 return Ok(());
             }
-            let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut journal = self.journal();
             tracing::info!(items = items.len(), "taken over from a process that ended");
             written = journal.append(&items);
             for item in items {
@@ -257,7 +163,7 @@ impl Pending {
     }
 
     fn push(&self, item: Item) {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.queue();
         let dropped = queue.push(item.clone());
         if let Some(dropped) = &dropped {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -266,7 +172,7 @@ impl Pending {
         if dropped.as_ref() == Some(&item) {
             return;
         }
-        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut journal = self.journal();
         let is_long = journal.lines() >= JOURNAL_LINES_PER_ITEM * self.limit;
         if !is_long || journal.rewrite(queue.items()).is_err() {
             // What the disk does not take waits in memory alone.
@@ -290,156 +196,32 @@ impl Pending {
 
     /// Brings what waits to the store, for ever.
     pub async fn run(&self, gate: &Gate) {
-        let mut broken = Broken::default();
+        let mut delivery = Delivery::default();
         loop {
             if self.is_empty() {
                 self.wake.notified().await;
             }
-            if self.round(gate, &mut broken).await == 0 {
-                tokio::time::sleep(PAUSE).await;
+            match delivery.round(self, gate).await {
+                Round::Took => {}
+                Round::TookNothing => sleep(PAUSE).await,
+                Round::NothingForIt => drop(timeout(ELSEWHERE_PAUSE, self.wake.notified()).await),
             }
         }
     }
 
-    /// Gives an item up that the store's script breaks off on. What it would have moved stays charged, until a person has
-    /// looked at it.
-    fn give_up(&self, item: &Item, error: &StoreError) {
-        self.dropped.fetch_add(1, Ordering::Relaxed);
-        let said = error.broken_script();
-        tracing::error!(
-            ?item,
-            said,
-            "the store's script breaks off on it; it waits no longer, and what is charged stays"
-        );
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One round; returns how many items the store took. Those of a server that gives no answer are put off to the next one.
-    async fn round(&self, gate: &Gate, broken: &mut Broken) -> usize {
-        let batch = {
-            let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-            queue.first(ROUND)
-        };
-        let round = Round::on(&gate.store);
-        let round = &round;
-        let done: Vec<_> = futures::stream::iter(batch)
-            .map(|(turn, item)| async move {
-                let bucket = item.bucket();
-                if round.is_put_off(bucket) {
-                    return (turn, item, None);
-                }
-                let done = deliver(gate, &item).await;
-                if let Err(error) = &done {
-                    round.met(bucket, error);
-                }
-                (turn, item, Some(done))
-            })
-            .buffer_unordered(CONCURRENT)
-            .collect()
-            .await;
-        let mut delivered = 0;
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        for (turn, item, done) in done {
-            match done {
-                Some(Ok(())) => {
-                    broken.forget(&item);
-                    queue.remove(turn);
-                    delivered += 1;
-                }
-                Some(Err(error)) if broken.is_hopeless(&item, error.broken_script()) => {
-                    self.give_up(&item, &error);
-                    queue.remove(turn);
-                }
-                Some(Err(_)) | None => queue.put_back(turn),
-            }
-        }
-        if queue.is_empty() {
-            self.journal
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clear();
-        }
-        delivered
+    fn journal(&self) -> MutexGuard<'_, Journal> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Brings an item to the store. Both actions may be repeated, so an item that is delivered twice does no harm.
-async fn deliver(gate: &Gate, item: &Item) -> Result<(), StoreError> {
-    match item {
-        Item::Settle {
-            name,
-            estimate_nanos,
-            cost_nanos,
-            how,
-        } => {
-            let (estimate, cost) = (
-                Nanos::from_stored(*estimate_nanos),
-                Nanos::from_stored(*cost_nanos),
-            );
-            let settle = Settle {
-                name: to_name(name),
-                estimate,
-                cost,
-                how: to_how(how.as_deref(), *estimate_nanos, *cost_nanos),
-            };
-            let settled = settle.run(&gate.store).await?;
-            gate.metrics.ledger.settled(settled, &settle);
-            tracing::info!(decision.id = name[3], charged.usd = %cost, "a settlement that waited was taken");
-        }
-        Item::Void { name } => {
-            let voided = void(&gate.store, &to_name(name)).await?;
-            gate.metrics.ledger.voided(voided);
-            if voided == Voided::Refunded {
-                tracing::warn!(decision.id = name[3], "a lost approval was given back");
-            }
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::journal::tests::{SMALL, folder_of_small_files, fresh, item, where_files_stay_small};
     use super::*;
-
-    #[test]
-    fn a_journal_of_an_earlier_version_is_read() {
-        for (cost, how) in [
-            (100, How::Estimated),
-            (0, How::Released),
-            (30, How::Settled),
-            (170, How::Settled),
-        ] {
-            let line = format!(
-                r#"{{"do":"settle","name":["acct_1","bot","r","allow_1"],"estimate_nanos":100,"cost_nanos":{cost}}}"#
-            );
-            let Item::Settle { how: said, .. } = serde_json::from_str(&line).unwrap() else {
-                panic!("a settlement");
-            };
-            assert_eq!(to_how(said.as_deref(), 100, cost), how, "{cost}");
-        }
-        assert_eq!(to_how(Some("released"), 0, 0), How::Released);
-        assert_eq!(to_how(None, 0, 0), How::Estimated);
-    }
-
-    #[test]
-    fn only_what_breaks_the_script_in_the_same_way_is_hopeless() {
-        let (mut broken, item) = (
-            Broken::default(),
-            Item::Void {
-                name: ["acct_1", "bot", "r", "allow_1"].map(str::to_owned),
-            },
-        );
-        let mut tries = |said: Option<&str>, times: u32| {
-            let hopeless = (0..times).map(|_| broken.is_hopeless(&item, said.map(str::to_owned)));
-            hopeless.collect::<Vec<_>>()
-        };
-        let almost = BROKEN_MAX - 1;
-        for said in [Some("one"), None, Some("one"), Some("two"), Some("one")] {
-            assert!(!tries(said, almost).contains(&true), "{said:?}");
-        }
-        assert_eq!(tries(Some("one"), 1), [true]);
-        assert_eq!(tries(Some("one"), 1), [false], "it is forgotten");
-    }
 
     #[test]
     fn what_does_not_fit_on_the_disk_stays_where_it_was_left() {
@@ -467,5 +249,70 @@ mod tests {
         );
         let mut beside = Others::beside(&dir.join("none"));
         assert_eq!(beside.read(SMALL).unwrap().items, [], "it is held");
+    }
+
+    /// What others would take over if the process were killed now.
+    fn written(pending: &Pending) -> Vec<Item> {
+        let path = pending.journal().path().to_owned();
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    /// Many times the limit comes and goes; whenever the process is killed, what waits is in its journal, which stays short.
+    #[test]
+    fn what_waits_is_in_the_journal_however_much_came_before() {
+        const LIMIT: usize = 3;
+        let dir = fresh("long");
+        let pending = Pending::open(&dir, LIMIT).unwrap();
+        for at in 0..5 * LIMIT {
+            if pending.len() == LIMIT {
+                let first = pending.queue().first(1, |_| true).0;
+                pending.queue().remove(first[0].0);
+            }
+            pending.push(item(&format!("allow_{at}")));
+            let waits: Vec<Item> = pending.queue().items().cloned().collect();
+            let written = written(&pending);
+            assert!(written.ends_with(&waits), "{at}: {written:?}");
+            assert!(
+                written.len() <= JOURNAL_LINES_PER_ITEM * LIMIT,
+                "{at}: {} lines",
+                written.len()
+            );
+            assert_eq!(pending.journal_lines(), written.len());
+        }
+        let waits: Vec<Item> = pending.queue().items().cloned().collect();
+        // The lock goes with the process.
+        drop(pending);
+        let next = Pending::open(&dir, 9).unwrap();
+        let taken_over: Vec<Item> = next.queue().items().cloned().collect();
+        assert!(taken_over.ends_with(&waits), "{taken_over:?}");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// What waits for another ledger keeps nobody from taking over what waits for this one.
+    #[test]
+    fn only_what_waits_for_this_store_keeps_from_taking_over() {
+        let dir = fresh("elsewhere");
+        let pending = Pending::open(&dir, 3).unwrap();
+        pending.push(item("allow_1"));
+        let leave = |ids: &[&str]| {
+            let mut left = Journal::open(&dir).unwrap();
+            left.append(&ids.iter().map(|id| item(id)).collect::<Vec<_>>())
+                .unwrap();
+        };
+        leave(&["allow_2"]);
+        pending.take_over().unwrap();
+        assert_eq!(pending.len(), 1, "its store does not answer");
+        pending.elsewhere.store(1, Ordering::Relaxed);
+        pending.take_over().unwrap();
+        assert_eq!((pending.len(), pending.elsewhere()), (2, 1));
+        assert_eq!(written(&pending), [item("allow_1"), item("allow_2")]);
+        pending.elsewhere.store(2, Ordering::Relaxed);
+        leave(&["allow_3", "allow_4"]);
+        pending.take_over().unwrap();
+        assert_eq!((pending.len(), pending.dropped()), (3, 1), "no more than fits");
+        std::fs::remove_dir_all(dir).unwrap();
     }
 }

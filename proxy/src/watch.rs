@@ -67,6 +67,30 @@ impl Watch {
         !self.insane.load(Ordering::Acquire)
     }
 
+    /// The ledger that the store was at the last look.
+    pub fn ledger(&self) -> Option<Arc<StoreRecord>> {
+        self.record.load_full()
+    }
+
+    /// The ledger that the store is, where it may be trusted with what waits for it, asked now. It is looked at in full where it
+    /// was away.
+    pub async fn ledger_now(self: &Arc<Self>, gate: &Gate) -> Option<Arc<StoreRecord>> {
+        if self.usable(gate).await && self.can_decide_now(gate).await {
+            self.ledger()
+        } else {
+            None
+        }
+    }
+
+    /// Whether the store that has just answered is this ledger. It is looked at only where the way to it was lost.
+    pub async fn is_still(self: &Arc<Self>, gate: &Gate, ledger: &StoreRecord) -> bool {
+        if self.was_cut(gate) && !Box::pin(self.usable(gate)).await {
+            return false;
+        }
+        let now = self.record.load();
+        now.as_ref().is_some_and(|now| now.epoch == ledger.epoch)
+    }
+
     /// Whether a connection broke since the last full look. Of a cluster the next one is soon enough: a node that is away must
     /// not hold up the accounts of the others.
     fn was_cut(&self, gate: &Gate) -> bool {
@@ -232,4 +256,77 @@ pub fn start(gate: &Arc<Gate>) {
     tokio::spawn(Pending::follow_others(Arc::clone(gate)));
     tokio::spawn(gate.metrics.state.store.clone().follow(gate.store.clone()));
     shared::telemetry::export(&gate.settings.telemetry, "tollgate-proxy");
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::stand::{Does, EPOCH, Stand, info, record};
+    use std::sync::Arc;
+    use tokio::sync::Notify;
+
+    #[tokio::test]
+    async fn a_store_that_was_away_while_the_body_came_is_looked_at_before_the_decision() {
+        let stand = Stand::new().await;
+        let gate = &stand.gate;
+        assert!(gate.watch.usable(gate).await);
+        // It starts again, without its last writes.
+        stand.store_says(|command| (command[0] == "INFO").then(|| info(1)));
+        assert!(gate.watch.still_usable(gate).await, "nobody has missed it");
+        assert_eq!(stand.count("INFO"), 1);
+        stand.lose_a_connection().await;
+        assert!(!gate.watch.still_usable(gate).await);
+        assert!(!gate.watch.usable(gate).await, "only the watcher ends that");
+    }
+
+    /// A look that began before a connection broke does not tell what is behind the next one.
+    #[tokio::test]
+    async fn a_connection_that_breaks_during_a_look_calls_for_another() {
+        for is_watcher in [false, true] {
+            let stand = Stand::new().await;
+            let (go, mut held) = (Arc::new(Notify::new()), false);
+            let until = Arc::clone(&go);
+            stand.store_says(move |command| {
+                let is_first = command[0] == "INFO" && !std::mem::replace(&mut held, true);
+                is_first.then(|| Does::Waits(Arc::clone(&until)))
+            });
+            let gate = Arc::clone(&stand.gate);
+            let looking = tokio::spawn(async move {
+                match is_watcher {
+                    true => gate.watch.look(&gate).await,
+                    false => assert!(gate.watch.usable(&gate).await),
+                }
+            });
+            stand.asked_for("INFO").await;
+            stand.lose_a_connection().await;
+            go.notify_one();
+            looking.await.unwrap();
+            let gate = &stand.gate;
+            assert!(gate.watch.usable(gate).await);
+            assert_eq!(stand.count("INFO"), 2, "looked at again, watcher: {is_watcher}");
+            assert!(gate.watch.usable(gate).await);
+            assert_eq!(stand.count("INFO"), 2, "once");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_ledger_is_the_one_that_the_store_is_now() {
+        let stand = Stand::new().await;
+        let (gate, watch) = (&stand.gate, &stand.gate.watch);
+        assert!(watch.ledger().is_none());
+        let ledger = watch.ledger_now(gate).await.unwrap();
+        assert_eq!(ledger.epoch, EPOCH);
+        let looks = stand.count("INFO");
+        assert!(watch.is_still(gate, &ledger).await);
+        assert_eq!(stand.count("INFO"), looks, "it was not away");
+        // Another one answers.
+        stand.store_says(|command| (command[0] == "HGETALL").then(|| record("another")));
+        assert!(watch.is_still(gate, &ledger).await, "not known yet");
+        stand.lose_a_connection().await;
+        assert!(!watch.is_still(gate, &ledger).await);
+        assert_eq!(watch.ledger_now(gate).await.unwrap().epoch, "another");
+        assert!(!watch.is_still(gate, &ledger).await);
+        // None answers.
+        stand.store_says(|command| (command[0] == "HGETALL").then(|| Does::Answers("*0\r\n".to_owned())));
+        assert!(watch.ledger_now(gate).await.is_none());
+    }
 }

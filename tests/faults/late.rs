@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Makes `count` calls whose settlement meets a store that is gone; the wire stays cut.
-async fn answered_without_a_store(stage: &Stage, count: usize) -> Vec<Reply> {
+pub async fn answered_without_a_store(stage: &Stage, count: usize) -> Vec<Reply> {
     let gate = stage.gated();
     let arrived = stage.upstream.requests().len();
     let calls = futures::future::join_all((0..count).map(|_| stage.call()));
@@ -29,12 +29,12 @@ fn setup() -> Setup {
     Setup::default().wired().env("STORE__TIMEOUT_MS", 300)
 }
 
-fn another_edge(stage: &Stage, data: &Path) -> Edge {
+pub fn another_edge(stage: &Stage, data: &Path) -> Edge {
     let options = EdgeOptions::new(PROXY, stage.redis.url(), stage.upstream.base_url());
     Edge::start(options.env("TOLLGATE_PROXY__DATA_DIR", data.display().to_string()))
 }
 
-fn journals(data: &Path) -> Vec<String> {
+pub fn journals(data: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(data).expect("the data directory");
     let files = entries.map(|entry| entry.expect("an entry").path());
     let journals = files.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"));

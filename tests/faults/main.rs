@@ -5,7 +5,7 @@
 //! * [`bodies`], [`headers`], [`sizes`], [`http`], [`keys`]: callers who send what they should not
 //! * [`store_down`], [`store_wrong`], [`cluster`], [`lost_replies`]: a store that is gone, frozen, full, read-only, wiped,
 //!   or unheard
-//! * [`late`]: settlements that the store could not take at once
+//! * [`late`]: settlements that the store could not take at once; [`other_ledgers`]: and those that meet another ledger
 //! * [`provider`], [`provider_odd`], [`provider_early`], [`provider_errors`], [`provider_reuse`]: a provider that misbehaves
 //! * [`hang_ups`], [`hang_ups_h2`]: callers who leave; [`process`]: the edge itself is stopped or killed
 //! * [`secrets`]: nothing of all that writes a key anywhere; [`memory`]: what a load took is given back
@@ -22,6 +22,7 @@ mod keys;
 mod late;
 mod lost_replies;
 mod memory;
+mod other_ledgers;
 mod process;
 mod provider;
 mod provider_early;

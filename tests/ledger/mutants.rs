@@ -29,11 +29,12 @@ struct Mutant {
 
 fn all() -> Vec<Mutant> {
     type Field = fn(&mut Texts) -> &mut String;
-    let parts: [(&str, Field); 8] = [
+    let parts: [(&str, Field); 9] = [
         ("authorize", |texts| &mut texts.authorize),
         ("prune", |texts| &mut texts.prune),
         ("run", |texts| &mut texts.run),
         ("resolve", |texts| &mut texts.resolve),
+        ("lacks_writes", |texts| &mut texts.lacks_writes),
         ("settle", |texts| &mut texts.settle),
         ("void", |texts| &mut texts.void),
         ("reap", |texts| &mut texts.reap),

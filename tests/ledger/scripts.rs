@@ -13,6 +13,7 @@ pub const PERIOD: &str = concat!(
 pub const PRUNE_LUA: &str = include_str!("../../shared/src/store/script/prune.lua");
 pub const AUTHORIZE_LUA: &str = include_str!("../../shared/src/store/script/authorize.lua");
 pub const SETTLE_LUA: &str = include_str!("../../shared/src/store/script/settle.lua");
+pub const LACKS_WRITES_LUA: &str = include_str!("../../shared/src/store/script/lacks_writes.lua");
 pub const VOID_LUA: &str = include_str!("../../shared/src/store/script/void.lua");
 pub const REAP_LUA: &str = include_str!("../../shared/src/store/script/reap.lua");
 pub const RUN_LUA: &str = include_str!("../../shared/src/store/script/run.lua");
@@ -68,6 +69,7 @@ pub struct Texts {
     pub prune: String,
     pub run: String,
     pub resolve: String,
+    pub lacks_writes: String,
     pub authorize: String,
     pub settle: String,
     pub void: String,
@@ -81,6 +83,7 @@ impl Texts {
             prune: PRUNE_LUA.to_owned(),
             run: RUN_LUA.to_owned(),
             resolve: RESOLVE_LUA.to_owned(),
+            lacks_writes: LACKS_WRITES_LUA.to_owned(),
             authorize: AUTHORIZE_LUA.to_owned(),
             settle: SETTLE_LUA.to_owned(),
             void: VOID_LUA.to_owned(),
@@ -95,7 +98,11 @@ impl Texts {
     }
 
     pub fn build(&self) -> Scripts {
-        let end = |name, own: &str| Script::new(name, WhenFull::Run, &[CLOCK, &self.resolve, own]);
+        let lacks_writes = [("lacks_writes.lua", self.lacks_writes.as_str())];
+        let end = |name, own: &str| {
+            let own = with_fragments(own, &lacks_writes);
+            Script::new(name, WhenFull::Run, &[CLOCK, &self.resolve, &own])
+        };
         let reap_parts = [DUE_NOW, CLOCK, &self.resolve, &self.reap];
         Scripts {
             authorize: self.authorize_with(&self.period),

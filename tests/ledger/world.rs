@@ -10,13 +10,13 @@ use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::domain::period::Period;
 use shared::domain::plan::Plan;
-use shared::store::Store;
 use shared::store::keys::AccountKeys;
 use shared::store::script::authorize::{Authorize, Charge};
-use shared::store::script::hold::{Hold, HoldName};
+use shared::store::script::hold::{AsOf, Hold, HoldName};
 use shared::store::script::reap::reap_as;
 use shared::store::script::settle::Settle;
 use shared::store::script::void::void_as;
+use shared::store::{Store, StoreError};
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -84,6 +84,13 @@ pub async fn within_one_day(store: &Store, check: impl AsyncFn(Period) -> Checke
         if period(store).await? == before {
             return checked;
         }
+    }
+}
+
+fn lacks_writes<T: Debug>(what: &impl Debug, found: &Result<T, StoreError>) -> Checked {
+    match found {
+        Err(StoreError::LacksWrites) => Ok(()),
+        other => Err(format!("{what:?} of a store that lost writes: {other:?}")),
     }
 }
 
@@ -207,6 +214,17 @@ impl<'a> World<'a> {
     }
 
     pub async fn settle(&mut self, name: &HoldName, estimate: u64, cost: u64) -> Checked {
+        self.settle_as_of(name, estimate, cost, None).await
+    }
+
+    /// Settles; where there is no hold, the account must have come as far as `as_of`.
+    pub async fn settle_as_of(
+        &mut self,
+        name: &HoldName,
+        estimate: u64,
+        cost: u64,
+        as_of: Option<AsOf>,
+    ) -> Checked {
         let settle = Settle {
             name: name.clone(),
             estimate: usd(estimate),
@@ -218,11 +236,15 @@ impl<'a> World<'a> {
             },
         };
         let from = clock::now_ms();
-        let found = settle.run_as(&self.scripts.settle, self.store).await;
+        let found = settle.run_as(&self.scripts.settle, as_of, self.store).await;
         let at = Window {
             from,
             to: clock::now_ms(),
         };
+        if as_of.is_some_and(|as_of| self.model.lacks_writes(&name.allow_id, as_of)) {
+            lacks_writes(&settle, &found)?;
+            return self.compare().await;
+        }
         let found = found.map_err(|error| format!("{settle:?}: {error:?}"))?;
         let expected = self.model.settle(&name.allow_id, estimate, cost, settle.how, at);
         same(&settle, found, &expected)?;
@@ -230,12 +252,21 @@ impl<'a> World<'a> {
     }
 
     pub async fn void(&mut self, name: &HoldName) -> Checked {
+        self.void_as_of(name, None).await
+    }
+
+    /// Voids; where there is no hold, the account must have come as far as `as_of`.
+    pub async fn void_as_of(&mut self, name: &HoldName, as_of: Option<AsOf>) -> Checked {
         let from = clock::now_ms();
-        let found = void_as(&self.scripts.void, self.store, name).await;
+        let found = void_as(&self.scripts.void, self.store, name, as_of).await;
         let at = Window {
             from,
             to: clock::now_ms(),
         };
+        if as_of.is_some_and(|as_of| self.model.lacks_writes(&name.allow_id, as_of)) {
+            lacks_writes(name, &found)?;
+            return self.compare().await;
+        }
         let found = found.map_err(|error| format!("void {name:?}: {error:?}"))?;
         same(name, found, &self.model.void(&name.allow_id, at))?;
         self.compare().await

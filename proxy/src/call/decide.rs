@@ -5,6 +5,7 @@ use super::Stop;
 use super::request::Wanted;
 use super::resolve::unknown_key;
 use crate::gate::{Gate, PlanLimits};
+use crate::pending::item::Origin;
 use crate::reply::denied::Denied;
 use crate::reply::refusal::Refusal;
 use secrecy::SecretString;
@@ -16,7 +17,7 @@ use shared::domain::id::Kind;
 use shared::domain::money::Nanos;
 use shared::domain::plan::Plan;
 use shared::store::lookup::VirtualKeyOwner;
-use shared::store::script::authorize::{Answer, Authorize, Charge, Outcome};
+use shared::store::script::authorize::{AccountView, Answer, Authorize, Charge, Outcome};
 use shared::store::script::hold::{HoldKeys, HoldName};
 use shared::store::script::settle::Settle;
 use std::error::Error;
@@ -32,16 +33,19 @@ const PLAN_CHANGES_MAX: usize = 3;
 pub struct Approval {
     name: HoldName,
     keys: HoldKeys,
+    origin: Origin,
     estimate: Nanos,
     provider_key: Arc<SecretString>,
 }
 
 impl Approval {
-    /// Gives up the approval for its parts: the hold, to be settled, with its keys; and the provider key.
-    pub(super) fn into_parts(self) -> (Settle, HoldKeys, Arc<SecretString>) {
+    /// Gives up the approval for its parts: the hold, to be settled, with its keys and the ledger that it belongs to; and the
+    /// provider key.
+    pub(super) fn into_parts(self) -> (Settle, HoldKeys, Origin, Arc<SecretString>) {
         let Self {
             name,
             keys,
+            origin,
             estimate,
             provider_key,
         } = self;
@@ -51,7 +55,7 @@ impl Approval {
             cost: estimate,
             how: How::Estimated,
         };
-        (hold, keys, provider_key)
+        (hold, keys, origin, provider_key)
     }
 }
 
@@ -74,7 +78,11 @@ pub async fn decide(gate: &Gate, owner: &VirtualKeyOwner, wanted: &Wanted) -> Re
         model: &wanted.model,
         provider: &gate.settings.upstream.provider,
     };
-    let (outcome, plan) = ask(gate, owner, &name, &keys, Some(&charge))
+    let Asked {
+        outcome,
+        plan,
+        origin,
+    } = ask(gate, owner, &name, &keys, Some(&charge))
         .await
         .map_err(|()| denied(Denial::ServiceUnavailable, None))?;
     let (provider_key_id, sealed) = match outcome {
@@ -96,6 +104,7 @@ pub async fn decide(gate: &Gate, owner: &VirtualKeyOwner, wanted: &Wanted) -> Re
         Ok(provider_key) => Ok(Approval {
             name,
             keys,
+            origin,
             estimate,
             provider_key,
         }),
@@ -107,7 +116,7 @@ pub async fn decide(gate: &Gate, owner: &VirtualKeyOwner, wanted: &Wanted) -> Re
                 cost: Nanos::ZERO,
                 how: How::Released,
             };
-            gate.resolve_hold(&keys, released).await;
+            gate.resolve_hold(&keys, &origin, released).await;
             Err(denied(Denial::ServiceUnavailable, None))
         }
     }
@@ -126,9 +135,19 @@ pub async fn count_only(gate: &Gate, owner: &VirtualKeyOwner, refusal: Refusal) 
 pub async fn admit(gate: &Gate, owner: &VirtualKeyOwner) -> Result<(), Stop> {
     let name = hold_name(owner, "")?;
     match ask(gate, owner, &name, &name.keys(), None).await {
-        Ok((Outcome::Counted, _)) => Ok(()),
-        Ok((Outcome::Denied(denial), plan)) => Err(denied(gate, denial, &name, None, Some(plan))),
-        Ok((Outcome::Revoked, _)) => Err(unknown_key()),
+        Ok(Asked {
+            outcome: Outcome::Counted,
+            ..
+        }) => Ok(()),
+        Ok(Asked {
+            outcome: Outcome::Denied(denial),
+            plan,
+            ..
+        }) => Err(denied(gate, denial, &name, None, Some(plan))),
+        Ok(Asked {
+            outcome: Outcome::Revoked,
+            ..
+        }) => Err(unknown_key()),
         _ => Err(denied(gate, Denial::ServiceUnavailable, &name, None, None)),
     }
 }
@@ -146,6 +165,15 @@ fn hold_name(owner: &VirtualKeyOwner, run: &str) -> Result<HoldName, Stop> {
     })
 }
 
+/// What the store decided.
+struct Asked {
+    outcome: Outcome,
+    /// The plan that it was decided by.
+    plan: Arc<PlanLimits>,
+    /// The ledger that decided, and how far the account has come with the decision.
+    origin: Origin,
+}
+
 /// Asks the store, if it may still be used, with the limits of the plan that the account has. An answer that was lost is voided: the store may
 /// have charged. `Err` means that there is no decision.
 async fn ask(
@@ -154,11 +182,16 @@ async fn ask(
     name: &HoldName,
     keys: &HoldKeys,
     charge: Option<&Charge<'_>>,
-) -> Result<(Outcome, Arc<PlanLimits>), ()> {
+) -> Result<Asked, ()> {
     if !gate.watch.still_usable(gate).await {
         return Err(());
     }
     let refused = gate.refused.cause(&name.account).is_some();
+    let ledger = gate.watch.ledger().ok_or(())?;
+    let origin = |view: &AccountView| Origin {
+        ledger: Arc::clone(&ledger),
+        as_of: view.as_of(),
+    };
     let mut view = gate.view(&name.account);
     for _ in 0..PLAN_CHANGES_MAX {
         let limits = gate.plan(&view.plan).ok_or(())?;
@@ -200,15 +233,20 @@ async fn ask(
             }
             Ok(Answer { outcome, view: news }) => {
                 gate.heard(&name.account, &news);
+                let origin = origin(&news);
                 if outcome == Outcome::KnownId {
-                    gate.pending.void(name.clone());
+                    gate.pending.void(name.clone(), &origin);
                 }
-                return Ok((outcome, limits));
+                return Ok(Asked {
+                    outcome,
+                    plan: limits,
+                    origin,
+                });
             }
             Err(error) => {
                 tracing::warn!(error = &error as &dyn Error, "the store gave no decision");
                 if charge.is_some() && error.may_have_run() {
-                    gate.pending.void(name.clone());
+                    gate.pending.void(name.clone(), &origin(&view));
                 }
                 return Err(());
             }
@@ -249,4 +287,49 @@ fn denied(
         estimate: wanted.and_then(|wanted| wanted.estimate),
         plan,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stand::{Does, Stand, owner, runs, text};
+    use shared::store::script::authorize::AUTHORIZE;
+
+    /// What is decided where the store answers so, and how many voids wait then.
+    async fn decided(answer: Does) -> (Result<Approval, Stop>, usize) {
+        let stand = Stand::new().await;
+        assert!(stand.gate.watch.usable(&stand.gate).await);
+        stand.store_says(move |command| runs(command, &AUTHORIZE).then(|| answer.clone()));
+        let decided = decide(&stand.gate, &owner(), &stand.wanted()).await;
+        (decided, stand.gate.pending.len())
+    }
+
+    fn denial(decided: Result<Approval, Stop>) -> Option<Denial> {
+        match decided {
+            Err(Stop::Denied(denied)) => Some(denied.denial),
+            _ => None,
+        }
+    }
+
+    /// The id is random: who finds it taken has asked before, and was not heard.
+    #[tokio::test]
+    async fn an_id_that_is_known_is_voided() {
+        let (decided, voids) = decided(text("known 1 7 free")).await;
+        assert_eq!((denial(decided), voids), (Some(Denial::ServiceUnavailable), 1));
+    }
+
+    #[tokio::test]
+    async fn what_may_have_charged_is_voided_and_nothing_else() {
+        for (answer, voids) in [
+            (Does::HangsUp, 1),
+            (text("yes 1 7 free"), 1),
+            (text("stale 1 7 free"), 0),
+            (text("too_much 1 7 free"), 0),
+            (Does::Answers("-OOM no memory\r\n".to_owned()), 0),
+        ] {
+            let (decided, waits) = decided(answer.clone()).await;
+            assert_eq!(denial(decided), Some(Denial::ServiceUnavailable), "{answer:?}");
+            assert_eq!(waits, voids, "{answer:?}");
+        }
+    }
 }

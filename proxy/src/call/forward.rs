@@ -4,6 +4,7 @@
 use super::Stop;
 use super::decide::Approval;
 use crate::gate::Gate;
+use crate::pending::item::Origin;
 use crate::upstream::{Answer, Failure, headers};
 use bytes::Bytes;
 use http::HeaderMap;
@@ -20,6 +21,8 @@ pub struct Forwarded {
     pub hold: Settle,
     /// The keys of that.
     pub keys: HoldKeys,
+    /// The ledger that it belongs to.
+    pub origin: Origin,
     /// What the provider answered.
     pub answer: Result<Answer, Failure>,
 }
@@ -43,7 +46,7 @@ pub async fn forward(
     mut onward: HeaderMap,
     body: Bytes,
 ) -> Result<Forwarded, Stop> {
-    let (hold, keys, provider_key) = approval.into_parts();
+    let (hold, keys, origin, provider_key) = approval.into_parts();
     if headers::authorize(&mut onward, &provider_key).is_none() {
         tracing::error!(
             decision.id = hold.name.allow_id,
@@ -54,9 +57,47 @@ pub async fn forward(
             how: How::Released,
             ..hold
         };
-        gate.resolve_hold(&keys, released).await;
+        gate.resolve_hold(&keys, &origin, released).await;
         return Err(Stop::denied(Denial::ServiceUnavailable));
     }
     let answer = gate.upstream.exchange(&onward, body).await;
-    Ok(Forwarded { hold, keys, answer })
+    Ok(Forwarded {
+        hold,
+        keys,
+        origin,
+        answer,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decide::decide;
+    use super::*;
+    use crate::stand::{ESTIMATE, Stand, owner, runs, text};
+    use shared::store::script::authorize::AUTHORIZE;
+    use shared::store::script::settle::SETTLE;
+
+    /// A stored key that no header can carry, such as one with a line end.
+    #[tokio::test]
+    async fn a_provider_key_that_is_no_header_value_sends_and_costs_nothing() {
+        let stand = Stand::new().await;
+        let gate = &stand.gate;
+        assert!(gate.watch.usable(gate).await);
+        let approval = stand.approval("sk-a\nb: c");
+        stand.store_says(move |command| match () {
+            () if runs(command, &AUTHORIZE) => Some(approval.clone()),
+            () => runs(command, &SETTLE).then(|| text("settled")),
+        });
+        let approved = decide(gate, &owner(), &stand.wanted()).await.unwrap();
+        let onward = headers(gate, &HeaderMap::new(), 2).unwrap();
+        let sent = forward(gate, approved, onward, Bytes::from_static(b"{}")).await;
+        let Err(Stop::Denied(denied)) = sent else {
+            panic!("{sent:?}");
+        };
+        assert_eq!(denied.denial, Denial::ServiceUnavailable);
+        assert!(!stand.provider_was_called().await, "nothing is sent");
+        let settled = stand.arguments(&SETTLE);
+        assert_eq!(settled.len(), 1);
+        assert_eq!(settled[0][1..], [ESTIMATE.to_string().as_str(), "0", "released"]);
+    }
 }

@@ -30,7 +30,12 @@ struct Bill {
 
 /// Settles a call that was sent, and builds its answer.
 pub async fn settle(gate: &Gate, mut tale: Tale, wanted: &Wanted, forwarded: Forwarded) -> Done {
-    let Forwarded { hold, keys, answer } = forwarded;
+    let Forwarded {
+        hold,
+        keys,
+        origin,
+        answer,
+    } = forwarded;
     let took = tale.took(Stage::Upstream);
     let estimate = hold.estimate;
     let bill = bill(wanted, estimate, &answer);
@@ -40,7 +45,7 @@ pub async fn settle(gate: &Gate, mut tale: Tale, wanted: &Wanted, forwarded: For
         how: bill.how,
         ..hold
     };
-    let settlement = gate.resolve_hold(&keys, settled).await;
+    let settlement = gate.resolve_hold(&keys, &origin, settled).await;
     tale.done(gate, Stage::Settle);
     gate.metrics.approved(estimate, bill.actual, ended(&answer), took);
     if let Err(failure) = &answer {
@@ -144,5 +149,174 @@ fn refusal_of(failure: &Failure) -> Refusal {
             RefusalKind::UpstreamUnreachable,
             "The provider could not be reached or broke off. The estimate stays charged.",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::request::Run;
+    use bytes::Bytes;
+    use http::{HeaderMap, HeaderValue, StatusCode};
+    use shared::domain::price::{DEFAULT_PRICES, PriceTable};
+    use std::sync::Arc;
+
+    const ESTIMATE: Nanos = Nanos::from_stored(1_000_000);
+    const MODELS: &str = r#"
+        [models.m]
+        web_search = "0.003"
+        rates.standard = { input = "2", output = "10" }
+        rates.flex = { input = "1", output = "5" }
+        [models.dear]
+        rates.standard = { input = "100", output = "500" }
+    "#;
+
+    fn wanted() -> Wanted {
+        // What the price file says before its models.
+        let settings = DEFAULT_PRICES.split("[models.").next().unwrap();
+        Wanted {
+            run: Run {
+                id: "r".to_owned(),
+                named: true,
+            },
+            model: "m".to_owned(),
+            service_tier: None,
+            web_search: false,
+            prices: Arc::new(PriceTable::from_toml(&[settings, MODELS].concat()).unwrap()),
+            estimate: Some(ESTIMATE),
+        }
+    }
+
+    fn answer(status: u16, body: &'static str) -> Result<Answer, Failure> {
+        Ok(Answer {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers: HeaderMap::new(),
+            body: Bytes::from_static(body.as_bytes()),
+        })
+    }
+
+    /// 9 tokens of 2 and 12 of 10 USD a million.
+    const USAGE: &str = r#"{"usage":{"prompt_tokens":9,"completion_tokens":12}}"#;
+
+    fn settled(nanos: u64) -> Bill {
+        let cost = Nanos::from_stored(nanos);
+        Bill {
+            cost,
+            actual: Some(cost),
+            charged_failure: false,
+            how: How::Settled,
+        }
+    }
+
+    fn kept(charged_failure: bool) -> Bill {
+        Bill {
+            cost: ESTIMATE,
+            actual: None,
+            charged_failure,
+            how: How::Estimated,
+        }
+    }
+
+    const RELEASED: Bill = Bill {
+        cost: Nanos::ZERO,
+        actual: None,
+        charged_failure: false,
+        how: How::Released,
+    };
+
+    #[test]
+    fn a_success_costs_what_it_used_and_else_the_estimate() {
+        for status in [200, 201, 299] {
+            assert_eq!(
+                bill(&wanted(), ESTIMATE, &answer(status, USAGE)),
+                settled(138_000)
+            );
+        }
+        for unreadable in [
+            "",
+            "{}",
+            r#"{"usage":null}"#,
+            r#"{"usage":{"prompt_tokens":0,"completion_tokens":0}}"#,
+        ] {
+            let kept_estimate = bill(&wanted(), ESTIMATE, &answer(200, unreadable));
+            assert_eq!(kept_estimate, kept(false), "{unreadable}");
+        }
+    }
+
+    #[test]
+    fn a_callers_mistake_costs_nothing_and_every_other_failure_the_estimate() {
+        for status in [400, 401, 404, 429, 499] {
+            assert_eq!(
+                bill(&wanted(), ESTIMATE, &answer(status, USAGE)),
+                RELEASED,
+                "{status}"
+            );
+        }
+        for status in [300, 302, 399, 500, 503, 599] {
+            assert_eq!(
+                bill(&wanted(), ESTIMATE, &answer(status, USAGE)),
+                kept(true),
+                "{status}"
+            );
+        }
+        for failure in [Failure::Timeout, Failure::Unreachable("connect")] {
+            assert_eq!(bill(&wanted(), ESTIMATE, &Err(failure)), kept(true));
+        }
+    }
+
+    #[test]
+    fn tier_search_and_encoding_count() {
+        let flex = r#"{"service_tier":"flex","usage":{"prompt_tokens":9,"completion_tokens":12}}"#;
+        assert_eq!(bill(&wanted(), ESTIMATE, &answer(200, flex)), settled(69_000));
+        let asked = Wanted {
+            service_tier: Some("flex".to_owned()),
+            ..wanted()
+        };
+        assert_eq!(bill(&asked, ESTIMATE, &answer(200, USAGE)), settled(69_000));
+        let searching = Wanted {
+            web_search: true,
+            ..wanted()
+        };
+        assert_eq!(
+            bill(&searching, ESTIMATE, &answer(200, USAGE)),
+            settled(138_000 + 3_000_000)
+        );
+        let unknown = Wanted {
+            model: "n".to_owned(),
+            ..wanted()
+        };
+        assert_eq!(
+            bill(&unknown, ESTIMATE, &answer(200, USAGE)),
+            settled(9 * 100_000 + 12 * 500_000)
+        );
+        // Said to be compressed, and is not: it cannot be read.
+        let mut compressed = answer(200, USAGE).unwrap();
+        let gzip = HeaderValue::from_static("gzip");
+        compressed.headers.insert(CONTENT_ENCODING, gzip);
+        assert_eq!(bill(&wanted(), ESTIMATE, &Ok(compressed)), kept(false));
+    }
+
+    #[test]
+    fn each_end_is_counted_as_what_it_was() {
+        for (status, end) in [
+            (200, Ended::Success),
+            (302, Ended::Redirect),
+            (404, Ended::ClientError),
+            (500, Ended::ServerError),
+            (100, Ended::ServerError),
+        ] {
+            assert_eq!(ended(&answer(status, "")) as usize, end as usize, "{status}");
+        }
+        for (failure, end, kind) in [
+            (Failure::Timeout, Ended::Timeout, RefusalKind::UpstreamTimeout),
+            (
+                Failure::Unreachable("connect"),
+                Ended::Unreachable,
+                RefusalKind::UpstreamUnreachable,
+            ),
+        ] {
+            assert_eq!(refusal_of(&failure).kind, kind);
+            assert_eq!(ended(&Err(failure)) as usize, end as usize);
+        }
     }
 }

@@ -18,6 +18,7 @@ const CONNECTIONS: [&str; 2] = ["new", "reused"];
 pub struct State {
     in_flight: IntGauge,
     pending: IntGauge,
+    pending_elsewhere: IntGauge,
     pending_limit: IntGauge,
     pending_dropped: IntCounter,
     journal_lines: IntGauge,
@@ -38,6 +39,10 @@ impl State {
         Ok(Self {
             in_flight: metrics.gauge("in_flight", "Requests in flight.")?,
             pending: metrics.gauge("pending", "Settlements and voids that wait for the store.")?,
+            pending_elsewhere: metrics.gauge(
+                "pending_elsewhere",
+                "Of these, how many wait for another ledger than the store is, or for writes of their account that it lacks.",
+            )?,
             pending_limit: metrics.gauge(
                 "pending_limit",
                 "How many may wait (proxy.retry_queue_limit).",
@@ -85,6 +90,7 @@ impl State {
         for (gauge, value) in [
             (&self.in_flight, gate.in_flight()),
             (&self.pending, gate.pending.len()),
+            (&self.pending_elsewhere, gate.pending.elsewhere()),
             (&self.pending_limit, gate.settings.proxy.retry_queue_limit),
             (&self.journal_lines, gate.pending.journal_lines()),
             (&self.ready, usize::from(gate.is_ready())),

@@ -4,7 +4,7 @@
 //! and later too, since after a hand-over the process that leaves something behind ends after the one that is to bring it
 //! to the store has started. The file is emptied whenever the queue is.
 
-use super::Item;
+use super::item::Item;
 use shared::clock;
 use shared::domain::id::Kind;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -180,6 +180,7 @@ fn put(opening: &Path, path: &Path, text: &[u8]) -> std::io::Result<File> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use shared::store::script::hold::AsOf;
     use std::os::unix::fs::PermissionsExt as _;
     use std::process::Command;
 
@@ -192,6 +193,8 @@ pub(super) mod tests {
     pub fn item(id: &str) -> Item {
         Item::Void {
             name: ["acct_1", "bot", "r", id].map(str::to_owned),
+            epoch: None,
+            as_of: AsOf::default(),
         }
     }
 

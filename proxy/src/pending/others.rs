@@ -1,7 +1,7 @@
 //! What processes that ended have left beside the journal of this one. One file that cannot be read or removed keeps
 //! nothing from the others.
 
-use super::Item;
+use super::item::Item;
 use super::journal::ENDING;
 use std::collections::HashSet;
 use std::fs::File;
@@ -44,12 +44,16 @@ impl Others {
         }
     }
 
-    /// Reads what is there, at most `limit` items. Nothing may wait here: files that were kept for their items go.
+    /// Lets files go that were kept for their items, or could not be removed before. Nothing may wait here any more.
+    pub fn let_go(&mut self) {
+        self.remove(Vec::new());
+    }
+
+    /// Reads what is there, at most `limit` items.
     ///
     /// # Errors
     /// When the directory cannot be read.
     pub fn read(&mut self, limit: usize) -> std::io::Result<LeftBehind> {
-        self.remove(Vec::new());
         let mut found = LeftBehind::default();
         for entry in std::fs::read_dir(&self.dir)? {
             let path = entry?.path();
@@ -225,7 +229,8 @@ mod tests {
         assert!(!goes.exists() && others.unremoved.len() == 1);
         std::fs::remove_dir(&stays).unwrap();
         std::fs::rename(&kept, &stays).unwrap();
-        assert_eq!(others.read(10).unwrap().items, [], "it is tried again");
+        assert_eq!(others.read(10).unwrap().items, [], "it is held");
+        others.let_go();
         assert!(!stays.exists() && others.unremoved.is_empty());
         std::fs::remove_dir_all(dir).unwrap();
     }

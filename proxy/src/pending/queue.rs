@@ -1,7 +1,7 @@
 //! What waits in memory, bounded, in the order in which it is brought to the store: settlements before voids. A settlement
 //! may say that a call cost more than was charged; a void can only give something back, so it makes room where there is none.
 
-use super::Item;
+use super::item::Item;
 use std::collections::BTreeMap;
 
 /// When an item is brought to the store: settlements first, and what waited longest first.
@@ -81,16 +81,21 @@ impl Queue {
         }
     }
 
-    /// The next items: at most `most` of each kind, so that voids have their turns too. They wait on until they are removed.
+    /// The next items that are wanted: at most `most` of each kind, so that voids have their turns too. They wait on until they
+    /// are removed. Beside them, how many are not wanted.
     #[must_use]
-    pub fn first(&self, most: usize) -> Vec<(Turn, Item)> {
-        let first_void = Turn {
-            is_void: true,
-            number: 0,
-        };
-        let (settlements, voids) = (self.items.range(..first_void), self.items.range(first_void..));
-        let both = settlements.take(most).chain(voids.take(most));
-        both.map(|(turn, item)| (*turn, item.clone())).collect()
+    pub fn first(&self, most: usize, is_wanted: impl Fn(&Item) -> bool) -> (Vec<(Turn, Item)>, usize) {
+        let (mut first, mut room, mut others) = (Vec::new(), [most; 2], 0);
+        for (turn, item) in &self.items {
+            let room = &mut room[usize::from(turn.is_void)];
+            if !is_wanted(item) {
+                others += 1;
+            } else if *room > 0 {
+                *room -= 1;
+                first.push((*turn, item.clone()));
+            }
+        }
+        (first, others)
     }
 
     /// Forgets an item that waits no longer.
@@ -111,6 +116,7 @@ impl Queue {
 mod tests {
     use super::super::journal::tests::item as void;
     use super::*;
+    use shared::store::script::hold::AsOf;
 
     fn settlement(id: &str) -> Item {
         Item::Settle {
@@ -118,6 +124,8 @@ mod tests {
             estimate_nanos: 100,
             cost_nanos: 170,
             how: None,
+            epoch: None,
+            as_of: AsOf::default(),
         }
     }
 
@@ -146,11 +154,9 @@ mod tests {
             queue.push(settlement(id));
         }
         let first = |queue: &Queue| {
-            queue
-                .first(2)
-                .into_iter()
-                .map(|(_, item)| item)
-                .collect::<Vec<_>>()
+            let (first, others) = queue.first(2, |_| true);
+            assert_eq!(others, 0);
+            first.into_iter().map(|(_, item)| item).collect::<Vec<_>>()
         };
         assert_eq!(
             first(&queue),
@@ -161,7 +167,12 @@ mod tests {
                 void("allow_2")
             ]
         );
-        let turns: Vec<Turn> = queue.first(2).into_iter().map(|(turn, _)| turn).collect();
+        let turns: Vec<Turn> = queue
+            .first(2, |_| true)
+            .0
+            .into_iter()
+            .map(|(turn, _)| turn)
+            .collect();
         queue.put_back(turns[0]);
         queue.remove(turns[1]);
         queue.remove(turns[2]);
@@ -175,5 +186,18 @@ mod tests {
                 void("allow_3")
             ]
         );
+    }
+
+    #[test]
+    fn what_is_not_wanted_stands_in_nobodys_way() {
+        let mut queue = Queue::new(9);
+        for id in ["allow_1", "allow_2", "allow_3"] {
+            queue.push(settlement(id));
+            queue.push(void(id));
+        }
+        let (first, others) = queue.first(1, |item| *item != settlement("allow_1"));
+        let first: Vec<Item> = first.into_iter().map(|(_, item)| item).collect();
+        assert_eq!((first, others), (vec![settlement("allow_2"), void("allow_1")], 1));
+        assert_eq!(queue.first(1, |_| false), (Vec::new(), 6));
     }
 }

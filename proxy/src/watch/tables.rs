@@ -132,3 +132,42 @@ fn merged(settings: &Settings, overlay: Option<&str>) -> Result<PriceTable, BadS
     let file = settings.prices()?;
     PriceTable::overlaid(file, overlay).map_err(|error| BadSettings(format!("imported prices: {error}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stand::{Does, Stand, text};
+
+    const DEAR: &str = r#"{"models":{"gpt-4o":{"rates":{"standard":{"input":"250","output":"1000"}}}}}"#;
+
+    /// The file is read again, and what was imported is as unknown as before.
+    #[tokio::test]
+    async fn a_hang_up_says_nothing_of_a_store_that_never_answered() {
+        let stand = Stand::new().await;
+        let gate = &stand.gate;
+        stand.store_says(|command| (command[0] == "GET").then_some(Does::HangsUp));
+        read(gate, true).await;
+        assert!(!gate.imported.is_known());
+        assert!(!gate.imported.is_known_now(gate).await);
+        stand.store_says(|_| None);
+        assert!(gate.imported.is_known_now(gate).await);
+    }
+
+    /// Prices that were imported stay in force when the file is read again and the store does not answer.
+    #[tokio::test]
+    async fn what_was_imported_stays_while_the_store_is_away() {
+        let stand = Stand::new().await;
+        let gate = &stand.gate;
+        let file = gate.prices.load().version().to_owned();
+        stand.store_says(|command| (command[0] == "GET").then(|| text(DEAR)));
+        read(gate, false).await;
+        let imported = gate.prices.load().version().to_owned();
+        assert!(gate.imported.is_known() && imported != file);
+        stand.store_says(|command| (command[0] == "GET").then_some(Does::HangsUp));
+        read(gate, true).await;
+        assert_eq!(gate.prices.load().version(), imported);
+        stand.store_says(|_| None);
+        read(gate, false).await;
+        assert_eq!(gate.prices.load().version(), file, "the import was taken back");
+    }
+}

@@ -36,6 +36,10 @@ pub enum StoreError {
         /// How many it may have.
         most: u64,
     },
+    /// The store does not know the account, or not as far as it was seen before: it is another ledger, or lost writes. What it
+    /// lacks says nothing, and nothing was changed.
+    #[error("the store does not know the account, or lost writes of it")]
+    LacksWrites,
     /// An answer that the caller does not understand.
     #[error("the store's answer makes no sense: {0}")]
     Nonsense(String),
@@ -59,6 +63,7 @@ impl StoreError {
                 | Self::Archive(_)
                 | Self::OverBudget { .. }
                 | Self::NotDurable { ran: false, .. }
+                | Self::LacksWrites
         )
     }
 

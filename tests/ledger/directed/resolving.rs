@@ -4,11 +4,16 @@ use super::Bench;
 use crate::model::{Call, Charge, State};
 use crate::world::{ACCOUNT, Checked, LONG, World};
 use shared::clock;
+use shared::domain::entry::How;
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::domain::period::Period;
+use shared::store::StoreError;
 use shared::store::keys::AccountKeys;
+use shared::store::script::hold::AsOf;
 use shared::store::script::reap::{KEPT_LIFE, Reaped, reap_as};
+use shared::store::script::settle::Settle;
+use shared::store::script::void::void_as;
 use std::time::Duration;
 
 /// A hold that is due at once.
@@ -18,6 +23,7 @@ const DEADLINE_TRIES: u32 = 12;
 
 pub async fn all(bench: &Bench<'_>) -> Checked {
     settled(bench).await?;
+    lost_writes(bench).await?;
     mismatched(bench).await?;
     voided(bench).await?;
     kept(bench).await?;
@@ -63,6 +69,74 @@ async fn settled(bench: &Bench<'_>) -> Checked {
         }
     }
     Ok(())
+}
+
+/// A store without a hold is believed where the account has come as far as when the hold was opened, and only there; a hold
+/// that is here is resolved all the same.
+async fn lost_writes(bench: &Bench<'_>) -> Checked {
+    for (generations, versions) in [(0, 0), (0, 1), (0, -1), (1, -1), (-1, 1), (2, -2), (0, 2)] {
+        let mut world = bench.world();
+        (world.model.generation, world.model.version) = (5, 7);
+        world.install().await?;
+        let as_of = |world: &World<'_>| {
+            Some(AsOf {
+                generation: world.model.generation.saturating_add_signed(generations),
+                version: world.model.version.saturating_add_signed(versions),
+            })
+        };
+        let (settled, voided) = (world.call_in("r", 10), world.call_in("s", 10));
+        let known = as_of(&world);
+        world.settle_as_of(&settled.name, 10, 4, known).await?;
+        world.void_as_of(&voided.name, known).await?;
+        // Where nothing was written it can still be charged.
+        world.authorize(&voided).await?;
+        for _ in 0..2 {
+            world.settle_as_of(&voided.name, 10, 4, known).await?;
+        }
+        for life in [LONG, NOW] {
+            for void in [false, true] {
+                let call = approved(&mut world, true, 10, life).await?;
+                if life == NOW {
+                    let hold = world.hold(&call);
+                    world.reap(&hold).await?;
+                }
+                let ahead = as_of(&world);
+                for _ in 0..2 {
+                    if void {
+                        world.void_as_of(&call.name, ahead).await?;
+                    } else {
+                        world.settle_as_of(&call.name, 10, 4, ahead).await?;
+                    }
+                }
+                world.void(&call.name).await?;
+                world.settle_as_of(&call.name, 10, 4, ahead).await?;
+            }
+        }
+    }
+    unknown_account(bench).await
+}
+
+/// Where the account is not here, nothing is written; and what the hold's opening was is not asked for by everybody.
+async fn unknown_account(bench: &Bench<'_>) -> Checked {
+    let mut world = bench.installed().await?;
+    let call = world.call_in("r", 10);
+    world.settle(&call.name, 10, 4).await?;
+    let flushed: Result<String, _> = bench.store.command(&redis::cmd("FLUSHALL")).await;
+    flushed.map_err(|error| format!("{error:?}"))?;
+    let settle = Settle {
+        name: call.name.clone(),
+        estimate: Nanos::from_stored(10),
+        cost: Nanos::from_stored(4),
+        how: How::Settled,
+    };
+    let as_of = Some(AsOf::default());
+    let settled = settle.run_as(&bench.scripts.settle, as_of, bench.store).await;
+    let voided = void_as(&bench.scripts.void, bench.store, &call.name, as_of).await;
+    let keys: Result<u64, _> = bench.store.command(&redis::cmd("DBSIZE")).await;
+    match (settled, voided, keys) {
+        (Err(StoreError::LacksWrites), Err(StoreError::LacksWrites), Ok(0)) => Ok(()),
+        other => Err(format!("an account that is not here: {other:?}")),
+    }
 }
 
 /// Another estimate than the hold's moves nothing, also when one is the beginning of the other.

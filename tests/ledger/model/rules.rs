@@ -8,7 +8,7 @@ use shared::domain::entry::How;
 use shared::domain::money::Nanos;
 use shared::domain::period::Period;
 use shared::store::script::authorize::{Answer, Outcome, RUN_LIFE};
-use shared::store::script::hold::HoldName;
+use shared::store::script::hold::{AsOf, HoldName};
 use shared::store::script::reap::{KEPT_LIFE, Reaped};
 use shared::store::script::settle::Settled;
 use shared::store::script::void::{TOMBSTONE_LIFE, Voided};
@@ -268,6 +268,12 @@ impl Model {
         self.charges
             .iter()
             .position(|charge| charge.id == id && of(charge.state))
+    }
+
+    /// Whether there is nothing of this hold, and the account has not come as far as `as_of`.
+    pub fn lacks_writes(&self, id: &str, as_of: AsOf) -> bool {
+        let is_here = self.tombstones.contains_key(id) || self.open(id).or_else(|| self.kept(id)).is_some();
+        !is_here && (self.generation, self.version) < (as_of.generation, as_of.version)
     }
 
     /// What `settle` should answer.

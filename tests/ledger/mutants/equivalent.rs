@@ -5,9 +5,15 @@ const A_PART_OF_A_DAY: &str =
     "the leap days come out less than a tenth of a day short, and years are cut to whole ones";
 const NOTHING_IS_NOTHING: &str = "what is zero is set to zero";
 const OTHER_NUMBERS: &str = "two texts that are not the same are not the same whole number";
+const BOTH_OR_NONE: &str = "generation and version are given both, or neither";
 
 /// Name of the change, and why it changes nothing.
 pub const LIST: &[(&str, &str)] = &[
+    (
+        "settle: return ARGV[5] and lacks_writes(ARGV[5], ARGV[6]) and 'lacks_writes' or 'missing' | 13: 5 -> 6",
+        BOTH_OR_NONE,
+    ),
+    ("void: if not value and ARGV[3] then | 23: 3 -> 4", BOTH_OR_NONE),
     (
         "prune: local age = kind and (kind == 'm' and month or today) - tonumber(number) or 0 | 77: 0 -> 1",
         "the age of a field that is no counter is only compared with 200",

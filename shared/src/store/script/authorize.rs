@@ -1,7 +1,7 @@
 //! Twin of `authorize.lua`: decide on a call and charge its estimate, in one step.
 
 use super::change::{CLOCK, PERIOD, PRUNE, RUN};
-use super::hold::{HoldKeys, HoldName, NONE, memo};
+use super::hold::{AsOf, HoldKeys, HoldName, NONE, memo};
 use super::{Script, WhenFull, with_fragments};
 use crate::domain::denial::Denial;
 use crate::domain::mode::Mode;
@@ -37,6 +37,17 @@ pub struct AccountView {
     pub version: u64,
     /// The account's plan.
     pub plan: String,
+}
+
+impl AccountView {
+    /// How far the account had come.
+    #[must_use]
+    pub const fn as_of(&self) -> AsOf {
+        AsOf {
+            generation: self.generation,
+            version: self.version,
+        }
+    }
 }
 
 /// One request to decide.

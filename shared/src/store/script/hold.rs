@@ -5,6 +5,10 @@ use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
 use crate::domain::period::Period;
 use crate::store::keys::AccountKeys;
+use serde::{Deserialize, Serialize};
+
+/// Name and text of the fragment that says whether a store without a hold can be believed.
+pub(super) const LACKS_WRITES: (&str, &str) = ("lacks_writes.lua", include_str!("lacks_writes.lua"));
 
 /// What names a call in the ledger. Everything that resolves its hold starts from here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +21,22 @@ pub struct HoldName {
     pub run: String,
     /// The decision id, `allow_…`; the edge chooses it.
     pub allow_id: String,
+}
+
+/// How far an account had come when its store was asked for a hold. A store in which it has not come as far lacks writes, and
+/// may lack that hold. The default is as far as every account has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct AsOf {
+    /// Raised when an operator accepts a store that lost writes.
+    pub generation: u64,
+    /// Raised by every change; never falls within a generation.
+    pub version: u64,
+}
+
+impl AsOf {
+    pub(super) fn to_args(self) -> [String; 2] {
+        [self.generation, self.version].map(|number| number.to_string())
+    }
 }
 
 /// The keys of a hold, all in the account's bucket. A call makes them once, for both of its scripts.

@@ -1,0 +1,221 @@
+//! What waits for the store is for one ledger: settlements and voids are delivered to no other one, and a hold counts as
+//! missing only where the change that opened it is known (decisions D36, D47, D52).
+
+use crate::late::{another_edge, answered_without_a_store, journals};
+use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, Setup, Stage, answer, metric, sha};
+use harness::{Edge, EdgeOptions, Redis, Seed, eventually};
+use shared::store::keys::STORE;
+use shared::store::script::authorize::AUTHORIZE;
+use std::time::Duration;
+
+/// Time for several rounds of the retry queue.
+const ROUNDS: Duration = Duration::from_secs(2);
+
+/// What answers in the place of the right store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Other {
+    /// A server without a ledger.
+    Empty,
+    /// Another ledger.
+    Initialised,
+    /// The same ledger as it was before the holds, as a replica has it that was behind.
+    Behind,
+    /// The same, restored from a backup, which nobody has accepted.
+    Restored,
+}
+
+impl Other {
+    const ALL: [Self; 4] = [Self::Empty, Self::Initialised, Self::Behind, Self::Restored];
+
+    async fn start(self, right: &Redis) -> Redis {
+        let other = Redis::start();
+        match self {
+            Self::Empty => {}
+            Self::Initialised => drop(Seed::new(&other.store()).await),
+            Self::Behind | Self::Restored => copy(right, &other).await,
+        }
+        if self == Self::Restored {
+            let _: u64 = other.command(&["HSET", STORE, "restored", "yesterday"]);
+        }
+        other
+    }
+}
+
+/// Makes `other` what `right` is now.
+async fn copy(right: &Redis, other: &Redis) {
+    let keys: u64 = right.command(&["DBSIZE"]);
+    let _: String = other.command(&["REPLICAOF", "127.0.0.1", &right.port().to_string()]);
+    eventually("a copy", SOON, async || {
+        let info: String = other.command(&["INFO", "replication"]);
+        let there: u64 = other.command(&["DBSIZE"]);
+        (info.contains("master_link_status:up") && there == keys).then_some(())
+    })
+    .await;
+    let _: String = other.command(&["REPLICAOF", "NO", "ONE"]);
+}
+
+async fn wired() -> Stage {
+    let stage = Setup::default()
+        .wired()
+        .env("STORE__TIMEOUT_MS", 300)
+        .start()
+        .await;
+    stage.approved_call().await;
+    stage.at_rest().await;
+    stage
+}
+
+/// Leads the edge to another server, as when an address is given to it.
+fn lead(stage: &Stage, to: &Redis) {
+    stage.wire().lead_to(to.port());
+    stage.wire().heal();
+    stage.wire().cut();
+}
+
+fn lines(stage: &Stage) -> usize {
+    let journals = journals(&stage.edge.dir().join("data"));
+    journals.iter().map(|text| text.lines().count()).sum()
+}
+
+#[tokio::test]
+async fn settlements_wait_for_the_ledger_of_their_holds() {
+    for kind in Other::ALL {
+        let stage = wired().await;
+        let other = kind.start(&stage.redis).await;
+        let before: u64 = other.command(&["DBSIZE"]);
+        let replies = answered_without_a_store(&stage, 3).await;
+        assert!(replies.iter().all(|reply| reply.status == 200), "{replies:?}");
+        lead(&stage, &other);
+        tokio::time::sleep(ROUNDS).await;
+        assert_eq!(
+            (stage.metric("tollgate_proxy_pending"), lines(&stage)),
+            (3, 3),
+            "{kind:?}: {}",
+            stage.edge.logs()
+        );
+        assert_eq!(
+            other.command::<u64>(&["DBSIZE"]),
+            before,
+            "{kind:?}: nothing is written there"
+        );
+        lead(&stage, &stage.redis);
+        stage.settled_at(4 * ACTUAL).await;
+        let missing = stage.metric(r#"tollgate_proxy_settlements_total{result="missing"}"#);
+        assert_eq!(missing, 0, "{kind:?}");
+    }
+}
+
+/// A lost approval is taken back where it was made.
+#[tokio::test]
+async fn voids_wait_for_the_ledger_of_their_holds() {
+    for kind in Other::ALL {
+        let stage = wired().await;
+        let other = kind.start(&stage.redis).await;
+        // What the edge knows of the account is more than a store that is behind has.
+        stage.approved_call().await;
+        stage.at_rest().await;
+        // The connection that breaks in the place of the reply is the last one to the right store.
+        stage.wire().lead_to(other.port());
+        stage.wire().lose_reply_to(sha(&AUTHORIZE), 1);
+        stage.unavailable_call().await;
+        assert_eq!(stage.wire().replies_lost(), 1, "the script ran");
+        tokio::time::sleep(ROUNDS).await;
+        assert_eq!(stage.metric("tollgate_proxy_pending"), 1, "{kind:?}");
+        assert_eq!(
+            (stage.charged(), stage.open_holds()),
+            (Charged::all(2 * ACTUAL + ESTIMATE), 1),
+            "{kind:?}"
+        );
+        lead(&stage, &stage.redis);
+        stage.settled_at(2 * ACTUAL).await;
+    }
+}
+
+/// The store is exchanged behind a connection that stays, while a call is at the provider: its settlement finds no hold, and
+/// that says nothing.
+#[tokio::test]
+async fn a_store_that_is_exchanged_in_a_call_loses_no_settlement() {
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    stage.at_rest().await;
+    let gate = stage.gated();
+    let (reply, ()) = futures::future::join(stage.call(), async {
+        stage.upstream.wait_for(2, SOON).await;
+        let _: String = stage.redis.command(&["SWAPDB", "0", "1"]);
+        gate.notify_one();
+    })
+    .await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    stage.upstream.set(|_| answer());
+    tokio::time::sleep(ROUNDS).await;
+    assert_eq!((stage.metric("tollgate_proxy_pending"), lines(&stage)), (1, 1));
+    let _: String = stage.redis.command(&["SWAPDB", "0", "1"]);
+    stage.settled_at(2 * ACTUAL).await;
+}
+
+/// A journal that was taken over goes to its own ledger too, and holds up nothing that another process leaves behind for this
+/// one.
+#[tokio::test]
+async fn a_journal_that_was_taken_over_waits_for_its_ledger() {
+    let stage = wired().await;
+    answered_without_a_store(&stage, 3).await;
+    stage.edge.kill9();
+    let data = stage.edge.dir().join("data");
+    let other = Redis::start();
+    let start = |redis: &Redis| {
+        let options = EdgeOptions::new(PROXY, redis.url(), stage.upstream.base_url()).alive_is_enough();
+        Edge::start(options.env("TOLLGATE_PROXY__DATA_DIR", data.display().to_string()))
+    };
+    for _ in 0..2 {
+        let wrong = start(&other);
+        tokio::time::sleep(ROUNDS).await;
+        assert_eq!(
+            (metric(&wrong, "tollgate_proxy_pending"), lines(&stage)),
+            (3, 3),
+            "{}",
+            wrong.logs()
+        );
+        // The next time it is a ledger, another one.
+        drop(Seed::new(&other.store()).await);
+        wrong.kill9();
+    }
+    let right = another_edge(&stage, &data);
+    eventually("the settlements", SOON, async || {
+        (stage.open_holds() == 0).then_some(())
+    })
+    .await;
+    assert_eq!(stage.charged(), Charged::all(4 * ACTUAL), "{}", right.logs());
+}
+
+/// What is missing in a ledger that knows the change which opened it was resolved: it waits no longer.
+#[tokio::test]
+async fn a_hold_that_was_resolved_is_waited_for_no_longer() {
+    let stage = wired().await;
+    answered_without_a_store(&stage, 2).await;
+    let bucket = stage.bot.account.keys.bucket();
+    let open: Vec<String> = stage.redis.command(&["ZRANGE", &bucket.due(), "0", "-1"]);
+    let _: u64 = stage.redis.command(&["DEL", &bucket.hold(&open[0])]);
+    let _: u64 = stage.redis.command(&["ZREM", &bucket.due(), &open[0]]);
+    lead(&stage, &stage.redis);
+    stage.at_rest().await;
+    assert_eq!(stage.charged(), Charged::all(2 * ACTUAL + ESTIMATE));
+    let missing = stage.metric(r#"tollgate_proxy_settlements_total{result="missing"}"#);
+    assert_eq!(missing, 1);
+}
+
+/// An operator who accepts what a store lost ends the waiting for it.
+#[tokio::test]
+async fn an_account_that_was_accepted_ends_the_waiting() {
+    let stage = wired().await;
+    let behind = Other::Behind.start(&stage.redis).await;
+    answered_without_a_store(&stage, 2).await;
+    lead(&stage, &behind);
+    tokio::time::sleep(ROUNDS).await;
+    assert_eq!(stage.metric("tollgate_proxy_pending"), 2);
+    let record = stage.bot.account.keys.record();
+    let _: u64 = behind.command(&["HINCRBY", &record, "generation", "1"]);
+    stage.at_rest().await;
+    let missing = stage.metric(r#"tollgate_proxy_settlements_total{result="missing"}"#);
+    assert_eq!(missing, 2);
+    stage.recovered().await;
+}
