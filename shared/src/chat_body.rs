@@ -48,8 +48,16 @@ pub struct ChatBody<'a> {
     pub model: Cow<'a, str>,
     /// The service tier asked for, unless absent or `null`.
     pub service_tier: Option<Cow<'a, str>>,
-    /// UTF-8 bytes of everything billed as prompt text (decision D31); never fewer than the provider can bill.
+    /// UTF-8 bytes of everything billed as prompt text (decision D31), those of `prediction` included.
     pub prompt_bytes: u64,
+    /// Elements of `messages`, and tool calls in them: the provider frames each (decision D68).
+    pub framed: u64,
+    /// Elements of `content` arrays, empty and unknown ones included, those of `prediction` too (decision D68).
+    pub content_parts: u64,
+    /// Of [`prompt_bytes`](Self::prompt_bytes): those of `prediction`, which can be billed as output (decision D68).
+    pub predicted_bytes: u64,
+    /// Of [`content_parts`](Self::content_parts): those of `prediction`.
+    pub predicted_parts: u64,
     /// Image parts in the messages.
     pub image_parts: u64,
     /// Audio parts in the messages, earlier audio answers that they refer to included.
@@ -58,6 +66,8 @@ pub struct ChatBody<'a> {
     pub file_parts: u64,
     /// `max_completion_tokens`, else `max_tokens`, else [`COMPLETION_TOKENS_DEFAULT`].
     pub completion_tokens: u64,
+    /// Neither of the two limits was set.
+    pub unlimited: bool,
     /// How many completions are asked for: 1 to [`N_MAX`].
     pub n: u64,
     /// Whether an audio answer is asked for: `modalities` has `audio`, or `audio` is set.
@@ -74,10 +84,15 @@ impl ChatBody<'_> {
             model: &self.model,
             service_tier: self.service_tier.as_deref(),
             prompt_bytes: self.prompt_bytes,
+            framed: self.framed,
+            content_parts: self.content_parts,
+            predicted_bytes: self.predicted_bytes,
+            predicted_parts: self.predicted_parts,
             image_parts: self.image_parts,
             audio_parts: self.audio_parts,
             file_parts: self.file_parts,
             completion_tokens: self.completion_tokens,
+            unlimited: self.unlimited,
             n: self.n,
             audio_output: self.audio_output,
             web_search: self.web_search,

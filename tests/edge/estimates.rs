@@ -3,11 +3,11 @@
 //! `plain` 2,000 in, 500 cached, 2,500 written, 8,000 out.
 
 use super::shape::approved;
-use super::stage::{Stage, amounts, open_cap};
-use harness::{EdgeOptions, chat_body};
+use super::stage::{Stage, amounts, cap, open_cap};
+use harness::{Answer, EdgeOptions, chat_body};
 use serde_json::{Value, json};
 
-/// Eight bytes: two tokens.
+/// Eight bytes: two tokens. A message around them counts four more, a content part one (decision D68).
 const TWO_TOKENS: &str = "12345678";
 
 /// A call of `plain` with two tokens of prompt and ten of completion, changed by `more`.
@@ -34,93 +34,93 @@ async fn estimates_are_exact() {
         json!({ "type": "input_audio", "input_audio": { "data": "A".repeat(9999), "format": "wav" } });
     let file = json!({ "type": "file", "file": { "file_data": "A".repeat(9999) } });
     for (more, nanos) in [
-        (json!({}), 2 * 2000 + 10 * 8000),
-        (json!({ "max_tokens": null }), 2 * 2000 + 1024 * 8000),
+        (json!({}), 6 * 2000 + 10 * 8000),
+        (json!({ "max_tokens": null }), 6 * 2000 + 1024 * 8000),
         (
             json!({ "max_tokens": 10_000, "max_completion_tokens": 20 }),
-            2 * 2000 + 20 * 8000,
+            6 * 2000 + 20 * 8000,
         ),
         (
             json!({ "max_tokens": null, "max_completion_tokens": 20 }),
-            2 * 2000 + 20 * 8000,
+            6 * 2000 + 20 * 8000,
         ),
-        (json!({ "n": 3 }), 2 * 2000 + 3 * 10 * 8000),
+        (json!({ "n": 3 }), 6 * 2000 + 3 * 10 * 8000),
         (
             json!({ "n": 128, "max_tokens": null }),
-            2 * 2000 + 128 * 1024 * 8000,
+            6 * 2000 + 128 * 1024 * 8000,
         ),
         // Nine bytes are three tokens; characters count by their bytes.
         (
             json!({ "messages": content(&"123456789".into()) }),
-            3 * 2000 + 80_000,
+            7 * 2000 + 80_000,
         ),
-        (json!({ "messages": content(&"éééé".into()) }), 2 * 2000 + 80_000),
-        (json!({ "messages": content(&"éééé1".into()) }), 3 * 2000 + 80_000),
-        // Tools and schemas are prompt text: `[{"a":"12345678"}]` has 18 bytes, with the message 26, so 7 tokens.
-        (json!({ "tools": [{ "a": TWO_TOKENS }] }), 7 * 2000 + 80_000),
+        (json!({ "messages": content(&"éééé".into()) }), 6 * 2000 + 80_000),
+        (json!({ "messages": content(&"éééé1".into()) }), 7 * 2000 + 80_000),
+        // Tools and schemas are prompt text: `[{"a":"12345678"}]` has 18 bytes, with the message 26, so 7 tokens and 4 of framing.
+        (json!({ "tools": [{ "a": TWO_TOKENS }] }), 11 * 2000 + 80_000),
         (
             json!({ "response_format": { "a": TWO_TOKENS } }),
-            6 * 2000 + 80_000,
+            10 * 2000 + 80_000,
         ),
         (
             json!({ "messages": [{ "role": "user", "name": "abcd", "content": TWO_TOKENS }] }),
-            3 * 2000 + 80_000,
+            7 * 2000 + 80_000,
         ),
         // Parts count their allowance, not their bytes.
         (
             json!({ "messages": content(&json!([text, image])) }),
-            (2 + 100) * 2000 + 80_000,
+            (6 + 2 + 100) * 2000 + 80_000,
         ),
         (
             json!({ "messages": content(&json!([text, file])) }),
-            (2 + 300) * 2000 + 80_000,
+            (6 + 2 + 300) * 2000 + 80_000,
         ),
         (
             json!({ "model": "sound", "messages": content(&json!([text, audio])) }),
-            2 * 2000 + 200 * 40_000 + 80_000,
+            (6 + 2) * 2000 + 200 * 40_000 + 80_000,
         ),
         (
             json!({ "model": "sound", "modalities": ["text", "audio"] }),
-            2 * 2000 + 10 * 80_000,
+            6 * 2000 + 10 * 80_000,
         ),
         // The tier asked for prices the estimate; an unknown one takes the dearest, `default` is the standard.
-        (json!({ "service_tier": "flex" }), 2 * 1000 + 10 * 4000),
-        (json!({ "service_tier": "priority" }), 2 * 4000 + 10 * 16_000),
-        (json!({ "service_tier": "fast" }), 2 * 4000 + 10 * 16_000),
-        (json!({ "service_tier": "warp" }), 2 * 4000 + 10 * 16_000),
-        (json!({ "service_tier": "default" }), 2 * 2000 + 10 * 8000),
-        (json!({ "service_tier": "auto" }), 2 * 2000 + 10 * 8000),
+        (json!({ "service_tier": "flex" }), 6 * 1000 + 10 * 4000),
+        (json!({ "service_tier": "priority" }), 6 * 4000 + 10 * 16_000),
+        (json!({ "service_tier": "fast" }), 6 * 4000 + 10 * 16_000),
+        (json!({ "service_tier": "warp" }), 6 * 4000 + 10 * 16_000),
+        (json!({ "service_tier": "default" }), 6 * 2000 + 10 * 8000),
+        (json!({ "service_tier": "auto" }), 6 * 2000 + 10 * 8000),
         // Long context begins above 1,000 tokens and covers the whole call.
         (
-            json!({ "messages": content(&"x".repeat(4000).into()) }),
+            json!({ "messages": content(&"x".repeat(3984).into()) }),
             1000 * 2000 + 80_000,
         ),
         (
-            json!({ "messages": content(&"x".repeat(4001).into()) }),
+            json!({ "messages": content(&"x".repeat(3985).into()) }),
             1001 * 3000 + 10 * 12_000,
         ),
         // A search fee: the model's own, or the table's dearest. `{}` has two bytes that count.
-        (json!({ "model": "search" }), 2 * 2000 + 80_000 + 10_000_000),
+        (json!({ "model": "search" }), 6 * 2000 + 80_000 + 10_000_000),
         (
             json!({ "web_search_options": {} }),
-            3 * 2000 + 80_000 + 10_000_000,
+            7 * 2000 + 80_000 + 10_000_000,
         ),
         // Aliases, snapshots and fine-tuned models have their base's price.
-        (json!({ "model": "seek" }), 2 * 2000 + 80_000 + 10_000_000),
-        (json!({ "model": "plain-2030-01-31" }), 2 * 2000 + 80_000),
-        (json!({ "model": "ft:plain:org::id" }), 2 * 2000 + 80_000),
+        (json!({ "model": "seek" }), 6 * 2000 + 80_000 + 10_000_000),
+        (json!({ "model": "plain-2030-01-31" }), 6 * 2000 + 80_000),
+        (json!({ "model": "ft:plain:org::id" }), 6 * 2000 + 80_000),
         // An unknown model takes the dearest of each kind.
         (
             json!({ "model": "who-knows" }),
-            2 * 4000 + 10 * 16_000 + 10_000_000,
+            6 * 4000 + 10 * 16_000 + 10_000_000,
         ),
         // 1,000 + 1 pico-USD are rounded up to two nanos, 1,000 to one.
         (
-            json!({ "model": "grain", "max_tokens": 1, "messages": content(&"x".repeat(4000).into()) }),
+            json!({ "model": "grain", "max_tokens": 1, "messages": content(&"x".repeat(3984).into()) }),
             2,
         ),
         (
-            json!({ "model": "grain", "max_tokens": 1, "messages": content(&"x".repeat(3996).into()) }),
+            json!({ "model": "grain", "max_tokens": 1, "messages": content(&"x".repeat(3980).into()) }),
             1,
         ),
     ] {
@@ -137,12 +137,12 @@ async fn the_shipped_prices_are_the_published_ones() {
     let stage = Stage::with(|options: EdgeOptions| options.env("TOLLGATE_PRICES__FILE", shipped)).await;
     let actor = stage.actor("enterprise", open_cap()).await;
     for (model, estimate, actual) in [
-        ("gpt-4o-mini", 2 * 150 + 1024 * 600, 9 * 150 + 12 * 600),
-        ("gpt-4o-mini-2024-07-18", 2 * 150 + 1024 * 600, 9 * 150 + 12 * 600),
-        ("gpt-4o", 2 * 2500 + 1024 * 10_000, 9 * 2500 + 12 * 10_000),
+        ("gpt-4o-mini", 6 * 150 + 1024 * 600, 9 * 150 + 12 * 600),
+        ("gpt-4o-mini-2024-07-18", 6 * 150 + 1024 * 600, 9 * 150 + 12 * 600),
+        ("gpt-4o", 6 * 2500 + 1024 * 10_000, 9 * 2500 + 12 * 10_000),
         (
             "ft:gpt-4o-mini-2024-07-18:org::id",
-            2 * 150 + 1024 * 600,
+            6 * 150 + 1024 * 600,
             9 * 150 + 12 * 600,
         ),
     ] {
@@ -157,4 +157,63 @@ async fn the_shipped_prices_are_the_published_ones() {
             assert_eq!(amounts(&reply), (estimate, Some(actual)), "{model}");
         }
     }
+}
+
+/// Decision D68. On the code before it 2,000 empty messages were estimated at one completion token, and a hundred such
+/// calls at once were billed at a hundred times the run's cap.
+#[tokio::test]
+async fn empty_messages_and_parts_are_held_for_their_framing() {
+    let stage = Stage::new().await;
+    let empty = json!({ "role": "user", "content": "" });
+    let part = json!({ "type": "text", "text": "" });
+    let predicted = json!({ "type": "content", "content": TWO_TOKENS });
+    let actor = stage.actor("enterprise", open_cap()).await;
+    for (more, nanos) in [
+        (
+            json!({ "max_tokens": 1, "messages": vec![&empty; 2000] }),
+            8000 * 3000 + 12_000,
+        ),
+        (
+            json!({ "max_tokens": 1, "messages": vec![&empty; 200] }),
+            800 * 2000 + 8000,
+        ),
+        (
+            json!({ "max_tokens": 1, "messages": content(&json!(vec![&part; 500])) }),
+            504 * 2000 + 8000,
+        ),
+        // What a prediction says can be billed as output: two tokens of eight.
+        (json!({ "prediction": predicted }), 6 * 2000 + 2 * 8000 + 80_000),
+    ] {
+        let reply = actor.caller.chat(call(&more)).await;
+        approved(&reply);
+        assert_eq!(amounts(&reply).0, nanos, "{}", more["messages"][0]);
+    }
+}
+
+/// The same attack under a run cap that has room for one such call: one is approved, however many come at once.
+#[tokio::test]
+async fn a_crowd_of_empty_messages_stays_under_its_cap() {
+    let stage = Stage::new().await;
+    stage.upstream.set(|_| Answer::chat(8000, 1));
+    let one = 8000 * 3000 + 12_000;
+    let actor = stage.actor("enterprise", cap(Some(one), None, None)).await;
+    let messages = vec![json!({ "role": "user", "content": "" }); 2000];
+    let body = call(&json!({ "max_tokens": 1, "messages": messages }));
+    let calls = (0..20).map(|_| {
+        actor
+            .caller
+            .chat_with(&[("x-service-run-id", "crowd")], body.clone())
+    });
+    let statuses: Vec<u16> = futures::future::join_all(calls)
+        .await
+        .iter()
+        .map(|reply| reply.status)
+        .collect();
+    assert_eq!(
+        statuses.iter().filter(|status| **status == 200).count(),
+        1,
+        "{statuses:?}"
+    );
+    assert_eq!(stage.upstream.arrived(), 1);
+    assert_eq!(actor.agent.counters().await.day_nanos, one);
 }

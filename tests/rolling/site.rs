@@ -17,8 +17,8 @@ pub const PROXY: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// Longest wait for something that should happen soon, on a slow and busy machine.
 pub const SOON: Duration = Duration::from_secs(40);
-/// What [`body`] is estimated at: 2 tokens of prompt at 150 nano-USD, and 100 of 600.
-pub const ESTIMATE: u64 = 2 * 150 + 100 * 600;
+/// What [`body`] is estimated at: 2 tokens of text and 4 around them at 150 nano-USD, and 100 of 600.
+pub const ESTIMATE: u64 = 6 * 150 + 100 * 600;
 /// What each call costs: 9 tokens of 150 nano-USD and 12 of 600.
 pub const ACTUAL: u64 = 9 * 150 + 12 * 600;
 /// How long the provider takes for a slow call: longer than the drain waits for idle connections.

@@ -43,9 +43,9 @@ async fn a_completion_has_the_providers_shape_and_plausible_usage() {
     let usage = &answer["usage"];
     assert_eq!(
         (&usage["prompt_tokens"], &usage["completion_tokens"]),
-        (&json!(2), &json!(6))
+        (&json!(6), &json!(6))
     );
-    assert_eq!(usage["total_tokens"], 8);
+    assert_eq!(usage["total_tokens"], 12);
     assert_eq!(
         usage["prompt_tokens_details"],
         json!({ "cached_tokens": 0, "audio_tokens": 0 })

@@ -9,6 +9,10 @@ use std::borrow::Cow;
 pub(super) const BODY_MAX: usize = 64 << 20;
 /// Characters that count as one token.
 const CHARS_PER_TOKEN: usize = 4;
+/// Tokens that frame a message.
+const MESSAGE_TOKENS: u64 = 4;
+/// Tokens that frame a content part.
+const PART_TOKENS: u64 = 1;
 /// Characters of the last message that an answer repeats.
 const QUOTED: usize = 120;
 /// Most choices, as the provider has it.
@@ -44,7 +48,7 @@ struct Part<'a> {
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) model: String,
-    /// The prompt's text, about four characters a token.
+    /// The prompt's text, about four characters a token, and the framing of messages and parts.
     pub(super) prompt_tokens: u64,
     /// The beginning of the last message.
     pub(super) quoted: String,
@@ -79,15 +83,17 @@ impl Request {
             ));
         }
         let mut length = 0;
+        let mut framing = 0_u64;
         let mut quoted = String::new();
         for message in &messages {
-            let text = message.content.map(text_of).unwrap_or_default();
+            let (text, parts) = message.content.map(text_of).unwrap_or_default();
+            framing += MESSAGE_TOKENS + PART_TOKENS * parts;
             length += text.len();
             quoted = text.chars().take(QUOTED).collect();
         }
         Ok(Self {
             model,
-            prompt_tokens: tokens(length).max(1),
+            prompt_tokens: tokens(length).saturating_add(framing),
             quoted,
             choices: body.n.unwrap_or(1).clamp(1, CHOICES_MAX),
             max_tokens: body.max_completion_tokens.or(body.max_tokens),
@@ -96,13 +102,14 @@ impl Request {
     }
 }
 
-/// The text of a message's content: a string, or the text parts of a list.
-fn text_of(content: &RawValue) -> String {
+/// The text of a message's content, and its parts: a string has none, a list has text parts and others.
+fn text_of(content: &RawValue) -> (String, u64) {
     if let Ok(text) = serde_json::from_str::<Cow<'_, str>>(content.get()) {
-        return text.into_owned();
+        return (text.into_owned(), 0);
     }
     let parts: Vec<Part<'_>> = serde_json::from_str(content.get()).unwrap_or_default();
-    parts.into_iter().filter_map(|part| part.text).collect()
+    let count = u64::try_from(parts.len()).unwrap_or(u64::MAX);
+    (parts.into_iter().filter_map(|part| part.text).collect(), count)
 }
 
 /// Tokens of a text of `length` bytes.
@@ -115,11 +122,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_prompt_is_all_text_at_four_characters_a_token() {
+    fn the_prompt_is_all_text_at_four_characters_a_token_and_the_framing() {
         let body = br#"{"model":"m","messages":[{"role":"system","content":"12345678"},
             {"role":"user","content":[{"type":"text","text":"123\n5"},{"type":"image_url","image_url":{}}]}]}"#;
         let request = Request::read(body).unwrap();
-        assert_eq!(request.prompt_tokens, 4);
+        assert_eq!(request.prompt_tokens, 4 + 2 * 4 + 2);
         assert_eq!(request.quoted, "123\n5");
     }
 

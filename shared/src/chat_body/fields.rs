@@ -30,6 +30,13 @@ const DECISIVE: &[&str] = &[
     "web_search_options",
 ];
 
+/// What `prediction` holds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Predicted {
+    bytes: usize,
+    parts: usize,
+}
+
 /// What the top level holds, as far as it has been read.
 #[derive(Debug, Default)]
 pub(super) struct Fields<'a> {
@@ -48,6 +55,8 @@ pub(super) struct Fields<'a> {
     /// The first element of `messages` that is no object.
     odd_message: Option<usize>,
     prompt: Prompt,
+    /// What `prediction` added to the prompt.
+    predicted: Predicted,
     audio_output: bool,
     web_search: bool,
 }
@@ -73,7 +82,7 @@ impl<'a> Fields<'a> {
             }
             "tools" | "functions" | "response_format" => self.prompt.json(scanner)?,
             "tool_choice" | "function_call" => self.prompt.choice(scanner)?,
-            "prediction" => self.prompt.prediction(scanner)?,
+            "prediction" => self.read_prediction(scanner)?,
             name if is_free(name) => scanner.skip()?,
             // A parameter from after this list was written may carry text.
             _ => self.prompt.member(scanner, key)?,
@@ -121,10 +130,15 @@ impl<'a> Fields<'a> {
             model,
             service_tier,
             prompt_bytes: self.prompt.bytes as u64,
+            framed: self.prompt.framed as u64,
+            content_parts: self.prompt.parts as u64,
+            predicted_bytes: self.predicted.bytes as u64,
+            predicted_parts: self.predicted.parts as u64,
             image_parts: self.prompt.images as u64,
             audio_parts: self.prompt.audios as u64,
             file_parts: self.prompt.files as u64,
             completion_tokens: newer.or(older).unwrap_or(COMPLETION_TOKENS_DEFAULT),
+            unlimited: newer.or(older).is_none(),
             n: n.unwrap_or(1),
             audio_output: self.audio_output,
             web_search: self.web_search,
@@ -145,6 +159,15 @@ impl<'a> Fields<'a> {
             self.odd_message.get_or_insert(index);
             scanner.skip()
         })
+    }
+
+    /// Reads the value of `prediction`, and notes what it adds to the prompt: rejected tokens of it are billed as output.
+    fn read_prediction(&mut self, scanner: &mut Scanner<'a>) -> Scan {
+        let before = self.prompt;
+        self.prompt.prediction(scanner)?;
+        self.predicted.bytes += self.prompt.bytes - before.bytes;
+        self.predicted.parts += self.prompt.parts - before.parts;
+        Ok(())
     }
 
     /// Reads the value of `modalities`: an array of strings. A lone string is looked at as well.

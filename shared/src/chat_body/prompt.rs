@@ -26,6 +26,10 @@ const CALL_TYPES: &[&str] = &["function", "custom"];
 pub(super) struct Prompt {
     /// Bytes billed as text.
     pub bytes: usize,
+    /// Messages and tool calls: the provider frames each (decision D68).
+    pub framed: usize,
+    /// Elements of `content`, empty ones included (decision D68).
+    pub parts: usize,
     /// Image parts.
     pub images: usize,
     /// Audio parts.
@@ -37,6 +41,7 @@ pub(super) struct Prompt {
 impl Prompt {
     /// Reads an element of `messages` that is an object.
     pub(super) fn message(&mut self, scanner: &mut Scanner<'_>) -> Scan {
+        self.framed += 1;
         scanner.object(|scanner, key| match &*folded(key.decode()?) {
             "role" => self.word(scanner, ROLES),
             "content" => self.content(scanner),
@@ -99,16 +104,30 @@ impl Prompt {
 
     /// Reads the content of a message: a string, or an array of parts.
     fn content(&mut self, scanner: &mut Scanner<'_>) -> Scan {
-        self.each(scanner, |prompt, scanner| {
-            let start = scanner.at();
-            let part = Part::read(scanner)?;
-            part.add_to(prompt, scanner.at() - start);
-            Ok(())
-        })
+        if scanner.peek() == Some(b'[') {
+            return scanner.array(|scanner| {
+                self.parts += 1;
+                self.part(scanner)
+            });
+        }
+        self.parts += usize::from(scanner.peek() == Some(b'{'));
+        self.part(scanner)
+    }
+
+    /// Reads one element of a content, or a content that is no array.
+    fn part(&mut self, scanner: &mut Scanner<'_>) -> Scan {
+        if scanner.peek() != Some(b'{') {
+            return self.text(scanner);
+        }
+        let start = scanner.at();
+        let part = Part::read(scanner)?;
+        part.add_to(self, scanner.at() - start);
+        Ok(())
     }
 
     /// Reads a tool call.
     fn call(&mut self, scanner: &mut Scanner<'_>) -> Scan {
+        self.framed += 1;
         self.fields(scanner, |prompt, scanner, key, name| match name {
             "id" => prompt.text(scanner),
             "type" => prompt.word(scanner, CALL_TYPES),

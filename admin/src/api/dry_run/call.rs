@@ -40,7 +40,12 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     };
     let seen = look(call, &subject).await?;
     let plan = call.plan(&seen.plan)?;
-    let Some(estimate) = prices.estimate(&chat.shape()) else {
+    let mut shape = chat.shape();
+    if !more.is_empty() {
+        // What stands for the messages is no message.
+        shape.framed = 0;
+    }
+    let Some(estimate) = prices.estimate(&shape) else {
         // The edge does not even ask the store.
         return subject.answer(&seen, Asked::Beyond, &[], Some(BEYOND));
     };

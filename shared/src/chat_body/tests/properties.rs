@@ -120,9 +120,12 @@ proptest! {
         let tree: Value = serde_json::from_str(&text).unwrap();
         let read = parse(text.as_bytes()).map_err(|error| TestCaseError::fail(format!("{error}: {text}")))?;
         agrees(&read, &tree)?;
-        let mut reference = Reference { spelling: &spelling, counts: [0; 4] };
+        let mut reference = Reference { spelling: &spelling, counts: [0; 8] };
         reference.body(tree.as_object().unwrap());
-        let counts = [read.prompt_bytes, read.image_parts, read.audio_parts, read.file_parts];
+        let counts = [
+            read.prompt_bytes, read.image_parts, read.audio_parts, read.file_parts, read.framed, read.content_parts,
+            read.predicted_bytes, read.predicted_parts,
+        ];
         prop_assert_eq!(counts, reference.counts, "{}", text);
         let modalities = tree["modalities"].as_array().is_some_and(|all| all.iter().any(|one| one == "audio"));
         prop_assert_eq!(read.audio_output, modalities || tree.get("audio").is_some_and(|audio| !audio.is_null()));

@@ -4,8 +4,8 @@
 use super::generated::Spelling;
 use serde_json::{Map, Value};
 
-/// Prompt bytes, images, audios and files.
-pub(super) type Counts = [u64; 4];
+/// Prompt bytes, images, audios, files, framed messages and calls, content parts, and of `prediction` bytes and parts.
+pub(super) type Counts = [u64; 8];
 
 /// What stands in a tree that is written with a spelling.
 pub(super) struct Reference<'a> {
@@ -25,11 +25,16 @@ impl Reference<'_> {
                     .for_each(|message| self.message(message)),
                 "tools" | "functions" | "response_format" | "web_search_options" => self.word(value, &[]),
                 "tool_choice" | "function_call" => self.word(value, &["auto", "none", "required"]),
-                "prediction" => self.fields(value, |this, name, key, value| match name {
-                    "type" => this.word(value, &["content"]),
-                    "content" => this.content(value),
-                    _ => this.member(key, value),
-                }),
+                "prediction" => {
+                    let before = self.counts;
+                    self.fields(value, |this, name, key, value| match name {
+                        "type" => this.word(value, &["content"]),
+                        "content" => this.content(value),
+                        _ => this.member(key, value),
+                    });
+                    self.counts[6] += self.counts[0] - before[0];
+                    self.counts[7] += self.counts[5] - before[5];
+                }
                 "model"
                 | "stream"
                 | "n"
@@ -47,12 +52,14 @@ impl Reference<'_> {
     }
 
     fn message(&mut self, message: &Value) {
+        self.counts[4] += 1;
         let roles = ["user", "assistant", "system", "developer", "tool", "function"];
         self.fields(message, |this, name, key, value| match name {
             "role" => this.word(value, &roles),
             "content" => this.content(value),
             "name" | "refusal" | "tool_call_id" => this.text(value),
             "tool_calls" => this.each(value, |this, call| {
+                this.counts[4] += 1;
                 this.fields(call, |this, name, key, value| match name {
                     "id" => this.text(value),
                     "type" => this.word(value, &["function", "custom"]),
@@ -72,6 +79,10 @@ impl Reference<'_> {
     }
 
     fn content(&mut self, content: &Value) {
+        self.counts[5] += match content {
+            Value::Array(parts) => parts.len() as u64,
+            alone => u64::from(alone.is_object()),
+        };
         self.each(content, |this, part| {
             let members = part.as_object().unwrap();
             let named = |wanted: &str| -> Vec<&Value> {

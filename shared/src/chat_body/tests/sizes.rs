@@ -29,10 +29,15 @@ fn the_plain_call() {
         model: "m".into(),
         service_tier: None,
         prompt_bytes: 2,
+        framed: 1,
+        content_parts: 0,
+        predicted_bytes: 0,
+        predicted_parts: 0,
         image_parts: 0,
         audio_parts: 0,
         file_parts: 0,
         completion_tokens: COMPLETION_TOKENS_DEFAULT,
+        unlimited: true,
         n: 1,
         audio_output: false,
         web_search: false,
@@ -90,6 +95,7 @@ fn limits_and_switches() {
         (",\"max_tokens\":9000,\"max_completion_tokens\":null", 9000),
     ] {
         assert_eq!(read(&with(members)).completion_tokens, tokens, "{members}");
+        assert!(!read(&with(members)).unlimited, "{members}");
     }
     assert_eq!(read(&with(",\"n\":128")).n, 128);
     assert_eq!(read(&with(",\"stream\":false,\"n\":2")).n, 2);
@@ -151,6 +157,69 @@ fn text_of_messages() {
         (r#""note":null"#, 11),
     ] {
         assert_eq!(message(members), [bytes, 0, 0, 0], "{members}");
+    }
+}
+
+/// Decision D68: the provider frames messages and parts, so the empty ones count as well.
+#[test]
+fn framing_of_messages_and_parts() {
+    let text = r#"{"type":"text","text":""}"#;
+    let framing = |messages: &str, members: &str| {
+        let body = format!(r#"{{"model":"m","messages":[{messages}]{members}}}"#);
+        let read = read(&body);
+        [
+            read.framed,
+            read.content_parts,
+            read.predicted_parts,
+            read.predicted_bytes,
+            read.prompt_bytes,
+        ]
+    };
+    for (messages, members, counts) in [
+        ("{}".to_owned(), "", [1, 0, 0, 0, 0]),
+        (vec!["{}"; 2_000].join(","), "", [2_000, 0, 0, 0, 0]),
+        (r#"{"role":"user","content":""}"#.to_owned(), "", [1, 0, 0, 0, 0]),
+        (r#"{"content":[]}"#.to_owned(), "", [1, 0, 0, 0, 0]),
+        (format!(r#"{{"content":[{text}]}}"#), "", [1, 1, 0, 0, 0]),
+        (
+            format!(r#"{{"content":[{}]}}"#, vec![text; 500].join(",")),
+            "",
+            [1, 500, 0, 0, 0],
+        ),
+        (r#"{"content":["","",null]}"#.to_owned(), "", [1, 3, 0, 0, 0]),
+        (r#"{"content":[{},{}]}"#.to_owned(), "", [1, 2, 0, 0, 4]),
+        (format!(r#"{{"content":{text}}}"#), "", [1, 1, 0, 0, 0]),
+        (
+            r#"{"content":[{"type":"image_url","image_url":"x"}]}"#.to_owned(),
+            "",
+            [1, 1, 0, 0, 0],
+        ),
+        // Whichever of two equal keys another parser reads, its parts are counted.
+        (
+            format!(r#"{{"content":[{text}],"Content":[{text},{text}]}}"#),
+            "",
+            [1, 3, 0, 0, 0],
+        ),
+        // A tool call is a message of its own to the model.
+        (
+            r#"{"tool_calls":[{"id":""},{"id":""},"ab"]}"#.to_owned(),
+            "",
+            [3, 0, 0, 0, 2],
+        ),
+        (
+            "{}".to_owned(),
+            r#","prediction":{"type":"content","content":"abcde"}"#,
+            [1, 0, 0, 5, 5],
+        ),
+        (
+            format!(r#"{{"content":[{text}]}}"#),
+            r#","prediction":{"type":"content","content":[{"type":"text","text":"abc"},{"type":"text","text":""}]}"#,
+            [1, 3, 2, 3, 3],
+        ),
+        ("{}".to_owned(), r#","prediction":null"#, [1, 0, 0, 0, 0]),
+    ] {
+        let shown: String = messages.chars().take(80).collect();
+        assert_eq!(framing(&messages, members), counts, "{shown} {members}");
     }
 }
 

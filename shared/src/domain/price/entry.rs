@@ -38,6 +38,9 @@ pub struct ModelEntry {
     /// Tokens that an image part counts in the estimate, where the model differs from the table's allowance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_tokens: Option<u64>,
+    /// The least completion allowance of a call without a limit of its own, where the model differs from the table's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion_tokens: Option<u64>,
 }
 
 impl ModelEntry {
@@ -78,6 +81,7 @@ impl ModelEntry {
             web_search: self.web_search.or(older.web_search),
             always_searches: self.always_searches || older.always_searches,
             image_tokens: self.image_tokens.or(older.image_tokens),
+            completion_tokens: self.completion_tokens.or(older.completion_tokens),
             ..self.clone()
         }
     }

@@ -5,9 +5,6 @@ use super::picos::PicoSum;
 use super::table::PriceTable;
 use crate::domain::money::Nanos;
 
-/// Bytes of prompt text that count as one token.
-const BYTES_PER_TOKEN: u64 = 4;
-
 /// What the estimate needs to know of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallShape<'a> {
@@ -15,8 +12,16 @@ pub struct CallShape<'a> {
     pub model: &'a str,
     /// `service_tier`, when sent.
     pub service_tier: Option<&'a str>,
-    /// UTF-8 bytes of everything that is billed as prompt text.
+    /// UTF-8 bytes of everything that is billed as prompt text, those of `prediction` included.
     pub prompt_bytes: u64,
+    /// Messages and tool calls; each takes the table's `message_tokens`.
+    pub framed: u64,
+    /// Content parts, those of `prediction` included; each takes the table's `part_tokens`.
+    pub content_parts: u64,
+    /// Bytes of `prediction`, part of `prompt_bytes`.
+    pub predicted_bytes: u64,
+    /// Content parts of `prediction`, part of `content_parts`.
+    pub predicted_parts: u64,
     /// Image parts in the messages.
     pub image_parts: u64,
     /// Audio parts in the messages.
@@ -25,6 +30,8 @@ pub struct CallShape<'a> {
     pub file_parts: u64,
     /// The completion allowance for each choice.
     pub completion_tokens: u64,
+    /// The caller set no limit: the completion allowance is the specification's, or the model's where that is larger.
+    pub unlimited: bool,
     /// How many choices were asked for.
     pub n: u64,
     /// The answer may be sound.
@@ -43,7 +50,12 @@ impl PriceTable {
         let price = self.resolve(call.model);
         let parts = |count: u64, tokens: u64| u128::from(count) * u128::from(tokens);
         let audio_tokens = parts(call.audio_parts, self.allowances.audio_tokens);
-        let other_tokens = u128::from(call.prompt_bytes.div_ceil(BYTES_PER_TOKEN))
+        let text_tokens = |bytes: u64, content_parts: u64| {
+            u128::from(bytes.div_ceil(self.allowances.bytes_per_token))
+                .checked_add(parts(content_parts, self.allowances.part_tokens))
+        };
+        let other_tokens = text_tokens(call.prompt_bytes, call.content_parts)?
+            .checked_add(parts(call.framed, self.allowances.message_tokens))?
             .checked_add(parts(call.image_parts, price.image_tokens))?
             .checked_add(parts(call.file_parts, self.allowances.file_tokens))?;
         let prompt_tokens = other_tokens.checked_add(audio_tokens)?;
@@ -53,14 +65,20 @@ impl PriceTable {
             true => rates.output_picos.max(rates.audio_output_picos),
             false => rates.output_picos,
         };
+        let completion_tokens = match call.unlimited {
+            true => call.completion_tokens.max(price.completion_tokens),
+            false => call.completion_tokens,
+        };
         let searches = u128::from(call.web_search || price.always_searches);
         PicoSum::ZERO
             .plus(other_tokens, rates.input_picos)
-            .plus(audio_tokens, rates.input_picos.max(rates.audio_input_picos))
+            // What the answer does not take over of a prediction is billed as output.
             .plus(
-                u128::from(call.completion_tokens) * u128::from(call.n),
-                output_picos,
+                text_tokens(call.predicted_bytes, call.predicted_parts)?,
+                output_picos.saturating_sub(rates.input_picos),
             )
+            .plus(audio_tokens, rates.input_picos.max(rates.audio_input_picos))
+            .plus(u128::from(completion_tokens) * u128::from(call.n), output_picos)
             .plus(searches, price.web_search_picos)
             .round_up()
     }
@@ -70,3 +88,5 @@ impl PriceTable {
 mod properties;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tokens;

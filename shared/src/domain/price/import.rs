@@ -101,6 +101,7 @@ fn read_entry(
         web_search: search_fee(&fields)?,
         always_searches: SEARCH_MARKS.iter().any(|mark| name.contains(mark)),
         image_tokens: None,
+        completion_tokens: None,
     };
     for (tier, figures) in figures.tiers {
         match figures.short.published(None) {

@@ -17,6 +17,7 @@ pub struct ModelPrice {
     pub(super) web_search_picos: u64,
     pub(super) always_searches: bool,
     pub(super) image_tokens: u64,
+    pub(super) completion_tokens: u64,
 }
 
 /// What a model without a figure of its own takes from the table.
@@ -26,6 +27,8 @@ pub(super) struct Fallback {
     pub(super) web_search_picos: u64,
     /// The table's allowance for an image.
     pub(super) image_tokens: u64,
+    /// The table's least completion allowance; 0 for none.
+    pub(super) completion_tokens: u64,
 }
 
 impl ModelPrice {
@@ -68,6 +71,7 @@ impl ModelPrice {
                 .map_or(fallback.web_search_picos, CallPrice::picos),
             always_searches: entry.always_searches,
             image_tokens: entry.image_tokens.unwrap_or(fallback.image_tokens),
+            completion_tokens: entry.completion_tokens.unwrap_or(fallback.completion_tokens),
         })
     }
 
@@ -86,6 +90,7 @@ impl ModelPrice {
             web_search_picos: most(|model| model.web_search_picos),
             always_searches: models.iter().any(|model| model.always_searches),
             image_tokens: most(|model| model.image_tokens),
+            completion_tokens: most(|model| model.completion_tokens),
         })
     }
 

@@ -83,6 +83,7 @@ impl PriceTable {
         let fallback = Fallback {
             web_search_picos: fees.map(CallPrice::picos).max().unwrap_or(0),
             image_tokens: content.allowances.image_tokens,
+            completion_tokens: content.allowances.completion_tokens.unwrap_or(0),
         };
         let prices = content
             .models

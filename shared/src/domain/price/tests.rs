@@ -229,12 +229,14 @@ proptest! {
         ),
         prompt_bytes in prop_oneof![0_u64..10_000, 1_087_900_u64..1_088_100, 0_u64..4_000_000],
         [image_parts, audio_parts, file_parts] in prop::array::uniform3(0_u64..3),
+        [framed, content_parts, predicted_bytes] in prop::array::uniform3(0_u64..3_000),
         completion_tokens in 1_u64..200_000,
         [audio_output, web_search] in prop::array::uniform2(any::<bool>()),
     ) {
         let known = CallShape {
-            model, service_tier, prompt_bytes, image_parts, audio_parts, file_parts, completion_tokens, n: 1,
-            audio_output, web_search,
+            model, service_tier, prompt_bytes, image_parts, audio_parts, file_parts, completion_tokens, unlimited: false, n: 1,
+            audio_output, web_search, framed, content_parts, predicted_parts: content_parts / 2,
+            predicted_bytes: predicted_bytes.min(prompt_bytes),
         };
         let unknown = CallShape { model: "gpt-99", service_tier: None, ..known };
         prop_assert!(builtin().estimate(&known) <= builtin().estimate(&unknown));

@@ -12,16 +12,45 @@ pub(super) const MAX_MODELS: usize = 10_000;
 pub(super) const MAX_TEXT_BYTES: usize = 32 * 1024 * 1024;
 /// Most other words for tiers.
 const MAX_TIER_ALIASES: usize = 64;
+/// What `bytes_per_token` can be: at 1 no text can have more tokens than are held.
+const BYTES_PER_TOKEN: std::ops::RangeInclusive<u64> = 1..=4;
 /// Hex digits of a version.
 const VERSION_DIGITS: usize = 16;
 
-/// Tokens that a message part counts in the estimate, whatever its size.
+/// Tokens that count in the estimate beside the bytes of the prompt's text.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Allowances {
     pub(super) image_tokens: u64,
     pub(super) audio_tokens: u64,
     pub(super) file_tokens: u64,
+    /// For each message (decision D68); a table of an earlier version has no such line.
+    #[serde(default = "message_tokens")]
+    pub(super) message_tokens: u64,
+    /// For each content part (decision D68).
+    #[serde(default = "part_tokens")]
+    pub(super) part_tokens: u64,
+    /// Bytes of prompt text that count as one token (specification, Constants).
+    #[serde(default = "bytes_per_token")]
+    pub(super) bytes_per_token: u64,
+    /// The least completion allowance of a call without a limit of its own; the specification's 1,024 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) completion_tokens: Option<u64>,
+}
+
+/// Bytes of prompt text that count as one token (specification, Constants).
+const fn bytes_per_token() -> u64 {
+    4
+}
+
+/// Tokens that frame a message (decision D68).
+const fn message_tokens() -> u64 {
+    4
+}
+
+/// Tokens that frame a content part (decision D68).
+const fn part_tokens() -> u64 {
+    1
 }
 
 /// A whole table; the order of fields and names is fixed, so that equal content has one text.
@@ -69,6 +98,12 @@ impl Content {
 
     /// Checks what concerns more than one model.
     fn check(&self) -> Result<(), PriceError> {
+        if !BYTES_PER_TOKEN.contains(&self.allowances.bytes_per_token) {
+            return Err(PriceError::Setting {
+                field: "allowances.bytes_per_token",
+                reason: "must be 1 to 4: a token has at least one byte, and about four on average",
+            });
+        }
         if self.models.is_empty() {
             return Err(PriceError::Setting {
                 field: "models",

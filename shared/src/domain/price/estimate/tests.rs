@@ -8,10 +8,15 @@ pub(super) const NOTHING: CallShape<'static> = CallShape {
     model: "gpt-4o",
     service_tier: None,
     prompt_bytes: 0,
+    framed: 0,
+    content_parts: 0,
+    predicted_bytes: 0,
+    predicted_parts: 0,
     image_parts: 0,
     audio_parts: 0,
     file_parts: 0,
     completion_tokens: 0,
+    unlimited: false,
     n: 1,
     audio_output: false,
     web_search: false,
@@ -136,6 +141,115 @@ fn sound_that_is_cheaper_than_text_is_estimated_as_text() {
         ..NOTHING
     };
     assert_eq!(table("1").estimate(&spoken).unwrap().get(), 10 * 10_000);
+}
+
+/// Decision D68. On the code before it 2,000 empty messages with `max_tokens` 1 were estimated at 10,000 nano-USD.
+#[test]
+fn framing_counts() {
+    let empty = CallShape {
+        framed: 2_000,
+        completion_tokens: 1,
+        ..NOTHING
+    };
+    assert_eq!(nanos(empty), 2_000 * 4 * 2_500 + 10_000);
+    let parts = CallShape {
+        framed: 1,
+        content_parts: 500,
+        ..NOTHING
+    };
+    assert_eq!(nanos(parts), (4 + 500) * 2_500);
+    let text = "auto_tier = \"default\"\n[allowances]\nimage_tokens = 1\naudio_tokens = 1\nfile_tokens = 1\n\
+                message_tokens = 7\npart_tokens = 3\n\
+                [models.\"gpt-4o\"]\nrates.standard = { input = \"1\", output = \"1\" }";
+    let table = crate::domain::price::PriceTable::from_toml(text).unwrap();
+    let estimate = |call| table.estimate(&call).unwrap().get();
+    assert_eq!(estimate(parts), (7 + 500 * 3) * 1_000, "the table's own numbers");
+    let older = text.replace("message_tokens = 7\npart_tokens = 3\n", "");
+    let older = crate::domain::price::PriceTable::from_toml(&older).unwrap();
+    assert_eq!(
+        older.estimate(&parts).unwrap().get(),
+        (4 + 500) * 1_000,
+        "a table of an earlier version has no such lines"
+    );
+}
+
+/// What an operator can hold more for: reasoning without a limit, and text with many tokens.
+#[test]
+fn the_table_can_hold_more() {
+    let head = "auto_tier = \"default\"\n[allowances]\nimage_tokens = 1\naudio_tokens = 1\nfile_tokens = 1\n";
+    let rates = "rates.standard = { input = \"1\", output = \"2\" }";
+    let table = |allowances: &str, model: &str| {
+        let text = format!("{head}{allowances}[models.m]\n{rates}\n{model}[models.n]\n{rates}");
+        crate::domain::price::PriceTable::from_toml(&text)
+    };
+    let call = CallShape {
+        model: "m",
+        prompt_bytes: 100,
+        completion_tokens: 1_024,
+        unlimited: true,
+        ..NOTHING
+    };
+    let limited = CallShape {
+        unlimited: false,
+        ..call
+    };
+    let other = CallShape { model: "n", ..call };
+    let unknown = CallShape { model: "x", ..call };
+    for (allowances, model, tokens) in [
+        ("", "", [(25, 1_024); 4]),
+        ("bytes_per_token = 1\n", "", [(100, 1_024); 4]),
+        ("completion_tokens = 16\n", "", [(25, 1_024); 4]),
+        (
+            "completion_tokens = 5_000\n",
+            "",
+            [(25, 5_000), (25, 1_024), (25, 5_000), (25, 5_000)],
+        ),
+        (
+            "",
+            "completion_tokens = 32_000\n",
+            [(25, 32_000), (25, 1_024), (25, 1_024), (25, 32_000)],
+        ),
+        (
+            "completion_tokens = 5_000\n",
+            "completion_tokens = 2_000\n",
+            [(25, 2_000), (25, 1_024), (25, 5_000), (25, 5_000)],
+        ),
+    ] {
+        let table = table(allowances, model).unwrap();
+        for (call, (prompt, completion)) in [call, limited, other, unknown].iter().zip(tokens) {
+            let nanos = prompt * 1_000 + completion * 2_000;
+            assert_eq!(
+                table.estimate(call).unwrap().get(),
+                nanos,
+                "{allowances} {model} {call:?}"
+            );
+        }
+    }
+    for bad in ["0", "5"] {
+        let error = table(&format!("bytes_per_token = {bad}\n"), "").unwrap_err();
+        assert!(error.to_string().contains("bytes_per_token"), "{error}");
+    }
+}
+
+/// Decision D68: what the answer does not take over of a prediction is billed as output.
+#[test]
+fn a_prediction_takes_the_dearer_price() {
+    // 400 bytes of messages, 41 of the prediction, which has two parts: 111 tokens of text and two parts of input; 11
+    // and two of these cost what output costs.
+    let call = CallShape {
+        prompt_bytes: 441,
+        content_parts: 2,
+        predicted_bytes: 41,
+        predicted_parts: 2,
+        ..NOTHING
+    };
+    assert_eq!(nanos(call), (111 + 2) * 2_500 + (11 + 2) * (10_000 - 2_500));
+    let table = crate::domain::price::PriceTable::from_toml(
+        "auto_tier = \"default\"\n[allowances]\nimage_tokens = 1\naudio_tokens = 1\nfile_tokens = 1\n\
+         [models.\"gpt-4o\"]\nrates.standard = { input = \"3\", output = \"1\" }",
+    );
+    let estimate = table.unwrap().estimate(&call).unwrap().get();
+    assert_eq!(estimate, (111 + 2) * 3_000, "input is dearer here");
 }
 
 #[test]
@@ -267,6 +381,14 @@ fn what_no_amount_can_hold_is_none() {
         ..NOTHING
     };
     assert_eq!(builtin().estimate(&most), None);
+    let framing = CallShape {
+        framed: u64::MAX,
+        content_parts: u64::MAX,
+        predicted_bytes: u64::MAX,
+        predicted_parts: u64::MAX,
+        ..NOTHING
+    };
+    assert_eq!(builtin().estimate(&framing), None);
     let parts = CallShape {
         image_parts: u64::MAX,
         audio_parts: u64::MAX,
