@@ -4,6 +4,8 @@ use super::shape::{DENIALS, denied, refused};
 use super::stage::{Actor, SOON, Stage, ask, cap, open_cap};
 use harness::{CapPolicy, Reply, eventually};
 use serde_json::json;
+use shared::domain::entry::Entry;
+use shared::domain::mode::Mode;
 
 /// The estimate of the calls here.
 const ESTIMATE: u64 = 1000;
@@ -128,11 +130,7 @@ async fn what_cannot_be_decided_is_denied() {
     }
     let actor = stage.actor("free", open_cap()).await;
     let stolen = stage.actor("free", open_cap()).await;
-    let record = stolen
-        .agent
-        .account
-        .keys
-        .agent(shared::domain::mode::Mode::Live, "bot");
+    let record = stolen.agent.account.keys.agent(Mode::Live, "bot");
     let sealed: Vec<String> = stage
         .redis
         .command(&["HMGET", &record, "pk_id:openai", "pk_sealed:openai"]);
@@ -141,7 +139,21 @@ async fn what_cannot_be_decided_is_denied() {
         ("another account's", sealed[0].as_str(), sealed[1].as_str()),
     ] {
         actor.agent.provider_key_sealed(id, form).await;
-        denied(&actor.caller.chat(ask(ESTIMATE)).await, "service_unavailable");
+        let reply = actor.caller.chat(ask(ESTIMATE)).await;
+        denied(&reply, "service_unavailable");
+        // One id for the caller and the audit trail, and the trail says that the call was denied.
+        let id = reply.json()["id"].as_str().expect("an id").to_owned();
+        let log = actor.agent.account.keys.audit(Mode::Live);
+        let line: Vec<String> = stage.redis.command(&["LRANGE", &log, "-1", "-1"]);
+        let (seq, _) = line[0].split_once(' ').expect("a number");
+        let entry = Entry::of_line(seq.parse().expect("a number"), line[0].as_bytes());
+        assert_eq!(
+            (&entry.id, entry.kind.as_str()),
+            (&id, "decision.denied"),
+            "{what}: {line:?}"
+        );
+        assert_eq!(entry.data["reason"], "service_unavailable", "{what}");
+        assert_eq!(entry.data["outcome"], "unsent", "{what}");
         let counters = actor.agent.counters().await;
         assert_eq!((counters.day_nanos, counters.tracked_nanos), (0, 0), "{what}");
     }
@@ -226,11 +238,11 @@ async fn the_largest_call_is_estimated_exactly() {
         "model": "sound", "max_tokens": 10_000_000, "n": 128, "modalities": ["text", "audio"],
         "messages": [{ "role": "user", "content": "x" }],
     });
-    // 128 × 10,000,000 tokens at 80 USD per million are 102,400 USD, and one token of prompt 2,000 nanos.
+    // 128 × 10,000,000 tokens at 80 USD per million are 102,400 USD, and one token of prompt and four around it 10,000 nanos.
     let reply = actor.caller.chat(body.clone()).await;
-    assert_eq!(super::stage::amounts(&reply).0, 102_400_000_002_000, "{reply:?}");
+    assert_eq!(super::stage::amounts(&reply).0, 102_400_000_010_000, "{reply:?}");
     let limited = stage
-        .actor("enterprise", cap(None, Some(102_400_000_001_999), None))
+        .actor("enterprise", cap(None, Some(102_400_000_009_999), None))
         .await;
     denied(&limited.caller.chat(body).await, "daily_limit");
     assert_eq!(stage.upstream.arrived(), 1);

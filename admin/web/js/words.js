@@ -42,6 +42,7 @@ const OUTCOMES = {
   kept: 'Never settled: the estimate stays charged',
   corrected: 'Corrected to the real cost',
   voided: 'Voided: nothing was forwarded',
+  unsent: 'Denied: it could not be sent',
 };
 
 /** An unknown word of the API, made readable. */

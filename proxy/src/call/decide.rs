@@ -110,16 +110,35 @@ pub async fn decide(gate: &Gate, owner: &VirtualKeyOwner, wanted: &Wanted) -> Re
         }),
         Err(error) => {
             tracing::error!(provider_key.id = provider_key_id, %error, "a call is denied for its provider key");
-            let released = Settle {
-                name: name.clone(),
-                estimate,
-                cost: Nanos::ZERO,
-                how: How::Released,
-            };
-            gate.resolve_hold(&keys, &origin, released).await;
-            Err(denied(Denial::ServiceUnavailable, None))
+            Err(unsent(gate, name, estimate, (&keys, &origin)).await)
         }
     }
+}
+
+/// Gives an approval back that cannot be sent. The caller is denied under the id of the entry in the audit trail, which says
+/// the same.
+pub(super) async fn unsent(
+    gate: &Gate,
+    name: HoldName,
+    estimate: Nanos,
+    (keys, origin): (&HoldKeys, &Origin),
+) -> Stop {
+    let denied = Denied {
+        denial: Denial::ServiceUnavailable,
+        message: None,
+        id: denial_id(Denial::ServiceUnavailable, &name),
+        run_id: Some(name.run.clone()),
+        estimate: Some(estimate),
+        plan: None,
+    };
+    let given_back = Settle {
+        name,
+        estimate,
+        cost: Nanos::ZERO,
+        how: How::Unsent,
+    };
+    gate.resolve_hold(keys, origin, given_back).await;
+    Stop::Denied(Box::new(denied))
 }
 
 /// Counts a malformed request against its key's rate, as every request with a known key is (decision D30); a denial of
@@ -271,22 +290,26 @@ fn denied(
     wanted: Option<&Wanted>,
     plan: Option<Arc<PlanLimits>>,
 ) -> Stop {
-    let kind = if Denied::by_cap(denial) {
-        Kind::Allow
-    } else {
-        Kind::Deny
-    };
-    let id = name.allow_id.replacen(Kind::Allow.prefix(), kind.prefix(), 1);
     let refused = (denial == Denial::RateLimited).then(|| gate.refused.cause(&name.account));
     let message = refused.flatten().map(|cause| cause.message().to_owned());
     Stop::Denied(Box::new(Denied {
         denial,
         message,
-        id,
+        id: denial_id(denial, name),
         run_id: wanted.map(|wanted| wanted.run.id.clone()),
         estimate: wanted.and_then(|wanted| wanted.estimate),
         plan,
     }))
+}
+
+/// The id of a denial: that of the hold, with the prefix `deny_` where Cap did not decide.
+fn denial_id(denial: Denial, name: &HoldName) -> String {
+    let kind = if Denied::by_cap(denial) {
+        Kind::Allow
+    } else {
+        Kind::Deny
+    };
+    name.allow_id.replacen(Kind::Allow.prefix(), kind.prefix(), 1)
 }
 
 #[cfg(test)]

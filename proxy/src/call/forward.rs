@@ -2,15 +2,13 @@
 //! sent without one and nothing is sent twice.
 
 use super::Stop;
-use super::decide::Approval;
+use super::decide::{Approval, unsent};
 use crate::gate::Gate;
 use crate::pending::item::Origin;
 use crate::upstream::{Answer, Failure, headers};
 use bytes::Bytes;
 use http::HeaderMap;
 use shared::domain::denial::Denial;
-use shared::domain::entry::How;
-use shared::domain::money::Nanos;
 use shared::store::script::hold::HoldKeys;
 use shared::store::script::settle::Settle;
 
@@ -52,13 +50,7 @@ pub async fn forward(
             decision.id = hold.name.allow_id,
             "the stored provider key cannot be sent"
         );
-        let released = Settle {
-            cost: Nanos::ZERO,
-            how: How::Released,
-            ..hold
-        };
-        gate.resolve_hold(&keys, &origin, released).await;
-        return Err(Stop::denied(Denial::ServiceUnavailable));
+        return Err(unsent(gate, hold.name, hold.estimate, (&keys, &origin)).await);
     }
     let answer = gate.upstream.exchange(&onward, body).await;
     Ok(Forwarded {
@@ -98,6 +90,6 @@ mod tests {
         assert!(!stand.provider_was_called().await, "nothing is sent");
         let settled = stand.arguments(&SETTLE);
         assert_eq!(settled.len(), 1);
-        assert_eq!(settled[0][1..], [ESTIMATE.to_string().as_str(), "0", "released"]);
+        assert_eq!(settled[0][1..], [ESTIMATE.to_string().as_str(), "0", "unsent"]);
     }
 }

@@ -119,6 +119,8 @@ fn ended(entry: &Entry, how: How) -> Option<Effect<'_>> {
             amounts: Amounts::call(charged),
         },
         How::Estimated => ended(Amounts::call(charged), Amounts::NONE),
+        // Its entry is a denial.
+        How::Unsent => return None,
         How::Corrected => ended(Amounts::NONE, Amounts::spent(charged.saturating_sub(estimate))),
         How::Voided => {
             let back = Amounts {

@@ -111,8 +111,8 @@ impl Explained {
         let resets_ms =
             CheckName::parse(word(data, "reason")).and_then(|name| resets_at_ms(name, decided_ms));
         let message = match Denial::from_reason(word(data, "reason")) {
-            Some(denial) => denied(denial, data, resets_ms),
-            None => told(&outcome, data),
+            Some(denial) if How::parse(&outcome).is_none() => denied(denial, data, resets_ms),
+            _ => told(&outcome, data),
         };
         Some(Self {
             message,
@@ -243,6 +243,11 @@ fn told(outcome: &str, data: &Map<String, Value>) -> String {
             format!(
                 "Approved. Nobody settled it in time; its estimate of {estimate} was corrected to {charged} later."
             )
+        }
+        Some(How::Unsent) => {
+            "Denied with service_unavailable: Cap approved it, and it could not be sent with the stored provider key. \
+             Nothing was forwarded, and the charge was given back."
+                .to_owned()
         }
         Some(How::Voided) => {
             "Approved, but the answer was lost: nothing was forwarded, and the charge was given back."

@@ -21,17 +21,21 @@ pub enum How {
     Corrected,
     /// The approval's answer was lost, so the charge was given back.
     Voided,
+    /// Cap approved it, and this side could not send it, for example because the provider key cannot be decrypted: nothing
+    /// is charged, and the caller was denied with `service_unavailable` under the `deny_…` id of this entry.
+    Unsent,
 }
 
 impl How {
     /// Every way.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Settled,
         Self::Released,
         Self::Estimated,
         Self::Kept,
         Self::Corrected,
         Self::Voided,
+        Self::Unsent,
     ];
 
     /// The word in lines and entries.
@@ -44,6 +48,7 @@ impl How {
             Self::Kept => "kept",
             Self::Corrected => "corrected",
             Self::Voided => "voided",
+            Self::Unsent => "unsent",
         }
     }
 
@@ -111,8 +116,9 @@ fn ended(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
     let checks = checks.map_or(Some(Vec::new()), Check::parse)?;
     let memo = Memo::parse(memo)?;
     let mut data = Map::new();
-    data.insert("approved".to_owned(), true.into());
-    data.insert("reason".to_owned(), Value::Null);
+    let denied = (how == How::Unsent).then_some(Denial::ServiceUnavailable);
+    data.insert("approved".to_owned(), denied.is_none().into());
+    data.insert("reason".to_owned(), denied.map(Denial::reason).into());
     data.insert("outcome".to_owned(), how.as_str().into());
     describe(&mut data, &memo, Some(estimate));
     amount(&mut data, "charged", Some(cost));
@@ -122,9 +128,14 @@ fn ended(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
     show(&mut data, &checks, None);
     let kind = match how {
         How::Voided => "decision.voided",
+        How::Unsent => "decision.denied",
         _ => "decision.approved",
     };
-    Some(entry(seq, at_ms, id.to_owned(), kind, &memo, data))
+    let id = match denied {
+        Some(_) => deny_id(id),
+        None => id.to_owned(),
+    };
+    Some(entry(seq, at_ms, id, kind, &memo, data))
 }
 
 /// `<reason> <allow id> <estimate> <checks> <memo>`
@@ -147,10 +158,15 @@ fn denied(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
     amount(&mut data, "actual", None);
     show(&mut data, &checks, Some(reason));
     let id = match reason.stage() {
-        Stage::BeforeCap => id.replacen(Kind::Allow.prefix(), Kind::Deny.prefix(), 1),
+        Stage::BeforeCap => deny_id(id),
         Stage::Cap | Stage::Plan => id.to_owned(),
     };
     Some(entry(seq, at_ms, id, "decision.denied", &memo, data))
+}
+
+/// The id of a denial that is none of Cap's: that of its hold, with another prefix.
+fn deny_id(allow_id: &str) -> String {
+    allow_id.replacen(Kind::Allow.prefix(), Kind::Deny.prefix(), 1)
 }
 
 fn describe(data: &mut Map<String, Value>, memo: &Memo<'_>, estimate: Option<u64>) {

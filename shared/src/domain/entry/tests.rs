@@ -50,11 +50,18 @@ fn a_call_that_ended_tells_what_it_cost() {
         ("kept", Value::Null),
         ("corrected", json!("123")),
         ("voided", json!("123")),
+        ("unsent", json!("123")),
     ] {
         let line = String::from_utf8(ENDED.to_vec()).unwrap().replace("settled", how);
         let entry = Entry::of_line(8, line.as_bytes());
         assert_eq!(entry.data["actualNanos"], actual, "{how}");
         assert_eq!(entry.kind == "decision.voided", how == "voided");
+        let reason = (how == "unsent").then_some("service_unavailable");
+        assert_eq!(entry.data["reason"], json!(reason), "{how}");
+        assert_eq!(entry.data["approved"], json!(reason.is_none()), "{how}");
+        assert_eq!(entry.kind == "decision.denied", how == "unsent");
+        let prefix = if how == "unsent" { "deny" } else { "allow" };
+        assert_eq!(entry.id, format!("{prefix}_01KAH3V9J80123456789ABCDEG"), "{how}");
     }
 }
 
