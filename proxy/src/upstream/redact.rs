@@ -8,6 +8,8 @@ use memchr::memmem;
 
 const MARK: &[u8] = b"sk-";
 const INSTEAD: &[u8] = b"[redacted]";
+/// What stands in a masked key for its middle, also as JSON escapes it.
+const ELLIPSES: [&[u8]; 2] = ["…".as_bytes(), br"\u2026"];
 
 /// What became of an error body.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,30 +54,66 @@ pub fn headers(headers: &mut HeaderMap) {
 }
 
 /// The text with every run of key characters that starts `sk-` replaced, or `None` when there is none. Masked keys
-/// (`sk-ab****yz`) and escaped ones in JSON (`sk\u002d…`) count as well.
+/// (`sk-ab****yz`, `sk-ab…yz`) and escaped ones in JSON (`sk\u002d…`) count as well; the end of a word (`task-7`) does not.
 fn without_fragments(text: &[u8]) -> Option<Vec<u8>> {
     let escaped = memmem::find(text, br"\u").is_some().then(|| unescape_ascii(text));
     let text = escaped.as_deref().unwrap_or(text);
-    let mut rest = text;
     let mut clean = Vec::new();
-    let mut found = false;
-    while let Some(at) = memmem::find(rest, MARK) {
-        found = true;
-        clean.extend_from_slice(&rest[..at]);
+    let (mut copied, mut from) = (0, 0);
+    while let Some(found) = memmem::find(&text[from..], MARK) {
+        let at = from + found;
+        from = at + MARK.len();
+        if is_inside_a_word(&text[..at]) {
+            continue;
+        }
+        from += key_length(&text[from..]);
+        clean.extend_from_slice(&text[copied..at]);
         clean.extend_from_slice(INSTEAD);
-        let tail = &rest[at + MARK.len()..];
-        let end = tail
-            .iter()
-            .position(|byte| !is_key_character(*byte))
-            .unwrap_or(tail.len());
-        rest = &tail[end..];
+        copied = from;
     }
-    clean.extend_from_slice(rest);
-    found.then_some(clean)
+    (copied > 0).then(|| {
+        clean.extend_from_slice(&text[copied..]);
+        clean
+    })
+}
+
+/// Whether `before` ends with a letter, so that what follows is the rest of a word. A letter that ends an escape (`\n`,
+/// `\u201c`, `%3D`) is none. After digits and underscores a key can stand: these are no words that end with `sk-`.
+fn is_inside_a_word(before: &[u8]) -> bool {
+    let ends_with_hex = |mark: &[u8], digits: usize| {
+        let (rest, hex) = before.split_at(before.len().saturating_sub(digits));
+        hex.len() == digits && hex.iter().all(u8::is_ascii_hexdigit) && rest.ends_with(mark)
+    };
+    let Some((last, rest)) = before.split_last() else {
+        return false;
+    };
+    let is_escape = ends_with_hex(b"%", 2)
+        || ends_with_hex(br"\u", 4)
+        || b"bfnrt".contains(last) && backslashes(rest) % 2 == 1;
+    last.is_ascii_alphabetic() && !is_escape
+}
+
+/// How many backslashes `text` ends with.
+fn backslashes(text: &[u8]) -> usize {
+    text.iter().rev().take_while(|byte| **byte == b'\\').count()
+}
+
+/// How many bytes at the start of `text` belong to a key, whole or masked.
+fn key_length(text: &[u8]) -> usize {
+    let mut length = 0;
+    while let Some(byte) = text.get(length) {
+        let rest = &text[length..];
+        length += match ELLIPSES.iter().find(|dots| rest.starts_with(dots)) {
+            Some(dots) => dots.len(),
+            None if is_key_character(*byte) => 1,
+            None => break,
+        };
+    }
+    length
 }
 
 fn is_key_character(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-_*.\xE2\x80\xA6".contains(&byte)
+    byte.is_ascii_alphanumeric() || b"-_*.".contains(&byte)
 }
 
 /// Replaces `\u002d`-like escapes of the characters that keys consist of, so that none hides a fragment.
@@ -87,8 +125,8 @@ fn unescape_ascii(text: &[u8]) -> Vec<u8> {
         let byte = code
             .and_then(|code| std::str::from_utf8(code).ok())
             .and_then(|code| u8::from_str_radix(code, 16).ok());
-        let escaped_backslash = at > 0 && text[at - 1] == b'\\' && !plain.ends_with(b"\\\\");
-        match byte.filter(|byte| is_key_character(*byte) && byte.is_ascii() && !escaped_backslash) {
+        let is_escaped = backslashes(&plain) % 2 == 1;
+        match byte.filter(|byte| is_key_character(*byte) && !is_escaped) {
             Some(byte) => {
                 plain.push(byte);
                 at += 6;
@@ -142,6 +180,58 @@ mod tests {
             body(&Bytes::from_static(b"sk-abc"), Some(b"br")),
             Redacted::Unreadable
         );
+    }
+
+    /// The specification speaks of fragments that start `sk-`, not of words that end with it.
+    #[test]
+    fn words_that_end_with_the_mark_stay_whole() {
+        for text in [
+            "task-42",
+            "The risk-free disk-image of desk-7",
+            r#"{"id":"task-0b6a2f9e-77aa"}"#,
+            "Brisk-walk",
+            r"a\\task-1",
+            r"\\nsk-1",
+            "ta\\u0073k-1",
+        ] {
+            assert_eq!(redacted(text), text);
+        }
+    }
+
+    #[test]
+    fn whatever_stands_before_a_key_it_goes() {
+        for (text, clean) in [
+            ("\"sk-a1\"", "\"[redacted]\""),
+            ("key=sk-a1&x", "key=[redacted]&x"),
+            ("my_sk-a1", "my_[redacted]"),
+            ("x-sk-a1", "x-[redacted]"),
+            ("7sk-a1", "7[redacted]"),
+            ("(sk-a1)", "([redacted])"),
+            ("…sk-a1", "…[redacted]"),
+            ("“sk-a1”", "“[redacted]”"),
+            (r"line\nsk-a1\n", r"line\n[redacted]\n"),
+            (r"\\\nsk-a1", r"\\\n[redacted]"),
+            (r#"\"sk-a1\""#, r#"\"[redacted]\""#),
+            (r"\u201csk-a1\u201d", r"\u201c[redacted]\u201d"),
+            ("%3Dsk-a1%26", "%3D[redacted]%26"),
+            ("task-sk-a1", "task-[redacted]"),
+            ("task-1 sk-a1 risk-2", "task-1 [redacted] risk-2"),
+        ] {
+            assert_eq!(redacted(text), clean, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_tail_of_a_masked_key_goes_and_text_stays_utf_8() {
+        for (text, clean) in [
+            ("sk-ab…yz.", "[redacted]"),
+            (r#""sk-ab\u2026yz""#, r#""[redacted]""#),
+            ("sk-ab”", "[redacted]”"),
+            ("sk-ab— and", "[redacted]— and"),
+            ("sk-ab€", "[redacted]€"),
+        ] {
+            assert_eq!(redacted(text), clean, "{text}");
+        }
     }
 
     #[test]
