@@ -6,7 +6,7 @@ pub mod route;
 pub mod wire;
 
 use crate::call::tale::Tale;
-use crate::call::{self, Done};
+use crate::call::{self, Done, Stop};
 use crate::gate::Gate;
 use crate::reply::refusal::Refusal;
 use crate::reply::{Reply, health, models, names};
@@ -126,6 +126,17 @@ async fn dispatch(gate: &Arc<Gate>, session: &mut ServerSession) -> Done {
                 &gate.prices.load(),
                 &gate.settings.upstream.provider,
             )),
+            Err(stop) => own(stop.answer(gate, &tale)),
+        },
+        Ok(Route::Model) => match call::admit(gate, session).await {
+            Ok(()) => {
+                let wanted = models::one(
+                    &gate.prices.load(),
+                    &gate.settings.upstream.provider,
+                    route::model_of(session.req_header().uri.path()).unwrap_or_default(),
+                );
+                own(wanted.unwrap_or_else(|refusal| Stop::from(refusal).answer(gate, &tale)))
+            }
             Err(stop) => own(stop.answer(gate, &tale)),
         },
         Err(wrong) => {

@@ -76,6 +76,7 @@ fn item(components: &mut Components, path: &str) -> Json {
     match (route::of(&Method::POST, path), route::of(&Method::GET, path)) {
         (Ok(Route::Chat), _) => object([("post", chat(components))]),
         (_, Ok(Route::Models)) => object([("get", models(components))]),
+        (_, Ok(Route::Model)) => object([("get", model(components))]),
         (_, Ok(Route::Health)) => object([("get", health(components))]),
         _ => Json::Object(Vec::new()),
     }
@@ -115,6 +116,28 @@ fn models(components: &mut Components) -> Json {
         ),
         ("parameters", Json::List(vec![headers::request_id()])),
         ("responses", responses::all(components, Of::Models)),
+        ("security", keys()),
+    ])
+}
+
+fn model(components: &mut Components) -> Json {
+    let says = "In OpenAI's shape. A snapshot or fine-tuned model with the price of a listed one is found as well. Counts against the \
+                key's rate.";
+    let name = object([
+        ("name", "model".into()),
+        ("in", "path".into()),
+        ("required", true.into()),
+        ("description", "The name, percent-encoded.".into()),
+        ("schema", object([("type", "string".into())])),
+        ("example", "gpt-4o-mini".into()),
+    ]);
+    object([
+        ("tags", vec!["Service"].into()),
+        ("operationId", "getModel".into()),
+        ("summary", "Show a model that has a price".into()),
+        ("description", says.into()),
+        ("parameters", Json::List(vec![name, headers::request_id()])),
+        ("responses", responses::all(components, Of::Model)),
         ("security", keys()),
     ])
 }

@@ -1,6 +1,6 @@
 //! The edge as an HTTP server: health, models, odd but valid requests, and requests that are none.
 
-use super::shape::{every_answer, refused};
+use super::shape::{denied, every_answer, refused};
 use super::stage::{SOON, Stage, ask, open_cap};
 use harness::{RawClient, Redis};
 use serde_json::json;
@@ -22,7 +22,7 @@ async fn health_says_whether_calls_can_be_decided() {
         let decisions = if status == 200 { "available" } else { "unavailable" };
         let expected = json!({
             "status": word, "failClosed": true, "decisions": decisions, "streaming": false, "upstream": "127.0.0.1",
-            "endpoints": ["/v1/chat/completions", "/v1/models", "/v1/health"], "latencyMs": null,
+            "endpoints": ["/v1/chat/completions", "/v1/models", "/v1/models/{model}", "/v1/health"], "latencyMs": null,
         });
         assert_eq!(body, expected);
     };
@@ -83,6 +83,51 @@ async fn models_lists_what_has_a_price() {
         0,
         "the list costs nothing"
     );
+}
+
+/// `GET /v1/models/{model}`, which OpenAI's clients call as `models.retrieve`.
+#[tokio::test]
+async fn one_model_is_shown_or_not_found() {
+    let stage = Stage::new().await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    for (path, id) in [
+        ("nano", "nano"),
+        ("seek", "seek"),
+        ("plain-2030-01-31", "plain-2030-01-31"),
+        ("ft%3Aplain%3Aorg%3A%3Aid", "ft:plain:org::id"),
+        ("ft:plain:org::id", "ft:plain:org::id"),
+    ] {
+        let reply = actor.caller.get(&format!("/v1/models/{path}")).await;
+        every_answer(&reply);
+        assert_eq!(
+            (reply.status, reply.json()),
+            (
+                200,
+                json!({ "id": id, "object": "model", "created": 0, "owned_by": "openai" })
+            ),
+            "{path}"
+        );
+    }
+    let long = "x".repeat(300);
+    for path in ["who-knows", "NANO", "%FF", "nano/", "a/b", &long] {
+        let reply = actor.caller.get(&format!("/v1/models/{path}")).await;
+        refused(&reply, 404, "model_not_found");
+        assert_eq!(reply.json()["error"]["param"], "model", "{path}");
+    }
+    let nobody = stage.edge.caller("");
+    refused(&nobody.get("/v1/models/nano").await, 401, "invalid_api_key");
+    refused(
+        &nobody.send("POST", "/v1/models/nano", &[], "").await,
+        405,
+        "method_not_allowed",
+    );
+    refused(&actor.caller.get("/v1/models/").await, 404, "not_found");
+    let free = stage.actor("free", open_cap()).await;
+    for _ in 0..10 {
+        assert_eq!(free.caller.get("/v1/models/nano").await.status, 200);
+    }
+    denied(&free.caller.get("/v1/models/nano").await, "rate_limited");
+    assert_eq!(stage.upstream.arrived(), 0);
 }
 
 #[tokio::test]

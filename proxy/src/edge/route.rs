@@ -13,6 +13,8 @@ pub enum Route {
     Chat,
     /// `GET /v1/models`
     Models,
+    /// `GET /v1/models/{model}`
+    Model,
     /// `GET /v1/health`
     Health,
 }
@@ -26,6 +28,15 @@ pub enum Wrong {
     Method(&'static str),
 }
 
+/// What stands before the name of a model in a path.
+const MODEL_PREFIX: &str = "/v1/models/";
+
+/// The name in the path of [`Route::Model`], still percent-encoded.
+#[must_use]
+pub fn model_of(path: &str) -> Option<&str> {
+    path.strip_prefix(MODEL_PREFIX).filter(|name| !name.is_empty())
+}
+
 /// The route of a request.
 ///
 /// # Errors
@@ -35,6 +46,7 @@ pub fn of(method: &Method, path: &str) -> Result<Route, Wrong> {
         "/v1/chat/completions" => (Route::Chat, "POST"),
         "/v1/models" => (Route::Models, "GET"),
         "/v1/health" => (Route::Health, "GET"),
+        path if model_of(path).is_some() => (Route::Model, "GET"),
         _ => return Err(Wrong::Path),
     };
     if method == allowed {
@@ -81,6 +93,17 @@ mod tests {
         assert_eq!(of(&Method::POST, "/v1/chat/completions"), Ok(Route::Chat));
         assert_eq!(of(&Method::GET, "/v1/models"), Ok(Route::Models));
         assert_eq!(of(&Method::GET, "/v1/health"), Ok(Route::Health));
+        assert_eq!(of(&Method::GET, "/v1/models/gpt-4o"), Ok(Route::Model));
+        assert_eq!(
+            of(&Method::GET, "/v1/models/a/b"),
+            Ok(Route::Model),
+            "a slash in a name"
+        );
+        assert_eq!(
+            of(&Method::DELETE, "/v1/models/gpt-4o"),
+            Err(Wrong::Method("GET"))
+        );
+        assert_eq!(of(&Method::GET, "/v1/models/"), Err(Wrong::Path));
         assert_eq!(
             of(&Method::GET, "/v1/chat/completions"),
             Err(Wrong::Method("POST"))

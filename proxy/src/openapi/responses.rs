@@ -16,6 +16,7 @@ pub(super) const OF_NO_ROUTE: [RefusalKind; 2] = [RefusalKind::NotFound, Refusal
 pub(super) enum Of {
     Chat,
     Models,
+    Model,
     Health,
 }
 
@@ -33,7 +34,7 @@ impl Of {
         match self {
             Self::Chat => true,
             // Its key, its rate and the store are all that it is asked about.
-            Self::Models => {
+            Self::Models | Self::Model => {
                 matches!(denial.stage(), Stage::BeforeCap) && !matches!(denial, Denial::NoProviderKey)
             }
             Self::Health => false,
@@ -44,8 +45,9 @@ impl Of {
     fn is_refused(self, kind: RefusalKind) -> bool {
         let about_key = matches!(kind.status(), 401 | 403);
         match self {
-            Self::Chat => !OF_NO_ROUTE.contains(&kind),
+            Self::Chat => !OF_NO_ROUTE.contains(&kind) && kind != RefusalKind::ModelNotFound,
             Self::Models => kind == RefusalKind::BadRequest || about_key,
+            Self::Model => matches!(kind, RefusalKind::BadRequest | RefusalKind::ModelNotFound) || about_key,
             Self::Health => kind == RefusalKind::BadRequest,
         }
     }
@@ -92,7 +94,7 @@ pub(super) fn all(components: &mut Components, of: Of) -> Json {
                 response(components, says, headers, Some(schema)),
             ));
         }
-        Of::Models => {}
+        Of::Models | Of::Model => {}
     }
     all.sort_by(|(a, _), (b, _)| a.cmp(b));
     Json::Object(all)
@@ -125,6 +127,10 @@ fn success(components: &mut Components, of: Of) -> Json {
         Of::Models => {
             let schema = components.of::<models::Body<'_>>();
             response(components, "The models.", plain, Some(schema))
+        }
+        Of::Model => {
+            let schema = components.of::<models::Model<'_>>();
+            response(components, "The model.", plain, Some(schema))
         }
         Of::Health => {
             let schema = components.of::<health::Body<'_>>();

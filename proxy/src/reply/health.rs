@@ -20,7 +20,7 @@ pub(crate) struct Body<'a> {
     #[schema(example = "available")]
     decisions: &'static str,
     #[schema(value_type = Vec<String>, example = json!(ENDPOINTS))]
-    endpoints: [&'static str; 3],
+    endpoints: [&'static str; 4],
     /// False: there is no streaming yet.
     #[schema(example = false)]
     streaming: bool,
@@ -33,7 +33,12 @@ pub(crate) struct Body<'a> {
 }
 
 /// The paths that the edge serves.
-pub const ENDPOINTS: [&str; 3] = ["/v1/chat/completions", "/v1/models", "/v1/health"];
+pub const ENDPOINTS: [&str; 4] = [
+    "/v1/chat/completions",
+    "/v1/models",
+    "/v1/models/{model}",
+    "/v1/health",
+];
 
 /// 200 when calls can be decided, 503 when every call is denied. A node of a cluster that is away denies those of its accounts
 /// alone.

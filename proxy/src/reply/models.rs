@@ -1,6 +1,8 @@
-//! `GET /v1/models` (decision D39): the models that have a price, in OpenAI's shape.
+//! `GET /v1/models` and `GET /v1/models/{model}` (decision D39): the models that have a price, in OpenAI's shape.
 
 use super::Reply;
+use super::refusal::{Refusal, RefusalKind};
+use percent_encoding::percent_decode_str;
 use serde::Serialize;
 use shared::domain::price::PriceTable;
 use utoipa::ToSchema;
@@ -14,9 +16,10 @@ pub(crate) struct Body<'a> {
     data: Vec<Model<'a>>,
 }
 
+/// One model that has a price.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Model)]
-struct Model<'a> {
+pub(crate) struct Model<'a> {
     #[schema(example = "gpt-4o-mini")]
     id: &'a str,
     #[schema(example = "model")]
@@ -28,14 +31,37 @@ struct Model<'a> {
     owned_by: &'a str,
 }
 
-/// The list. `created` is not part of a price table, so it is 0.
+impl<'a> Model<'a> {
+    const fn of(id: &'a str, provider: &'a str) -> Self {
+        Self {
+            id,
+            object: "model",
+            created: 0,
+            owned_by: provider,
+        }
+    }
+}
+
+/// The list.
 pub fn reply(prices: &PriceTable, provider: &str) -> Reply {
-    let model = |id| Model {
-        id,
-        object: "model",
-        created: 0,
-        owned_by: provider,
-    };
-    let data = prices.models().map(model).collect();
+    let data = prices.models().map(|id| Model::of(id, provider)).collect();
     Reply::json(200, &Body { object: "list", data })
+}
+
+/// One of them, by the name in the path: listed, or a snapshot or fine-tuned model with the price of a listed one.
+///
+/// # Errors
+/// 404 `model_not_found` for every other name.
+pub fn one(prices: &PriceTable, provider: &str, encoded: &str) -> Result<Reply, Refusal> {
+    let name = percent_decode_str(encoded).decode_utf8().ok();
+    match name.filter(|name| prices.entry(name).is_some()) {
+        Some(name) => Ok(Reply::json(200, &Model::of(&name, provider))),
+        None => Err(Refusal {
+            kind: RefusalKind::ModelNotFound,
+            message:
+                "The model does not exist or has no price here; GET /v1/models lists those that have one."
+                    .to_owned(),
+            param: Some("model".to_owned()),
+        }),
+    }
 }

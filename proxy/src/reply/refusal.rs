@@ -40,6 +40,8 @@ refusals! {
     BadRequest = "bad_request", 400, "invalid_request_error";
     /// No such path.
     NotFound = "not_found", 404, "invalid_request_error";
+    /// `GET /v1/models/{model}` of a model without a price.
+    ModelNotFound = "model_not_found", 404, "invalid_request_error";
     /// The path has other methods.
     MethodNotAllowed = "method_not_allowed", 405, "invalid_request_error";
     /// The client's address is blocked (decision D11).
