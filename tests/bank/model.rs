@@ -116,6 +116,13 @@ impl Model {
         }
     }
 
+    pub fn wallet_mut(&mut self, at: At, owner: &str) -> Option<&mut Wallet> {
+        match owner {
+            USER => self.sides[at].user.as_mut(),
+            agent => self.sides[at].agents.get_mut(agent)?.wallet.as_mut(),
+        }
+    }
+
     /// Whether the wallet of an owner is still the one of this number.
     pub fn is_alive(&self, at: At, owner: &str, number: u64) -> bool {
         self.wallet(at, owner)

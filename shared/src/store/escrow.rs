@@ -115,6 +115,8 @@ pub struct Escrow {
     pub conditions: String,
     /// What was said when it was disputed.
     pub dispute_reason: Option<String>,
+    /// The payout intent that made it; an escrow of an earlier version does not say.
+    pub intent: Option<String>,
     /// When it was made.
     pub created_at_ms: u64,
     /// When it last changed.
@@ -203,6 +205,7 @@ impl Escrow {
             currency: get("currency")?.clone(),
             conditions: get("conditions")?.clone(),
             dispute_reason: get("dispute_reason").cloned(),
+            intent: get("intent").cloned(),
             created_at_ms: number("created_at")?,
             updated_at_ms: number("updated_at")?,
         })

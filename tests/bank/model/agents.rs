@@ -27,6 +27,7 @@ impl Model {
             awaits: false,
             spend_limit: None,
             made: made.clone(),
+            updated: made.clone(),
         });
         self.wallets.push(Place {
             at,
@@ -97,6 +98,9 @@ impl Model {
         let moment = self.now();
         let record = self.sides[at].agents.entry(agent.to_owned()).or_default();
         record.frozen = next;
+        if let Some(wallet) = &mut record.wallet {
+            wallet.updated.clone_from(&moment);
+        }
         // An operator who freezes what is frozen does not move it in the index.
         record.frozen_at = next.map(|_| record.frozen_at.take().unwrap_or_else(|| moment.clone()));
         self.record(at, event(moment, kind, ACTOR, Some(agent)));

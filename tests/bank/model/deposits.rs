@@ -73,7 +73,7 @@ impl Model {
             confirmed: None,
         };
         if new.pending {
-            self.awaits(at, &to.owner);
+            self.awaits(at, &to.owner, &moment);
         } else {
             self.credit(at, &mut deposit, &new.reference, &moment);
             deposit.first_balance += i128::from(amount);
@@ -107,11 +107,9 @@ impl Model {
     }
 
     /// The wallet has had something pending.
-    fn awaits(&mut self, at: At, owner: &str) {
-        let side = &mut self.sides[at];
-        let agent = side.agents.get_mut(owner).and_then(|agent| agent.wallet.as_mut());
-        let wallet = agent.or(side.user.as_mut().filter(|_| owner == shared::store::keys::USER));
-        wallet.expect("the wallet").awaits = true;
+    fn awaits(&mut self, at: At, owner: &str, moment: &str) {
+        let wallet = self.wallet_mut(at, owner).expect("the wallet");
+        (wallet.awaits, wallet.updated) = (true, moment.to_owned());
     }
 
     fn credit(&mut self, at: At, deposit: &mut Deposit, reference: &str, moment: &str) {

@@ -39,6 +39,7 @@ impl Model {
                 to: (new.to.owner.clone(), new.to.number),
                 status: "pending",
                 amount: new.amount,
+                intent: asked.id.clone(),
                 conditions: r#"{"n":1}"#.to_owned(),
                 dispute_reason: None,
                 made: moment.clone(),

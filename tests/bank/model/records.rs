@@ -69,6 +69,8 @@ pub struct Wallet {
     pub awaits: bool,
     pub spend_limit: Option<u64>,
     pub made: String,
+    /// When money, what it waits for, or its agent's freeze last changed.
+    pub updated: String,
 }
 
 #[derive(Debug, Clone)]
@@ -180,6 +182,7 @@ pub struct Escrow {
     pub to: (String, u64),
     pub status: &'static str,
     pub amount: u64,
+    pub intent: String,
     pub conditions: String,
     pub dispute_reason: Option<String>,
     pub made: String,

@@ -200,7 +200,7 @@ impl Model {
             ("wallet", &wallet.id),
             ("balance", &self.balance(at, wallet.number).to_string()),
             ("created_at", &wallet.made),
-            ("updated_at", &wallet.made),
+            ("updated_at", &wallet.updated),
         ]);
         if wallet.awaits {
             row.insert("pending".to_owned(), self.pending(at, wallet.number).to_string());

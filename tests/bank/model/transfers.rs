@@ -106,6 +106,9 @@ impl Model {
     }
 
     pub fn post(&mut self, at: At, movement: Movement) {
+        if let Some(wallet) = self.wallet_mut(at, &movement.owner) {
+            wallet.updated.clone_from(&movement.at);
+        }
         self.sides[at].movements.push(movement);
     }
 
@@ -171,6 +174,7 @@ impl Model {
             awaits: false,
             spend_limit: None,
             made: made.clone(),
+            updated: made.clone(),
         });
         self.wallets.push(Place {
             at,

@@ -3,7 +3,7 @@
 -- ARGV: 1 mode  2 audit entry  3 'freeze' | 'lift'  4 'user' | 'operator'  5 agent id
 -- Returns: {'done'} | {'already'} | {'not_permitted'} (frozen by the operator, lifted by a user) | {'not_found'}
 --   | {'no_account'}
--- Cost: O(fields of the agent + log frozen agents); 10 calls
+-- Cost: O(fields of the agent + log frozen agents); up to 12 calls
 if not agent_exists(3, 4) then return {'not_found'} end
 
 local frozen, who = redis.call('HGET', KEYS[3], 'frozen'), ARGV[4]
@@ -17,5 +17,6 @@ else
   redis.call('HDEL', KEYS[3], 'frozen')
   redis.call('ZREM', KEYS[5], ARGV[5])
 end
+if redis.call('HEXISTS', KEYS[3], 'wallet') == 1 then redis.call('HSET', KEYS[3], 'updated_at', now) end
 recorded()
 return {'done'}

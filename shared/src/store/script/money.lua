@@ -7,10 +7,11 @@ local function has_room(leg, amount)
   return tonumber(redis.call('HGET', KEYS[leg], 'balance') or '0') + tonumber(amount) <= CEILING
 end
 
--- Moves the signed decimal `amount` and writes the transaction: its line is
+-- Moves the signed decimal `amount` and writes the transaction; the wallet changed now. The line of a transaction is
 -- '<at ms> <balance after> <amount> <wallet number> <words>', the words being those of shared/src/store/transaction.rs.
 local function post(leg, amount, words)
   redis.call('HINCRBY', KEYS[leg], 'balance', amount)
+  redis.call('HSET', KEYS[leg], 'updated_at', now)
   -- Read as text: as a number it would lose digits beyond 2^53.
   local wallet = redis.call('HMGET', KEYS[leg], 'balance', 'wallet_number')
   local number = redis.call('HINCRBY', KEYS[1], string.format('%s_txn_seq', ARGV[1]), 1)

@@ -207,6 +207,7 @@ impl Escrow {
             ("to_account", account(self.to_at)),
             ("to_owner", &self.to.0),
             ("conditions", &self.conditions),
+            ("intent", &self.intent),
             ("created_at", &self.made),
             ("updated_at", &self.updated),
         ]);

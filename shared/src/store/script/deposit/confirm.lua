@@ -6,7 +6,7 @@
 -- Returns: {'confirmed'} | {'known'} (the request was made before) | {'again'} (it was confirmed before) | {'missing'}
 --   | {'closed'} (the wallet is not that one any more) | {'too_much'} (the wallet cannot hold it) | {'no_account'}; only the
 --   first writes anything
--- Cost: O(1); up to 21 calls
+-- Cost: O(1); up to 22 calls
 if ARGV[6] ~= '' and redis.call('EXISTS', KEYS[9]) == 1 then return {'known'} end
 local state = redis.call('HGET', KEYS[8], 'state')
 if not state then return {'missing'} end

@@ -7,7 +7,7 @@
 -- Returns: {'made'} | {'blocked', reason} | {'known'} (the request was made before) | {'there'} (the reference was used)
 --   | {'too_much'} (the wallet cannot hold it) | {'changed'} (the wallet is not the one that was seen; look again)
 --   | {'over_budget', kind} | {'no_account'}; only the first two write anything
--- Cost: O(1); up to 24 calls
+-- Cost: O(1); up to 25 calls
 if ARGV[7] ~= '' and redis.call('EXISTS', KEYS[9]) == 1 then return {'known'} end
 if redis.call('EXISTS', KEYS[8]) == 1 then return {'there'} end
 if ARGV[9] ~= '' then
@@ -26,6 +26,7 @@ if ARGV[6] == 'confirmed' and is_full('transactions', caused()) then return over
 local balance = wallet[2]
 if ARGV[6] == 'pending' then
   redis.call('HINCRBY', KEYS[4], 'pending', ARGV[4])
+  redis.call('HSET', KEYS[4], 'updated_at', now)
 else
   balance = post(4, ARGV[4], ARGV[5])
   redis.call('HSET', KEYS[8], 'confirmed_at', now, 'balance', balance)

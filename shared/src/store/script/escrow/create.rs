@@ -98,7 +98,7 @@ impl NewEscrow<'_> {
         keys.extend(intent.place().index(&account, mode));
         keys.extend([account.escrow(mode, number), account.escrows(mode)]);
         let (from, to) = (self.payer.wallet.to_string(), self.payee.wallet.to_string());
-        let own = self.fields(&from, &to);
+        let own = self.fields(&from, &to, &asked.once.id);
         let own_count = own.len().to_string();
         let (heads, fields) = (intent.heads(false, &[]), intent.fields());
         let event = self.event(asked, Some(number));
@@ -111,7 +111,7 @@ impl NewEscrow<'_> {
     }
 
     /// The fields of the record that do not change, with their values.
-    fn fields(&self, from: &str, to: &str) -> Vec<String> {
+    fn fields(&self, from: &str, to: &str, intent: &str) -> Vec<String> {
         let amount = self.amount.get().to_string();
         let fields = [
             ("amount", amount.as_str()),
@@ -122,6 +122,7 @@ impl NewEscrow<'_> {
             ("to_account", &self.payee.account),
             ("to_owner", &self.payee.owner),
             ("conditions", self.conditions),
+            ("intent", intent),
         ];
         fields
             .iter()

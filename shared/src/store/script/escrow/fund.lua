@@ -9,7 +9,7 @@
 -- Returns: {'settled', balance} | {'blocked', reason, intent id, status of the escrow}
 --   | {'known'} (an intent of this id is there) | {'missing'} (no such escrow) | {'over_budget', kind}
 --   | {'no_account'}; only the first two write
--- Cost: O(1); 19 calls for a refusal, up to 31 else
+-- Cost: O(1); 19 calls for a refusal, up to 32 else
 if redis.call('EXISTS', KEYS[8]) == 1 then return {'known'} end
 local status = redis.call('HGET', KEYS[16], 'status')
 if not status then return {'missing'} end

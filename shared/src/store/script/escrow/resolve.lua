@@ -16,7 +16,7 @@
 --   | {'again', the same} (it won before, and its intent belongs elsewhere; what is refused if it was archived there)
 --   | {'closed'} (the wallet is not that one any more) | {'too_much'} (it cannot hold the money)
 --   | {'missing'} (no such escrow) | {'over_budget', kind} | {'no_account'}; only the first moves money
--- Cost: O(1); 3 to 17 calls for a refusal, up to 31 else
+-- Cost: O(1); 3 to 17 calls for a refusal, up to 32 else
 local SIBLINGS_MAX = 100
 local pays, here, asked = ARGV[5] ~= '', ARGV[17] ~= '', ARGV[11] ~= ''
 local escrow = redis.call('HMGET', KEYS[8], 'status', 'winner', 'winner_account')

@@ -17,7 +17,7 @@
 --   | {'changed'} (the intent no longer waits as the caller saw it) | {'other_plan', plan} | {'not_found'} | {'too_much'}
 --   | {'over_budget', kind} | {'no_account'}; only the first three write anything
 -- Cost: O(1), and O(fields of the agent) once a day, or where it has neither wallet nor policy of its own; up to 26 calls
---   for a refusal, up to 43 for a spend, and one for each old counter that goes
+--   for a refusal, up to 44 for a spend, and one for each old counter that goes
 local NO_MONEY, INJECTION = 'insufficient_balance', 'injection_detected'
 local approving = ARGV[7] ~= ''
 local intent = redis.call('HMGET', KEYS[8], 'state', 'head')

@@ -5,7 +5,7 @@
 -- Returns: {'done', balance of the payer, at ms} | {'blocked', reason} | {'known'} (the request was made before)
 --   | {'insufficient'} | {'over_budget', kind} | {'changed'} (the wallet is not the one that was seen; look again) | {'no_account'}; only the
 --   first two write anything
--- Cost: O(1); up to 21 calls
+-- Cost: O(1); up to 22 calls
 local balance = post(4, string.format('-%s', ARGV[4]), ARGV[5])
 redis.call('HSET', KEYS[9], ARGV[9], ARGV[10])
 keep_record(8, ARGV[7], ARGV[8], 11, 'settled', '', balance)

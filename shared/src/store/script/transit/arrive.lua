@@ -6,7 +6,7 @@
 --   6 number of the escrow ('' = none)  7 intent id ('' = none)  8 heads  9 and on: fields of the intent
 -- Returns: {'done'} | {'again'} (it arrived before) | {'closed'} (the wallet is not that one any more; nothing happened)
 --   | {'too_much'} (the wallet cannot hold it) | {'no_account'}
--- Cost: O(1); 6 to 28 calls
+-- Cost: O(1); 6 to 29 calls
 if redis.call('EXISTS', KEYS[8]) == 1 then return {'again'} end
 if ARGV[4] ~= '' then
   if redis.call('HGET', KEYS[4], 'wallet_number') ~= ARGV[3] then return {'closed'} end
