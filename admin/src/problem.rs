@@ -221,6 +221,13 @@ impl Problem {
         self
     }
 
+    /// Adds a field to the body, unless it is there.
+    #[must_use]
+    pub fn with_default(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.more.entry(name).or_insert_with(|| value.into());
+        self
+    }
+
     /// Adds a header; one whose value cannot stand in a header is left out.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: &str) -> Self {

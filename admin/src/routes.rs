@@ -14,7 +14,8 @@ mod wallet_name;
 pub use body::{CURRENCIES, Fields, Given, OBJECT_MAX as FIELD_OBJECT_MAX, Text, missing};
 pub(crate) use call::no_plan;
 pub use call::{
-    Call, IDEMPOTENCY_FIELDS, OFFSET_MAX, OpenCall, PAGE_DEFAULT, PAGE_MAX, page, require_agent_id, time,
+    Call, IDEMPOTENCY_FIELDS, IdempotencyKey, OFFSET_MAX, OpenCall, PAGE_DEFAULT, PAGE_MAX, page,
+    require_agent_id, time,
 };
 pub use dispatch::Seen;
 pub(crate) use dispatch::method_label;

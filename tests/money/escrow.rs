@@ -106,7 +106,7 @@ async fn create_fund_release() {
         read["escrow"],
         json!({ "id": number, "fromWalletId": payer.wallet, "toWalletId": payee.wallet, "amount": 2.5,
             "currency": "USDC", "status": "released", "conditions": { "deliver": "a book", "by": [1, 2.5] },
-            "dispute_reason": null, "createdAt": created_at, "updatedAt": updated_at })
+            "dispute_reason": null, "intent_id": made["intent_id"], "createdAt": created_at, "updatedAt": updated_at })
     );
     let types = world.audit_types(&payer.account, Mode::Live).await;
     assert_eq!(

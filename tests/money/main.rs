@@ -12,6 +12,7 @@ mod events;
 mod intent_links;
 mod intents;
 mod purse;
+mod refusals;
 mod seen;
 mod spend;
 mod spend_limits;

@@ -93,7 +93,7 @@ struct Done<'a> {
 pub async fn create(call: Call) -> Answer {
     require_owner(&call)?;
     let body = call.body()?;
-    let asked = Asked::read(&call, &body)?;
+    let asked = Asked::read(&call, &body).await?;
     if let Some(record) = earlier(&call, &asked.once).await? {
         return replay(&call, &record).await;
     }
@@ -117,7 +117,7 @@ pub async fn confirm(call: Call) -> Answer {
     let request = json!(Kept {
         reference: reference.clone()
     });
-    let once = identify(&call, &body, "deposit_confirm", &request)?;
+    let once = identify(&call, &body, "deposit_confirm", &request).await?;
     if earlier(&call, &once).await?.is_some() {
         return show_confirmed(&recorded(&call, &reference).await?, true);
     }
@@ -172,7 +172,7 @@ fn reference(body: &Fields<'_>) -> Result<String, Problem> {
 }
 
 impl Asked {
-    fn read(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
+    async fn read(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
         let mine = ["wallet", "amount", "reference", "currency", "pending"];
         body.require_only(&[&mine[..], &IDEMPOTENCY_FIELDS].concat())?;
         let wallet = body.wallet("wallet")?;
@@ -184,7 +184,7 @@ impl Asked {
         };
         let request = json!({ "wallet": canonical(&wallet), "amountNanos": amount.get().to_string(),
             "currency": currency, "reference": reference, "state": state.as_str() });
-        let once = identify(call, body, "deposit", &request)?;
+        let once = identify(call, body, "deposit", &request).await?;
         Ok(Self {
             wallet,
             amount,

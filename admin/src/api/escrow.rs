@@ -8,7 +8,7 @@ mod answer;
 mod view;
 
 use super::listing::Listing;
-use super::once;
+use super::once::Name;
 use super::wallet_name::{Found, canonical, find};
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, IDEMPOTENCY_FIELDS, Reply, Text, page};
@@ -37,8 +37,14 @@ struct One<'a> {
 /// # Errors
 /// 400, 403 `NOT_A_PARTY`, 404, 409 `WALLET_CLOSED`, 422, 503.
 pub async fn create(call: Call) -> Answer {
-    let body = only(
-        &call,
+    let body = call.body()?;
+    let name = Name::of(&call, &body).await?;
+    name.on(make(&call, &body, &name).await)
+}
+
+async fn make(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
+    only(
+        body,
         &["fromWalletId", "toWalletId", "amount", "currency", "conditions"],
     )?;
     let (from, to) = (body.wallet("fromWalletId")?, body.wallet("toWalletId")?);
@@ -46,15 +52,15 @@ pub async fn create(call: Call) -> Answer {
     let conditions = body.object("conditions")?.value().unwrap_or_else(|| json!({}));
     let request = json!({ "fromWalletId": canonical(&from), "toWalletId": canonical(&to),
         "amountNanos": amount.get().to_string(), "currency": currency, "conditions": conditions });
-    let once = once::identify(&call, &body, "escrow/create", &request)?;
-    if let Some(record) = once::earlier(&call, &once).await? {
-        return answer::again(&call, &record).await;
+    let once = name.once("escrow/create", &request)?;
+    if let Some(record) = name.earlier(call, &once).await? {
+        return answer::again(call, &record).await;
     }
-    let from = find(&call, "fromWalletId", &from).await?;
-    if !from.is_of(&call) {
+    let from = find(call, "fromWalletId", &from).await?;
+    if !from.is_of(call) {
         return Err(Code::NotAParty.into());
     }
-    let to = find(&call, "toWalletId", &to).await?;
+    let to = find(call, "toWalletId", &to).await?;
     if from.place.number == to.place.number {
         let message = "toWalletId must name another wallet than fromWalletId.";
         return Err(Problem::validation(message));
@@ -68,7 +74,7 @@ pub async fn create(call: Call) -> Answer {
         currency,
         conditions: &conditions,
     };
-    let (store, asked) = (&call.app.store, asked(&call, &once));
+    let (store, asked) = (&call.app.store, asked(call, &once));
     let closed = [&from, &to]
         .map(|found| found.wallet.status)
         .contains(&WalletStatus::Closed);
@@ -78,7 +84,7 @@ pub async fn create(call: Call) -> Answer {
     };
     match outcome {
         Called::Done(made) => answer::made(&new, made, &once.id),
-        other => unsuccessful(&call, &once, None, &other).await,
+        other => unsuccessful(call, name, &once, None, &other).await,
     }
 }
 
@@ -87,20 +93,26 @@ pub async fn create(call: Call) -> Answer {
 /// # Errors
 /// 400 `ESCROW_WRONG_STATE`, `INSUFFICIENT_BALANCE`, 403 `NOT_A_PARTY`, `FROZEN`, 404, 409 `WALLET_CLOSED`, 422, 503.
 pub async fn fund(call: Call) -> Answer {
-    let body = only(&call, &["escrowId"])?;
+    let body = call.body()?;
+    let name = Name::of(&call, &body).await?;
+    name.on(pay_in(&call, &body, &name).await)
+}
+
+async fn pay_in(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
+    only(body, &["escrowId"])?;
     let number = body.number("escrowId")?;
     let request = json!({ "escrowId": number.to_string() });
-    let once = once::identify(&call, &body, "escrow/fund", &request)?;
-    if let Some(record) = once::earlier(&call, &once).await? {
-        return answer::again(&call, &record).await;
+    let once = name.once("escrow/fund", &request)?;
+    if let Some(record) = name.earlier(call, &once).await? {
+        return answer::again(call, &record).await;
     }
-    let escrow = existing(&call, number).await?;
+    let escrow = existing(call, number).await?;
     if escrow.payer.account != call.caller.account {
         return Err(Code::NotAParty.into());
     }
-    match put_in(&call.app.store, &asked(&call, &once), &escrow).await? {
+    match put_in(&call.app.store, &asked(call, &once), &escrow).await? {
         Called::Done(balance) => answer::funded(number, balance, &once.id),
-        other => unsuccessful(&call, &once, Some(number), &other).await,
+        other => unsuccessful(call, name, &once, Some(number), &other).await,
     }
 }
 
@@ -109,11 +121,16 @@ pub async fn fund(call: Call) -> Answer {
 /// # Errors
 /// 400 `ESCROW_WRONG_STATE`, 403 `NOT_A_PARTY`, 404, 409 `ESCROW_RESOLVED`, `BALANCE_LIMIT`, 422, 503.
 pub async fn release(call: Call) -> Answer {
-    let body = only(&call, &["escrowId"])?;
-    let number = body.number("escrowId")?;
-    let request = json!({ "escrowId": number.to_string() });
-    let once = once::identify(&call, &body, "escrow/release", &request)?;
-    resolve(&call, &once, number, Verdict::Release).await
+    let body = call.body()?;
+    let name = Name::of(&call, &body).await?;
+    let answer = async {
+        only(&body, &["escrowId"])?;
+        let number = body.number("escrowId")?;
+        let request = json!({ "escrowId": number.to_string() });
+        let once = name.once("escrow/release", &request)?;
+        resolve(&call, &name, &once, number, Verdict::Release).await
+    };
+    name.on(answer.await)
 }
 
 /// `POST /escrow/dispute`
@@ -121,18 +138,23 @@ pub async fn release(call: Call) -> Answer {
 /// # Errors
 /// As [`release`].
 pub async fn dispute(call: Call) -> Answer {
-    let body = only(&call, &["escrowId", "reason"])?;
-    let number = body.number("escrowId")?;
-    let reason = body.text("reason", Text::Lines, REASON_MAX)?.value();
-    // An empty reason says nothing.
-    let reason = reason.filter(|reason| !reason.is_empty());
-    let request = json!({ "escrowId": number.to_string(), "reason": reason });
-    let once = once::identify(&call, &body, "escrow/dispute", &request)?;
-    resolve(&call, &once, number, Verdict::Dispute(reason.as_deref())).await
+    let body = call.body()?;
+    let name = Name::of(&call, &body).await?;
+    let answer = async {
+        only(&body, &["escrowId", "reason"])?;
+        let number = body.number("escrowId")?;
+        let reason = body.text("reason", Text::Lines, REASON_MAX)?.value();
+        // An empty reason says nothing.
+        let reason = reason.filter(|reason| !reason.is_empty());
+        let request = json!({ "escrowId": number.to_string(), "reason": reason });
+        let once = name.once("escrow/dispute", &request)?;
+        resolve(&call, &name, &once, number, Verdict::Dispute(reason.as_deref())).await
+    };
+    name.on(answer.await)
 }
 
-async fn resolve(call: &Call, once: &Once, number: u64, verdict: Verdict<'_>) -> Answer {
-    if let Some(record) = once::earlier(call, once).await? {
+async fn resolve(call: &Call, name: &Name, once: &Once, number: u64, verdict: Verdict<'_>) -> Answer {
+    if let Some(record) = name.earlier(call, once).await? {
         return answer::again(call, &record).await;
     }
     let escrow = existing(call, number).await?;
@@ -141,7 +163,7 @@ async fn resolve(call: &Call, once: &Once, number: u64, verdict: Verdict<'_>) ->
     }
     match decide(&call.app.store, &asked(call, once), &escrow, verdict).await? {
         Called::Done(()) => answer::resolved(number, verdict, &once.id),
-        other => unsuccessful(call, once, Some(number), &other).await,
+        other => unsuccessful(call, name, once, Some(number), &other).await,
     }
 }
 
@@ -181,9 +203,9 @@ pub async fn get(call: Call) -> Answer {
     }
 }
 
-/// The fields of the body: these, and the names of an idempotency key.
-fn only<'a>(call: &'a Call, known: &[&str]) -> Result<Fields<'a>, Problem> {
-    call.body()?.only(&[known, &IDEMPOTENCY_FIELDS].concat())
+/// The body has these fields, and those of an idempotency key, and no others.
+fn only(body: &Fields<'_>, known: &[&str]) -> Result<(), Problem> {
+    body.require_only(&[known, &IDEMPOTENCY_FIELDS].concat())
 }
 
 /// The escrow of this number in the caller's mode, whosever it is.
@@ -200,11 +222,17 @@ fn missing(number: u64) -> Problem {
 }
 
 /// What is not done: refused, or done before by a request that came at the same moment.
-async fn unsuccessful<T>(call: &Call, once: &Once, number: Option<u64>, outcome: &Called<T>) -> Answer {
+async fn unsuccessful<T>(
+    call: &Call,
+    name: &Name,
+    once: &Once,
+    number: Option<u64>,
+    outcome: &Called<T>,
+) -> Answer {
     match outcome {
         Called::Blocked(blocked) => Err(answer::refused(number, blocked)),
         Called::TooMuch => Err(Code::BalanceLimit.into()),
-        Called::Known | Called::Done(_) => match once::earlier(call, once).await? {
+        Called::Known | Called::Done(_) => match name.earlier(call, once).await? {
             Some(record) => answer::again(call, &record).await,
             None => Err(StoreError::Nonsense("an intent that is known and not there".to_owned()).into()),
         },

@@ -11,14 +11,14 @@ pub(super) use answer::{Settled, Told, denied, settled};
 pub(super) use doc::{decided, fields};
 pub(super) use request::{PlanNamed, Request, Stored};
 
-use super::{PLAN_ATTEMPTS, once};
+use super::PLAN_ATTEMPTS;
+use super::once::Name;
 use crate::problem::{Code, Problem};
-use crate::routes::{Answer, Call};
+use crate::routes::{Answer, Call, Fields};
 use answer::{pending, replay};
 use shared::clock::now_ms;
 use shared::domain::id::Kind;
 use shared::domain::money::Nanos;
-use shared::store::intent::IntentRecord;
 use shared::store::once::Once;
 use shared::store::script::spend::{Ask, Spend, Spent};
 
@@ -31,15 +31,23 @@ const ROUTE: &str = "spend";
 /// 400, 404, 409 `BALANCE_LIMIT`, 422, 503. A denial is an answer of its own: 400, 402 or 403 with the intent that keeps it.
 pub async fn spend(call: Call) -> Answer {
     let body = call.body()?;
-    let request = Request::read(&body)?;
-    let once = once::identify(&call, &body, ROUTE, &request.canonical())?;
+    let name = Name::of(&call, &body).await?;
+    name.on(carry_out(&call, &body, &name).await)
+}
+
+async fn carry_out(call: &Call, body: &Fields<'_>, name: &Name) -> Answer {
+    let request = Request::read(body)?;
+    let once = name.once(ROUTE, &request.canonical())?;
+    if name.is_known() {
+        return repeat(call, name, &once).await;
+    }
     let now = now_ms();
     let transaction = Kind::Transaction.mint(now)?;
     let injections = call.app.injections.as_ref();
     let injection = injections.and_then(|injections| injections.find(request.texts()));
     let mut plan_name = call.caller.plan.clone();
     for _ in 0..PLAN_ATTEMPTS {
-        let plan = PlanNamed::of(&call, &plan_name)?;
+        let plan = PlanNamed::of(call, &plan_name)?;
         let stored = Stored::of(&request, plan.as_ref());
         let spend = Spend {
             agent: &request.agent,
@@ -77,7 +85,7 @@ pub async fn spend(call: Call) -> Answer {
                 call.app.metrics.spend(reason.as_str());
                 return denied(reason, &intent_id, plan.as_ref(), false);
             }
-            Spent::Known => return repeat(&call, &once).await,
+            Spent::Known => return repeat(call, name, &once).await,
             Spent::OtherPlan(other) => plan_name = other,
             Spent::NotFound => return Err(no_agent(&request.agent)),
             Spent::TooMuch => return Err(too_much()),
@@ -88,8 +96,8 @@ pub async fn spend(call: Call) -> Answer {
 }
 
 /// The first answer again.
-async fn repeat(call: &Call, once: &Once) -> Answer {
-    let record: Option<IntentRecord> = once::earlier(call, once).await?;
+async fn repeat(call: &Call, name: &Name, once: &Once) -> Answer {
+    let record = name.earlier(call, once).await?;
     let record = record.ok_or(Code::ServiceUnavailable)?;
     replay(&record)
 }

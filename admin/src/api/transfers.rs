@@ -90,7 +90,7 @@ struct Done<'a> {
 /// 400, 403 `NOT_A_PARTY` and `FROZEN`, 404, 409 `WALLET_CLOSED` and `BALANCE_LIMIT`, 422, 503.
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?;
-    let asked = Asked::read(&call, &body)?;
+    let asked = Asked::read(&call, &body).await?;
     if let Some(record) = earlier(&call, &asked.once).await? {
         return replay(&record);
     }
@@ -103,7 +103,7 @@ pub async fn create(call: Call) -> Answer {
 }
 
 impl Asked {
-    fn read(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
+    async fn read(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
         let mine = ["from", "to", "amount", "currency", "memo"];
         body.require_only(&[&mine[..], &IDEMPOTENCY_FIELDS].concat())?;
         let (from, to) = (body.wallet("from")?, body.wallet("to")?);
@@ -111,7 +111,7 @@ impl Asked {
         let memo = body.text("memo", Text::Line, MEMO_MAX)?.value();
         let request = json!({ "from": canonical(&from), "to": canonical(&to),
             "amountNanos": amount.get().to_string(), "currency": currency, "memo": memo });
-        let once = identify(call, body, "transfer", &request)?;
+        let once = identify(call, body, "transfer", &request).await?;
         Ok(Self {
             from,
             to,

@@ -35,6 +35,8 @@ pub(crate) struct Doc {
     pub(super) refuses: Vec<Code>,
     /// Fields that some of its error answers have beside `error` and `code`.
     pub(super) adds: Vec<Field>,
+    /// Whether its refusals name an intent, once the body was read (decision D75).
+    pub(super) names_intent: bool,
     pub(super) headers: Vec<Field>,
 }
 
@@ -108,6 +110,7 @@ impl Doc {
             gives: Vec::new(),
             refuses: Vec::new(),
             adds: Vec::new(),
+            names_intent: false,
             headers: Vec::new(),
         }
     }
@@ -218,6 +221,12 @@ impl Doc {
     /// What it refuses, beside what follows from its row of the route table.
     pub(crate) fn refuses(mut self, codes: &[Code]) -> Self {
         self.refuses.extend(codes);
+        self
+    }
+
+    /// Its refusals name the intent that the call has or would have had (decision D75).
+    pub(crate) const fn names_intent(mut self) -> Self {
+        self.names_intent = true;
         self
     }
 

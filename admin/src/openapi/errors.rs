@@ -32,6 +32,11 @@ pub(super) fn of(route: &Route, doc: &Doc) -> Vec<Errors> {
         if given(&code) {
             adds.extend(doc.adds.iter().cloned());
         }
+        if doc.names_intent && follows_the_body(code) {
+            let says =
+                "The intent of the call; where the refusal is not stored, the id that it would have had.";
+            adds.push(Field::given("intent_id", field::is("IntentId"), says));
+        }
         match errors.iter_mut().find(|errors| errors.status == status) {
             Some(errors) => {
                 errors.codes.push(code);
@@ -72,6 +77,24 @@ fn follows(route: &Route, doc: &Doc, code: Code) -> bool {
         "UNSUPPORTED_MEDIA_TYPE" => doc.takes.is_some() || (is_public && changes),
         _ => false,
     }
+}
+
+/// Whether the error is answered once the body was read.
+const fn follows_the_body(code: Code) -> bool {
+    !matches!(
+        code,
+        Code::ApiKeyRequired
+            | Code::InvalidApiKey
+            | Code::InsufficientPermissions
+            | Code::ApiKeyRateLimited
+            | Code::SessionRequired
+            | Code::InsufficientRole
+            | Code::CsrfFailed
+            | Code::IpBlocked
+            | Code::PayloadTooLarge
+            | Code::RequestTimeout
+            | Code::UnsupportedMediaType
+    )
 }
 
 /// What an error of this code has beside `error` and `code`, wherever it occurs.

@@ -32,6 +32,25 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The fields of a body that can hold one, in the order in which they count.
 pub const IDEMPOTENCY_FIELDS: [&str; 2] = ["intent_id", "idempotency_key"];
 
+/// A caller's idempotency key (decision D26), by the place where it was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IdempotencyKey {
+    /// In the header.
+    Header(String),
+    /// In a field of the body: it may be the id of an intent (decision D75).
+    Body(String),
+}
+
+impl IdempotencyKey {
+    /// The key.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Header(key) | Self::Body(key) => key,
+        }
+    }
+}
+
 /// A call; of a caller who is known, unless it says otherwise.
 pub struct Call<C = Caller> {
     /// The server.
@@ -162,7 +181,7 @@ impl<C> Call<C> {
     ///
     /// # Errors
     /// 400 for one that is not 1 to 255 printable ASCII characters, or for two different headers.
-    pub fn idempotency_key(&self, body: &Fields<'_>) -> Result<Option<String>, Problem> {
+    pub fn idempotency_key(&self, body: &Fields<'_>) -> Result<Option<IdempotencyKey>, Problem> {
         let bad = |name: &str| {
             Problem::validation(format!(
                 "{name} must be 1 to {KEY_MAX} printable ASCII characters."
@@ -176,12 +195,13 @@ impl<C> Call<C> {
             }
             let key = key.to_str().ok().filter(|key| is_key(key));
             return key
-                .map(|key| Some(key.to_owned()))
+                .map(|key| Some(IdempotencyKey::Header(key.to_owned())))
                 .ok_or_else(|| bad("Idempotency-Key"));
         }
         for name in IDEMPOTENCY_FIELDS {
             if let Given::Value(key) = body.string(name)? {
-                return is_key(&key).then_some(Some(key)).ok_or_else(|| bad(name));
+                let key = is_key(&key).then(|| Some(IdempotencyKey::Body(key)));
+                return key.ok_or_else(|| bad(name));
             }
         }
         Ok(None)

@@ -41,21 +41,40 @@ impl Once {
         (route, request): (&str, &Value),
         at_ms: u64,
     ) -> Result<Self, NoEntropy> {
-        let id = match key {
-            Some(key) => Kind::Intent.derived(secret.derive(&["intent", account, mode.as_str(), key])),
-            None => Kind::Intent.mint(at_ms)?,
-        };
+        let id = Self::id_of(secret, (account, mode), key, at_ms)?;
+        Ok(Self::named(id, Kind::Intent.mint(at_ms)?, (route, request)))
+    }
+
+    /// The id that an idempotency key leads to; a new one without a key. It is known before the request is read.
+    ///
+    /// # Errors
+    /// [`NoEntropy`] when the operating system has no randomness.
+    pub fn id_of(
+        secret: &CheckSecret,
+        (account, mode): (&str, Mode),
+        key: Option<&str>,
+        at_ms: u64,
+    ) -> Result<String, NoEntropy> {
+        match key {
+            Some(key) => Ok(Kind::Intent.derived(secret.derive(&["intent", account, mode.as_str(), key]))),
+            None => Kind::Intent.mint(at_ms),
+        }
+    }
+
+    /// The identity of a request whose id is known already.
+    #[must_use]
+    pub fn named(id: String, spare_id: String, (route, request): (&str, &Value)) -> Self {
         let mut hash = Sha256::new();
         hash.update(route.as_bytes());
         hash.update(b"\n");
         // What has no canonical form must not look like every other such request.
         hash.update(canonical(request).unwrap_or_else(|| request.to_string().into_bytes()));
         add_long_integers(&mut hash, request, &mut 0);
-        Ok(Self {
+        Self {
             id,
-            spare_id: Kind::Intent.mint(at_ms)?,
+            spare_id,
             fingerprint: hex::encode(hash.finalize()),
-        })
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::client::Reply;
 use serde_json::{Value, json};
 
-/// Checks an error to the letter: status, code, and a body of a sentence and the code only. Returns the sentence.
+/// Checks an error to the letter: status, code, and a body of a sentence and the code only, with `intent_id` where the
+/// refused call would have had an intent (decision D75). Returns the sentence.
 #[track_caller]
 pub fn problem(reply: &Reply, status: u16, code: &str) -> String {
     assert_eq!(reply.status, status, "{}", reply.text());
@@ -16,7 +17,12 @@ pub fn problem(reply: &Reply, status: u16, code: &str) -> String {
     let body = reply.json();
     assert_eq!(body["code"], json!(code), "{body}");
     let sentence = body["error"].as_str().expect("a sentence").to_owned();
-    assert_eq!(body, json!({ "error": sentence, "code": code }));
+    let mut expected = json!({ "error": sentence, "code": code });
+    if let Some(id) = body["intent_id"].as_str() {
+        assert!(id.starts_with("int_") && id.len() == 30, "{body}");
+        expected["intent_id"] = id.into();
+    }
+    assert_eq!(body, expected);
     sentence
 }
 

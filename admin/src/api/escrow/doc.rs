@@ -22,10 +22,10 @@ pub(crate) fn section() -> Section {
 
 /// What a refused call tells beside the error: its intent says the same.
 fn refused(doc: Doc) -> Doc {
-    doc.adds("escrowId", is("EscrowNumber"), "The escrow.")
+    doc.names_intent()
+        .adds("escrowId", is("EscrowNumber"), "The escrow.")
         .adds("status", is("EscrowState"), "Where the escrow stands.")
         .adds("intentId", is("IntentId"), "The intent that keeps the refusal.")
-        .adds("intent_id", is("IntentId"), "The same.")
         .adds("state", is("IntentState"), "`blocked`")
         .adds("blocked_reason", string(), "Why, for people.")
         .adds("replayed", flag(), "True in the answer to a repeated request.")

@@ -62,5 +62,5 @@ fn spend() -> Doc {
         .once()
         .gives::<Settled<'_>>(200, "The money moved.")
         .gives::<Pending<'_>>(202, "It waits for approval.");
-    decided(doc)
+    decided(doc).names_intent()
 }
