@@ -134,7 +134,7 @@ impl Model {
         }
         let balance = wallet.map(|number| {
             let [id, other, memo, intent] = asks.words.map(|word| word.map(str::to_owned));
-            self.sides[at].movements.push(Movement {
+            let movement = Movement {
                 at: moment.to_owned(),
                 wallet: number,
                 owner: agent.to_owned(),
@@ -144,7 +144,8 @@ impl Model {
                 intent,
                 other: other.unwrap_or_default(),
                 memo,
-            });
+            };
+            self.post(at, movement);
             self.balance(at, number).to_string()
         });
         (balance, policy)
