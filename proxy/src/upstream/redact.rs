@@ -89,7 +89,7 @@ fn is_inside_a_word(before: &[u8]) -> bool {
     };
     let is_escape = ends_with_hex(b"%", 2)
         || ends_with_hex(br"\u", 4)
-        || b"bfnrt".contains(last) && backslashes(rest) % 2 == 1;
+        || b"bfnrt".contains(last) && !backslashes(rest).is_multiple_of(2);
     last.is_ascii_alphabetic() && !is_escape
 }
 
@@ -125,8 +125,8 @@ fn unescape_ascii(text: &[u8]) -> Vec<u8> {
         let byte = code
             .and_then(|code| std::str::from_utf8(code).ok())
             .and_then(|code| u8::from_str_radix(code, 16).ok());
-        let is_escaped = backslashes(&plain) % 2 == 1;
-        match byte.filter(|byte| is_key_character(*byte) && !is_escaped) {
+        // Each run of backslashes is counted once, for the one escape that can follow it.
+        match byte.filter(|byte| is_key_character(*byte) && backslashes(&plain).is_multiple_of(2)) {
             Some(byte) => {
                 plain.push(byte);
                 at += 6;
