@@ -7,7 +7,7 @@ mod credential;
 pub mod session;
 mod versions;
 
-pub use versions::{Versions, View};
+pub use versions::require;
 
 use crate::problem::{Code, Problem};
 use crate::routes::Access;
@@ -24,6 +24,7 @@ use shared::store::account::Account;
 use shared::store::api_key::ApiKey;
 use shared::store::keys::AccountKeys;
 use shared::store::lookup::ApiKeyOwner;
+use shared::store::versions::View;
 use std::net::IpAddr;
 
 /// An authenticated caller.
@@ -128,7 +129,7 @@ impl Caller {
         let record = sane?;
         let owner = owner?.ok_or(Code::InvalidApiKey)?;
         // Taken before the read: an answer that is older than this was overtaken by a failover, not by another request.
-        let floor = app.versions.seen(&owner.account);
+        let floor = app.store.floor(&owner.account).await;
         let keys = AccountKeys::of(&owner.account);
         let (key, account) = tokio::try_join!(
             ApiKey::read(&app.store, &keys, &owner.key_id),
@@ -136,7 +137,7 @@ impl Caller {
         )?;
         let key = key.ok_or(Code::InvalidApiKey)?;
         let account = account.ok_or_else(|| lost(&owner.account))?;
-        View::of(&account).require(app, floor, &owner.account)?;
+        require(app, &owner.account, View::of(&account), floor)?;
         if key.status(clock::now_ms()) != "active" {
             return Err(Code::InvalidApiKey.into());
         }

@@ -139,6 +139,8 @@ pub struct Metrics {
     pub store_sane: IntGauge,
     /// 1 while changes of money are confirmed as safe before they are answered.
     pub store_durable: IntGauge,
+    /// 1 while a failover of the store may take back what was acknowledged.
+    pub store_exposed: IntGauge,
 }
 
 impl Metrics {
@@ -257,6 +259,10 @@ impl Metrics {
             store_durable: metrics.gauge(
                 "store_durable",
                 "1 while changes of money are confirmed by a disk or by replicas before they are answered (store.durability).",
+            )?,
+            store_exposed: metrics.gauge(
+                "store_exposed",
+                "1 while the store has replicas and store.durability waits for none, so that a failover may take back acknowledged changes of money.",
             )?,
             registrar: metrics,
         })

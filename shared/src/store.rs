@@ -47,6 +47,7 @@ pub mod transaction;
 pub mod transit;
 pub mod usage;
 pub mod user;
+pub mod versions;
 pub mod virtual_key;
 pub mod wallet;
 pub mod webhook;

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Empties the store and writes what `expected` says into it. Every name in it has a value.
 pub async fn install(store: &Store, expected: &Expected, names: &Names) -> Result<(), String> {
+    store.versions().forget_all();
     let mut pipeline = Pipeline::new();
     pipeline.cmd("FLUSHDB");
     for (key, record) in expected {

@@ -3,6 +3,7 @@
 //! * [`town`]: two accounts with their agents and money
 //! * [`torture`]: 64 callers while servers and store are killed on a seeded schedule
 //! * [`race`]: release against dispute, 1,000 rounds of 16 racers
+//! * [`versions`]: an account of which less is there than was acknowledged
 //! * [`lost_replies`]: the same key again after an answer that never came, on every route
 //!
 //! And the scripts alone, against a model that is written without them:
@@ -25,4 +26,5 @@ mod race;
 mod random;
 mod torture;
 mod town;
+mod versions;
 mod world;

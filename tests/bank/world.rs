@@ -5,14 +5,16 @@ mod doing;
 mod escrow_doing;
 
 use crate::act::Act;
-use crate::model::{At, Model, keys, mode};
+use crate::model::{ACCOUNTS, At, Model, keys, mode};
 use crate::names::Window;
 use crate::{layout, photo};
 use shared::clock;
 use shared::domain::period::Period;
 use shared::store::Store;
+use shared::store::keys::AccountKeys;
 use shared::store::script::{Script, WhenFull};
 use shared::store::transit::Transit;
+use shared::store::versions::View;
 use std::collections::BTreeMap;
 
 /// What a check found: nothing, or a sentence.
@@ -85,7 +87,30 @@ impl World {
         self.model
             .is_conserved()
             .map_err(|error| format!("after {act:?}: {error}"))?;
+        self.versions_are_known()
+            .await
+            .map_err(|error| format!("after {act:?}: {error}"))?;
         Ok(expected)
+    }
+
+    /// Each account is as far as the last script that changed it said.
+    async fn versions_are_known(&self) -> Checked {
+        for id in ACCOUNTS {
+            let mut read = redis::cmd("HMGET");
+            read.arg(AccountKeys::of(id).record())
+                .arg(["generation", "version"].as_slice());
+            let found: Result<(Option<u64>, Option<u64>), _> = self.store.command(&read).await;
+            let (generation, version) = found.map_err(|error| format!("{error:?}"))?;
+            let there = View {
+                generation: generation.unwrap_or(0),
+                version: version.unwrap_or(0),
+            };
+            let seen = self.store.versions().seen(id);
+            if seen != View::default() && seen != there {
+                return Err(format!("{} is at {there:?}, and was said to be at {seen:?}", id));
+            }
+        }
+        Ok(())
     }
 
     /// The same, and insists on the beginning of the outcome: a directed check must hit what it means to.

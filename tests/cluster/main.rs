@@ -11,6 +11,7 @@ mod failover;
 mod fence;
 mod load;
 mod lost;
+mod lost_master;
 mod money;
 mod moving;
 mod ongoing;

@@ -89,6 +89,7 @@ fn said(error: impl std::fmt::Debug) -> String {
 
 async fn fresh(store: &Store) -> Result<AccountKeys, String> {
     let keys = AccountKeys::of("acct_1");
+    store.versions().forget_all();
     ask::<()>(store, &["FLUSHALL"]).await?;
     let words = [
         "HSET",

@@ -1,6 +1,5 @@
 //! The session of a request (decisions D9, D55): its cookie, and what proves that the page that sent it is ours.
 
-use super::View;
 use crate::problem::{Code, Problem};
 use crate::serve::App;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
@@ -9,6 +8,7 @@ use shared::domain::mode::Mode;
 use shared::store::sanity::StoreRecord;
 use shared::store::script::session::{InUse, in_use};
 use shared::store::session::SessionPlace;
+use shared::store::versions::View;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 use url::Url;
@@ -105,7 +105,7 @@ pub(super) async fn find(app: &App, token: &Token) -> Result<Open, Problem> {
     );
     let record = sane?;
     let place = place?.ok_or_else(|| ended(app))?;
-    let floor = app.versions.seen(&place.account);
+    let floor = app.store.floor(&place.account).await;
     let note_every = NOTE_EVERY.min(app.session_idle / NOTE_PART);
     let found = in_use(&app.store, &place, &hash, app.session_idle, note_every).await?;
     let found = found.ok_or_else(|| ended(app))?;
@@ -113,7 +113,7 @@ pub(super) async fn find(app: &App, token: &Token) -> Result<Open, Problem> {
         generation: found.generation,
         version: found.version,
     };
-    view.require(app, floor, &place.account)?;
+    super::require(app, &place.account, view, floor)?;
     Ok(Open {
         found,
         account: place.account,

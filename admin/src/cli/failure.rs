@@ -10,6 +10,8 @@ use std::process::ExitCode;
 
 /// Exit code of a refusal: the command was understood, and the state of things speaks against it.
 pub(super) const REFUSED: u8 = 1;
+/// Exit code of a check that finds nothing wrong and cannot tell everything.
+pub(super) const INCONCLUSIVE: u8 = 3;
 /// Exit code of wrong usage or configuration.
 pub(super) const USAGE: u8 = 2;
 
@@ -110,6 +112,7 @@ impl From<StoreError> for Failure {
         let code = match &error {
             StoreError::NotDurable { ran: true, .. } => "NOT_CONFIRMED",
             StoreError::NotDurable { ran: false, .. } => "NOT_DURABLE",
+            StoreError::LostWrites { .. } => "LOST_WRITES",
             _ => "STORE",
         };
         Self::refused(code, format!("{}{hint}", chain(&error)))

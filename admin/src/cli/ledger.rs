@@ -18,7 +18,7 @@ const TIMEOUT_MS: u64 = 30_000;
 /// `ledger …`
 #[derive(Debug, Subcommand)]
 pub(super) enum Ledger {
-    /// Recompute everything from its records and name what does not hold; exit code 1 when anything does not
+    /// Recompute everything from its records and name what does not hold; exit code 1 when anything does not, 3 when it cannot tell
     Check {
         /// Only this account's records
         #[arg(long, value_name = "ID", value_parser = value::id)]
@@ -51,7 +51,11 @@ impl Ledger {
             let _unwritable = writeln!(std::io::stderr().lock());
         }
         let report = report(&checked, began.elapsed());
-        Ok(if checked.ok() { report } else { report.incomplete() })
+        Ok(match (checked.is_violated(), checked.ok()) {
+            (true, _) => report.incomplete(),
+            (false, true) => report,
+            (false, false) => report.inconclusive(),
+        })
     }
 }
 
@@ -59,11 +63,13 @@ fn report(checked: &Checked, took: Duration) -> Report {
     let Checked {
         violations,
         more,
+        inconclusive,
         records,
         passes,
     } = checked;
     let document = json!({
-        "ok": checked.ok(), "violations": violations, "more": more, "checked": records, "passes": passes,
+        "ok": checked.ok(), "violations": violations, "more": more, "inconclusive": inconclusive,
+        "checked": records, "passes": passes,
         "tookMs": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
     });
     let seconds = took.as_secs_f64();
@@ -71,6 +77,19 @@ fn report(checked: &Checked, took: Duration) -> Report {
     let head = format!("{records} records read in {seconds:.1} s, in {passes} {word}.");
     if checked.ok() {
         return Report::new(format!("{head} Everything holds."), document);
+    }
+    let doubts = inconclusive.iter().map(|doubt| {
+        let about = doubt.records.join(", ");
+        format!(
+            "Inconclusive: {} ({about}): {}",
+            doubt.invariant.as_str(),
+            doubt.reason
+        )
+    });
+    let doubts: Vec<String> = doubts.collect();
+    if !checked.is_violated() {
+        let again = "Nothing is found wrong, and not all can be told: check again while less money moves.";
+        return Report::new(format!("{}\n{head} {again}", doubts.join("\n")), document);
     }
     let rows: Vec<Vec<String>> = violations
         .iter()
@@ -85,6 +104,9 @@ fn report(checked: &Checked, took: Duration) -> Report {
     let mut text = table(&["INVARIANT", "RECORDS", "WHAT IS WRONG"], &rows);
     if *more > 0 {
         text = format!("{text}\nand {more} more");
+    }
+    for doubt in doubts {
+        text = format!("{text}\n{doubt}");
     }
     Report::new(
         format!("{text}\n{head} {} violation(s).", violations.len() as u64 + more),

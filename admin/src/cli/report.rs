@@ -47,6 +47,14 @@ impl Report {
         }
     }
 
+    /// The same report, of a check that cannot tell.
+    pub(super) fn inconclusive(self) -> Self {
+        Self {
+            exit: failure::INCONCLUSIVE,
+            ..self
+        }
+    }
+
     /// The same report, of a command that did what it was asked to and then could not clean up: `things` go into the document
     /// under `name`, and `text` to people.
     pub(super) fn with_trouble(mut self, name: &str, things: &[String], text: &str) -> Self {

@@ -117,7 +117,8 @@ async fn check(context: &Context) -> Result<Report, Failure> {
 
 /// What is configured, and what comes of it.
 fn shown(status: &Status) -> serde_json::Value {
-    json!({ "asked": status.asked.to_string(), "confirmed": status.confirmed.to_string(), "lacks": status.lacks })
+    json!({ "asked": status.asked.to_string(), "confirmed": status.confirmed.to_string(), "lacks": status.lacks,
+        "exposed": status.exposed })
 }
 
 fn durability(append_only: bool, status: &Status) -> String {

@@ -6,7 +6,7 @@ use super::drive::BATCH;
 use super::join::{Join, Joins, Odd, Side, Suspects};
 use super::pending::Questions;
 use super::transit::{Flow, Rows};
-use super::violation::{Findings, Invariant};
+use super::violation::{Doubt, Findings, Invariant};
 use crate::archive::Archive;
 use shared::domain::mode::Mode;
 use shared::domain::period::Period;
@@ -28,6 +28,8 @@ pub(super) struct Pass<'a> {
     pub(super) records: Vec<HashMap<String, String>>,
     pub(super) joins: Joins,
     pub(super) found: Findings,
+    /// What cannot be told.
+    pub(super) doubts: Vec<Doubt>,
     /// Records read.
     pub(super) checked: u64,
     /// The store's day and month when the pass began.
@@ -43,6 +45,7 @@ pub(super) struct Pass<'a> {
 /// What a pass comes to.
 pub(super) struct Seen {
     pub(super) found: Findings,
+    pub(super) doubts: Vec<Doubt>,
     pub(super) suspects: Suspects,
     pub(super) asks: Questions,
     pub(super) checked: u64,
@@ -65,6 +68,7 @@ impl<'a> Pass<'a> {
             records: vec![HashMap::new(); accounts.len()],
             joins,
             found: Findings::default(),
+            doubts: Vec::new(),
             checked: 0,
             today: Period::at(server_clock::now_ms(store).await?),
             rows: Rows::default(),
@@ -76,7 +80,9 @@ impl<'a> Pass<'a> {
         pass.walk().await?;
         pass.read_archived_intents().await?;
         pass.answer_questions();
+        let witnesses = pass.read_witnesses().await?;
         pass.read_standing().await?;
+        pass.check_versions(witnesses);
         pass.check_held().await?;
         pass.read_hold_indexes().await?;
         pass.read_transactions().await?;
@@ -91,6 +97,7 @@ impl<'a> Pass<'a> {
         }
         Ok(Seen {
             found: pass.found,
+            doubts: pass.doubts,
             suspects,
             asks: pass.asks,
             checked: pass.checked,

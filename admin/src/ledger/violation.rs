@@ -40,6 +40,8 @@ invariants! {
     AuditSequence = "audit-sequence";
     /// Each row in transit makes sense, and what it carries has left its sender.
     Transit = "transit";
+    /// No account has come less far than its witness on another server was told: else the store lost writes of it.
+    Versions = "versions";
     /// Every key of the store has a name that Tollgate gives.
     UnknownKey = "unknown-key";
 }
@@ -59,6 +61,17 @@ pub struct Violation {
     pub records: Vec<String>,
     /// What is wrong with them.
     pub detail: String,
+}
+
+/// An invariant of which a check cannot tell whether it holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Doubt {
+    /// Which.
+    pub invariant: Invariant,
+    /// The keys of the records, or the mode, that it is about.
+    pub records: Vec<String>,
+    /// Why it cannot tell.
+    pub reason: String,
 }
 
 /// What identifies a violation from one pass to the next.

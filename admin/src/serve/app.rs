@@ -2,7 +2,6 @@
 
 use super::{Prices, ServeError};
 use crate::archive::Archive;
-use crate::caller::Versions;
 use crate::injection::Injections;
 use crate::metrics::Metrics;
 use crate::password::Passwords;
@@ -74,8 +73,6 @@ pub struct App {
     pub refused: RefusedCopy,
     /// Whether the store may be trusted, as last checked.
     pub health: Health,
-    /// What was last seen of each account.
-    pub versions: Versions,
     /// Whether the server is about to end: balancers are told to turn to others.
     pub leaving: AtomicBool,
     /// The memory for request bodies.
@@ -118,7 +115,6 @@ impl App {
             blocked: BlockedCopy::default(),
             refused: RefusedCopy::default(),
             health: Health::default(),
-            versions: Versions::default(),
             leaving: AtomicBool::new(false),
             body_memory: BodyMemory::new(settings.admin.max_buffered_bytes),
             client_timeout: Duration::from_millis(settings.admin.client_timeout_ms),

@@ -127,6 +127,7 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
             app.metrics
                 .store_durable
                 .set(i64::from(status.confirmed != Durability::Async));
+            app.metrics.store_exposed.set(i64::from(status.exposed));
             if told.as_ref() != Some(&status) {
                 tell(&status);
                 told = Some(status);
@@ -143,7 +144,7 @@ fn tell(status: &Status) {
     let (asked, sentence) = (status.asked.to_string(), status.sentence());
     if status.refuses() {
         tracing::error!(asked, "{sentence}");
-    } else if status.lacks.is_some() {
+    } else if status.lacks.is_some() || status.exposed {
         tracing::warn!(asked, "{sentence}");
     } else {
         tracing::info!(asked, "{sentence}");

@@ -5,7 +5,10 @@ mod cluster;
 mod durable;
 pub mod round;
 mod server;
+mod versioned;
 pub mod walk;
+
+pub use versioned::witness_of;
 
 use self::cluster::{Cluster, Routed};
 use self::durable::{Change, Dial, Money};
@@ -14,6 +17,7 @@ use super::durability::Durability;
 use super::error::StoreError;
 use super::pulse;
 use super::script::Script;
+use super::versions::Versions;
 use crate::domain::budget::Budgets;
 use crate::settings::{StoreSettings, default_budgets};
 use futures::future::BoxFuture;
@@ -46,6 +50,8 @@ pub struct Store {
     money: Option<Arc<Money>>,
     /// How many records accounts may make it keep.
     budgets: Arc<(Budgets, String)>,
+    /// What was seen of each account.
+    versions: Arc<Versions>,
     /// See [`Store::replacing`].
     replaced: Vec<Arc<Script>>,
 }
@@ -91,6 +97,7 @@ impl Store {
             timeout,
             money: None,
             budgets: Arc::clone(&DEFAULT_BUDGETS),
+            versions: Arc::default(),
             replaced: Vec::new(),
         })
     }
@@ -201,7 +208,9 @@ impl Store {
         }
     }
 
-    /// Runs a script with its keys and arguments, texts or bytes.
+    /// Runs a script with its keys and arguments, texts or bytes. One that changes an account is refused where the store
+    /// has less of it than this process has seen; the version that it answers with is remembered once the change is as safe
+    /// as `store.durability` says.
     ///
     /// # Errors
     /// [`StoreError`]; ask it whether the script may have run.
@@ -216,6 +225,23 @@ impl Store {
             .map(Arc::as_ref)
             .find(|other| other.name() == script.name())
             .unwrap_or(script);
+        if script.is_versioned() {
+            let args: Vec<&[u8]> = args.iter().map(AsRef::as_ref).collect();
+            // On the heap: calls of agents carry no room for it.
+            let run: BoxFuture<'_, _> = Box::pin(self.change(script, keys, args));
+            let answer = run.await?;
+            return redis::from_redis_value(answer).map_err(|error| StoreError::Nonsense(error.to_string()));
+        }
+        self.execute(script, keys, args).await
+    }
+
+    /// Runs a script as it is, whatever it changes.
+    pub(in crate::store) async fn execute<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        keys: &[&str],
+        args: &[impl AsRef<[u8]>],
+    ) -> Result<T, StoreError> {
         let first = keys.first().copied().unwrap_or_default();
         match self.run(script, &script.by_hash(keys, args), first).await {
             Err(StoreError::Refused { code, .. }) if code == "NOSCRIPT" => {
@@ -245,6 +271,12 @@ impl Store {
             }
             _ => self.command(command).await,
         }
+    }
+
+    /// What this process has seen of each account.
+    #[must_use]
+    pub fn versions(&self) -> &Versions {
+        &self.versions
     }
 
     /// The same store, on which another script runs in the place of the one of the same name: the tests check that a

@@ -14,7 +14,8 @@ const REPLICAS_MAX: u8 = 9;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Durability {
-    /// On disk where the store can confirm that, else as [`Durability::Async`].
+    /// As safe as the server can confirm: in the memory of a replica where it has one, and on disk where it can confirm
+    /// that; else as [`Durability::Async`].
     Auto,
     /// In the memory of one server.
     Async,
@@ -70,6 +71,8 @@ pub struct Offer {
     pub disk: Result<Disk, &'static str>,
     /// Replicas that follow it now.
     pub replicas: u64,
+    /// Replicas that may take its place: those that follow it, and those that the cluster lists for it.
+    pub listed: u64,
 }
 
 /// How a server confirms that a change is on its disk.
@@ -80,6 +83,9 @@ pub enum Disk {
     /// `appendfsync always`: each answer comes after its fsync.
     Always,
 }
+
+/// Where the operator reads what an exposed store can lose.
+const EXPOSED: &str = "docs/durability.md, What can be lost";
 
 /// The first version of Redis whose `WAITAOF` says what is on disk. Earlier ones, and Valkey as far as known (8.1.1 was
 /// watched), have the command and answer before the fsync, unless they sync always:
@@ -113,10 +119,28 @@ impl Offer {
                 ),
             }
         };
+        let replicas = number(info, "connected_slaves");
         Self {
             disk,
-            replicas: number(info, "connected_slaves"),
+            replicas,
+            listed: replicas,
         }
+    }
+
+    /// The same of a master for which its cluster lists so many replicas.
+    #[must_use]
+    pub fn listed(self, listed: u64) -> Self {
+        Self {
+            listed: self.listed.max(listed),
+            ..self
+        }
+    }
+
+    /// How many replicas a change waits for under `auto`: one, where there is one that may take the server's place, also
+    /// while it is out of step.
+    #[must_use]
+    pub fn auto_replicas(&self) -> u8 {
+        u8::from(self.listed > 0)
     }
 }
 
@@ -136,6 +160,9 @@ pub struct Status {
     pub confirmed: Durability,
     /// What speaks against `asked`, or for `auto` against more than `async`.
     pub lacks: Option<String>,
+    /// Whether a replica may take the place of a server without having what was acknowledged: then a failover takes that
+    /// back.
+    pub exposed: bool,
 }
 
 impl Status {
@@ -147,8 +174,14 @@ impl Status {
             .find_map(|offer| offer.disk.err())
             .map(str::to_owned);
         let replicas = offers.iter().map(|offer| offer.replicas).min().unwrap_or(0);
+        let each_has_one = !offers.is_empty() && offers.iter().all(|offer| offer.auto_replicas() > 0);
         let (confirmed, lacks) = match asked {
             Durability::Async => (asked, None),
+            Durability::Auto if each_has_one && replicas == 0 => {
+                let lacks = "a server of the store has a replica that does not follow it, and changes of money wait for it";
+                (Durability::Replicas(1), Some(lacks.to_owned()))
+            }
+            Durability::Auto if each_has_one => (Durability::Replicas(1), None),
             Durability::Auto | Durability::Aof if why_not.is_none() => (Durability::Aof, None),
             Durability::Auto | Durability::Aof => (Durability::Async, why_not),
             Durability::Replicas(count) if replicas >= u64::from(count) => (asked, None),
@@ -157,10 +190,12 @@ impl Status {
                 (Durability::Async, Some(lacks))
             }
         };
+        let has_replicas = offers.iter().any(|offer| offer.listed > 0);
         Self {
             asked,
             confirmed,
             lacks,
+            exposed: matches!(asked, Durability::Async | Durability::Aof) && has_replicas,
         }
     }
 
@@ -175,10 +210,16 @@ impl Status {
     pub fn sentence(&self) -> String {
         let asked = self.asked;
         match (&self.lacks, asked) {
+            _ if self.exposed && !self.refuses() => format!(
+                "store.durability = {asked} waits for no replica, and the store has some: a failover may take back what callers were told was done, and money that arrived in another account may then be there twice; use auto or replicas(n) ({EXPOSED})"
+            ),
             (None, Durability::Async) => {
                 "money is acknowledged before it is on disk (store.durability = async)".to_owned()
             }
             (None, _) => format!("money is acknowledged when it is safe as {}", self.confirmed),
+            (Some(why), Durability::Auto) if self.confirmed != Durability::Async => {
+                format!("store.durability = auto: {why}")
+            }
             (Some(why), Durability::Auto) => format!(
                 "money is acknowledged before it is on disk (store.durability = auto): {why}; a crash of the store's machine may take back what callers were told was done"
             ),

@@ -40,6 +40,14 @@ pub enum StoreError {
     /// lacks says nothing, and nothing was changed.
     #[error("the store does not know the account, or lost writes of it")]
     LacksWrites,
+    /// The store has less of this account than this process has seen: it lost writes (decision D47). Nothing was done.
+    #[error(
+        "the store lost writes of account {account}; look at what is missing, then `tollgate-admin store accept --account {account}`"
+    )]
+    LostWrites {
+        /// The account.
+        account: String,
+    },
     /// An answer that the caller does not understand.
     #[error("the store's answer makes no sense: {0}")]
     Nonsense(String),
@@ -62,6 +70,7 @@ impl StoreError {
                 | Self::BadUrl(_)
                 | Self::Archive(_)
                 | Self::OverBudget { .. }
+                | Self::LostWrites { .. }
                 | Self::NotDurable { ran: false, .. }
                 | Self::LacksWrites
         )

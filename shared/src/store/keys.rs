@@ -146,6 +146,19 @@ impl Bucket {
         self.key(&["/arrived/", transit_id])
     }
 
+    /// How far accounts of another bucket have come that this one witnesses for, on a cluster (hash of account id to
+    /// `<generation> <version>`).
+    #[must_use]
+    pub fn witnessed(self) -> String {
+        self.key(&["/witnessed"])
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
     fn key(self, rest: &[&str]) -> String {
         let tag = TAGS.get(usize::from(self.0)).map_or("", String::as_str);
         joined(tag, rest)

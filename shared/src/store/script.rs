@@ -43,6 +43,7 @@ pub mod virtual_key;
 pub mod void;
 pub mod wallet;
 pub mod webhook;
+pub mod witness;
 
 use redis::Cmd;
 
@@ -66,12 +67,21 @@ pub struct Script {
     name: &'static str,
     money: bool,
     budgets: bool,
+    versioned: bool,
     source: String,
     sha1: String,
 }
 
+/// Stands in every script that changes an account: the function of `change.lua` that raises the account's version.
+const CHANGES_AN_ACCOUNT: &str = "local function recorded(";
+/// Begins what stands around them.
+const AROUND_IT: &str = "local function change()";
+/// Stands around them.
+const VERSIONED: &str = include_str!("script/versioned.lua");
+
 impl Script {
-    /// A script made of shared fragments and its own file, in this order.
+    /// A script made of shared fragments and its own file, in this order. One that changes an account is put into
+    /// `versioned.lua`: it then refuses an account that lost writes, and answers with the account's version.
     #[must_use]
     pub fn new(name: &'static str, when_full: WhenFull, parts: &[&str]) -> Self {
         let shebang = match when_full {
@@ -79,12 +89,21 @@ impl Script {
             WhenFull::Run => "#!lua flags=allow-oom\n",
             WhenFull::Look => "#!lua flags=no-writes\n",
         };
-        let source = [&[shebang], parts].concat().concat();
+        let own = parts.concat();
+        let versioned = own.contains(CHANGES_AN_ACCOUNT);
+        // Tests change the text around a script, too.
+        let own = if versioned && !own.contains(AROUND_IT) {
+            with_fragments(VERSIONED, &[("change", &own)])
+        } else {
+            own
+        };
+        let source = [shebang, &own].concat();
         let sha1 = redis::Script::new(&source).get_hash().to_owned();
         Self {
             name,
             money: false,
             budgets: false,
+            versioned,
             source,
             sha1,
         }
@@ -115,6 +134,13 @@ impl Script {
     #[must_use]
     pub const fn has_budgets(&self) -> bool {
         self.budgets
+    }
+
+    /// Whether it changes the account whose record is its first key. [`Store::script`](super::Store::script) then sends
+    /// what was seen of the account, and remembers what the script answers.
+    #[must_use]
+    pub const fn is_versioned(&self) -> bool {
+        self.versioned
     }
 
     /// The script's name, for logs and metrics.

@@ -1,7 +1,7 @@
 //! The scripts as texts that can be changed. A fragment is changed in one script that uses all of it.
 
 use shared::store::script::agent_freeze::AGENT_FREEZE;
-use shared::store::script::{Script, agent, deposit, escrow, spend, transfer, transit, wallet};
+use shared::store::script::{Script, WhenFull, agent, deposit, escrow, spend, transfer, transit, wallet};
 
 /// A file of Lua.
 #[derive(Clone, Copy)]
@@ -79,7 +79,11 @@ fn what_is_changed_here_is_what_the_product_runs() {
     assert_eq!(theirs.len(), RECIPES.len());
     for (script, recipe) in theirs.into_iter().zip(RECIPES) {
         let ours: String = recipe.parts.iter().map(|part| part.text).collect();
-        let code = script.source().split_once('\n').map(|(_shebang, code)| code);
-        assert_eq!((script.name(), code), (recipe.script, Some(ours.as_str())));
+        let made = Script::new(recipe.script, WhenFull::Run, &[&ours]);
+        let code = |script: &Script| {
+            let source = script.source().split_once('\n');
+            source.map(|(_shebang, code)| code.to_owned())
+        };
+        assert_eq!((script.name(), code(script)), (recipe.script, code(&made)));
     }
 }

@@ -6,7 +6,7 @@ use super::password::{given_token, no_link};
 use super::person::{Fresh, new_password, scope, signed_in};
 use super::team::given_role;
 use crate::api::listing::Listing;
-use crate::caller::View as Version;
+use crate::caller::require;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, OpenCall, Reply, missing, page};
@@ -22,6 +22,7 @@ use shared::store::invitation::{INVITATIONS_MAX, Invitation, InvitationBody};
 use shared::store::keys::AccountKeys;
 use shared::store::script::invitation::{self as script, Invited, Joined};
 use shared::store::user::User;
+use shared::store::versions::View as Version;
 use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]
@@ -174,10 +175,10 @@ async fn by_token(app: &App, token: &Token, from: &str) -> Result<(Account, Invi
     take(app, source_attempts(from)).await?;
     let found = Invitation::find(&app.store, &token.hash(), now_ms()).await?;
     let (id, invitation) = found.ok_or_else(no_link)?;
-    let (keys, floor) = (AccountKeys::of(&id), app.versions.seen(&id));
+    let (keys, floor) = (AccountKeys::of(&id), app.store.floor(&id).await);
     let (account, users) = tokio::try_join!(Account::read(&app.store, &id), User::list(&app.store, &keys))?;
     let account = account.ok_or_else(no_link)?;
-    Version::of(&account).require(app, floor, &id)?;
+    require(app, &id, Version::of(&account), floor)?;
     if !has_backing(&invitation, &users) {
         return Err(no_link());
     }

@@ -2,7 +2,7 @@
 //! and the answer that carries a new session.
 
 use super::guesses::{login_attempts, take};
-use crate::caller::{View, Who, session};
+use crate::caller::{Who, require, session};
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, Reply, missing};
@@ -23,6 +23,7 @@ use shared::store::script::session::{NewSession, mint_id};
 use shared::store::script::user::note;
 use shared::store::session::{Session, user_agent};
 use shared::store::user::{Stored, User};
+use shared::store::versions::View;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use utoipa::ToSchema;
@@ -233,14 +234,14 @@ pub(super) async fn find(
     account: &str,
     email: &str,
 ) -> Result<Option<(Account, Stored)>, Problem> {
-    let floor = app.versions.seen(account);
+    let floor = app.store.floor(account).await;
     let keys = AccountKeys::of(account);
     let (account, stored) = tokio::try_join!(
         Account::read(&app.store, account),
         Stored::find(&app.store, &keys, email)
     )?;
     if let Some(account) = &account {
-        View::of(account).require(app, floor, &account.id)?;
+        require(app, &account.id, View::of(account), floor)?;
     }
     Ok(account.zip(stored))
 }

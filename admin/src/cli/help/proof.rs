@@ -83,7 +83,10 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         path: "ledger check",
         about: "Recomputes balances, escrows, intents, counters, holds and the audit sequence from their records, beside a \
-                running system, and names what does not hold with the records concerned. What changes meanwhile is read again.",
+                running system, and names what does not hold with the records concerned. What changes meanwhile is read again. \
+                Money that moves between accounts while it is read, or did in the last seconds on a cluster, cannot be told \
+                from money that is missing: then it looks again, three times at most, and what is still open is said under \
+                `inconclusive`, with `ok` false and exit code 3.",
         changes: "nothing.",
         examples: &[
             "tollgate-admin ledger check",

@@ -16,7 +16,8 @@ use redis::{
     AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult, ServerErrorKind,
     Value,
 };
-use slots::{Map, News, bracketed, read, slot_of, slot_of_command};
+use slots::{Map, News, bracketed, read, slot_of_command};
+pub(super) use slots::{replicas_of, slot_of};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -8,16 +8,19 @@
 
 mod how;
 
-use self::how::{How, of_a_server, questions, readable};
-use super::cluster::{Cluster, Master, is_asked, not_here, redirection};
+use self::how::{How, listing, of_a_server, questions, readable};
+use super::cluster::{Cluster, Master, is_asked, not_here, redirection, replicas_of};
 use super::server::is_read_only;
+use super::walk::Node;
 use super::{CONNECT_TIMEOUT, Store, StoreError};
-use crate::store::durability::{ALWAYS, Durability, Offer, Status};
+use crate::store::durability::{Durability, Offer, Status};
 use crate::store::keys::FENCE;
 use crate::store::pulse;
 use crate::store::script::fence;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisError, RedisResult, Value};
+use redis::{
+    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, Value,
+};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -28,6 +31,11 @@ use tokio::time::Instant;
 const LANES_MAX: usize = 32;
 /// How old knowledge of what the servers offer may be.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a replica that no longer follows its master is still waited for under `auto`, unless the operator takes it for
+/// gone: as long as Redis lets a replica that is behind take its master's place by default (ten times `cluster-node-timeout`,
+/// or Sentinel's `down-after-milliseconds`), and more.
+const REPLICA_EXPECTED: Duration = Duration::from_secs(300);
 
 /// How changes of money are confirmed.
 pub(super) struct Money {
@@ -49,7 +57,11 @@ pub(super) struct Money {
 #[derive(Clone)]
 struct Seen {
     at: Instant,
+    /// Whether it was wrong since.
+    stale: bool,
     how: Result<How, String>,
+    /// When a replica was last seen to follow it, or listed for it.
+    replica_at: Option<Instant>,
 }
 
 /// Makes connections.
@@ -70,7 +82,15 @@ struct Reply {
     how: How,
     change: Value,
     fence: Option<Value>,
-    confirmation: Value,
+    confirmations: Vec<Value>,
+}
+
+/// What goes down a lane, and which of the answers counts for what.
+struct Parcel {
+    pipeline: Pipeline,
+    change: usize,
+    fence: Option<usize>,
+    confirmations: Vec<usize>,
 }
 
 /// Whether a change went down a lane.
@@ -87,7 +107,7 @@ impl Reply {
             let refused = |error: RedisError| format!("the store refused a write beside it: {error}");
             fence.extract_error().map_err(refused)?;
         }
-        self.how.confirmed(std::mem::take(&mut self.confirmation))
+        self.how.confirmed(std::mem::take(&mut self.confirmations))
     }
 }
 
@@ -104,31 +124,28 @@ impl Money {
         }
     }
 
-    /// What goes down a lane: the change, the fence where there is one, and the question whether they are safe. Each with a
-    /// key is announced by `ASKING` to a node that a slot is on its way to. Also which answers count.
-    fn pipeline(&self, how: How, change: &Change<'_>, asking: bool) -> (Pipeline, Vec<usize>) {
-        let (mut pipeline, mut counts) = (Pipeline::new(), Vec::new());
-        let fence = fence(change.key).filter(|_| matches!(how, How::WaitAof | How::Replicas(_)));
-        let fence = fence.map(|key| fence::write(&key));
-        for command in std::iter::once(change.command).chain(&fence) {
+    /// What goes down a lane: the change, the fence where there is one, and the questions whether they are safe. Each with a
+    /// key is announced by `ASKING` to a node that a slot is on its way to.
+    fn parcel(&self, how: How, change: &Change<'_>, asking: bool) -> Parcel {
+        let mut pipeline = Pipeline::new();
+        let mut add = |command: Cmd, asking: bool| {
             if asking {
                 pipeline.cmd("ASKING");
             }
-            counts.push(pipeline.len());
-            pipeline.add_command(command.clone());
-        }
-        counts.push(pipeline.len());
-        let wait = self.wait.as_millis().to_string();
-        match how {
-            How::Unconfirmed => pipeline.cmd("PING"),
-            How::WaitAof => pipeline.cmd("WAITAOF").arg(1).arg(0).arg(wait),
-            How::Replicas(count) => pipeline.cmd("WAIT").arg(count).arg(wait),
-            How::Always => {
-                let names = ALWAYS.map(|(name, _)| name);
-                pipeline.cmd("CONFIG").arg("GET").arg(names.as_slice())
-            }
+            pipeline.add_command(command);
+            pipeline.len() - 1
         };
-        (pipeline, counts)
+        let fence = fence(change.key).filter(|_| how.needs_a_fence());
+        let at = add(change.command.clone(), asking);
+        let fence = fence.map(|key| add(fence::write(&key), asking));
+        let asked = how.questions(self.wait).into_iter();
+        let confirmations = asked.map(|question| add(question, false)).collect();
+        Parcel {
+            pipeline,
+            change: at,
+            fence,
+            confirmations,
+        }
     }
 
     /// Runs a change and what confirms it on one connection.
@@ -186,11 +203,11 @@ impl Money {
                 return Err(error);
             }
         };
-        let (pipeline, counts) = self.pipeline(how, change, asking);
+        let parcel = self.parcel(how, change, asking);
         // A lane that fails, or whose caller leaves, is dropped with its connection.
         let sent = lane
             .connection
-            .send_packed_commands(&pipeline, 0, pipeline.len())
+            .send_packed_commands(&parcel.pipeline, 0, parcel.pipeline.len())
             .await;
         let mut answers = match sent {
             Ok(answers) => answers,
@@ -206,15 +223,13 @@ impl Money {
         } else {
             self.lanes(|idle| idle.push(lane));
         }
-        let mut answer = |at: usize| answers.get_mut(at).map(std::mem::take);
-        let confirmation = counts.last().copied().and_then(&mut answer);
-        let fence = (counts.len() > 2).then(|| counts.get(1).copied().and_then(&mut answer));
+        let mut answer = |at: usize| answers.get_mut(at).map(std::mem::take).unwrap_or_default();
         Ok(Sent::Came(Reply {
             address,
             how,
-            change: counts.first().copied().and_then(&mut answer).unwrap_or_default(),
-            fence: fence.map(Option::unwrap_or_default),
-            confirmation: confirmation.unwrap_or_default(),
+            change: answer(parcel.change),
+            fence: parcel.fence.map(&mut answer),
+            confirmations: parcel.confirmations.into_iter().map(answer).collect(),
         }))
     }
 
@@ -222,7 +237,7 @@ impl Money {
     /// it has something to change there.
     async fn how_on(&self, lane: &mut Lane) -> RedisResult<Result<How, String>> {
         if let Durability::Replicas(count) = self.asked {
-            return Ok(Ok(How::Replicas(count)));
+            return Ok(Ok(How::by_replicas(count)));
         }
         if let Some(how) = self.seen_lately(&lane.address) {
             return Ok(how);
@@ -232,17 +247,48 @@ impl Money {
         let info: String = redis::from_redis_value(info?.extract_error()?)?;
         let config = lane.connection.send_packed_command(&config).await;
         let config = readable(config.and_then(Value::extract_error))?;
-        let offer = Offer::of(&info, config.as_deref());
-        let how = How::of(self.asked, &offer);
-        let (at, address) = (Instant::now(), lane.address.clone());
-        self.seen(|seen| seen.insert(address, Seen { at, how: how.clone() }));
-        Ok(how)
+        let listed = self.listed_on(lane).await?;
+        let offer = Offer::of(&info, config.as_deref()).listed(listed);
+        Ok(self.remember(&lane.address, &offer))
+    }
+
+    /// How many replicas the cluster lists for the master of this lane.
+    async fn listed_on(&self, lane: &mut Lane) -> RedisResult<u64> {
+        let (Dial::Cluster(_), Some(address)) = (&self.dial, &lane.address) else {
+            return Ok(0);
+        };
+        let answer = lane.connection.send_packed_command(&listing()).await;
+        let slots = answer.and_then(Value::extract_error);
+        match slots {
+            Ok(slots) => Ok(replicas_of(redis::from_redis_value(slots)?, address)),
+            Err(error) if error.code().is_some() => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes what a server offers. A replica that followed it lately is still expected: it may take its place.
+    fn remember(&self, address: &Option<String>, offer: &Offer) -> Result<How, String> {
+        let at = Instant::now();
+        self.seen(|seen| {
+            let before = seen.get(address).and_then(|known| known.replica_at);
+            let replica_at = if offer.listed > 0 { Some(at) } else { before };
+            let lately = replica_at.is_some_and(|seen| at - seen < REPLICA_EXPECTED);
+            let how = How::of(self.asked, &offer.clone().listed(u64::from(lately)));
+            let known = Seen {
+                at,
+                stale: false,
+                how: how.clone(),
+                replica_at,
+            };
+            seen.insert(address.clone(), known);
+            how
+        })
     }
 
     fn seen_lately(&self, address: &Option<String>) -> Option<Result<How, String>> {
         self.seen(|seen| {
             let seen = seen.get(address)?;
-            (seen.at.elapsed() < LOOK_EVERY).then(|| seen.how.clone())
+            (!seen.stale && seen.at.elapsed() < LOOK_EVERY).then(|| seen.how.clone())
         })
     }
 
@@ -259,7 +305,16 @@ impl Money {
                 address => address,
             },
         };
-        matches!(self.seen_lately(&address), Some(Ok(How::Unconfirmed)))
+        matches!(self.seen_lately(&address), Some(Ok(how)) if how.is_unconfirmed())
+    }
+
+    /// The server did not confirm what it was asked for: the next change looks at it again.
+    fn ask_anew(&self, address: &Option<String>) {
+        self.seen(|seen| {
+            if let Some(known) = seen.get_mut(address) {
+                known.stale = true;
+            }
+        });
     }
 
     fn lanes<T>(&self, act: impl FnOnce(&mut Vec<Lane>) -> T) -> T {
@@ -330,7 +385,7 @@ impl Store {
         let answer = std::mem::take(&mut reply.change).extract_error();
         let answer = answer.map_err(StoreError::from).inspect_err(pulse::count)?;
         if let Err(why) = reply.safe() {
-            money.seen(|seen| seen.remove(&reply.address));
+            money.ask_anew(&reply.address);
             return Err(StoreError::NotDurable { ran: true, why });
         }
         Ok(answer)
@@ -344,16 +399,31 @@ impl Store {
     pub async fn is_safely_there(&self, key: &str, field: Option<&str>) -> Result<bool, StoreError> {
         let mut exists = redis::cmd(if field.is_some() { "HEXISTS" } else { "EXISTS" });
         exists.arg(key).arg(field);
+        let change = Change {
+            command: &exists,
+            key,
+            only_reads: true,
+        };
+        self.confirmed(change).await
+    }
+
+    /// Runs a command that writes to `key`, may be repeated, and is answered when what it wrote is as safe as configured.
+    ///
+    /// # Errors
+    /// [`StoreError::NotDurable`] when it cannot be confirmed, or another one.
+    pub async fn command_safely<T: FromRedisValue>(&self, command: &Cmd, key: &str) -> Result<T, StoreError> {
+        let change = Change {
+            command,
+            key,
+            only_reads: false,
+        };
+        self.confirmed(change).await
+    }
+
+    async fn confirmed<T: FromRedisValue>(&self, change: Change<'_>) -> Result<T, StoreError> {
         let answer = match &self.money {
-            None => self.command(&exists).await?,
-            Some(money) => {
-                let change = Change {
-                    command: &exists,
-                    key,
-                    only_reads: true,
-                };
-                self.safely(money, change).await?
-            }
+            None => self.command(change.command).await?,
+            Some(money) => self.safely(money, change).await?,
         };
         redis::from_redis_value(answer).map_err(|error| StoreError::Nonsense(error.to_string()))
     }
@@ -363,20 +433,34 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn durability(&self) -> Result<Status, StoreError> {
-        match &self.money {
-            None => Ok(Status::of(Durability::Async, &[])),
-            Some(money) => {
-                let (info, config) = questions();
-                let nodes = self.nodes().await?;
-                let (infos, configs) = (self.ask(&nodes, &info).await, self.ask(&nodes, &config).await);
-                let offers = infos.into_iter().zip(configs).map(|(info, config)| {
-                    let (info, config) = (super::text(info?)?, of_a_server(config)?);
-                    Ok(Offer::of(&info, config.as_deref()))
-                });
-                let offers: Vec<Offer> = offers.collect::<Result<_, StoreError>>()?;
-                Ok(Status::of(money.asked, &offers))
-            }
+        let asked = self.money.as_ref().map_or(Durability::Async, |money| money.asked);
+        let (info, config) = questions();
+        let nodes = self.nodes().await?;
+        let (infos, configs) = (self.ask(&nodes, &info).await, self.ask(&nodes, &config).await);
+        let listed = self.listed(&nodes).await?;
+        let offers = infos
+            .into_iter()
+            .zip(configs)
+            .zip(listed)
+            .map(|((info, config), listed)| {
+                let (info, config) = (super::text(info?)?, of_a_server(config)?);
+                Ok(Offer::of(&info, config.as_deref()).listed(listed))
+            });
+        let offers: Vec<Offer> = offers.collect::<Result<_, StoreError>>()?;
+        Ok(Status::of(asked, &offers))
+    }
+
+    /// How many replicas the cluster lists for each of these masters.
+    async fn listed(&self, nodes: &[Node]) -> Result<Vec<u64>, StoreError> {
+        if !self.is_cluster() {
+            return Ok(vec![0; nodes.len()]);
         }
+        let answers = self.ask(nodes, &listing()).await.into_iter();
+        let listed = answers.zip(nodes).map(|(answer, node)| {
+            let slots = redis::from_redis_value(answer?).unwrap_or_default();
+            Ok(node.address().map_or(0, |address| replicas_of(slots, address)))
+        });
+        listed.collect()
     }
 }
 

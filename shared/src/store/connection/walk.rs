@@ -22,6 +22,13 @@ type Group = (Vec<usize>, Vec<Value>);
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node(Option<String>);
 
+impl Node {
+    /// `host:port` of a master of a cluster.
+    pub(super) fn address(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+}
+
 impl Store {
     /// The servers that hold the keys: one, or the masters of a cluster.
     ///

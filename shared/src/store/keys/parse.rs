@@ -59,6 +59,7 @@ pub enum BucketKey<'a> {
     Arrived(&'a str),
     WebhooksReady,
     Fence,
+    Witnessed,
 }
 
 /// What both modes of an account share.
@@ -212,6 +213,7 @@ fn bucket_key(rest: &str) -> Option<BucketKey<'_>> {
         None if rest == "kept" => Some(BucketKey::Kept),
         None if rest == "transit" => Some(BucketKey::Transit),
         None if rest == "webhooks-ready" => Some(BucketKey::WebhooksReady),
+        None if rest == "witnessed" => Some(BucketKey::Witnessed),
         None if rest == FENCE => Some(BucketKey::Fence),
         Some(("hold", id)) => simple(id).map(BucketKey::Hold),
         Some(("kept", id)) => simple(id).map(BucketKey::KeptHold),

@@ -6,6 +6,7 @@ use crate::domain::mode::Mode;
 use crate::store::email::EmailOwner;
 use crate::store::keys::{self, AccountKeys};
 use crate::store::user::{Stored, User};
+use crate::store::versions::View;
 use crate::store::{Store, StoreError, audit};
 use serde_json::json;
 use std::sync::LazyLock;
@@ -48,6 +49,12 @@ pub static ADD_USER: LazyLock<Script> = LazyLock::new(|| {
 
 /// Users that an account can have.
 pub const USERS_MAX: usize = 1000;
+
+/// How far an account has come that was just created: what `account/create.lua` writes.
+const BORN: View = View {
+    generation: 1,
+    version: 1,
+};
 
 /// What became of a new account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +125,7 @@ pub async fn create(
         .script(&CREATE, &keys.each_ref().map(String::as_str), &args)
         .await?;
     match reply.first().map(String::as_str) {
-        Some("created") => {}
+        Some("created") => store.versions().saw(id, BORN),
         _ => return nonsense(&CREATE),
     }
     if let Some(owner) = owner {
@@ -156,6 +163,7 @@ pub async fn accept(store: &Store, id: &str, actor: &str) -> Result<bool, StoreE
         agent: None,
         data: json!({}),
     };
+    store.versions().forget(id);
     let reply = live(id, actor).run(store, &ACCEPT, event, &[], &[]).await?;
     match reply.first().map(String::as_str) {
         Some("accepted") => Ok(true),

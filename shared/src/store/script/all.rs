@@ -6,7 +6,7 @@ use super::{
     invitation, lookup, policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL,
     reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY, run_end::RUN_END, seal::SEAL, session, settle::SETTLE,
     spend, standing::STANDING, technical::TECHNICAL, transfer, transit, user, virtual_key, void::VOID,
-    wallet, webhook,
+    wallet, webhook, witness::WITNESS,
 };
 use crate::store::refused::REFUSE;
 
@@ -19,6 +19,7 @@ pub fn all() -> Vec<&'static Script> {
         &*VOID,
         &*REAP,
         &*FENCE,
+        &*WITNESS,
         &*account::CREATE,
         &*account::SET_PLAN,
         &*account::ACCEPT,

@@ -1,11 +1,12 @@
--- Fragment: what every change of an account ends with: its version rises, its audit log grows. Needs clock.lua.
+-- Fragment: what every change of an account ends with: its version rises, its audit log grows. Needs clock.lua, and
+-- versioned.lua is put around it.
 -- Takes KEYS[1] account record, KEYS[2] audit log of the mode, ARGV[1] mode, ARGV[2] audit entry.
 local now = string.format('%d', now_ms)
-if redis.call('HEXISTS', KEYS[1], 'generation') == 0 then return {'no_account'} end
+if not account_view[1] then return {'no_account'} end
 
 -- `words`, name=value, is what only the script knows of what happened; it follows the entry.
 local function recorded(words)
-  redis.call('HINCRBY', KEYS[1], 'version', 1)
+  account_view[2] = string.format('%d', redis.call('HINCRBY', KEYS[1], 'version', 1))
   local seq = redis.call('HINCRBY', KEYS[1], string.format('%s_audit_seq', ARGV[1]), 1)
   local line = string.format('%d %d %s', seq, now_ms, ARGV[2])
   redis.call('RPUSH', KEYS[2], words and string.format('%s %s', line, words) or line)

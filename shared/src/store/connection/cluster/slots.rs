@@ -163,7 +163,7 @@ impl<M: Named + Clone> Map<M> {
 }
 
 /// The slot of a key: of the part between its first `{` and the next `}`, when that is not empty.
-pub(super) fn slot_of(key: &[u8]) -> u16 {
+pub(in crate::store::connection) fn slot_of(key: &[u8]) -> u16 {
     let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
         let rest = &key[open + 1..];
         let close = rest.iter().position(|byte| *byte == b'}')?;
@@ -206,22 +206,35 @@ pub(super) fn read(info: String, slots: Vec<Vec<Value>>, asked: &str) -> Word {
         .find_map(|line| line.strip_prefix("cluster_current_epoch:"));
     let epoch = line.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     let own_host = asked.rsplit_once(':').map_or(asked, |(host, _)| host);
-    let range = |words: Vec<Value>| {
-        // <first> <last> <master> <replica>…, each server being <host> <port> and more.
-        let mut words = words.into_iter();
-        let first = redis::from_redis_value(words.next()?).ok()?;
-        let last = redis::from_redis_value(words.next()?).ok()?;
-        let master: Vec<Value> = redis::from_redis_value(words.next()?).ok()?;
-        let mut words = master.into_iter();
-        let host: Option<String> = redis::from_redis_value(words.next()?).ok()?;
-        let port: u16 = redis::from_redis_value(words.next()?).ok()?;
-        // A node that does not know its own address means the one that it was asked at.
-        let host = host.filter(|host| !host.is_empty() && host != "?");
-        let address = format!("{}:{port}", host.as_deref().unwrap_or(own_host));
-        Some((first, last, bracketed(&address)))
-    };
-    let ranges = slots.into_iter().filter_map(range).collect();
+    let ranges = slots.into_iter().filter_map(|words| range(words, own_host));
+    let ranges = ranges.map(|(range, _replicas)| range).collect();
     Word { epoch, ranges }
+}
+
+/// The replicas that `CLUSTER SLOTS` of the master at `master` lists for it: those that the cluster does not take for failed,
+/// whether they are in step or not.
+pub(in crate::store::connection) fn replicas_of(slots: Vec<Vec<Value>>, master: &str) -> u64 {
+    let own_host = master.rsplit_once(':').map_or(master, |(host, _)| host);
+    let ranges = slots.into_iter().filter_map(|words| range(words, own_host));
+    let its = ranges.filter(|((_, _, address), _)| address == master);
+    its.map(|(_, replicas)| replicas as u64).max().unwrap_or(0)
+}
+
+/// Reads one range of `CLUSTER SLOTS`, and how many replicas its master has. `own_host` is where the node was asked.
+fn range(words: Vec<Value>, own_host: &str) -> Option<(Range, usize)> {
+    // <first> <last> <master> <replica>…, each server being <host> <port> and more.
+    let mut words = words.into_iter();
+    let first = redis::from_redis_value(words.next()?).ok()?;
+    let last = redis::from_redis_value(words.next()?).ok()?;
+    let master: Vec<Value> = redis::from_redis_value(words.next()?).ok()?;
+    let replicas = words.len();
+    let mut words = master.into_iter();
+    let host: Option<String> = redis::from_redis_value(words.next()?).ok()?;
+    let port: u16 = redis::from_redis_value(words.next()?).ok()?;
+    // A node that does not know its own address means the one that it was asked at.
+    let host = host.filter(|host| !host.is_empty() && host != "?");
+    let address = format!("{}:{port}", host.as_deref().unwrap_or(own_host));
+    Some(((first, last, bracketed(&address)), replicas))
 }
 
 /// `host:port` as an address of the store's is written: a host that is an IPv6 address stands in brackets, which the nodes

@@ -44,6 +44,7 @@ fn every_name_of_a_bucket_is_read_back() {
             (bucket.transit(), BucketKey::Transit),
             (bucket.webhooks_ready(), BucketKey::WebhooksReady),
             (format!("{{b{:04}}}/{FENCE}", bucket.0), BucketKey::Fence),
+            (bucket.witnessed(), BucketKey::Witnessed),
             (
                 bucket.arrived("escrow:3:released"),
                 BucketKey::Arrived("escrow:3:released"),

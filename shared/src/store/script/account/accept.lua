@@ -3,8 +3,8 @@
 -- KEYS: 1 account record  2 live audit log
 -- ARGV: 1 mode ('live')  2 audit entry
 -- Returns: {'accepted'} | {'no_account'}
--- Cost: O(1); 7 calls
-local known = tonumber(redis.call('HGET', KEYS[1], 'generation'))
-redis.call('HSET', KEYS[1], 'generation', string.format('%d', math.max(known + 1, now_ms)))
+-- Cost: O(1); 6 calls
+account_view[1] = string.format('%d', math.max(tonumber(account_view[1]) + 1, now_ms))
+redis.call('HSET', KEYS[1], 'generation', account_view[1])
 recorded()
 return {'accepted'}

@@ -72,11 +72,12 @@ async fn can_be_paid(store: &Store, escrow: &Escrow) -> Result<bool, StoreError>
     Ok(escrow.status == EscrowStatus::Pending && wallet.is_some_and(covers))
 }
 
+/// It is as safe as the money before that moves: the payee's account may be on another server than the payer's.
 async fn open_for_payee(store: &Store, escrow: &Escrow) -> Result<(), StoreError> {
     let open = escrow.payee.keys().open_escrows(escrow.mode, &escrow.payee.owner);
-    let _: i64 = store
-        .command(redis::cmd("SADD").arg(open).arg(escrow.number))
-        .await?;
+    let mut add = redis::cmd("SADD");
+    add.arg(&open).arg(escrow.number);
+    let _: i64 = store.command_safely(&add, &open).await?;
     Ok(())
 }
 

@@ -1,0 +1,58 @@
+//! How far accounts have come, and how far another server was told that they had: less means that the store lost writes.
+
+use super::book::Place;
+use super::drive::{Job, drive};
+use super::pass::Pass;
+use super::violation::Invariant;
+use shared::domain::mode::Mode;
+use shared::store::StoreError;
+use shared::store::connection::witness_of;
+use shared::store::read::Read;
+use shared::store::script::witness;
+use shared::store::versions::View;
+
+impl Pass<'_> {
+    /// Reads what the witnesses say, before the accounts are read: they are told after the accounts have changed.
+    pub(super) async fn read_witnesses(&mut self) -> Result<Vec<(Place, View)>, StoreError> {
+        let (store, accounts) = (self.store, self.accounts);
+        if !store.is_cluster() {
+            return Ok(Vec::new());
+        }
+        let lives = accounts.places().filter(|place| place.mode == Mode::Live);
+        let jobs = lives.map(|place| {
+            let (bucket, id) = (witness_of(accounts.keys(place).bucket()), accounts.id(place));
+            Job {
+                what: place,
+                reads: vec![Read::field(bucket, bucket.witnessed(), id)],
+                weight: 1,
+            }
+        });
+        let mut told = Vec::new();
+        drive(store, jobs, |place, mut answers| {
+            let text = answers.read::<Option<String>>().flatten();
+            told.extend(text.as_deref().and_then(witness::parse).map(|view| (place, view)));
+        })
+        .await?;
+        Ok(told)
+    }
+
+    /// Compares what the witnesses said with the records of the accounts, which were read since.
+    pub(super) fn check_versions(&mut self, told: Vec<(Place, View)>) {
+        for (place, told) in told {
+            let record = &self.records[place.account];
+            let number = |name: &str| record.get(name).and_then(|text| text.parse().ok()).unwrap_or(0);
+            let is = View {
+                generation: number("generation"),
+                version: number("version"),
+            };
+            if is < told {
+                let key = self.accounts.keys(place).record();
+                let detail = format!(
+                    "it is at version {} of generation {}, and was at {} of {} before: the store lost writes",
+                    is.version, is.generation, told.version, told.generation
+                );
+                self.wrong(Invariant::Versions, &[&key], detail);
+            }
+        }
+    }
+}

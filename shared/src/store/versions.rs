@@ -1,0 +1,95 @@
+//! The newest version of each account that this process has seen or was acknowledged. A store that has less of an account
+//! has lost writes (decision D47), and the account is refused until an operator accepts the loss.
+//!
+//! Memory of one process: all clones of a [`Store`](super::Store) share it. Replies of scripts that change an account fill
+//! it (`script/versioned.lua`, [`Store::script`](super::Store::script)), and reads of account records.
+
+use super::account::Account;
+use quick_cache::unsync::Cache;
+use std::sync::{Mutex, PoisonError};
+
+/// Accounts remembered; the least used ones are forgotten first.
+const ACCOUNTS_KEPT: usize = 100_000;
+
+/// How far an account has come. Ordered by generation, then version: an operator who accepts a store that lost writes
+/// raises the generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct View {
+    /// Raised by `store accept`.
+    pub generation: u64,
+    /// Raised by every change.
+    pub version: u64,
+}
+
+impl View {
+    /// The view that an account's record shows.
+    #[must_use]
+    pub const fn of(account: &Account) -> Self {
+        Self {
+            generation: account.generation,
+            version: account.version,
+        }
+    }
+}
+
+/// The newest view of each account, by account id.
+#[derive(Debug)]
+pub struct Versions(Mutex<Cache<String, View>>);
+
+impl Default for Versions {
+    fn default() -> Self {
+        Self(Mutex::new(Cache::new(ACCOUNTS_KEPT)))
+    }
+}
+
+impl Versions {
+    /// The newest view of `account` so far. Take it before a read: an answer that is older than this was overtaken by a
+    /// failover, not by another request.
+    #[must_use]
+    pub fn seen(&self, account: &str) -> View {
+        let cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.get(account).copied().unwrap_or_default()
+    }
+
+    /// Remembers a view. Answers can overtake each other, so an older one changes nothing.
+    pub fn saw(&self, account: &str, view: View) {
+        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if cache.get(account).is_none_or(|known| *known < view) {
+            cache.insert(account.to_owned(), view);
+        }
+    }
+
+    /// Forgets an account: the operator accepts what is there.
+    pub fn forget(&self, account: &str) {
+        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.remove(account);
+    }
+
+    /// Forgets everything: tests that empty a store under the same handle begin anew.
+    pub fn forget_all(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_view_stays() {
+        let versions = Versions::default();
+        let view = |generation, version| View { generation, version };
+        assert_eq!(versions.seen("a"), view(0, 0));
+        versions.saw("a", view(1, 5));
+        versions.saw("a", view(1, 4));
+        assert_eq!(versions.seen("a"), view(1, 5));
+        versions.saw("a", view(2, 1));
+        assert_eq!(versions.seen("a"), view(2, 1), "a new generation starts anew");
+        assert_eq!(versions.seen("b"), view(0, 0));
+        versions.forget("a");
+        assert_eq!(versions.seen("a"), view(0, 0));
+        versions.saw("a", view(1, 1));
+        versions.forget_all();
+        assert_eq!(versions.seen("a"), view(0, 0));
+    }
+}
