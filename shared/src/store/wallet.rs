@@ -245,7 +245,8 @@ impl Wallet {
 /// [`StoreError::Nonsense`] when the number is taken; the next try gets the next number.
 pub(super) async fn announce(store: &Store, lookup: &str, place: &str) -> Result<(), StoreError> {
     let mut set = redis::cmd("SET");
-    let set: Option<String> = store.command(set.arg(lookup).arg(place).arg("NX")).await?;
+    set.arg(lookup).arg(place).arg("NX");
+    let set: Option<String> = store.command_safely(&set, lookup).await?;
     match set {
         Some(_) => Ok(()),
         None => Err(StoreError::Nonsense(format!("`{lookup}` was given before"))),
