@@ -91,3 +91,70 @@ impl ModelEntry {
 pub(super) fn is_model_name(name: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry() -> ModelEntry {
+        serde_json::from_str(r#"{"rates": {"standard": {"input": "1", "output": "1"}}}"#).unwrap()
+    }
+
+    fn is_sound(model: &str, change: impl Fn(&mut ModelEntry)) -> bool {
+        let mut entry = entry();
+        change(&mut entry);
+        entry.check(model).is_ok()
+    }
+
+    #[test]
+    fn a_name_is_printable_without_spaces_and_has_an_end() {
+        let is_named = |name: &str| is_sound(name, |_| {});
+        assert!(is_named("m") && is_named(&"m".repeat(MAX_NAME_BYTES)));
+        for name in ["", "a b", "é", "a\n", &"m".repeat(MAX_NAME_BYTES + 1)] {
+            assert!(!is_named(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn aliases_and_tiers_are_bounded() {
+        let with_aliases = |count: usize| {
+            is_sound("m", |entry| {
+                entry.aliases = (0..count).map(|at| format!("a{at}")).collect()
+            })
+        };
+        assert!(with_aliases(MAX_ALIASES) && !with_aliases(MAX_ALIASES + 1));
+        assert!(!with_aliases(MAX_ALIASES + 2));
+        assert!(!is_sound("m", |entry| entry.aliases = vec!["a b".to_owned()]));
+        let with_tiers = |count: usize| {
+            is_sound("m", |entry| {
+                let rates = entry.rates[STANDARD];
+                entry.rates.extend((1..count).map(|at| (format!("t{at}"), rates)));
+            })
+        };
+        assert!(with_tiers(MAX_TIERS) && !with_tiers(MAX_TIERS + 1));
+        assert!(!with_tiers(MAX_TIERS + 2));
+        assert!(!is_sound("m", |entry| {
+            let rates = entry.rates.remove(STANDARD).unwrap();
+            entry.rates.insert("flex".to_owned(), rates);
+        }));
+    }
+
+    #[test]
+    fn an_import_takes_over_what_it_has_no_word_for() {
+        let mut older = entry();
+        older.web_search = CallPrice::parse_usd_per_unit("0.01").ok();
+        older.image_tokens = Some(7);
+        older.always_searches = true;
+        let completed = entry().completed_by(&older);
+        assert_eq!(completed, older);
+        let mut own = entry();
+        own.web_search = CallPrice::parse_usd_per_unit("0.02").ok();
+        own.image_tokens = Some(9);
+        let kept = own.completed_by(&older);
+        assert_eq!((kept.web_search, kept.image_tokens), (own.web_search, Some(9)));
+        let searches = own.completed_by(&entry());
+        assert!(!searches.always_searches && kept.always_searches);
+        own.always_searches = true;
+        assert!(own.completed_by(&entry()).always_searches);
+    }
+}
