@@ -170,7 +170,7 @@ fn every_script_loads() {
             script.name()
         );
     }
-    let sources = Path::new(REPOSITORY).join("shared/src/store/script");
+    let sources = Path::new(REPOSITORY).join("shared/src/store");
     assert_eq!(
         all.len(),
         declared(&sources),
