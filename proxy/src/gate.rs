@@ -326,6 +326,17 @@ mod tests {
         assert_eq!(gate.in_flight(), 0);
     }
 
+    /// Should an account's record name no plan, nothing is let through.
+    #[tokio::test]
+    async fn the_limits_of_an_account_without_a_plan_let_nothing_through() {
+        let stand = Stand::new().await;
+        let gate = &stand.gate;
+        let nobody = gate.plan("").unwrap();
+        assert_eq!(nobody.plan.active_virtual_keys, Some(0));
+        assert!(gate.plan("no such plan").is_none());
+        assert_eq!(gate.plan("free").unwrap().name, "free");
+    }
+
     fn settlement() -> Settle {
         Settle {
             name: HoldName {

@@ -355,4 +355,17 @@ mod tests {
             assert_eq!(waits, voids, "{answer:?}");
         }
     }
+
+    /// Of an account that is refused what makes records no call is within the rate.
+    #[test]
+    fn whoever_is_refused_has_no_request_left() {
+        let plan = Plan {
+            proxy_requests_per_minute: Some(30_000),
+            cap_agents_per_month: Some(7),
+            ..Plan::default()
+        };
+        let refused = without_requests(&plan);
+        assert_eq!(refused.proxy_requests_per_minute, Some(0));
+        assert_eq!(refused.cap_agents_per_month, plan.cap_agents_per_month);
+    }
 }
