@@ -144,14 +144,17 @@ mod tests {
         let mut older = entry();
         older.web_search = CallPrice::parse_usd_per_unit("0.01").ok();
         older.image_tokens = Some(7);
+        older.completion_tokens = Some(5);
         older.always_searches = true;
         let completed = entry().completed_by(&older);
         assert_eq!(completed, older);
         let mut own = entry();
         own.web_search = CallPrice::parse_usd_per_unit("0.02").ok();
         own.image_tokens = Some(9);
+        own.completion_tokens = Some(8);
         let kept = own.completed_by(&older);
         assert_eq!((kept.web_search, kept.image_tokens), (own.web_search, Some(9)));
+        assert_eq!(kept.completion_tokens, Some(8));
         let searches = own.completed_by(&entry());
         assert!(!searches.always_searches && kept.always_searches);
         own.always_searches = true;
