@@ -7,11 +7,12 @@
 //! 5. [`forward`]: the one request to the provider; the only taker of an `Approval`
 //! 6. [`settle`]: the ledger moves to the real cost before the answer ends
 //!
-//! [`tale`] is what metrics, log and trace are told of it; [`to_the_end`] keeps a caller who leaves from stopping steps 4 to 6.
+//! [`known_key`] is what is remembered of a key from call to call, [`tale`] what metrics, log and trace are told of it; [`to_the_end`] keeps a caller who leaves from stopping steps 4 to 6.
 
 pub mod credential;
 pub mod decide;
 pub mod forward;
+pub mod known_key;
 pub mod receive;
 pub mod request;
 pub mod resolve;
@@ -24,14 +25,15 @@ use crate::metrics::Stage;
 use crate::reply::Reply;
 use crate::reply::denied::Denied;
 use crate::reply::refusal::Refusal;
-use bytes::Bytes;
+use credential::PresentedKey;
 use http::HeaderMap;
+use known_key::KnownKey;
 use pingora_core::protocols::http::ServerSession;
+use receive::Body;
 use request::Wanted;
 use shared::clock;
 use shared::domain::denial::Denial;
 use shared::domain::id::Kind;
-use shared::store::lookup::VirtualKeyOwner;
 use std::sync::Arc;
 use std::time::Duration;
 use tale::Tale;
@@ -116,43 +118,58 @@ async fn through_the_gate(
     tale: &mut Tale,
 ) -> Result<Done, Stop> {
     let key = credential::from_headers(&session.req_header().headers)?;
-    receive::check_declared_length(gate, session)?;
-    let owner = resolve::owner(gate, &key).await?;
-    tale.belongs_to(&owner);
+    if let Err(too_long) = receive::check_declared_length(gate, session) {
+        return Err(count_too_long(gate, &key, tale, too_long).await);
+    }
+    let known = resolve::owner(gate, &key).await?;
+    tale.belongs_to(&known.owner);
     tale.done(gate, Stage::Resolve);
-    let body = receive::body(gate, session).await;
+    if known.was_refused_lately() && receive::may_be_large(session) {
+        decide::turn_away(gate, &known).await?;
+    }
+    let body = receive::body(gate, session, &known).await;
     tale.done(gate, Stage::Receive);
     let body = match body {
         Ok(body) => body,
-        Err(Stop::Refused(refusal)) => return Err(decide::count_only(gate, &owner, refusal).await),
+        Err(Stop::Refused(refusal)) => return Err(decide::count_only(gate, &known, refusal).await),
         Err(denied) => return Err(denied),
     };
     let headers = &session.req_header().headers;
-    let wanted = match request::understand(gate, headers, &body) {
+    let wanted = match request::understand(gate, headers, &body.bytes) {
         Ok(wanted) => wanted,
-        Err(refusal) => return Err(decide::count_only(gate, &owner, refusal).await),
+        Err(refusal) => return Err(decide::count_only(gate, &known, refusal).await),
     };
-    let mut onward = forward::headers(gate, headers, body.len())?;
+    let mut onward = forward::headers(gate, headers, body.bytes.len())?;
     tale.continue_in(&mut onward);
     tale.done(gate, Stage::Read);
     let call = (Arc::clone(gate), tale.clone());
-    whoever_waits(call, owner, wanted, onward, body).await
+    whoever_waits(call, known, wanted, onward, body).await
 }
 
 /// Takes a call that is understood to its end. From here on a caller who hangs up stops neither decision nor settlement: whether
 /// a server gives up the future of a request whose caller has gone is its own affair, and none of its promises.
 async fn whoever_waits(
     call: (Arc<Gate>, Tale),
-    owner: VirtualKeyOwner,
+    known: Arc<KnownKey>,
     wanted: Wanted,
     onward: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Result<Done, Stop> {
-    let ended = ToTheEnd::of(decide_and_forward(call, owner, wanted, onward, body)).await;
+    let ended = ToTheEnd::of(decide_and_forward(call, known, wanted, onward, body)).await;
     ended.ok_or_else(|| {
         tracing::error!("a call panicked");
         Stop::denied(Denial::ServiceUnavailable)
     })
+}
+
+/// Counts a request whose body declares itself too long, when its key is known (decision D30). It is refused for its length
+/// all the same, whatever the store says (decision D63).
+async fn count_too_long(gate: &Gate, key: &PresentedKey, tale: &mut Tale, too_long: Stop) -> Stop {
+    if let Ok(known) = resolve::owner(gate, key).await {
+        tale.belongs_to(&known.owner);
+        drop(decide::admit(gate, &known).await);
+    }
+    too_long
 }
 
 /// Lets a request through that is no call, such as the list of models: key and rate are checked, nothing is charged.
@@ -161,19 +178,19 @@ async fn whoever_waits(
 /// 401, or the denial.
 pub async fn admit(gate: &Gate, session: &ServerSession) -> Result<(), Stop> {
     let key = credential::from_headers(&session.req_header().headers)?;
-    let owner = resolve::owner(gate, &key).await?;
-    decide::admit(gate, &owner).await
+    let known = resolve::owner(gate, &key).await?;
+    decide::admit(gate, &known).await
 }
 
 /// Takes a call that is understood to its end, and tells of it: also when nobody waits for the answer any more.
 async fn decide_and_forward(
     (gate, mut tale): (Arc<Gate>, Tale),
-    owner: VirtualKeyOwner,
+    known: Arc<KnownKey>,
     wanted: Wanted,
     onward: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Done {
-    let decided = decide::decide(&gate, &owner, &wanted).await;
+    let decided = decide::decide(&gate, &known, &wanted).await;
     tale.done(&gate, Stage::Decide);
     let forwarded = match decided {
         Ok(approval) => forward::forward(&gate, approval, onward, body).await,
@@ -194,7 +211,7 @@ async fn decide_and_forward(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stand::{SOON, Stand, owner, runs, text};
+    use crate::stand::{SOON, Stand, runs, text};
     use shared::store::script::authorize::AUTHORIZE;
     use shared::store::script::settle::SETTLE;
     use tokio::io::AsyncWriteExt as _;
@@ -209,10 +226,10 @@ mod tests {
     }
 
     fn call(stand: &Stand) -> impl Future<Output = Result<Done, Stop>> + use<> {
-        let (gate, body) = (Arc::clone(&stand.gate), Bytes::from_static(b"{}"));
-        let onward = forward::headers(&gate, &HeaderMap::new(), body.len()).unwrap();
+        let (gate, body) = (Arc::clone(&stand.gate), stand.body());
+        let onward = forward::headers(&gate, &HeaderMap::new(), body.bytes.len()).unwrap();
         let tale = Tale::of(&HeaderMap::new());
-        whoever_waits((gate, tale), owner(), stand.wanted(), onward, body)
+        whoever_waits((gate, tale), stand.known(), stand.wanted(), onward, body)
     }
 
     #[tokio::test]

@@ -1,5 +1,8 @@
 //! The edge speaks HTTP here: one request in, one answer out, for HTTP/1.1 and HTTP/2 alike.
 
+mod connection;
+pub mod connections;
+pub mod head;
 pub mod opening;
 pub mod origin;
 pub mod route;
@@ -10,18 +13,16 @@ use crate::call::{self, Done, Stop};
 use crate::gate::Gate;
 use crate::reply::refusal::Refusal;
 use crate::reply::{Reply, health, models, names};
-use async_trait::async_trait;
 use http::HeaderMap;
-use pingora_core::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream};
+use pingora_core::apps::HttpServerOptions;
 use pingora_core::protocols::http::ServerSession;
-use pingora_core::server::ShutdownWatch;
 use route::Route;
 use shared::clock;
 use shared::domain::id::Kind;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// The application behind the edge's listener.
+/// What all connections of the edge's listener share.
 pub struct Edge {
     gate: Arc<OnceLock<Arc<Gate>>>,
     options: HttpServerOptions,
@@ -42,32 +43,6 @@ impl Edge {
         options.h2_idle_timeout = Some(wire::KEEP_ALIVE);
         options.keepalive_request_limit = Some(wire::REQUESTS_MAX);
         Self { gate, options }
-    }
-}
-
-#[async_trait]
-impl HttpServerApp for Edge {
-    async fn process_new_http(
-        self: &Arc<Self>,
-        mut session: ServerSession,
-        shutdown: &ShutdownWatch,
-    ) -> Option<ReusedHttpStream> {
-        let gate = self.gate.get()?;
-        if !wire::read_head(gate, &mut session).await {
-            return None;
-        }
-        // Right before the process ends: nothing was done for this request, so its caller may send it again.
-        let in_flight = gate.enter()?;
-        let reply = answer(gate, &mut session).await;
-        let stopping = gate.is_draining() || *shutdown.borrow();
-        let client_timeout = Duration::from_millis(gate.settings.proxy.client_timeout_ms);
-        let stream = wire::write(session, reply, stopping, client_timeout).await;
-        drop(in_flight);
-        stream
-    }
-
-    fn server_options(&self) -> Option<&HttpServerOptions> {
-        Some(&self.options)
     }
 }
 

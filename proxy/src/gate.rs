@@ -1,7 +1,10 @@
 //! What all calls share: settings, store, tables, caches and counters. Every cache here is bounded, and none holds
 //! anything that a decision depends on: status, limits and spend are read inside the store's script each time.
 
-use crate::call::receive::room::Room;
+use crate::call::known_key::KnownKey;
+use crate::call::receive::room::{AccountPart, Room};
+use crate::edge::connections::Connections;
+use crate::edge::head::HEAD_BYTES_MAX;
 use crate::metrics::Metrics;
 use crate::pending::Pending;
 use crate::pending::item::Origin;
@@ -98,6 +101,8 @@ pub struct Gate {
     unknown_plan: Arc<PlanLimits>,
     /// The way to the provider.
     pub upstream: Upstream,
+    /// The callers' connections.
+    pub connections: Arc<Connections>,
     /// The addresses that are not answered, as last read.
     pub blocked: BlockedCopy,
     /// The accounts that are refused what makes records, as last read.
@@ -108,12 +113,14 @@ pub struct Gate {
     pub pending: Pending,
     /// Counters for operators.
     pub metrics: Metrics,
-    /// Whose key it is, by SHA-256. Immutable in the store, so never stale.
-    pub owners: Cache<[u8; 32], VirtualKeyOwner>,
+    /// Keys by their SHA-256. Whose they are is immutable in the store, so never stale.
+    pub owners: Cache<[u8; 32], Arc<KnownKey>>,
+    /// What the bodies of each account have of the room.
+    parts: Cache<String, Arc<AccountPart>>,
     /// Hashes that the store does not know. Random, so none of them can become a key later.
     pub unknown: Cache<[u8; 32], ()>,
     /// Room for request bodies.
-    pub body_room: Room,
+    pub body_room: Arc<Room>,
     views: Cache<String, Arc<Mutex<AccountView>>>,
     opened: Cache<String, Arc<SecretString>>,
     in_flight: AtomicUsize,
@@ -151,6 +158,8 @@ pub struct Parts {
     pub upstream: Upstream,
     /// The queue for what the store cannot take.
     pub pending: Pending,
+    /// The callers' connections.
+    pub connections: Arc<Connections>,
 }
 
 impl Gate {
@@ -164,11 +173,16 @@ impl Gate {
             plans,
             upstream,
             pending,
+            connections,
         } = parts;
         Self {
-            body_room: Room::new(settings.proxy.max_buffered_bytes, settings.proxy.max_body_bytes),
+            body_room: Arc::new(Room::new(
+                settings.proxy.max_buffered_bytes,
+                settings.proxy.max_body_bytes + HEAD_BYTES_MAX,
+            )),
             plans: ArcSwap::from_pointee(by_name(&plans, &settings)),
             owners: Cache::new(settings.proxy.max_remembered_keys),
+            parts: Cache::new(settings.proxy.max_remembered_keys),
             settings,
             store,
             sealer,
@@ -176,6 +190,7 @@ impl Gate {
             imported: Imported::default(),
             unknown_plan: Arc::new(PlanLimits::unknown()),
             upstream,
+            connections,
             blocked: BlockedCopy::default(),
             refused: RefusedCopy::default(),
             watch: Arc::default(),
@@ -240,6 +255,15 @@ impl Gate {
         if (news.generation, news.version) > (view.generation, view.version) {
             view.clone_from(news);
         }
+    }
+
+    /// What a key is remembered by, from now on.
+    pub fn remember(&self, digest: [u8; 32], owner: VirtualKeyOwner) -> Arc<KnownKey> {
+        let fresh = || Ok::<_, std::convert::Infallible>(Arc::default());
+        let Ok(part) = self.parts.get_or_insert_with(owner.account(), fresh);
+        let known = Arc::new(KnownKey::new(owner, part));
+        self.owners.insert(digest, Arc::clone(&known));
+        known
     }
 
     /// The limits of a plan, or `None` when the table has no such plan: then the call is denied (decision D7). An account

@@ -90,7 +90,7 @@ impl Ended {
 }
 
 /// Where an exchange with the provider broke off, as [`Failure::Unreachable`] says; the last stands for all others.
-const BROKE_OFF: [&str; 6] = ["resolve", "connect", "write", "head", "body", "odd"];
+const BROKE_OFF: [&str; 7] = ["resolve", "local", "connect", "write", "head", "body", "odd"];
 
 /// All metrics of the edge.
 #[derive(Debug, Clone)]
@@ -162,7 +162,7 @@ impl Metrics {
             )?,
             broke_off: metrics.counters(
                 "upstream_failures_total",
-                "Exchanges with the provider that broke off, by where: resolve, connect, write, head, body, odd (not HTTP as we know it, or too long). Timeouts are in approved_total.",
+                "Exchanges with the provider that broke off, by where: resolve, local (this machine had no descriptor, memory or port: nothing was sent, 503), connect, write, head, body, odd (not HTTP as we know it, or too long). Timeouts are in approved_total.",
                 "stage",
                 BROKE_OFF,
             )?,
@@ -182,14 +182,14 @@ impl Metrics {
 
     /// The exchange with the provider broke off.
     pub fn broke_off(&self, failure: &Failure) {
-        if let Failure::Unreachable(stage) = failure {
-            let stage = match *stage {
-                "its name does not resolve" => "resolve",
-                stage => stage,
-            };
-            let known = BROKE_OFF.iter().position(|known| *known == stage);
-            self.broke_off[known.unwrap_or(BROKE_OFF.len() - 1)].inc();
-        }
+        let stage = match failure {
+            Failure::Timeout => return,
+            Failure::NotSent(_) => "local",
+            Failure::Unreachable("its name does not resolve") => "resolve",
+            Failure::Unreachable(stage) => stage,
+        };
+        let known = BROKE_OFF.iter().position(|known| *known == stage);
+        self.broke_off[known.unwrap_or(BROKE_OFF.len() - 1)].inc();
     }
 
     /// A denial.
@@ -250,6 +250,7 @@ mod tests {
         metrics.approved(estimate, actual, Ended::Timeout, Duration::from_secs(3));
         metrics.broke_off(&Failure::Unreachable("its name does not resolve"));
         metrics.broke_off(&Failure::Unreachable("it sent no head"));
+        metrics.broke_off(&Failure::NotSent(std::io::ErrorKind::OutOfMemory));
         metrics.tables.read_again(Table::Prices, false);
         let text = metrics.registrar.text().unwrap();
         for line in [
@@ -262,6 +263,7 @@ mod tests {
             r#"tollgate_proxy_actual_ratio_bucket{le="0.25"} 1"#,
             r#"tollgate_proxy_upstream_failures_total{stage="resolve"} 1"#,
             r#"tollgate_proxy_upstream_failures_total{stage="odd"} 1"#,
+            r#"tollgate_proxy_upstream_failures_total{stage="local"} 1"#,
             r#"tollgate_proxy_table_reads_total{result="failed",table="prices"} 1"#,
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");

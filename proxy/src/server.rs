@@ -1,12 +1,14 @@
 //! Starting and stopping: settings are checked in full before a port is bound, SIGTERM lets calls in flight finish,
 //! SIGQUIT hands the listening sockets to a new process.
 
+mod descriptors;
 mod drain;
 pub mod handover;
 mod signals;
 mod tls;
 
 use crate::edge::Edge;
+use crate::edge::connections::Connections;
 use crate::edge::opening::Opening;
 use crate::gate::{Gate, Parts};
 use crate::metrics::Metrics;
@@ -16,6 +18,7 @@ use crate::upstream::Upstream;
 use crate::watch;
 use async_trait::async_trait;
 use clap::Parser;
+use descriptors::Descriptors;
 use handover::Successor;
 use pingora_core::listeners::ListenerConfig;
 use pingora_core::protocols::l4::stream::L4BufferSettings;
@@ -141,16 +144,22 @@ fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
     Store::check(&settings.store).map_err(|error| BadSettings(error.to_string()))?;
     let metrics = Metrics::new().map_err(|error| BadSettings(error.to_string()))?;
     let gate = Arc::new(OnceLock::new());
-    let first_bytes_within = Duration::from_millis(proxy.client_timeout_ms);
-    let edge = Opening::new(Edge::new(Arc::clone(&gate)), first_bytes_within);
-    let mut listener = Service::new("edge".to_owned(), edge);
-    let at = ListenerConfig::tcp(proxy.listen.to_string());
-    let buffers = L4BufferSettings::default().write(WRITE_BUFFER);
-    listener.add_listener(match tls::settings(&proxy)? {
-        Some(tls) => at.l4_buffer(buffers).tls(tls),
+    let first_head_within = Duration::from_millis(proxy.client_timeout_ms);
+    let descriptors = Descriptors::divide(descriptors::raise(), proxy.max_connections);
+    let trusted = settings.network.trusted_proxies.clone();
+    let each = proxy.max_connections_per_address;
+    let connections = Arc::new(Connections::new(descriptors.callers, each, trusted));
+    let tls = tls::acceptor(&proxy)?;
+    let mut buffers = L4BufferSettings::default().write(WRITE_BUFFER);
+    if tls.is_none() {
         // A buffer to read into is for TLS, which reads in pieces of 4 KB. HTTP has one of its own.
-        None => at.l4_buffer(buffers.read(0)),
-    });
+        buffers = buffers.read(0);
+    }
+    let edge = Edge::new(Arc::clone(&gate));
+    let edge = Opening::new(edge, Arc::clone(&connections), tls, first_head_within);
+    let mut listener = Service::new("edge".to_owned(), edge);
+    // The handshake of TLS is ours, so that the connection counts before it, and one deadline covers both.
+    listener.add_listener(ListenerConfig::tcp(proxy.listen.to_string()).l4_buffer(buffers));
     let mut ops = Service::new(
         "ops".to_owned(),
         Ops {
@@ -160,7 +169,7 @@ fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
     ops.add_tcp(&proxy.ops_listen.to_string());
 
     let conf = pingora_conf(&settings);
-    let parts = Mutex::new(Some(parts(settings)?));
+    let parts = Mutex::new(Some(parts(settings, connections, descriptors.provider)?));
     let successor = successor(options, &proxy)?;
     let mut server = Server::new_with_opt_and_conf(pingora_options(successor.is_some()), conf);
     let signals = Signals {
@@ -170,6 +179,8 @@ fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
         drain_delay: Duration::from_millis(proxy.drain_delay_ms),
     };
     let edge = server.add_service(EdgeService {
+        descriptors,
+        wanted_connections: proxy.max_connections,
         listener,
         gate,
         parts,
@@ -200,11 +211,15 @@ fn successor(options: &Options, proxy: &ProxySettings) -> Result<Option<Successo
     Ok(Some(announced))
 }
 
-fn parts(settings: Settings) -> Result<Parts, CannotStart> {
+fn parts(
+    settings: Settings,
+    connections: Arc<Connections>,
+    to_provider: usize,
+) -> Result<Parts, CannotStart> {
     let sealer = settings.sealer()?;
     let prices = settings.prices()?;
     let plans = settings.plans()?;
-    let upstream = Upstream::new(&settings.upstream).map_err(BadSettings)?;
+    let upstream = Upstream::new(&settings.upstream, to_provider).map_err(BadSettings)?;
     let (dir, limit) = (&settings.proxy.data_dir, settings.proxy.retry_queue_limit);
     let pending = Pending::open(dir, limit)
         .map_err(|error| CannotStart::of(&format!("proxy.data_dir {}", dir.display()), &error))?;
@@ -215,6 +230,7 @@ fn parts(settings: Settings) -> Result<Parts, CannotStart> {
         plans,
         upstream,
         pending,
+        connections,
     })
 }
 
@@ -249,6 +265,9 @@ fn pingora_conf(settings: &Settings) -> ServerConf {
 
 /// The edge's listener, with everything else that lives in its runtime: the store connection and the watchers.
 struct EdgeService {
+    descriptors: Descriptors,
+    /// `proxy.max_connections`
+    wanted_connections: usize,
     listener: Service<Opening>,
     gate: Arc<OnceLock<Arc<Gate>>>,
     parts: Mutex<Option<Parts>>,
@@ -316,6 +335,7 @@ impl ServiceWithDependents for EdgeService {
             tracing::error!("the edge cannot start");
             return;
         };
+        self.descriptors.warn_if_below(self.wanted_connections);
         watch::start(&gate);
         if let Some(fds) = &fds {
             self.fds.get_or_init(|| Fds(Arc::clone(fds)));

@@ -3,11 +3,16 @@
 //! The store is a server of its own, so that connections break as they really do. How often that happened is counted for the
 //! whole process: tests with a gate run one at a time.
 
+use crate::call::known_key::KnownKey;
+use crate::call::receive::Body;
+use crate::call::receive::room::Share;
 use crate::call::request::{Run, Wanted};
+use crate::edge::connections::Connections;
 use crate::gate::{Gate, Parts};
 use crate::metrics::Metrics;
 use crate::pending::Pending;
 use crate::upstream::Upstream;
+use bytes::Bytes;
 use secrecy::SecretString;
 use shared::crypto::seal::SealedFor;
 use shared::domain::money::Nanos;
@@ -179,7 +184,7 @@ impl Stand {
         let settings = settings.map(|(name, value)| (format!("TOLLGATE_{name}"), value));
         let settings = load_from(None, settings.into_iter()).unwrap();
         drop(rustls::crypto::ring::default_provider().install_default());
-        let upstream = Upstream::new(&settings.upstream).unwrap();
+        let upstream = Upstream::new(&settings.upstream, 100).unwrap();
         upstream.target().resolve().await;
         let parts = Parts {
             sealer: settings.sealer().unwrap(),
@@ -187,6 +192,7 @@ impl Stand {
             plans: settings.plans().unwrap(),
             upstream,
             pending: Pending::open(&folder, 9).unwrap(),
+            connections: Arc::new(Connections::new(9, 9, Vec::new())),
             settings,
         };
         let store = Store::of(&parts.settings.store).unwrap();
@@ -290,9 +296,18 @@ impl Stand {
             estimate: Nanos::new(ESTIMATE),
         }
     }
-}
 
-/// Whose call it is.
-pub fn owner() -> VirtualKeyOwner {
-    VirtualKeyOwner::new("acct_1", "bot", "vk_1")
+    /// The key of the call.
+    pub fn known(&self) -> Arc<KnownKey> {
+        let owner = VirtualKeyOwner::new("acct_1", "bot", "vk_1");
+        Arc::new(KnownKey::new(owner, Arc::default()))
+    }
+
+    /// The body of the call.
+    pub fn body(&self) -> Body {
+        Body {
+            bytes: Bytes::from_static(b"{}"),
+            share: Share::new(Arc::clone(&self.gate.body_room), Arc::default()),
+        }
+    }
 }

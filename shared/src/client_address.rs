@@ -5,27 +5,32 @@ use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
+/// The sentence of the 403 `IP_BLOCKED` for a client whose address cannot be read.
+pub const UNKNOWN_ADDRESS: &str = "Your address cannot be read from the `X-Forwarded-For` of the proxy in front, and the operator of this service blocks some addresses.";
 
-/// The address of the client behind `peer`. Only the entries of `X-Forwarded-For` that trusted proxies appended count:
-/// read from the right, the first address that is no trusted proxy is the client. `None` when a trusted proxy sent
-/// something that is no address: then the client is not known.
+/// Returns the address of the client behind `peer`. Only the entries of `X-Forwarded-For` that trusted proxies appended
+/// count: read from the right, the first address that is no trusted proxy is the client. `None` when a trusted proxy sent
+/// no `X-Forwarded-For`, or an entry that is no address (one with a `%` zone included): then the client is not known, and
+/// a block list that is not empty refuses it (decision D73).
 #[must_use]
 pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Option<IpAddr> {
     let is_trusted = |address: IpAddr| trusted.iter().any(|net| net.contains(&address));
-    let mut client = peer.to_canonical();
-    if !is_trusted(client) {
-        return Some(client);
+    let peer = peer.to_canonical();
+    if !is_trusted(peer) {
+        return Some(peer);
     }
+    let mut client = None;
     for line in headers.get_all(X_FORWARDED_FOR).iter().rev() {
         // Entry by entry, not as one text: what a stranger sent stands in the same line, left of what a proxy appended.
         for entry in line.as_bytes().rsplit(|byte| *byte == b',') {
-            client = parse(entry.trim_ascii())?.to_canonical();
-            if !is_trusted(client) {
-                return Some(client);
+            let address = parse(entry.trim_ascii())?.to_canonical();
+            if !is_trusted(address) {
+                return Some(address);
             }
+            client = Some(address);
         }
     }
-    Some(client)
+    client
 }
 
 /// An address, with or without a port.
@@ -53,7 +58,7 @@ mod tests {
     fn only_trusted_proxies_are_believed() {
         for (peer, forwarded, expected) in [
             ("192.0.2.1", vec!["203.0.113.9"], Some("192.0.2.1")),
-            ("10.0.0.1", vec![], Some("10.0.0.1")),
+            ("10.0.0.1", vec![], None),
             ("10.0.0.1", vec!["203.0.113.9"], Some("203.0.113.9")),
             (
                 "10.0.0.1",
@@ -70,6 +75,9 @@ mod tests {
             ("10.0.0.1", vec!["10.0.0.7"], Some("10.0.0.7")),
             ("10.0.0.1", vec!["203.0.113.9, unknown"], None),
             ("10.0.0.1", vec![""], None),
+            ("10.0.0.1", vec!["fe80::1%eth0"], None),
+            ("10.0.0.1", vec!["203.0.113.9", "fe80::1%25eth0, 10.0.0.2"], None),
+            ("10.0.0.1", vec!["[fe80::1%eth0]:80"], None),
             // What the client itself sent to the proxy is not looked at, and cannot hide the client either.
             ("10.0.0.1", vec!["é, 203.0.113.9"], Some("203.0.113.9")),
             (

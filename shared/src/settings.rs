@@ -72,6 +72,8 @@ pub struct ProxySettings {
     pub tls_cert: PathBuf,
     pub tls_key: PathBuf,
     pub threads: usize,
+    pub max_connections: usize,
+    pub max_connections_per_address: usize,
     pub max_body_bytes: usize,
     pub max_buffered_bytes: usize,
     pub max_remembered_keys: usize,
@@ -94,6 +96,7 @@ pub struct UpstreamSettings {
     pub ca_file: PathBuf,
     pub timeout_ms: u64,
     pub max_response_bytes: usize,
+    pub forward_headers: Vec<String>,
 }
 
 /// `[admin]`

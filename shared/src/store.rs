@@ -22,6 +22,7 @@ pub mod intent;
 pub mod intent_links;
 pub mod invitation;
 pub mod kept_calls;
+pub mod key_standing;
 pub mod keys;
 pub mod look;
 pub mod lookup;

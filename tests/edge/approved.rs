@@ -63,10 +63,7 @@ async fn the_provider_gets_the_exact_bytes_and_nothing_of_the_caller_s_secrets()
         ("content-type", "application/json"),
         ("host", &stage.upstream.addr().to_string()),
         ("idempotency-key", "k-1"),
-        ("openai-organization", "org-1"),
         ("user-agent", "OpenAI/Python 2.0"),
-        ("x-custom", "a"),
-        ("x-custom", "b"),
         ("x-stainless-lang", "python"),
     ];
     let expected: Vec<_> = expected
@@ -74,6 +71,51 @@ async fn the_provider_gets_the_exact_bytes_and_nothing_of_the_caller_s_secrets()
         .into();
     assert_eq!(sorted(sent.head.lines().skip(1)), expected);
     assert!(!sent.head.contains("vk_live_"), "{}", sent.head);
+}
+
+/// Decision D73: whatever a caller sends beyond the list stays here, and the operator can add to the list.
+#[tokio::test]
+async fn the_provider_gets_the_listed_headers_only() {
+    let headers = "OpenAI-Organization: org-1\r\nOpenAI-Project: proj-1\r\nOpenAI-Beta: assistants=v2\r\nX-Custom: a\r\n\
+        X-Custom: b\r\nX-Client-Request-Id: c-1\r\nX-Tenant: t\r\nX-Stainless-Lang: python\r\nOrigin: http://a\r\nVia: 1.1 a\r\n\
+        traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00\r\ntracestate: a=b\r\nCF-Connecting-IP: 10.1.1.1\r\n";
+    let ours = [
+        "accept-encoding",
+        "authorization",
+        "content-length",
+        "content-type",
+        "host",
+    ];
+    let usual = [
+        "openai-beta",
+        "traceparent",
+        "tracestate",
+        "x-client-request-id",
+        "x-stainless-lang",
+    ];
+    let more = ["openai-organization", "openai-project", "x-custom", "x-custom"];
+    for (list, expected) in [
+        (None, &usual[..]),
+        (
+            Some("Content-Type, OpenAI-Organization, openai-project, X-Custom"),
+            &more,
+        ),
+    ] {
+        let stage = Stage::with(|options| match list {
+            None => options,
+            Some(list) => options.env("TOLLGATE_UPSTREAM__FORWARD_HEADERS", list),
+        })
+        .await;
+        let actor = stage.actor("enterprise", open_cap()).await;
+        let mut raw = RawClient::connect(stage.edge.addr()).await;
+        raw.send_chat(&actor.key, headers, ask(100).to_string().as_bytes())
+            .await;
+        assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
+        let sent = sorted(only(&stage).head.lines().skip(1));
+        let names = sent.iter().map(|(name, _)| name.as_str());
+        let names: Vec<&str> = names.filter(|name| !ours.contains(name)).collect();
+        assert_eq!(names, expected, "{list:?}");
+    }
 }
 
 #[tokio::test]

@@ -109,7 +109,11 @@ async fn ranges_of_both_families_behind_a_trusted_proxy() {
         ("2001:db9::1", 200),
         ("192.0.2.1, 203.0.113.9", 403),
         ("203.0.113.9, 192.0.2.1", 200),
-        ("unknown", 200),
+        ("10.0.0.9, 127.0.0.3", 200),
+        ("unknown", 403),
+        ("", 403),
+        ("fe80::1%eth0", 403),
+        ("2001:db9::1%25eth0, 127.0.0.3", 403),
     ] {
         let reply = actor
             .caller
@@ -117,10 +121,20 @@ async fn ranges_of_both_families_behind_a_trusted_proxy() {
             .await;
         assert_eq!(reply.status, status, "{address}: {reply:?}");
     }
+    // Neither is a client whose address no proxy tells: it could be any of those on the list (decision D73).
+    let reply = actor.caller.chat(ask(1)).await;
+    blocked(&reply);
+    assert!(reply.text().contains("X-Forwarded-For"), "{}", reply.text());
+    assert_eq!(actor.caller.get("/v1/health").await.status, 200);
+    for range in ["203.0.113.0/24", "2001:db8::/32", "::ffff:198.51.100.7"] {
+        operate(&stage.redis, "unblock", range);
+    }
+    let unreadable = [("x-forwarded-for", "unknown")];
+    until(&actor.caller, &unreadable, 200).await;
     assert_eq!(
         actor.caller.chat(ask(1)).await.status,
         200,
-        "from the proxy itself"
+        "an empty list blocks nobody"
     );
 }
 

@@ -184,8 +184,8 @@ async fn a_body_that_is_too_long_is_a_413() {
         "{reply:?}"
     );
 
-    // Not declared: as soon as it is. The request counts toward the rate (decision D30), so the eleventh is a 429.
-    for count in 2..=11 {
+    // Not declared: as soon as it is. Every request counts toward the rate (decision D30), so the eleventh is a 429.
+    for count in 4..=11 {
         let mut raw = RawClient::connect(stage.edge.addr()).await;
         raw.send(head(&actor.key, "Transfer-Encoding: chunked")).await;
         let chunk = padded(16_384);

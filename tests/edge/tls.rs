@@ -1,12 +1,12 @@
 //! HTTP/2 and TLS on the side of the callers, TLS on the side of the provider.
 
 use super::shape::{approved, denied, refused};
-use super::stage::{Stage, amounts, ask, cap, open_cap};
+use super::stage::{SOON, Stage, amounts, ask, cap, open_cap};
 use harness::{Reply, free_port, http_client};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
@@ -114,6 +114,60 @@ async fn callers_may_speak_http_2_without_tls() {
     assert_eq!(passed, 10);
     let (_, reply) = post(&client, &stage.edge.url(), "vk_live_x", ask(1).to_string()).await;
     refused(&reply, 401, "invalid_api_key");
+}
+
+/// A caller who says nothing after the connection, or after the handshake, is let go, whatever it chose to speak.
+#[tokio::test]
+async fn a_caller_who_stays_silent_is_let_go() {
+    let certificate = Certificate::of(&["localhost", "127.0.0.1"]);
+    let (cert, key) = (certificate.file("cert.pem"), certificate.file("key.pem"));
+    let stage = Stage::with(|options| {
+        options
+            .env("TOLLGATE_PROXY__TLS_CERT", cert)
+            .env("TOLLGATE_PROXY__TLS_KEY", key)
+            .env("TOLLGATE_PROXY__CLIENT_TIMEOUT_MS", "700")
+    })
+    .await;
+    drop(http_client()); // installs the cryptography provider
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate.made.cert.der().clone()).expect("a root");
+    let connect = async || TcpStream::connect(stage.edge.addr()).await.expect("a connection");
+    let settings = [
+        &b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..],
+        &[0, 0, 0, 4, 0, 0, 0, 0, 0],
+    ]
+    .concat();
+    for said in [&b""[..], b"\x16\x03\x01\x02\x00\x01"] {
+        let mut silent = connect().await;
+        silent.write_all(said).await.expect("a connection");
+        assert!(ends(&mut silent).await, "no handshake after {said:?}");
+    }
+    for (protocol, said) in [
+        ("h2", &b""[..]),
+        ("h2", &settings),
+        ("http/1.1", b""),
+        ("http/1.1", b"POST /v1"),
+    ] {
+        let config = rustls::ClientConfig::builder().with_root_certificates(roots.clone());
+        let mut config = config.with_no_client_auth();
+        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+        let name = "localhost".try_into().expect("a name");
+        let mut silent = connector
+            .connect(name, connect().await)
+            .await
+            .expect("a handshake");
+        silent.write_all(said).await.expect("a connection");
+        silent.flush().await.expect("a connection");
+        assert!(ends(&mut silent).await, "{protocol}, after {said:?}");
+    }
+}
+
+/// Whether the edge closes a connection soon.
+async fn ends(connection: &mut (impl tokio::io::AsyncRead + Unpin)) -> bool {
+    let mut room = [0; 4096];
+    let closed = async { while matches!(connection.read(&mut room).await, Ok(1..)) {} };
+    tokio::time::timeout(SOON, closed).await.is_ok()
 }
 
 #[tokio::test]

@@ -141,15 +141,17 @@ async fn a_reset_stream_is_settled() {
     let stage = Setup::default().start().await;
     let gate = Arc::new(Notify::new());
     let waiting = gate.clone();
-    stage.upstream.set(move |request| match request.header("x-wait") {
-        Some(_) => answer().wait_for(&waiting),
-        None => answer(),
-    });
+    stage
+        .upstream
+        .set(move |request| match request.header("x-stainless-wait") {
+            Some(_) => answer().wait_for(&waiting),
+            None => answer(),
+        });
     let caller = stage.edge.caller(&stage.key).with_client(http2());
     assert_eq!(caller.chat(body()).await.status, 200);
     for round in 1..=4_usize {
         let impatient = tokio::time::timeout(Duration::from_secs(60), async {
-            let call = caller.chat_with(&[("x-wait", "1")], body());
+            let call = caller.chat_with(&[("x-stainless-wait", "1")], body());
             let arrived = stage.upstream.wait_for(2 * round, SOON);
             tokio::select! {
                 reply = call => panic!("{reply:?}"),

@@ -5,23 +5,23 @@ use harness::{RawClient, eventually};
 use std::time::Duration;
 
 const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
+pub const HEADERS: u8 = 1;
+pub const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
+pub const END_STREAM: u8 = 1;
+pub const END_HEADERS: u8 = 4;
 /// `SETTINGS_INITIAL_WINDOW_SIZE`
 const INITIAL_WINDOW: u16 = 4;
 /// The error code `CANCEL`.
-const CANCEL: u32 = 8;
+pub const CANCEL: u32 = 8;
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).expect("a short frame").to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
 /// Header fields without compression.
-fn fields(list: &[(&str, &str)]) -> Vec<u8> {
+pub fn fields(list: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for text in list.iter().flat_map(|(name, value)| [(0_u8, *name), (1, *value)]) {
         let (is_value, text) = text;
@@ -40,7 +40,7 @@ fn fields(list: &[(&str, &str)]) -> Vec<u8> {
 }
 
 /// A connection whose streams may send `window` bytes of their answers at first.
-async fn connected(stage: &Stage, window: u32) -> RawClient {
+pub async fn connected(stage: &Stage, window: u32) -> RawClient {
     let mut raw = stage.raw().await;
     let settings = [&INITIAL_WINDOW.to_be_bytes()[..], &window.to_be_bytes()].concat();
     let start = [
@@ -53,7 +53,7 @@ async fn connected(stage: &Stage, window: u32) -> RawClient {
 }
 
 /// The head of a call on a stream.
-fn head(stage: &Stage, stream: u32) -> Vec<u8> {
+pub fn head(stage: &Stage, stream: u32) -> Vec<u8> {
     let bearer = format!("Bearer {}", stage.key);
     let block = fields(&[
         (":method", "POST"),

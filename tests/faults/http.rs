@@ -157,7 +157,7 @@ async fn a_head_without_end_is_cut_off() {
         statuses(&mut long_line)
             .await
             .iter()
-            .all(|status| status == "400")
+            .all(|status| status == "431")
     );
     let mut many = stage.raw().await;
     let lines: String = (0..5000).map(|number| format!("X-{number}: 1\r\n")).collect();

@@ -7,6 +7,8 @@
 //!   or unheard
 //! * [`late`]: settlements that the store could not take at once; [`other_ledgers`]: and those that meet another ledger
 //! * [`provider`], [`provider_odd`], [`provider_early`], [`provider_errors`], [`provider_reuse`]: a provider that misbehaves
+//! * [`neighbours`]: accounts that fill the memory for bodies; [`connections`], [`heads`], [`floods_h2`]: callers who open, say or repeat too much; [`shortages`]: a machine that has no
+//!   descriptor left
 //! * [`hang_ups`], [`hang_ups_h2`]: callers who leave; [`process`]: the edge itself is stopped or killed
 //! * [`secrets`]: nothing of all that writes a key anywhere; [`memory`]: what a load took is given back
 //! * [`torture`]: all of it at once
@@ -14,14 +16,18 @@
 
 mod bodies;
 mod cluster;
+mod connections;
+mod floods_h2;
 mod hang_ups;
 mod hang_ups_h2;
 mod headers;
+mod heads;
 mod http;
 mod keys;
 mod late;
 mod lost_replies;
 mod memory;
+mod neighbours;
 mod other_ledgers;
 mod process;
 mod provider;
@@ -30,6 +36,7 @@ mod provider_errors;
 mod provider_odd;
 mod provider_reuse;
 mod secrets;
+mod shortages;
 mod sizes;
 mod stage;
 mod store_down;

@@ -16,7 +16,7 @@ async fn call_as(stage: &Stage, who: &str) -> Reply {
     stage
         .edge
         .caller(&stage.key)
-        .chat_with(&[("x-who", who)], body())
+        .chat_with(&[("x-stainless-who", who)], body())
         .await
 }
 
@@ -26,7 +26,7 @@ async fn a_second_answer_reaches_nobody() {
     let stage = Setup::default().start().await;
     stage
         .upstream
-        .set(|request| answer_for(request.header("x-who").unwrap_or("?")).twice());
+        .set(|request| answer_for(request.header("x-stainless-who").unwrap_or("?")).twice());
     for number in 0..20_u64 {
         let who = format!("call-{number}");
         let reply = call_as(&stage, &who).await;
@@ -44,7 +44,7 @@ async fn a_second_answer_reaches_nobody() {
 async fn an_answer_nobody_asked_for_spoils_its_connection() {
     let stage = Setup::default().start().await;
     stage.upstream.set(|request| {
-        let own = answer_for(request.header("x-who").unwrap_or("?"));
+        let own = answer_for(request.header("x-stainless-who").unwrap_or("?"));
         let body =
             json!({ "for": "nobody", "usage": { "prompt_tokens": 1, "completion_tokens": 1 } }).to_string();
         let length = body.len();
@@ -75,8 +75,8 @@ async fn a_kept_connection_that_died_sends_one_request_at_most() {
     stage
         .upstream
         .set(move |request| match served.fetch_add(1, Ordering::SeqCst) % 3 {
-            0 => answer_for(request.header("x-who").unwrap_or("?")),
-            1 => answer_for(request.header("x-who").unwrap_or("?")).close_silently(),
+            0 => answer_for(request.header("x-stainless-who").unwrap_or("?")),
+            1 => answer_for(request.header("x-stainless-who").unwrap_or("?")).close_silently(),
             _ => Answer::reset(),
         });
     let (mut answered, mut broken) = (0, 0);
@@ -96,7 +96,7 @@ async fn a_kept_connection_that_died_sends_one_request_at_most() {
             .upstream
             .requests()
             .iter()
-            .filter(|request| request.header("x-who") == Some(&who))
+            .filter(|request| request.header("x-stainless-who") == Some(&who))
             .count();
         assert!(times <= 1, "{who} was sent {times} times");
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -144,7 +144,7 @@ async fn doubtful_connections_are_not_used_again() {
 async fn every_caller_gets_its_own_answer() {
     let stage = Setup::default().start().await;
     stage.upstream.set(|request| {
-        let who = request.header("x-who").unwrap_or("?").to_owned();
+        let who = request.header("x-stainless-who").unwrap_or("?").to_owned();
         let answer = answer_for(&who);
         match request.number % 5 {
             0 => answer.chunked(9),

@@ -48,6 +48,8 @@ async fn calls_of_every_kind(stage: &Stage) -> Vec<(String, Vec<u8>)> {
         format!("Authorization: Basic {key}\r\n"),
         format!("Authorization: Bearer {key}\r\nContent-Length: x{key}\r\n"),
         format!("Authorization: Bearer {other}\r\n"),
+        format!("Authorization: Bearer {key}\r\n folded: a\r\n"),
+        format!("Authorization: Bearer {key}\r\nX-A: a\0b\r\n"),
     ] {
         let mut raw = stage.raw().await;
         let start = "POST /v1/chat/completions HTTP/1.1\r\nHost: e\r\nContent-Type: application/json\r\n";

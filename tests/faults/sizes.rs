@@ -206,17 +206,18 @@ async fn many_slow_bodies_do_not_block_others() {
 }
 
 /// An edge with room for this many bytes of bodies, none of which may be longer than `longest`.
-async fn with_room(most: usize, longest: usize) -> Stage {
+pub async fn with_room(most: usize, longest: usize) -> Stage {
     let setup = Setup::default()
         .env("PROXY__MAX_BUFFERED_BYTES", most)
         .env("PROXY__MAX_BODY_BYTES", longest);
     setup.start().await
 }
 
-/// Room for two bodies of 1 MiB: the third waits until one of them is done, and a small call does not.
+/// Room for two bodies of 1 MiB of an account, one of them in what is set aside: the third waits until one of them is done,
+/// and a small call does not.
 #[tokio::test]
 async fn bodies_share_a_bounded_memory() {
-    let stage = with_room(2 << 20, 1 << 20).await;
+    let stage = with_room(8 << 20, 1 << 20).await;
     let body = body_of(1 << 20);
     let length = format!("Content-Length: {}", body.len());
     let mut callers = Vec::new();
@@ -244,11 +245,11 @@ async fn bodies_share_a_bounded_memory() {
     assert_eq!(stage.upstream.requests().len(), 4);
 }
 
-/// Room for one body, and three whose calls take long: what is sent takes no room while the provider works.
+/// Room for one such body of an account, and three whose calls take long: what is sent takes no room while the provider works.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_is_sent_takes_no_memory() {
     let longest = 1 << 20;
-    let stage = with_room(longest, longest).await;
+    let stage = with_room(2 * longest, longest).await;
     let gate = stage.gated();
     let body = body_of(longest);
     let mut callers = Vec::new();
@@ -263,11 +264,11 @@ async fn a_body_that_is_sent_takes_no_memory() {
     }
 }
 
-/// Room for one body, and two that come at the same time: neither waits for the part that the other has.
+/// Room for one such body of an account, and two that come at the same time: neither waits for the part that the other has.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_bodies_do_not_wait_for_each_other() {
     let longest = 4 << 20;
-    let stage = with_room(longest, longest).await;
+    let stage = with_room(2 * longest, longest).await;
     let body = body_of(longest);
     let length = format!("Content-Length: {longest}");
     let (mut first, mut second) = (stage.raw().await, stage.raw().await);

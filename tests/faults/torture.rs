@@ -123,7 +123,7 @@ fn account_for(
     let mut arrived: HashMap<String, usize> = HashMap::new();
     for request in stage.upstream.requests() {
         *arrived
-            .entry(request.header("x-call").expect("its id").to_owned())
+            .entry(request.header("x-stainless-call").expect("its id").to_owned())
             .or_default() += 1;
     }
     let mut sums = HashMap::new();

@@ -128,16 +128,22 @@ async fn ranges_of_both_families_behind_a_trusted_proxy() {
         ("é, 203.0.113.9", 403),
         ("x, 203.0.113.9", 403),
         ("203.0.113.9, 192.0.2.1, 127.0.0.9", 200),
-        // An address that is not known is on no list.
-        ("unknown", 200),
+        // An address that is not known could be any of those on the list (decision D73).
+        ("unknown", 403),
+        ("", 403),
+        ("fe80::1%eth0", 403),
+        ("2001:db9::1%25eth0, 127.0.0.9", 403),
     ] {
         assert_eq!(from(&caller, address).await, status, "{address}");
     }
-    // The proxy itself is not blocked, nor who comes from it without a word.
-    success(&caller.get("/v1/agents").await, 200);
+    problem(&caller.get("/v1/agents").await, 403, "IP_BLOCKED");
     unblock(&cli(&world), "203.0.113.0/24");
     until(&caller, "203.0.113.9", 200).await;
     assert_eq!(from(&caller, "2001:db8::1").await, 403, "the others stay");
+    unblock(&cli(&world), "2001:db8::/32");
+    unblock(&cli(&world), "::ffff:198.51.100.7");
+    until(&caller, "unknown", 200).await;
+    success(&caller.get("/v1/agents").await, 200);
 }
 
 #[tokio::test]

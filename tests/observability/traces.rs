@@ -42,7 +42,7 @@ fn spans(collector: &Upstream) -> Vec<Span> {
     for request in collector.requests() {
         assert_eq!(request.path, "/otel/v1/traces");
         assert_eq!(request.header("content-type"), Some("application/x-protobuf"));
-        assert_eq!(request.header("x-team"), Some("seven"));
+        assert_eq!(request.header("x-stainless-team"), Some("seven"));
         for group in Message::of(&request.body).messages(1) {
             let service = attributes(&group.messages(1)[0].messages(1))["service.name"].clone();
             for span in group.messages(2)[0].messages(2) {
@@ -75,7 +75,7 @@ fn collector() -> (Upstream, String) {
 async fn stage_with(url: &str, ratio: &'static str) -> Stage {
     let settings = [
         ("TOLLGATE_TELEMETRY__OTLP_ENDPOINT", url),
-        ("TOLLGATE_TELEMETRY__OTLP_HEADERS", "x-team=seven"),
+        ("TOLLGATE_TELEMETRY__OTLP_HEADERS", "x-stainless-team=seven"),
         ("TOLLGATE_TELEMETRY__SAMPLE_RATIO", ratio),
     ];
     Stage::with(

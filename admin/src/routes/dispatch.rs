@@ -19,7 +19,7 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use axum::middleware::Next;
 use bytes::Bytes;
-use shared::client_address::client_address;
+use shared::client_address::{UNKNOWN_ADDRESS, client_address};
 use shared::clock;
 use shared::domain::mode::Mode;
 use shared::store::blocked::Verdict;
@@ -136,6 +136,10 @@ async fn turned_away(app: &App, extensions: &Extensions, headers: &HeaderMap) ->
             app.metrics.blocked.inc();
             let message = "The operator of this installation has blocked your address.";
             Some(Problem::new(Code::IpBlocked, message))
+        }
+        Verdict::Unknown => {
+            app.metrics.blocked.inc();
+            Some(Problem::new(Code::IpBlocked, UNKNOWN_ADDRESS))
         }
         Verdict::Unread => Some(Code::ServiceUnavailable.into()),
     }

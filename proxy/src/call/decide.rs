@@ -2,6 +2,7 @@
 //! estimate. Only this file can make an [`Approval`]; whatever is not an explicit yes is a no.
 
 use super::Stop;
+use super::known_key::KnownKey;
 use super::request::Wanted;
 use super::resolve::unknown_key;
 use crate::gate::{Gate, PlanLimits};
@@ -16,6 +17,7 @@ use shared::domain::entry::How;
 use shared::domain::id::Kind;
 use shared::domain::money::Nanos;
 use shared::domain::plan::Plan;
+use shared::store::key_standing::KeyStanding;
 use shared::store::lookup::VirtualKeyOwner;
 use shared::store::script::authorize::{AccountView, Answer, Authorize, Charge, Outcome};
 use shared::store::script::hold::{HoldKeys, HoldName};
@@ -63,8 +65,8 @@ impl Approval {
 ///
 /// # Errors
 /// 401, or the denial.
-pub async fn decide(gate: &Gate, owner: &VirtualKeyOwner, wanted: &Wanted) -> Result<Approval, Stop> {
-    let name = hold_name(owner, &wanted.run.id)?;
+pub async fn decide(gate: &Gate, known: &KnownKey, wanted: &Wanted) -> Result<Approval, Stop> {
+    let name = hold_name(&known.owner, &wanted.run.id)?;
     let keys = name.keys();
     let denied = |denial, plan| denied(gate, denial, &name, Some(wanted), plan);
     let Some(estimate) = wanted.estimate else {
@@ -82,7 +84,7 @@ pub async fn decide(gate: &Gate, owner: &VirtualKeyOwner, wanted: &Wanted) -> Re
         outcome,
         plan,
         origin,
-    } = ask(gate, owner, &name, &keys, Some(&charge))
+    } = ask(gate, known, &name, &keys, Some(&charge))
         .await
         .map_err(|()| denied(Denial::ServiceUnavailable, None))?;
     let (provider_key_id, sealed) = match outcome {
@@ -143,17 +145,17 @@ pub(super) async fn unsent(
 
 /// Counts a malformed request against its key's rate, as every request with a known key is (decision D30); a denial of
 /// the key comes before what is wrong with the body.
-pub async fn count_only(gate: &Gate, owner: &VirtualKeyOwner, refusal: Refusal) -> Stop {
-    admit(gate, owner).await.err().unwrap_or_else(|| refusal.into())
+pub async fn count_only(gate: &Gate, known: &KnownKey, refusal: Refusal) -> Stop {
+    admit(gate, known).await.err().unwrap_or_else(|| refusal.into())
 }
 
 /// Counts a request that is no call, such as the list of models.
 ///
 /// # Errors
 /// 401, or the denial.
-pub async fn admit(gate: &Gate, owner: &VirtualKeyOwner) -> Result<(), Stop> {
-    let name = hold_name(owner, "")?;
-    match ask(gate, owner, &name, &name.keys(), None).await {
+pub async fn admit(gate: &Gate, known: &KnownKey) -> Result<(), Stop> {
+    let name = hold_name(&known.owner, "")?;
+    match ask(gate, known, &name, &name.keys(), None).await {
         Ok(Asked {
             outcome: Outcome::Counted,
             ..
@@ -169,6 +171,36 @@ pub async fn admit(gate: &Gate, owner: &VirtualKeyOwner) -> Result<(), Stop> {
         }) => Err(unknown_key()),
         _ => Err(denied(gate, Denial::ServiceUnavailable, &name, None, None)),
     }
+}
+
+/// Turns away a key that was refused lately and still is, before its body is read. What the store has of the key is looked
+/// at without counting the request; only when that refuses it, the request is counted, and ends here.
+///
+/// # Errors
+/// 401, 429; 503 when the store does not answer, or when the key is fine again since the look: it was counted then.
+pub async fn turn_away(gate: &Gate, known: &KnownKey) -> Result<(), Stop> {
+    let unavailable = || Stop::denied(Denial::ServiceUnavailable);
+    if !gate.watch.still_usable(gate).await {
+        return Err(unavailable());
+    }
+    let owner = &known.owner;
+    let plan = gate
+        .plan(&gate.view(owner.account()).plan)
+        .ok_or_else(unavailable)?;
+    let standing = KeyStanding::read(&gate.store, owner).await.map_err(|error| {
+        tracing::warn!(error = &error as &dyn Error, "a key could not be looked at");
+        unavailable()
+    })?;
+    let limit = match gate.refused.cause(owner.account()) {
+        // Then no request is within the rate.
+        Some(_) => Some(0),
+        None => plan.plan.proxy_requests_per_minute,
+    };
+    if standing.is_active && limit.is_none_or(|limit| standing.requests < limit) {
+        known.forget_refusal();
+        return Ok(());
+    }
+    Err(admit(gate, known).await.err().unwrap_or_else(unavailable))
 }
 
 fn hold_name(owner: &VirtualKeyOwner, run: &str) -> Result<HoldName, Stop> {
@@ -197,7 +229,7 @@ struct Asked {
 /// have charged. `Err` means that there is no decision.
 async fn ask(
     gate: &Gate,
-    owner: &VirtualKeyOwner,
+    known: &KnownKey,
     name: &HoldName,
     keys: &HoldKeys,
     charge: Option<&Charge<'_>>,
@@ -217,7 +249,7 @@ async fn ask(
         let none = refused.then(|| without_requests(&limits.plan));
         let request = Authorize {
             name,
-            key_id: owner.key_id(),
+            key_id: known.owner.key_id(),
             view: &view,
             plan: none.as_ref().unwrap_or(&limits.plan),
             charge,
@@ -253,8 +285,10 @@ async fn ask(
             Ok(Answer { outcome, view: news }) => {
                 gate.heard(&name.account, &news);
                 let origin = origin(&news);
-                if outcome == Outcome::KnownId {
-                    gate.pending.void(name.clone(), &origin);
+                match outcome {
+                    Outcome::KnownId => gate.pending.void(name.clone(), &origin),
+                    Outcome::Revoked | Outcome::Denied(Denial::RateLimited) => known.refused(),
+                    _ => {}
                 }
                 return Ok(Asked {
                     outcome,
@@ -315,7 +349,7 @@ fn denial_id(denial: Denial, name: &HoldName) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stand::{Does, Stand, owner, runs, text};
+    use crate::stand::{Does, Stand, runs, text};
     use shared::store::script::authorize::AUTHORIZE;
 
     /// What is decided where the store answers so, and how many voids wait then.
@@ -323,7 +357,7 @@ mod tests {
         let stand = Stand::new().await;
         assert!(stand.gate.watch.usable(&stand.gate).await);
         stand.store_says(move |command| runs(command, &AUTHORIZE).then(|| answer.clone()));
-        let decided = decide(&stand.gate, &owner(), &stand.wanted()).await;
+        let decided = decide(&stand.gate, &stand.known(), &stand.wanted()).await;
         (decided, stand.gate.pending.len())
     }
 

@@ -3,10 +3,10 @@
 
 use super::Stop;
 use super::decide::{Approval, unsent};
+use super::receive::Body;
 use crate::gate::Gate;
 use crate::pending::item::Origin;
 use crate::upstream::{Answer, Failure, headers};
-use bytes::Bytes;
 use http::HeaderMap;
 use shared::domain::denial::Denial;
 use shared::store::script::hold::HoldKeys;
@@ -25,24 +25,26 @@ pub struct Forwarded {
     pub answer: Result<Answer, Failure>,
 }
 
-/// The headers of the provider's request, but for the key: the caller's that may cross the gate.
+/// The headers of the provider's request, but for the key: the caller's that are on the list of the settings.
 ///
 /// # Errors
 /// 503 when there are too many; then nothing is charged.
 pub fn headers(gate: &Gate, caller: &HeaderMap, length: usize) -> Result<HeaderMap, Stop> {
     let host = &gate.upstream.target().authority;
-    headers::onward(caller, host, length).ok_or_else(|| Stop::denied(Denial::ServiceUnavailable))
+    let onward = gate.upstream.forward_list().onward(caller, host, length);
+    onward.ok_or_else(|| Stop::denied(Denial::ServiceUnavailable))
 }
 
 /// Sends the caller's exact bytes with the stored provider key.
 ///
 /// # Errors
-/// 503 when the stored key cannot be sent; then nothing was sent and the estimate is released.
+/// 503 when nothing could be sent: the stored key cannot be a header, or this machine has no descriptor, memory or port
+/// for a connection (decision D69). Then the estimate is released.
 pub async fn forward(
     gate: &Gate,
     approval: Approval,
     mut onward: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Result<Forwarded, Stop> {
     let (hold, keys, origin, provider_key) = approval.into_parts();
     if headers::authorize(&mut onward, &provider_key).is_none() {
@@ -52,20 +54,25 @@ pub async fn forward(
         );
         return Err(unsent(gate, hold.name, hold.estimate, (&keys, &origin)).await);
     }
-    let answer = gate.upstream.exchange(&onward, body).await;
-    Ok(Forwarded {
-        hold,
-        keys,
-        origin,
-        answer,
-    })
+    match gate.upstream.exchange(&onward, body.bytes, body.share).await {
+        Err(failure @ Failure::NotSent(_)) => {
+            gate.metrics.broke_off(&failure);
+            Err(unsent(gate, hold.name, hold.estimate, (&keys, &origin)).await)
+        }
+        answer => Ok(Forwarded {
+            hold,
+            keys,
+            origin,
+            answer,
+        }),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::decide::decide;
     use super::*;
-    use crate::stand::{ESTIMATE, Stand, owner, runs, text};
+    use crate::stand::{ESTIMATE, Stand, runs, text};
     use shared::store::script::authorize::AUTHORIZE;
     use shared::store::script::settle::SETTLE;
 
@@ -80,9 +87,9 @@ mod tests {
             () if runs(command, &AUTHORIZE) => Some(approval.clone()),
             () => runs(command, &SETTLE).then(|| text("settled")),
         });
-        let approved = decide(gate, &owner(), &stand.wanted()).await.unwrap();
+        let approved = decide(gate, &stand.known(), &stand.wanted()).await.unwrap();
         let onward = headers(gate, &HeaderMap::new(), 2).unwrap();
-        let sent = forward(gate, approved, onward, Bytes::from_static(b"{}")).await;
+        let sent = forward(gate, approved, onward, stand.body()).await;
         let Err(Stop::Denied(denied)) = sent else {
             panic!("{sent:?}");
         };

@@ -3,12 +3,14 @@
 
 use super::Stop;
 use super::credential::PresentedKey;
+use super::known_key::KnownKey;
 use crate::gate::Gate;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use secrecy::ExposeSecret;
 use shared::crypto::virtual_key::WellFormed;
 use shared::domain::denial::Denial;
 use shared::store::lookup::VirtualKeyOwner;
+use std::sync::Arc;
 
 /// A key that is not one of ours, or no longer.
 pub fn unknown_key() -> Stop {
@@ -23,7 +25,7 @@ pub fn unknown_key() -> Stop {
 ///
 /// # Errors
 /// 503 when the store may not be trusted or does not answer, or has not told yet which prices are in force, 401 when there is no such key.
-pub async fn owner(gate: &Gate, key: &PresentedKey) -> Result<VirtualKeyOwner, Stop> {
+pub async fn owner(gate: &Gate, key: &PresentedKey) -> Result<Arc<KnownKey>, Stop> {
     let unavailable = || Stop::denied(Denial::ServiceUnavailable);
     if !gate.watch.usable(gate).await || !gate.imported.is_known_now(gate).await {
         return Err(unavailable());
@@ -39,10 +41,7 @@ pub async fn owner(gate: &Gate, key: &PresentedKey) -> Result<VirtualKeyOwner, S
         return Err(unknown_key());
     }
     match VirtualKeyOwner::find(&gate.store, &key.hash()).await {
-        Ok(Some(owner)) => {
-            gate.owners.insert(digest, owner.clone());
-            Ok(owner)
-        }
+        Ok(Some(owner)) => Ok(gate.remember(digest, owner)),
         // A wiped store knows no key either; only a store that still has its epoch may say that there is none.
         Ok(None) if gate.watch.ask_now(gate).await => {
             gate.unknown.insert(digest, ());

@@ -135,7 +135,7 @@ fn ended(answer: &Result<Answer, Failure>) -> Ended {
         Ok(status) if status.is_client_error() => Ended::ClientError,
         Ok(_) => Ended::ServerError,
         Err(Failure::Timeout) => Ended::Timeout,
-        Err(Failure::Unreachable(_)) => Ended::Unreachable,
+        Err(Failure::Unreachable(_) | Failure::NotSent(_)) => Ended::Unreachable,
     }
 }
 
@@ -145,7 +145,7 @@ fn refusal_of(failure: &Failure) -> Refusal {
             RefusalKind::UpstreamTimeout,
             "The provider gave no whole answer in time. The estimate stays charged.",
         ),
-        Failure::Unreachable(_) => Refusal::new(
+        Failure::Unreachable(_) | Failure::NotSent(_) => Refusal::new(
             RefusalKind::UpstreamUnreachable,
             "The provider could not be reached or broke off. The estimate stays charged.",
         ),

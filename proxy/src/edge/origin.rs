@@ -5,7 +5,7 @@ use crate::call::Stop;
 use crate::gate::Gate;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use pingora_core::protocols::http::ServerSession;
-use shared::client_address::client_address;
+use shared::client_address::{UNKNOWN_ADDRESS, client_address};
 use shared::domain::denial::Denial;
 use shared::store::blocked::Verdict;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ pub fn is_free(gate: &Gate, session: &ServerSession) -> bool {
 /// Turns blocked addresses away, and everybody until it is known which those are.
 ///
 /// # Errors
-/// 403 `IP_BLOCKED`, 503.
+/// 403 `IP_BLOCKED`, also for a client behind a trusted proxy whose address cannot be read (decision D73); 503.
 pub async fn judge(gate: &Gate, session: &ServerSession) -> Result<(), Stop> {
     match gate
         .blocked
@@ -30,6 +30,7 @@ pub async fn judge(gate: &Gate, session: &ServerSession) -> Result<(), Stop> {
             let message = "The operator of this service has blocked your address.";
             Err(Refusal::new(RefusalKind::IpBlocked, message).into())
         }
+        Verdict::Unknown => Err(Refusal::new(RefusalKind::IpBlocked, UNKNOWN_ADDRESS).into()),
         Verdict::Unread => Err(Stop::denied(Denial::ServiceUnavailable)),
     }
 }

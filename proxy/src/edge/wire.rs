@@ -2,6 +2,7 @@
 //!
 //! What is given time is pinned where it stands: by value, each future would be moved, and a call's are thousands of bytes.
 
+use super::head::{HEAD_BYTES_MAX, Head};
 use super::unread;
 use crate::gate::Gate;
 use crate::reply::Reply;
@@ -14,7 +15,7 @@ use pingora_core::protocols::http::ServerSession;
 use pingora_http::ResponseHeader;
 use std::pin::pin;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// How long an unused connection of a caller is kept.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(60);
@@ -27,19 +28,34 @@ const LINGER_BYTES: usize = 64 << 20;
 /// How long that may take.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// Reads the head. `false` when there is none to answer: the caller left, or sent no whole head of HTTP in time (which is
-/// answered here).
-pub async fn read_head(gate: &Gate, session: &mut ServerSession) -> bool {
+/// Reads the head. `false` when there is none to answer: the caller left, or sent no whole head of HTTP in time and within
+/// its length (which is answered here).
+pub async fn read_head(gate: &Gate, session: &mut ServerSession, bounds: &Head) -> bool {
     let is_first = session.get_keepalive_reuses_remaining() == Some(REQUESTS_MAX);
-    let mut within = Duration::from_millis(gate.settings.proxy.client_timeout_ms);
-    if !is_first {
-        within += KEEP_ALIVE;
-    }
-    let read = timeout(within, pin!(session.read_request())).await;
+    let deadline = match is_first {
+        true => bounds.deadline(),
+        false => {
+            let within = Duration::from_millis(gate.settings.proxy.client_timeout_ms);
+            Instant::now() + within + KEEP_ALIVE
+        }
+    };
+    bounds.begins();
+    let read = timeout_at(deadline, pin!(session.read_request())).await;
+    // Who was read so much may have sent a long body: then the head itself is measured.
+    let is_too_long =
+        bounds.is_spent() && !matches!(&read, Ok(Ok(_)) if session.to_h1_raw().len() <= HEAD_BYTES_MAX);
     let refusal = match read {
-        Ok(Ok(read)) => return read,
+        _ if is_too_long => Refusal::new(
+            RefusalKind::HeadTooLong,
+            format!("Request line and headers are longer than {HEAD_BYTES_MAX} bytes."),
+        ),
+        Ok(Ok(read)) => {
+            bounds.ends();
+            return read;
+        }
         Ok(Err(error)) => {
-            tracing::debug!(%error, "a request that is not HTTP");
+            // The kind alone: the library's text quotes the head, credentials included.
+            tracing::debug!(error = ?error.etype(), "a request that is not HTTP");
             Refusal::new(RefusalKind::BadRequest, "The request is not well-formed HTTP.")
         }
         Err(_elapsed) if is_first => Refusal::new(

@@ -1,6 +1,7 @@
 //! What the edge is like at the moment somebody asks: calls under way, what waits, caches, the process. Read when
 //! `/metrics` is, from what is there anyway.
 
+use crate::edge::connections::Limit;
 use crate::gate::Gate;
 use prometheus::{IntCounter, IntGauge, Result};
 use shared::telemetry::process::ProcessMetrics;
@@ -24,6 +25,9 @@ pub struct State {
     journal_lines: IntGauge,
     ready: IntGauge,
     draining: IntGauge,
+    callers: IntGauge,
+    callers_max: IntGauge,
+    callers_refused: Vec<IntCounter>,
     body_bytes: IntGauge,
     body_bytes_max: IntGauge,
     caches: Vec<IntGauge>,
@@ -60,9 +64,20 @@ impl State {
                 "draining",
                 "1 while this process is about to end and lets its calls finish.",
             )?,
+            callers: metrics.gauge("connections", "Open connections of callers.")?,
+            callers_max: metrics.gauge(
+                "connections_max",
+                "How many there can be (proxy.max_connections, or what the system's limit of open files leaves).",
+            )?,
+            callers_refused: metrics.counters(
+                "connections_refused_total",
+                "Connections that were closed at once, by limit: all (proxy.max_connections), address (proxy.max_connections_per_address).",
+                "limit",
+                Limit::NAMES,
+            )?,
             body_bytes: metrics.gauge(
                 "body_memory_bytes",
-                "Memory that large request bodies have reserved.",
+                "Memory that request bodies have reserved.",
             )?,
             body_bytes_max: metrics.gauge(
                 "body_memory_max_bytes",
@@ -95,6 +110,8 @@ impl State {
             (&self.journal_lines, gate.pending.journal_lines()),
             (&self.ready, usize::from(gate.is_ready())),
             (&self.draining, usize::from(gate.is_draining())),
+            (&self.callers, gate.connections.open()),
+            (&self.callers_max, gate.connections.max()),
             (&self.body_bytes, gate.body_room.taken()),
             (&self.body_bytes_max, gate.settings.proxy.max_buffered_bytes),
         ] {
@@ -104,6 +121,9 @@ impl State {
             gauge.set(level(entries));
         }
         for (counter, count) in self.connections.iter().zip(gate.upstream.connected()) {
+            counter.inc_by(count.saturating_sub(counter.get()));
+        }
+        for (counter, count) in self.callers_refused.iter().zip(gate.connections.refused()) {
             counter.inc_by(count.saturating_sub(counter.get()));
         }
         let dropped = &self.pending_dropped;

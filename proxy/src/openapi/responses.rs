@@ -44,11 +44,12 @@ impl Of {
     /// Whether it can be refused for this.
     fn is_refused(self, kind: RefusalKind) -> bool {
         let about_key = matches!(kind.status(), 401 | 403);
+        let about_head = matches!(kind, RefusalKind::BadRequest | RefusalKind::HeadTooLong);
         match self {
             Self::Chat => !OF_NO_ROUTE.contains(&kind) && kind != RefusalKind::ModelNotFound,
-            Self::Models => kind == RefusalKind::BadRequest || about_key,
-            Self::Model => matches!(kind, RefusalKind::BadRequest | RefusalKind::ModelNotFound) || about_key,
-            Self::Health => kind == RefusalKind::BadRequest,
+            Self::Models => about_head || about_key,
+            Self::Model => kind == RefusalKind::ModelNotFound || about_head || about_key,
+            Self::Health => about_head,
         }
     }
 }

@@ -38,6 +38,8 @@ macro_rules! refusals {
 refusals! {
     /// The request is not HTTP that can be answered otherwise.
     BadRequest = "bad_request", 400, "invalid_request_error";
+    /// Request line and headers are longer than 64 KiB.
+    HeadTooLong = "request_header_fields_too_large", 431, "invalid_request_error";
     /// No such path.
     NotFound = "not_found", 404, "invalid_request_error";
     /// `GET /v1/models/{model}` of a model without a price.

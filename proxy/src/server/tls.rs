@@ -1,33 +1,30 @@
-//! The edge's certificate, read and tried before a port is bound: Pingora looks at it only when it listens, in a task
-//! whose end leaves a process that serves nothing.
+//! The edge's certificate, read before a port is bound.
 
-use pingora_core::listeners::tls::TlsSettings;
+use pingora_core::listeners::tls::Acceptor;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use shared::settings::{BadSettings, ProxySettings};
 use std::path::Path;
+use std::sync::Arc;
 
-/// The settings of the listener; none without a certificate.
+/// Protocols that callers can choose, the preferred one first.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// What accepts TLS connections; none without a certificate.
 ///
 /// # Errors
 /// One line that names the key: a file cannot be read, or the two do not belong together.
-pub fn settings(proxy: &ProxySettings) -> Result<Option<TlsSettings>, BadSettings> {
+pub fn acceptor(proxy: &ProxySettings) -> Result<Option<Acceptor>, BadSettings> {
     if proxy.tls_cert.as_os_str().is_empty() {
         return Ok(None);
     }
-    try_out(&proxy.tls_cert, &proxy.tls_key)?;
-    let (cert, key) = (
-        proxy.tls_cert.display().to_string(),
-        proxy.tls_key.display().to_string(),
-    );
-    let mut tls = TlsSettings::intermediate(&cert, &key)
-        .map_err(|error| BadSettings(format!("proxy.tls_cert {cert}, proxy.tls_key {key}: {error}")))?;
-    tls.enable_h2();
-    Ok(Some(tls))
+    let mut config = config(&proxy.tls_cert, &proxy.tls_key)?;
+    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+    Ok(Some(Acceptor::from_server_config(Arc::new(config))))
 }
 
-fn try_out(cert: &Path, key: &Path) -> Result<(), BadSettings> {
+fn config(cert: &Path, key: &Path) -> Result<ServerConfig, BadSettings> {
     let named = |name: &str, path: &Path, error: &dyn std::fmt::Display| {
         BadSettings(format!("{name} {}: {error}", path.display()))
     };
@@ -40,6 +37,5 @@ fn try_out(cert: &Path, key: &Path) -> Result<(), BadSettings> {
     ServerConfig::builder()
         .with_no_client_auth()
         .with_single_cert(chain, private)
-        .map(drop)
         .map_err(|error| named("proxy.tls_cert and proxy.tls_key", cert, &error))
 }

@@ -1,21 +1,26 @@
 //! Sending the one request and reading the whole answer, under one deadline, without retries.
 
-use super::idle::{Idle, SWEEP_EVERY};
+use super::headers::ForwardList;
+use super::idle::{Connected, Idle, SWEEP_EVERY};
 use super::target::Target;
 use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
+use nix::errno::Errno;
 use pingora_core::connectors::{ConnectorOptions, TransportConnector};
 use pingora_core::protocols::Stream;
 use pingora_core::protocols::http::v1::client::HttpSession;
 use pingora_core::upstreams::peer::HttpPeer;
 use shared::settings::UpstreamSettings;
+use std::error::Error;
 use std::future::{pending, poll_fn};
-use std::io::Cursor;
+use std::io::{self, Cursor};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, interval, timeout_at};
 
 /// Interim (1xx) answers that are skipped before the real one.
@@ -34,6 +39,9 @@ pub struct Upstream {
     target: Target,
     timeout: Duration,
     max_response_bytes: usize,
+    forward_list: ForwardList,
+    /// Connections that may still be made.
+    free: Arc<Semaphore>,
     /// Exchanges on a new connection, and on one that was there already.
     connected: [AtomicU64; 2],
 }
@@ -57,9 +65,12 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-/// Why there is no answer. In each case the provider may have done the work.
+/// Why there is no answer. But for [`Failure::NotSent`] the provider may have done the work.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
+    /// Nothing was sent, for a reason on this machine: no descriptor, no memory, no local port (decision D69).
+    #[error("nothing could be sent to the provider: {0}")]
+    NotSent(io::ErrorKind),
     /// Not reached, broken off, truncated, or not HTTP.
     #[error("the provider could not be reached or broke off: {0}")]
     Unreachable(&'static str),
@@ -69,11 +80,11 @@ pub enum Failure {
 }
 
 impl Upstream {
-    /// The way to the provider in `settings`.
+    /// The way to the provider in `settings`, with at most this many connections.
     ///
     /// # Errors
     /// One line that names the key.
-    pub fn new(settings: &UpstreamSettings) -> Result<Self, String> {
+    pub fn new(settings: &UpstreamSettings, connections_max: usize) -> Result<Self, String> {
         let target = Target::parse(&settings.base_url)?;
         // The connector's own pool stays empty.
         let mut options = ConnectorOptions::new(1);
@@ -89,6 +100,8 @@ impl Upstream {
             target,
             timeout: Duration::from_millis(settings.timeout_ms),
             max_response_bytes: settings.max_response_bytes,
+            free: Arc::new(Semaphore::new(connections_max.min(Semaphore::MAX_PERMITS))),
+            forward_list: ForwardList::parse(&settings.forward_headers)?,
             connected: Default::default(),
         })
     }
@@ -103,6 +116,12 @@ impl Upstream {
     #[must_use]
     pub const fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// Request headers that reach the provider.
+    #[must_use]
+    pub const fn forward_list(&self) -> &ForwardList {
+        &self.forward_list
     }
 
     /// Exchanges so far, on a new connection and on one that was there already.
@@ -120,28 +139,42 @@ impl Upstream {
         }
     }
 
-    /// Sends the request once and reads the answer. The body is let go of when it is sent: the provider may take long.
+    /// Sends the request once and reads the answer. The body is let go of when it is sent, and with it what is held for it:
+    /// the provider may take long.
     ///
     /// # Errors
     /// [`Failure`], after at most one request.
-    pub async fn exchange(&self, headers: &HeaderMap, body: Bytes) -> Result<Answer, Failure> {
+    pub async fn exchange(
+        &self,
+        headers: &HeaderMap,
+        body: Bytes,
+        held: impl Send,
+    ) -> Result<Answer, Failure> {
         let deadline = Instant::now() + self.timeout;
-        timeout_at(deadline, pin!(self.attempt(headers, body)))
+        timeout_at(deadline, pin!(self.attempt(headers, body, held)))
             .await
             .unwrap_or(Err(Failure::Timeout))
     }
 
-    async fn attempt(&self, headers: &HeaderMap, mut body: Bytes) -> Result<Answer, Failure> {
+    async fn attempt(
+        &self,
+        headers: &HeaderMap,
+        mut body: Bytes,
+        held: impl Send,
+    ) -> Result<Answer, Failure> {
         let failed = Failure::Unreachable;
         let peer = self.target.peer().ok_or(failed("its name does not resolve"))?;
         let idle = self.idle.take(&peer);
         self.connected[usize::from(idle.is_some())].fetch_add(1, Ordering::Relaxed);
-        let mut stream = match idle {
-            Some(stream) => stream,
+        let Connected { mut stream, place } = match idle {
+            Some(connected) => connected,
             None => {
+                let place = Arc::clone(&self.free).try_acquire_owned();
+                let place = place.map_err(|_none| Failure::NotSent(io::ErrorKind::ResourceBusy))?;
                 // On the heap: it takes eight times the room of all else here, and most calls find a connection.
-                let connected = Box::pin(self.connector.new_stream(&*peer)).await;
-                connected.map_err(|error| lost("connect", &error))?
+                let stream = Box::pin(self.connector.new_stream(&*peer)).await;
+                let stream = stream.map_err(|error| not_connected(&error))?;
+                Connected { stream, place }
             }
         };
         // A body of usual size goes out together with its head, in one system call instead of two.
@@ -153,14 +186,14 @@ impl Upstream {
         drop(joined);
         if let Sent::Interrupted(heard) = send(&mut stream, &mut unsent).await {
             // On the heap, as it is rare and needs much room.
-            return Box::pin(self.interrupted(stream, unsent, heard, &peer)).await;
+            return Box::pin(self.interrupted(stream, (unsent, held), heard, &peer)).await;
         }
-        drop(unsent);
+        drop((unsent, held));
         let mut session = HttpSession::new_with_options(stream, &*peer);
         let answer = self.read(&mut session).await?;
         session.respect_keepalive();
         if let Some(stream) = session.reuse().await {
-            self.idle.keep(peer, stream);
+            self.idle.keep(peer, Connected { stream, place });
         }
         Ok(answer)
     }
@@ -170,7 +203,7 @@ impl Upstream {
     async fn interrupted(
         &self,
         stream: Stream,
-        mut unsent: impl Buf,
+        (mut unsent, held): (impl Buf, impl Send),
         heard: Vec<u8>,
         peer: &HttpPeer,
     ) -> Result<Answer, Failure> {
@@ -179,7 +212,7 @@ impl Upstream {
         let sending = async move {
             drop(to.write_all_buf(&mut unsent).await);
             drop(to.flush().await);
-            drop(unsent);
+            drop((unsent, held));
             pending().await
         };
         let hearing = async move {
@@ -327,8 +360,80 @@ fn content_length(headers: &HeaderMap) -> Option<usize> {
         .ok()
 }
 
+/// Tells a failure to connect that this machine is the reason for from one on the way to the provider.
+fn not_connected(error: &pingora_core::Error) -> Failure {
+    match own_shortage(error.root_cause()) {
+        Some(error) => {
+            tracing::error!(%error, "no connection to the provider can be made from here");
+            Failure::NotSent(error.kind())
+        }
+        None => lost("connect", error),
+    }
+}
+
+/// Returns the system's error behind `cause` when it says that this machine is short of what a connection takes.
+fn own_shortage<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
+    let causes = std::iter::successors(Some(cause), |&cause| cause.source());
+    let mut errors = causes.filter_map(|cause| cause.downcast_ref::<io::Error>());
+    errors.find(|error| {
+        error.raw_os_error().is_some_and(|code| {
+            matches!(
+                Errno::from_raw(code),
+                Errno::EMFILE
+                    | Errno::ENFILE
+                    | Errno::ENOMEM
+                    | Errno::ENOBUFS
+                    | Errno::EADDRNOTAVAIL
+                    | Errno::EADDRINUSE
+            )
+        })
+    })
+}
+
 /// The cause goes to the log only; it may quote the provider.
 fn lost(stage: &'static str, error: &pingora_core::Error) -> Failure {
     tracing::warn!(upstream.stage = stage, upstream.error = ?error.etype(), "the provider could not be reached");
     Failure::Unreachable(stage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pingora_core::ErrorType::{ConnectError, ConnectRefused, InternalError};
+
+    #[test]
+    fn only_a_shortage_of_this_machine_is_ours() {
+        let wrapped = |code: Errno| {
+            let system = io::Error::from_raw_os_error(code as i32);
+            let socket = pingora_core::Error::because(ConnectError, "failed to create socket", system);
+            pingora_core::Error::because(InternalError, "Fail to connect", socket)
+        };
+        for code in [
+            Errno::EMFILE,
+            Errno::ENFILE,
+            Errno::ENOMEM,
+            Errno::ENOBUFS,
+            Errno::EADDRNOTAVAIL,
+        ] {
+            let failure = not_connected(&wrapped(code));
+            assert!(matches!(failure, Failure::NotSent(_)), "{code}: {failure}");
+        }
+        for code in [
+            Errno::ECONNREFUSED,
+            Errno::ETIMEDOUT,
+            Errno::ENETUNREACH,
+            Errno::ECONNRESET,
+        ] {
+            let failure = not_connected(&wrapped(code));
+            assert!(
+                matches!(failure, Failure::Unreachable("connect")),
+                "{code}: {failure}"
+            );
+        }
+        let no_system = pingora_core::Error::explain(ConnectRefused, "no");
+        assert!(matches!(
+            not_connected(&no_system),
+            Failure::Unreachable("connect")
+        ));
+    }
 }

@@ -1,4 +1,4 @@
-//! Which headers cross the gate, in both directions (decision D35).
+//! Headers that cross the gate, in both directions (decisions D35 and D73).
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
@@ -16,8 +16,9 @@ const HOP_BY_HOP: [&str; 9] = [
     "upgrade",
 ];
 
-/// What never leaves with a request: credentials, and what Tollgate sets itself.
-const NOT_FORWARDED: [&str; 11] = [
+/// What never leaves with a request, whatever the list says: credentials, what proxies say of the caller, and what Tollgate
+/// sets itself.
+const NEVER_FORWARDED: [&str; 11] = [
     "authorization",
     "x-api-key",
     "api-key",
@@ -35,7 +36,7 @@ const NOT_FORWARDED: [&str; 11] = [
 const OWN: usize = 5;
 
 /// Families of headers that speak to or about proxies.
-const NOT_FORWARDED_PREFIXES: [&str; 2] = ["x-service-", "x-forwarded-"];
+const NEVER_FORWARDED_PREFIXES: [&str; 2] = ["x-service-", "x-forwarded-"];
 
 /// The names listed in `Connection` are of one connection as well.
 fn nominated(headers: &HeaderMap) -> Vec<String> {
@@ -49,30 +50,81 @@ fn nominated(headers: &HeaderMap) -> Vec<String> {
         .collect()
 }
 
-fn is_forwarded(name: &str, nominated: &[String]) -> bool {
-    !HOP_BY_HOP.contains(&name)
-        && !NOT_FORWARDED.contains(&name)
-        && !NOT_FORWARDED_PREFIXES
+fn never_passes(name: &str) -> bool {
+    HOP_BY_HOP.contains(&name)
+        || NEVER_FORWARDED.contains(&name)
+        || NEVER_FORWARDED_PREFIXES
             .iter()
             .any(|prefix| name.starts_with(prefix))
-        && !nominated.iter().any(|nominated| nominated == name)
 }
 
-/// The headers of the provider's request: the caller's that may cross the gate, and those that are ours to set. `None` when
-/// they are too many: then nothing may be sent.
-pub fn onward(caller: &HeaderMap, host: &HeaderValue, length: usize) -> Option<HeaderMap> {
-    let nominated = nominated(caller);
-    let mut onward = HeaderMap::with_capacity(caller.len() + OWN);
-    for (name, value) in caller {
-        if is_forwarded(name.as_str(), &nominated) {
-            onward.try_append(name, value.clone()).ok()?;
+/// The caller's request headers that reach the provider (`upstream.forward_headers`, decision D73).
+#[derive(Debug)]
+pub struct ForwardList {
+    names: Vec<HeaderName>,
+    /// Of entries such as `x-stainless-*`, with the hyphen, in lower case.
+    prefixes: Vec<String>,
+}
+
+impl ForwardList {
+    /// Reads the list of the settings.
+    ///
+    /// # Errors
+    /// One line that names the entry: it is no header name, or a header that never passes.
+    pub fn parse(entries: &[String]) -> Result<Self, String> {
+        let wrong = |entry: &str, what: &str| format!("`upstream.forward_headers`: `{entry}` {what}");
+        let (mut names, mut prefixes) = (Vec::new(), Vec::new());
+        for entry in entries {
+            let prefix = entry.strip_suffix('*');
+            if prefix.is_some_and(|prefix| prefix.len() < 2 || !prefix.ends_with('-')) {
+                return Err(wrong(entry, "must be a name, or the beginning of names and `-*`"));
+            }
+            let name: HeaderName = prefix
+                .unwrap_or(entry)
+                .parse()
+                .map_err(|_| wrong(entry, "is no header name"))?;
+            if name.as_str().contains('*') {
+                return Err(wrong(entry, "may have `*` at its end only"));
+            }
+            if never_passes(name.as_str()) {
+                return Err(wrong(entry, "never reaches the provider"));
+            }
+            match prefix {
+                Some(_) => prefixes.push(name.as_str().to_owned()),
+                None => names.push(name),
+            }
         }
+        Ok(Self { names, prefixes })
     }
-    onward.try_insert(header::HOST, host.clone()).ok()?;
-    onward.try_insert(header::CONTENT_LENGTH, length.into()).ok()?;
-    let identity = HeaderValue::from_static("identity");
-    onward.try_insert(header::ACCEPT_ENCODING, identity).ok()?;
-    Some(onward)
+
+    fn passes(&self, name: &HeaderName) -> bool {
+        // Of the names listed none is one that never passes: `parse` sees to that.
+        self.names.contains(name)
+            || self
+                .prefixes
+                .iter()
+                .any(|prefix| name.as_str().starts_with(prefix.as_str()))
+                && !never_passes(name.as_str())
+    }
+
+    /// Returns the headers of the provider's request: the caller's that are on the list, and those that are ours to set.
+    /// `None` when they are too many: then nothing may be sent.
+    #[must_use]
+    pub fn onward(&self, caller: &HeaderMap, host: &HeaderValue, length: usize) -> Option<HeaderMap> {
+        let nominated = nominated(caller);
+        let is_nominated = |name: &HeaderName| nominated.iter().any(|nominated| nominated == name.as_str());
+        let mut onward = HeaderMap::with_capacity(caller.len() + OWN);
+        for (name, value) in caller {
+            if self.passes(name) && !is_nominated(name) {
+                onward.try_append(name, value.clone()).ok()?;
+            }
+        }
+        onward.try_insert(header::HOST, host.clone()).ok()?;
+        onward.try_insert(header::CONTENT_LENGTH, length.into()).ok()?;
+        let identity = HeaderValue::from_static("identity");
+        onward.try_insert(header::ACCEPT_ENCODING, identity).ok()?;
+        Some(onward)
+    }
 }
 
 /// Adds the provider key, kept out of logs. `None` when the stored key cannot be a header value.
@@ -103,44 +155,20 @@ pub fn clean_response(headers: &mut HeaderMap) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn credentials_and_proxy_headers_stay_behind() {
-        let mut caller = HeaderMap::new();
-        for (name, value) in [
-            ("authorization", "Bearer vk_live_x"),
-            ("x-api-key", "vk_live_x"),
-            ("cookie", "a=b"),
-            ("te", "trailers"),
-            ("connection", "close, X-Secret-Hop"),
-            ("x-secret-hop", "1"),
-            ("x-service-run-id", "r"),
-            ("x-forwarded-for", "10.0.0.1"),
-            ("accept-encoding", "br"),
-            ("host", "edge"),
-            ("content-length", "9"),
-            ("openai-organization", "org"),
-            ("x-stainless-retry-count", "1"),
-            ("content-type", "application/json"),
-        ] {
-            caller.append(name, value.parse().unwrap());
-        }
+    fn list(entries: &[&str]) -> Result<ForwardList, String> {
+        ForwardList::parse(
+            &entries
+                .iter()
+                .map(|entry| (*entry).to_owned())
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    /// Names of the headers that go on with this list.
+    fn onward_names(entries: &[&str], caller: &HeaderMap) -> Vec<String> {
         let host = HeaderValue::from_static("provider:1");
-        let mut onward = onward(&caller, &host, 12).unwrap();
+        let mut onward = list(entries).unwrap().onward(caller, &host, 12).unwrap();
         authorize(&mut onward, &"sk-real".into()).unwrap();
-        let mut names: Vec<&str> = onward.keys().map(HeaderName::as_str).collect();
-        names.sort_unstable();
-        assert_eq!(
-            names,
-            [
-                "accept-encoding",
-                "authorization",
-                "content-length",
-                "content-type",
-                "host",
-                "openai-organization",
-                "x-stainless-retry-count",
-            ]
-        );
         assert_eq!(onward["authorization"], "Bearer sk-real");
         assert!(onward["authorization"].is_sensitive());
         assert_eq!(onward["accept-encoding"], "identity");
@@ -148,6 +176,80 @@ mod tests {
             (&onward["host"], &onward["content-length"]),
             (&host, &HeaderValue::from(12))
         );
+        let ours = ["host", "content-length", "accept-encoding", "authorization"];
+        let names = onward.keys().map(|name| name.as_str().to_owned());
+        let mut names: Vec<String> = names.filter(|name| !ours.contains(&name.as_str())).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn only_what_is_listed_goes_on_and_never_credentials() {
+        let mut caller = HeaderMap::new();
+        for (name, value) in [
+            ("authorization", "Bearer vk_live_x"),
+            ("x-api-key", "vk_live_x"),
+            ("cookie", "a=b"),
+            ("te", "trailers"),
+            ("connection", "close, X-Secret-Hop, X-Client-Hop"),
+            ("x-secret-hop", "1"),
+            ("x-client-hop", "1"),
+            ("x-service-run-id", "r"),
+            ("x-forwarded-for", "10.0.0.1"),
+            ("accept-encoding", "br"),
+            ("host", "edge"),
+            ("content-length", "9"),
+            ("openai-organization", "org"),
+            ("x-stainless-retry-count", "1"),
+            ("x-stainless", "1"),
+            ("x-client-request-id", "c"),
+            ("x-custom", "1"),
+            ("content-type", "application/json"),
+        ] {
+            caller.append(name, value.parse().unwrap());
+        }
+        assert_eq!(
+            onward_names(&["Content-Type", "X-Stainless-*", "X-Custom-*"], &caller),
+            ["content-type", "x-stainless-retry-count"]
+        );
+        assert_eq!(
+            onward_names(&["OpenAI-Organization", "X-Client-*"], &caller),
+            ["openai-organization", "x-client-request-id"]
+        );
+        // However wide the family, what never passes does not.
+        assert_eq!(
+            onward_names(&["x-*"], &caller),
+            [
+                "x-client-request-id",
+                "x-custom",
+                "x-stainless",
+                "x-stainless-retry-count"
+            ]
+        );
+        assert_eq!(onward_names(&[], &caller), [""; 0]);
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_used_is_named() {
+        for bad in [
+            "*",
+            "-*",
+            "x*",
+            "a b",
+            "",
+            "x-*-*",
+            "Cookie",
+            "x-service-*",
+            "X-Forwarded-For",
+            "TE",
+            "x-api-key",
+        ] {
+            let error = list(&[bad]).unwrap_err();
+            assert!(
+                error.contains("upstream.forward_headers") && error.contains(bad),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::unconstrained;
 
 /// How long an unused connection is kept: less than the five seconds that servers in Python and Node keep theirs, so that a call
@@ -18,8 +19,16 @@ const CONNECTIONS_MAX: usize = 1024;
 /// Between two looks for connections that waited too long, or that the provider closed.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
+/// A connection to the provider, with its place among those that there may be.
+pub struct Connected {
+    /// The connection.
+    pub stream: Stream,
+    /// Its place.
+    pub place: OwnedSemaphorePermit,
+}
+
 struct Waiting {
-    stream: Stream,
+    connected: Connected,
     /// Where it leads: the provider may have moved meanwhile.
     peer: Arc<HttpPeer>,
     since: Instant,
@@ -31,21 +40,25 @@ pub struct Idle(Mutex<VecDeque<Waiting>>);
 
 impl Idle {
     /// A connection to the peer that still stands, as far as can be told without waiting.
-    pub fn take(&self, peer: &HttpPeer) -> Option<Stream> {
+    pub fn take(&self, peer: &HttpPeer) -> Option<Connected> {
         loop {
             let mut waiting = self.lock().pop_back()?;
             if waiting.peer._address == peer._address && waiting.stands() {
-                return Some(waiting.stream);
+                return Some(waiting.connected);
             }
         }
     }
 
     /// Keeps a connection whose answer was read to its end.
-    pub fn keep(&self, peer: Arc<HttpPeer>, stream: Stream) {
+    pub fn keep(&self, peer: Arc<HttpPeer>, connected: Connected) {
         let since = Instant::now();
         let mut all = self.lock();
         let oldest = (all.len() == CONNECTIONS_MAX).then(|| all.pop_front());
-        all.push_back(Waiting { stream, peer, since });
+        all.push_back(Waiting {
+            connected,
+            peer,
+            since,
+        });
         drop(all);
         drop(oldest);
     }
@@ -65,7 +78,7 @@ impl Waiting {
     fn stands(&mut self) -> bool {
         let mut byte = [0];
         self.since.elapsed() < KEPT
-            && unconstrained(self.stream.read(&mut byte))
+            && unconstrained(self.connected.stream.read(&mut byte))
                 .now_or_never()
                 .is_none()
     }
@@ -77,12 +90,15 @@ mod tests {
     use pingora_core::protocols::l4::stream::Stream as L4Stream;
     use tokio::io::AsyncWriteExt;
     use tokio::net::{TcpListener, TcpStream};
+    use tokio::sync::Semaphore;
 
     /// A connection, and its other end.
-    async fn connection() -> (Stream, TcpStream) {
+    async fn connection() -> (Connected, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        (Box::new(L4Stream::from(near)), listener.accept().await.unwrap().0)
+        let place = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+        let stream = Box::new(L4Stream::from(near));
+        (Connected { stream, place }, listener.accept().await.unwrap().0)
     }
 
     fn peer(port: u16) -> Arc<HttpPeer> {
@@ -94,10 +110,10 @@ mod tests {
         let idle = Idle::default();
         let (first, _other_end) = connection().await;
         let (second, _other_end) = connection().await;
-        let ids = (first.id(), second.id());
+        let ids = (first.stream.id(), second.stream.id());
         idle.keep(peer(1), first);
         idle.keep(peer(1), second);
-        assert_eq!(idle.take(&peer(1)).unwrap().id(), ids.1);
+        assert_eq!(idle.take(&peer(1)).unwrap().stream.id(), ids.1);
         assert!(idle.take(&peer(2)).is_none(), "the provider moved");
         assert!(idle.take(&peer(1)).is_none(), "so its old connections are gone");
     }
@@ -114,8 +130,8 @@ mod tests {
     }
 
     /// Keeps the connection and waits until a look finds it unfit.
-    async fn closed_by_now(idle: &Idle, stream: Stream) {
-        idle.keep(peer(1), stream);
+    async fn closed_by_now(idle: &Idle, connected: Connected) {
+        idle.keep(peer(1), connected);
         while !idle.lock().is_empty() {
             tokio::task::yield_now().await;
             idle.sweep();

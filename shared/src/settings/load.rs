@@ -199,6 +199,11 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
         ),
         ("proxy.client_timeout_ms", settings.proxy.client_timeout_ms),
         ("upstream.timeout_ms", settings.upstream.timeout_ms),
+        ("proxy.max_connections", settings.proxy.max_connections as u64),
+        (
+            "proxy.max_connections_per_address",
+            settings.proxy.max_connections_per_address as u64,
+        ),
         ("proxy.max_body_bytes", settings.proxy.max_body_bytes as u64),
         (
             "upstream.max_response_bytes",
@@ -247,9 +252,9 @@ fn check(settings: &Settings) -> Result<(), BadSettings> {
             "`limits.guard_share` must be from 0.0 to 1.0".to_owned(),
         ));
     }
-    if settings.proxy.max_buffered_bytes < settings.proxy.max_body_bytes {
+    if settings.proxy.max_buffered_bytes / 2 < settings.proxy.max_body_bytes {
         return Err(BadSettings(
-            "`proxy.max_buffered_bytes` must be at least `proxy.max_body_bytes`".to_owned(),
+            "`proxy.max_buffered_bytes` must be at least twice `proxy.max_body_bytes`".to_owned(),
         ));
     }
     if settings.admin.max_buffered_bytes < ADMIN_BUFFERED_BYTES_MIN {

@@ -58,6 +58,8 @@ pub enum Verdict {
     Free,
     /// It is on the list.
     Blocked,
+    /// Its address is not known, and the list is not empty (decision D73).
+    Unknown,
     /// The list was never read: nobody may come in.
     Unread,
 }
@@ -78,15 +80,16 @@ impl BlockedCopy {
         self.0.load().is_some()
     }
 
-    /// What the copy says of a client; of one whose address is not known, that it is on no list. While the list is empty
-    /// nobody asks for the address.
+    /// Returns the verdict on a client. `client` is evaluated only while the list is not empty; `None` stands for an
+    /// address that cannot be read, which could be any of those on the list.
     pub fn judge(&self, client: impl FnOnce() -> Option<IpAddr>) -> Verdict {
         match self.0.load().as_deref() {
             None => Verdict::Unread,
             Some(copied) if copied.set.is_empty() => Verdict::Free,
-            Some(copied) => match client().is_some_and(|client| copied.set.contains(client)) {
-                true => Verdict::Blocked,
-                false => Verdict::Free,
+            Some(copied) => match client() {
+                None => Verdict::Unknown,
+                Some(client) if copied.set.contains(client) => Verdict::Blocked,
+                Some(_) => Verdict::Free,
             },
         }
     }
@@ -153,6 +156,6 @@ mod tests {
         let judge = |text: &str| copy.judge(|| text.parse().ok());
         assert_eq!(judge("203.0.113.9"), Verdict::Blocked);
         assert_eq!(judge("203.0.114.9"), Verdict::Free);
-        assert_eq!(judge("unknown"), Verdict::Free, "what is not known is on no list");
+        assert_eq!(judge("unknown"), Verdict::Unknown, "it could be on the list");
     }
 }

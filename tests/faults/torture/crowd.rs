@@ -74,9 +74,9 @@ impl Mood {
 
 /// Answers as the call asks in its headers.
 pub fn provider(request: &Recorded) -> Answer {
-    let word = request.header("x-mood").expect("a mood");
+    let word = request.header("x-stainless-mood").expect("a mood");
     let tokens: u64 = request
-        .header("x-tokens")
+        .header("x-stainless-tokens")
         .expect("tokens")
         .parse()
         .expect("a number");
@@ -117,6 +117,11 @@ const fn price(tokens: u64) -> u64 {
     2 * 150 + tokens * 600
 }
 
+/// What is held for it: the message's frame counts as well (decision D68).
+const fn estimate(max_tokens: u64) -> u64 {
+    price(max_tokens) + 4 * 150
+}
+
 impl Call {
     fn new(id: String, agent: &str, dice: &mut Dice) -> Self {
         let max_tokens = 1 + dice.below(60);
@@ -136,7 +141,7 @@ impl Call {
         match self.mood {
             Mood::Fine | Mood::Slow | Mood::Zipped => price(self.tokens),
             Mood::BadRequest | Mood::Limited => 0,
-            _ => price(self.max_tokens),
+            _ => estimate(self.max_tokens),
         }
     }
 
@@ -145,10 +150,10 @@ impl Call {
             "messages": [{ "role": "user", "content": "hello" }] });
         let tokens = self.tokens.to_string();
         let headers = [
-            ("x-call", self.id.as_str()),
+            ("x-stainless-call", self.id.as_str()),
             ("x-service-run-id", &self.id),
-            ("x-mood", self.mood.word()),
-            ("x-tokens", &tokens),
+            ("x-stainless-mood", self.mood.word()),
+            ("x-stainless-tokens", &tokens),
         ];
         let call = caller.try_send("POST", "/v1/chat/completions", &headers, body.to_string());
         self.heard = tokio::time::timeout(patience, call)
@@ -166,7 +171,7 @@ impl Call {
                 assert_eq!(reply.status, self.mood.status(), "{self:?}");
                 let id = reply.header("x-service-allow-id").expect("its id").to_owned();
                 assert!(allow_ids.insert(id), "two calls with one id: {self:?}");
-                let estimate = usd(price(self.max_tokens));
+                let estimate = usd(estimate(self.max_tokens));
                 assert_eq!(
                     reply.header("x-service-estimated-usd"),
                     Some(estimate.as_str()),

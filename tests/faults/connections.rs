@@ -1,0 +1,217 @@
+//! Connections of callers are counted, and no connection waits for ever for its first request.
+
+use crate::stage::{ACTUAL, SOON, Setup, Stage, answer, body, metric};
+use harness::{Edge, EdgeOptions, RawClient, eventually};
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
+
+/// A connection from this address of the machine.
+async fn from(address: &str, edge: &Edge) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    let here = SocketAddr::new(address.parse().expect("an address"), 0);
+    socket.bind(here).expect("an address of this machine");
+    socket.connect(edge.addr()).await.expect("a connection")
+}
+
+/// Whether the edge closes a connection in this time, whatever it says before.
+pub async fn ends(connection: &mut TcpStream) -> bool {
+    let mut room = [0; 4096];
+    let closed = async { while matches!(connection.read(&mut room).await, Ok(1..)) {} };
+    timeout(SOON, closed).await.is_ok()
+}
+
+/// Whether a request on this connection is answered.
+async fn is_served(connection: &mut TcpStream) -> bool {
+    let request = "GET /v1/health HTTP/1.1\r\nHost: edge\r\n\r\n";
+    if connection.write_all(request.as_bytes()).await.is_err() {
+        return false;
+    }
+    let mut room = [0; 4096];
+    matches!(timeout(SOON, connection.read(&mut room)).await, Ok(Ok(1..)))
+}
+
+const REFUSED: &str = "tollgate_proxy_connections_refused_total";
+
+#[tokio::test]
+async fn a_connection_beyond_a_limit_is_closed_at_once() {
+    let stage = Setup::default()
+        .env("PROXY__MAX_CONNECTIONS", 8)
+        .env("PROXY__MAX_CONNECTIONS_PER_ADDRESS", 5)
+        .start()
+        .await;
+    let mut held = Vec::new();
+    for (address, count) in [("127.0.0.1", 5), ("127.0.0.2", 3)] {
+        for _ in 0..count {
+            let mut connection = from(address, &stage.edge).await;
+            assert!(is_served(&mut connection).await, "{address}");
+            held.push(connection);
+        }
+        assert!(
+            ends(&mut from(address, &stage.edge).await).await,
+            "one too many from {address}"
+        );
+    }
+    assert!(
+        ends(&mut from("127.0.0.3", &stage.edge).await).await,
+        "one too many in all"
+    );
+    assert_eq!(stage.metric("tollgate_proxy_connections"), 8);
+    assert_eq!(stage.metric("tollgate_proxy_connections_max"), 8);
+    assert_eq!(stage.metric(&format!("{REFUSED}{{limit=\"address\"}}")), 1);
+    assert_eq!(stage.metric(&format!("{REFUSED}{{limit=\"all\"}}")), 2);
+    for connection in &mut held {
+        assert!(is_served(connection).await, "those that are open stay");
+    }
+    held.remove(0);
+    eventually("a free place", SOON, async || {
+        let mut connection = from("127.0.0.1", &stage.edge).await;
+        is_served(&mut connection).await.then_some(())
+    })
+    .await;
+    drop(held);
+    eventually("no connection", SOON, async || {
+        (stage.metric("tollgate_proxy_connections") == 0).then_some(())
+    })
+    .await;
+    stage.approved_call().await;
+}
+
+#[tokio::test]
+async fn connections_of_a_trusted_proxy_are_not_those_of_one_caller() {
+    let stage = Setup::default()
+        .env("PROXY__MAX_CONNECTIONS", 8)
+        .env("PROXY__MAX_CONNECTIONS_PER_ADDRESS", 2)
+        .env("NETWORK__TRUSTED_PROXIES", "127.0.0.2/32")
+        .start()
+        .await;
+    let mut held = Vec::new();
+    for _ in 0..8 {
+        let mut connection = from("127.0.0.2", &stage.edge).await;
+        assert!(is_served(&mut connection).await);
+        held.push(connection);
+    }
+    assert!(
+        ends(&mut from("127.0.0.2", &stage.edge).await).await,
+        "the limit for all binds"
+    );
+}
+
+/// Open files of the edge in the next test, and what of them callers get.
+const FILES: usize = 320;
+const CALLERS: usize = (FILES - 256) / 2;
+
+/// An edge that may have no more than [`FILES`] open.
+fn with_few_files(stage: &Stage, dir: &std::path::Path) -> Edge {
+    let script = dir.join("edge.sh");
+    let text = format!(
+        "#!/bin/sh\nulimit -n {FILES}\nexec {} \"$@\"\n",
+        crate::stage::PROXY
+    );
+    std::fs::write(&script, text).expect("a script");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+    let binary = script.display().to_string();
+    Edge::start(EdgeOptions::new(
+        &binary,
+        stage.redis.url(),
+        stage.upstream.base_url(),
+    ))
+}
+
+/// The limit on connections follows that on open files, so that those for the provider are always there.
+#[tokio::test]
+async fn callers_cannot_use_up_the_descriptors_of_the_provider() {
+    let stage = Setup::default().start().await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let edge = with_few_files(&stage, dir.path());
+    let mut caller = RawClient::connect(edge.addr()).await;
+    let mut flood = Vec::new();
+    for _ in 0..2 * FILES {
+        let mut connection = TcpStream::connect(edge.addr()).await.expect("a connection");
+        let _ = connection.write_all(b"GET /v1/he").await;
+        flood.push(connection);
+    }
+    assert!(
+        caller
+            .send_chat(&stage.key, "", body().to_string().as_bytes())
+            .await
+    );
+    let reply = caller.reply(SOON).await.expect("an answer");
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert_eq!(metric(&edge, "tollgate_proxy_connections_max"), CALLERS as u64);
+    assert_eq!(metric(&edge, "tollgate_proxy_connections"), CALLERS as u64);
+    assert!(
+        edge.logs().contains("proxy.max_connections is lowered"),
+        "{}",
+        edge.logs()
+    );
+    drop(flood);
+    stage.settled_at(ACTUAL).await;
+}
+
+/// More calls than descriptors for the provider, over few connections: those that find none cost nothing (decision D69).
+#[tokio::test]
+async fn calls_beyond_the_descriptors_for_the_provider_are_503() {
+    let stage = Setup::default().start().await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let edge = with_few_files(&stage, dir.path());
+    let gate = stage.gated();
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .http2_prior_knowledge()
+        .build();
+    let caller = edge.caller(&stage.key).with_client(client.expect("a client"));
+    let calls: Vec<_> = (0..2 * CALLERS)
+        .map(|_| {
+            let caller = caller.clone();
+            tokio::spawn(async move { caller.chat(body()).await.status })
+        })
+        .collect();
+    eventually("the calls decided", SOON, async || {
+        let refused = metric(&edge, "tollgate_proxy_upstream_failures_total{stage=\"local\"}");
+        (refused == CALLERS as u64).then_some(())
+    })
+    .await;
+    stage.upstream.wait_for(CALLERS, SOON).await;
+    stage.upstream.set(|_| answer());
+    gate.notify_waiters();
+    let mut statuses = Vec::new();
+    for call in calls {
+        statuses.push(call.await.expect("a call"));
+    }
+    let count = |status: u16| statuses.iter().filter(|found| **found == status).count();
+    assert_eq!((count(200), count(503)), (CALLERS, CALLERS), "{statuses:?}");
+    stage.settled_at(CALLERS as u64 * ACTUAL).await;
+}
+
+/// What a caller says before it falls silent.
+fn openings() -> Vec<(&'static str, Vec<u8>)> {
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    let settings = vec![0, 0, 0, 4, 0, 0, 0, 0, 0];
+    // HEADERS without END_HEADERS.
+    let headers = vec![0, 0, 1, 1, 0, 0, 0, 0, 1, 0x82];
+    vec![
+        ("nothing", Vec::new()),
+        ("half a line", b"POST /v1/chat/completions HT".to_vec()),
+        ("half a preface", preface[..12].to_vec()),
+        ("a preface", preface.clone()),
+        ("settings", [preface.clone(), settings.clone()].concat()),
+        ("half of the headers", [preface, settings, headers].concat()),
+    ]
+}
+
+#[tokio::test]
+async fn the_first_head_has_one_deadline_over_any_protocol() {
+    let stage = Setup::default()
+        .env("PROXY__CLIENT_TIMEOUT_MS", 700)
+        .start()
+        .await;
+    for (what, said) in openings() {
+        let mut connection = TcpStream::connect(stage.edge.addr()).await.expect("a connection");
+        connection.write_all(&said).await.expect("a connection");
+        assert!(ends(&mut connection).await, "{what}: still open");
+    }
+    stage.approved_call().await;
+}

@@ -1,0 +1,147 @@
+//! Heads of requests have at most 64 KiB, whatever the protocol and however they arrive.
+
+use crate::memory::resident_kib;
+use crate::stage::{SOON, Setup, Stage, body};
+use harness::RawClient;
+
+/// The longest head, in bytes.
+const HEAD_MAX: usize = 64 << 10;
+
+/// The head of a call that is so long, blank line included.
+fn head_of(stage: &Stage, length: usize) -> Vec<u8> {
+    let start = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n",
+        stage.key,
+        body().to_string().len()
+    );
+    let mut head = start.into_bytes();
+    let mut at = 0;
+    while head.len() + 2 < length {
+        let left = length - head.len() - 2;
+        // Lines of 8 KiB, the last ones as long as it takes.
+        let line = if left > 9000 {
+            8192
+        } else if left > 8200 {
+            4096
+        } else {
+            left
+        };
+        let name = format!("X-{at}: ");
+        head.extend(name.as_bytes());
+        head.extend(std::iter::repeat_n(b'a', line - name.len() - 2));
+        head.extend(b"\r\n");
+        at += 1;
+    }
+    head.extend(b"\r\n");
+    assert_eq!(head.len(), length);
+    head
+}
+
+/// Sends it in pieces; what is not taken any more is left out.
+async fn drip(raw: &mut RawClient, bytes: &[u8]) {
+    for piece in bytes.chunks(3000) {
+        if !raw.send(piece).await {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_head_of_64_kib_passes_and_one_byte_more_is_a_431() {
+    let stage = Setup::default().start().await;
+    let call = body().to_string();
+    for is_first in [true, false] {
+        for (length, status) in [(HEAD_MAX, 200), (HEAD_MAX + 1, 431), (HEAD_MAX + 30_000, 431)] {
+            for drips in [false, true] {
+                let mut raw = stage.raw().await;
+                if !is_first {
+                    assert!(raw.send_chat(&stage.key, "", call.as_bytes()).await);
+                    assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
+                }
+                let head = head_of(&stage, length);
+                match drips {
+                    true => drip(&mut raw, &head).await,
+                    false => _ = raw.send(&head).await,
+                }
+                let _ = raw.send(&call).await;
+                let reply = raw.reply(SOON).await.expect("an answer");
+                let what = format!("{length} bytes, in pieces: {drips}, first: {is_first}");
+                assert_eq!(reply.status, status, "{what}: {}", reply.head);
+                if status == 431 {
+                    let code = "\"code\":\"request_header_fields_too_large\"";
+                    assert!(reply.text().contains(code), "{what}: {reply:?}");
+                    assert!(reply.header("x-request-id").is_some(), "{what}");
+                    assert_eq!(reply.header("connection"), Some("close"), "{what}");
+                }
+            }
+        }
+    }
+    assert!(stage.metric("tollgate_proxy_refused_total{code=\"request_header_fields_too_large\"}") >= 8);
+}
+
+/// A long body that arrives together with its head is no long head.
+#[tokio::test]
+async fn a_body_does_not_count_as_head() {
+    let stage = Setup::default().start().await;
+    let body = crate::sizes::body_of(1 << 20);
+    let head = String::from_utf8(head_of(&stage, 60 << 10)).expect("text");
+    let length = format!("Content-Length: {}", body.len());
+    let head = head.replacen(
+        &format!("Content-Length: {}", crate::stage::body().to_string().len()),
+        &length,
+        1,
+    );
+    let mut raw = stage.raw().await;
+    for _ in 0..2 {
+        assert!(raw.send([head.as_bytes(), &body].concat()).await);
+        assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
+    }
+}
+
+/// Heads that never end: each holds no more than a head may have, however much is sent.
+#[tokio::test]
+async fn endless_heads_hold_little_memory() {
+    const CALLERS: usize = 64;
+    const HELD_MAX_KIB: u64 = 192;
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    let before = resident_kib(stage.edge.pid());
+    let head = head_of(&stage, (1 << 20) - 1);
+    let mut callers = Vec::new();
+    for _ in 0..CALLERS {
+        let mut raw = stage.raw().await;
+        let _ = raw.send(&head[..head.len() - 2]).await;
+        callers.push(raw);
+    }
+    for raw in &mut callers {
+        let reply = raw.reply(SOON).await.map(|reply| reply.status);
+        assert!(matches!(reply, None | Some(431)), "{reply:?}");
+    }
+    let taken = resident_kib(stage.edge.pid()).saturating_sub(before);
+    assert!(
+        taken <= CALLERS as u64 * HELD_MAX_KIB,
+        "{taken} KiB for {CALLERS} heads"
+    );
+    stage.approved_call().await;
+}
+
+#[tokio::test]
+async fn over_http_2_as_well() {
+    let stage = Setup::default().start().await;
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .http2_prior_knowledge()
+        .build();
+    let caller = stage
+        .edge
+        .caller(&stage.key)
+        .with_client(client.expect("a client"));
+    let long = "a".repeat(HEAD_MAX);
+    let reply = caller.chat_with(&[("x-long", &long)], body()).await;
+    assert_eq!(reply.status, 431, "{reply:?}");
+    let fits = "a".repeat(60 << 10);
+    let reply = caller.chat_with(&[("x-long", &fits)], body()).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+}

@@ -1,0 +1,144 @@
+//! What an account does with its bodies is no other account's matter: each has its part of the memory for them, and a key
+//! that the store refuses is told so before a large body of it is read.
+
+use crate::sizes::{body_of, head, with_room};
+use crate::stage::{SOON, Setup, Stage};
+use harness::{CapPolicy, RawClient, eventually};
+
+/// A second account that may call, and its key.
+async fn neighbour(stage: &Stage) -> String {
+    let bot = stage.seed.account("enterprise").await.agent("neighbour");
+    let enabled = CapPolicy {
+        enabled: true,
+        ..CapPolicy::default()
+    };
+    bot.cap(enabled).await;
+    bot.provider_key(crate::stage::PROVIDER_KEY).await;
+    bot.virtual_key().await
+}
+
+/// Sends a body of which the last byte is missing.
+async fn unfinished(stage: &Stage, body: &[u8]) -> RawClient {
+    let mut raw = stage.raw().await;
+    assert!(
+        raw.send(head(stage, &format!("Content-Length: {}", body.len())))
+            .await
+    );
+    assert!(raw.send(&body[..body.len() - 1]).await);
+    raw
+}
+
+const RESERVED: &str = "tollgate_proxy_body_memory_bytes";
+
+#[tokio::test]
+async fn large_bodies_of_one_account_leave_room_for_those_of_another() {
+    let stage = with_room(8 << 20, 1 << 20).await;
+    let other = neighbour(&stage).await;
+    let body = body_of(1 << 20);
+    let mut slow = Vec::new();
+    for _ in 0..24 {
+        slow.push(unfinished(&stage, &body).await);
+    }
+    eventually("the slow callers in flight", SOON, async || {
+        (stage.metric("tollgate_proxy_in_flight") == 24).then_some(())
+    })
+    .await;
+    for _ in 0..3 {
+        let mut raw = stage.raw().await;
+        assert!(raw.send_chat(&other, "", &body).await);
+        let reply = raw
+            .reply(SOON)
+            .await
+            .expect("the neighbour does not wait for others");
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+    assert!(
+        stage.metric(RESERVED) < 4 << 20,
+        "a quarter of it, and what is set aside"
+    );
+    drop(slow);
+    stage.at_rest().await;
+    assert_eq!(stage.metric(RESERVED), 0);
+}
+
+#[tokio::test]
+async fn small_bodies_are_counted_and_have_their_part_for_each_account() {
+    const CALLERS: usize = 48;
+    const LENGTH: usize = 40_000;
+    let stage = with_room(8 << 20, 1 << 20).await;
+    let other = neighbour(&stage).await;
+    let body = body_of(LENGTH);
+    let mut slow = Vec::new();
+    for _ in 0..CALLERS {
+        slow.push(unfinished(&stage, &body).await);
+    }
+    eventually("the bodies counted", SOON, async || {
+        (stage.metric(RESERVED) >= (CALLERS * (LENGTH - 1)) as u64).then_some(())
+    })
+    .await;
+    let mut raw = stage.raw().await;
+    assert!(raw.send_chat(&other, "", &body).await);
+    assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
+    for raw in &mut slow {
+        assert!(raw.send(&body[LENGTH - 1..]).await);
+        assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
+    }
+    stage.at_rest().await;
+    assert_eq!(stage.metric(RESERVED), 0);
+}
+
+/// Announces a large body and sends nothing of it.
+async fn announced(stage: &Stage, framing: &str) -> u16 {
+    let mut raw = stage.raw().await;
+    assert!(raw.send(head(stage, framing)).await);
+    let reply = raw.reply(SOON).await;
+    reply.expect("an answer before the body").status
+}
+
+const LARGE: &str = "Content-Length: 1000000";
+
+#[tokio::test]
+async fn a_key_over_its_rate_is_told_so_before_its_large_body_is_read() {
+    let stage = Setup::default().start().await;
+    stage.bot.account.set_plan("free").await;
+    for count in 1..=11 {
+        let status = if count <= 10 { 200 } else { 429 };
+        assert_eq!(stage.call().await.status, status, "call {count}");
+    }
+    for count in [12, 13] {
+        assert_eq!(announced(&stage, LARGE).await, 429);
+        assert_eq!(stage.rate(), count, "each request counts once");
+    }
+    assert_eq!(announced(&stage, "Transfer-Encoding: chunked").await, 429);
+    assert_eq!(stage.rate(), 14);
+    // Its window ends: the large body is read, and counts once.
+    let window = stage.bot.account.keys.rate(&stage.key_id);
+    let _: u64 = stage.redis.command(&["DEL", &window]);
+    let mut raw = stage.raw().await;
+    assert!(raw.send_chat(&stage.key, "", &body_of(1_000_000)).await);
+    assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
+    assert_eq!(stage.rate(), 1);
+}
+
+#[tokio::test]
+async fn a_revoked_key_is_told_so_before_its_large_body_is_read() {
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    stage.bot.account.revoke(&stage.key_id).await;
+    assert_eq!(stage.call().await.status, 401);
+    assert_eq!(announced(&stage, LARGE).await, 401);
+    assert_eq!(stage.rate(), 1);
+}
+
+/// Decision D30: every request with a known key counts, also one whose body says that it is too long.
+#[tokio::test]
+async fn a_body_that_says_it_is_too_long_counts_against_the_rate() {
+    let stage = Setup::default().start().await;
+    stage.bot.account.set_plan("free").await;
+    for count in 1..=12 {
+        assert_eq!(announced(&stage, "Content-Length: 99999999999").await, 413);
+        assert_eq!(stage.rate(), count);
+    }
+    assert_eq!(stage.call().await.status, 429);
+    assert_eq!(stage.upstream.arrived(), 0);
+}

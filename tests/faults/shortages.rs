@@ -1,0 +1,58 @@
+//! This machine is short of what a connection takes: descriptors. What is ours costs the caller nothing (decision D69).
+
+use crate::stage::{ACTUAL, SOON, Setup, Stage, body};
+use harness::eventually;
+use std::process::Command;
+
+/// The lowest descriptor that a process has not open: with this limit it gets no other one.
+fn lowest_free(pid: u32) -> usize {
+    let free = |number: &usize| !std::path::Path::new(&format!("/proc/{pid}/fd/{number}")).exists();
+    (0..).find(free).expect("a number")
+}
+
+/// Sets how many descriptors the edge may have open.
+fn limit_files(stage: &Stage, soft: &str) {
+    let pid = stage.edge.pid().to_string();
+    let set = Command::new("prlimit")
+        .args(["--pid", &pid, &format!("--nofile={soft}:")])
+        .status();
+    assert!(set.expect("prlimit").success(), "--nofile={soft}:");
+}
+
+#[tokio::test]
+async fn without_a_descriptor_for_the_provider_nothing_is_charged() {
+    let stage = Setup::default().start().await;
+    stage.approved_call().await;
+    // A second call needs a connection of its own, while this one waits for its answer.
+    let gate = stage.gated();
+    let mut waiting = stage.waiting_call(body().to_string().as_bytes(), 2).await;
+    let mut short = stage.raw().await;
+    let models = format!(
+        "GET /v1/models HTTP/1.1\r\nHost: edge\r\nx-api-key: {}\r\n\r\n",
+        stage.key
+    );
+    assert!(short.send(models).await);
+    assert_eq!(short.reply(SOON).await.expect("an answer").status, 200);
+    limit_files(&stage, &lowest_free(stage.edge.pid()).to_string());
+    assert!(
+        short
+            .send_chat(&stage.key, "", body().to_string().as_bytes())
+            .await
+    );
+    let reply = short.reply(SOON).await.expect("an answer");
+    limit_files(&stage, "1024");
+    assert_eq!(reply.status, 503, "{reply:?}");
+    assert_eq!(reply.header("x-service-reason"), Some("service_unavailable"));
+    assert_eq!(reply.header("x-should-retry"), None, "nothing was charged");
+    assert_eq!(stage.upstream.arrived(), 2, "nothing was sent");
+    gate.notify_waiters();
+    assert_eq!(waiting.reply(SOON).await.expect("an answer").status, 200);
+    stage.settled_at(2 * ACTUAL).await;
+    let local = "tollgate_proxy_upstream_failures_total{stage=\"local\"}";
+    assert_eq!(stage.metric(local), 1);
+    stage.upstream.set(|_| crate::stage::answer());
+    eventually("an approved call", SOON, async || {
+        (stage.call().await.status == 200).then_some(())
+    })
+    .await;
+}
