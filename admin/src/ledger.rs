@@ -1,5 +1,5 @@
 //! Recomputes the ledger from its records and names everything that does not hold (decision D13): balances, escrows,
-//! intents, counters, holds, the audit sequence, and the sum over all money.
+//! intents, counters, holds, the audit sequence, what numbers and keys lead to, and the sum over all money.
 //!
 //! It runs beside a live system and takes no snapshot. A pass compares what cannot disagree whenever it is read; what it
 //! finds counts only when the next pass finds it again. Memory grows with agents, wallets and open escrows, not with
@@ -13,6 +13,7 @@ mod held;
 mod hold_indexes;
 mod join;
 mod logs;
+mod names;
 mod open_escrows;
 mod pass;
 mod pending;

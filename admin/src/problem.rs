@@ -162,10 +162,10 @@ codes! {
         "Tollgate cannot reach its store or cannot trust it, so nothing can be done now. Try again shortly.";
     /// It may be done, and is not yet as safe as `store.durability` says: repeat the request with the same key.
     NotConfirmed = "NOT_CONFIRMED", SERVICE_UNAVAILABLE,
-        "The store did not confirm in time that this is safe; the money may have moved. Repeat the same request with the same idempotency key to learn what became of it.";
-    /// Changes of money are refused: the store cannot make them as safe as `store.durability` says.
+        "The store did not confirm in time that this is safe; it may be done. Repeat the same request with the same idempotency key to learn what became of it; where there is none, look first.";
+    /// Changes of money, and what gets a name or a secret, are refused: the store cannot make them as safe as `store.durability` says.
     NotDurable = "NOT_DURABLE", SERVICE_UNAVAILABLE,
-        "The store cannot keep money as safely as this installation wants it, so nothing was done. Its operator can see why.";
+        "The store cannot keep this as safely as this installation wants it, so nothing was done. Its operator can see why.";
     /// A fault of ours.
     Internal = "INTERNAL", INTERNAL_SERVER_ERROR,
         "Something went wrong inside Tollgate. The request id finds it in the log.";

@@ -6,7 +6,7 @@ use shared::domain::intent::{Kind as Intent, Reason};
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::store::intent::NewIntent;
-use shared::store::keys::{self, AccountKeys, IntentIndex};
+use shared::store::keys::{AccountKeys, IntentIndex};
 use shared::store::transaction::{NewTransaction, Tail, TransactionType};
 use shared::store::{Store, StoreError, sanity};
 
@@ -55,11 +55,6 @@ pub async fn fill(store: &Store, records: u64) -> Result<(), Box<dyn std::error:
         at += BATCH;
     }
     let mut last = redis::pipe();
-    for counter in [keys::WALLET_NUMBER, keys::ESCROW_NUMBER] {
-        let mut outside = redis::pipe();
-        outside.cmd("SET").arg(counter).arg(records + 1);
-        send(store, &outside).await?;
-    }
     last.cmd("HINCRBY").arg(account.record()).arg("version").arg(1);
     send(store, &last).await?;
     Ok(())

@@ -16,6 +16,7 @@ pub mod intent;
 pub mod mode;
 pub mod money;
 pub mod names;
+pub mod number;
 pub mod period;
 pub mod permission;
 pub mod plan;

@@ -100,6 +100,8 @@ pub struct NewEscrow {
     pub amount: u64,
     /// A wallet was seen closed.
     pub closed: bool,
+    /// Nothing is delivered after the first step.
+    pub crash: bool,
 }
 
 /// What becomes of an escrow.
@@ -167,7 +169,6 @@ pub enum Act {
         at: At,
         agent: String,
         most: Option<u64>,
-        n: u64,
     },
     Delete {
         at: At,

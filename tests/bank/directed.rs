@@ -8,6 +8,7 @@ mod counters;
 mod deposits;
 mod escrows;
 mod low_balance;
+mod numbers;
 mod payouts;
 mod raced;
 mod spends;
@@ -52,7 +53,11 @@ pub async fn of(script: &str, store: &Store) -> Checked {
                 budgets::deposits(&stage).await?;
                 deposits::all(&stage).await
             }
-            "escrow_create" | "escrow_fund" => {
+            "number_draw" => {
+                numbers::all(&stage).await?;
+                escrows::all(&stage).await
+            }
+            "escrow_create" | "escrow_fund" | "escrow_list" => {
                 raced::no_escrow(&stage).await?;
                 budgets::escrows(&stage).await?;
                 low_balance::escrows(&stage).await?;
@@ -83,6 +88,7 @@ pub async fn of(script: &str, store: &Store) -> Checked {
 async fn every_edge_of_every_rule() {
     let redis = Redis::start();
     for script in [
+        "number_draw",
         "spend",
         "transfer_own",
         "transit_arrive",

@@ -16,8 +16,9 @@ use crate::names::{Names, Window};
 use crate::photo::Entry;
 pub use records::*;
 use shared::domain::mode::Mode;
+use shared::domain::number::{EPOCH_MS, LOWEST_PLACE, Number};
 use shared::domain::period::Period;
-use shared::store::keys::{AccountKeys, USER};
+use shared::store::keys::{AccountKeys, Series, USER};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest sum that a wallet or counter may reach, as the scripts compare with it and exactly.
@@ -27,6 +28,9 @@ pub const MOST: u64 = 9_000_000_000_000_000_000;
 pub const ACCOUNTS: [&str; 2] = ["acct_one", "acct_two"];
 /// The currency of everything.
 pub const USD: &str = "USD";
+
+/// The last place of each series, by account; none before the first.
+pub type Drawn = [[Option<u64>; 2]; 2];
 
 /// One account in one mode: twice the account, and one more in test mode.
 pub type At = usize;
@@ -55,12 +59,17 @@ pub struct Model {
     pub names: Names,
     pub plans: [String; 2],
     pub sides: [Side; 4],
-    pub wallet_number: u64,
-    pub escrow_number: u64,
+    /// The last place that was drawn of each series, by account.
+    pub drawn: Drawn,
+    /// What the store says of them after the action under way.
+    pub found: Drawn,
+    /// Escrows that were asked for. Actions name an escrow by this.
+    pub asked_escrows: u64,
     /// Every wallet there ever was.
     pub wallets: Vec<Place>,
     /// Deposits that were announced: by reference, where.
     pub announced: BTreeMap<String, BTreeSet<At>>,
+    /// By the order in which they were asked for.
     pub escrows: BTreeMap<u64, Escrow>,
     /// What ever left an account for another, and the ids of what is still in transit.
     pub sent: Vec<Transit>,
@@ -77,8 +86,9 @@ impl Model {
             names: Names::default(),
             plans: ["p".to_owned(), "p".to_owned()],
             sides: Default::default(),
-            wallet_number: 0,
-            escrow_number: 0,
+            drawn: Drawn::default(),
+            found: Drawn::default(),
+            asked_escrows: 0,
             wallets: Vec::new(),
             announced: BTreeMap::new(),
             escrows: BTreeMap::new(),
@@ -90,6 +100,29 @@ impl Model {
 
     pub fn now(&mut self) -> String {
         self.names.moment(self.window)
+    }
+
+    /// Draws a number, as the store must have: the millisecond of the drawing, or the one after the last drawn.
+    pub fn draw(&mut self, series: Series, at: At) -> u64 {
+        let (series, of) = (series as usize, at / 2);
+        let last = self.drawn[series][of].unwrap_or(0);
+        let place = |ms: u64| (last + 1).max(ms.saturating_sub(EPOCH_MS)).max(LOWEST_PLACE);
+        let (first, latest) = (place(self.window.from), place(self.window.to));
+        let found = self.found[series][of].filter(|found| (first..=latest).contains(found));
+        let place = found.unwrap_or(first);
+        self.drawn[series][of] = Some(place);
+        let number = Number::new(place, keys(at).bucket().number());
+        number.expect("a number").get()
+    }
+
+    /// The id of something in transit, where `id` names its escrow as actions do.
+    pub fn transit_id(&self, id: &str) -> String {
+        let parts = id.strip_prefix("escrow:").and_then(|rest| rest.split_once(':'));
+        let named = parts.and_then(|(escrow, word)| Some((self.escrows.get(&escrow.parse().ok()?)?, word)));
+        named.map_or_else(
+            || id.to_owned(),
+            |(escrow, word)| format!("escrow:{}:{word}", escrow.number),
+        )
     }
 
     /// What a wallet holds.

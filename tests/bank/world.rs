@@ -5,13 +5,13 @@ mod doing;
 mod escrow_doing;
 
 use crate::act::Act;
-use crate::model::{ACCOUNTS, At, Model, keys, mode};
+use crate::model::{ACCOUNTS, At, Drawn, Model, keys, mode};
 use crate::names::Window;
 use crate::{layout, photo};
 use shared::clock;
 use shared::domain::period::Period;
 use shared::store::Store;
-use shared::store::keys::AccountKeys;
+use shared::store::keys::{AccountKeys, Series};
 use shared::store::script::{Script, WhenFull};
 use shared::store::transit::Transit;
 use shared::store::versions::View;
@@ -19,6 +19,9 @@ use std::collections::BTreeMap;
 
 /// What a check found: nothing, or a sentence.
 pub type Checked = Result<(), String>;
+
+/// No attempt takes longer, in ms.
+const LONGEST_MS: u64 = 60_000;
 
 pub struct World {
     store: Store,
@@ -60,10 +63,12 @@ impl World {
     pub async fn of(store: &Store, mut model: Model) -> Result<Self, String> {
         model.names.settle();
         layout::install(store, &model.render(), &model.names).await?;
-        let dead = Script::new("transit_arrive", WhenFull::Run, &["return {'crash'}"]);
+        let dead = |name| Script::new(name, WhenFull::Run, &["return {'crash'}"]);
         Ok(Self {
             store: store.clone(),
-            crashing: store.replacing(dead),
+            crashing: store
+                .replacing(dead("transit_arrive"))
+                .replacing(dead("escrow_list")),
             model,
             rows: BTreeMap::new(),
         })
@@ -76,6 +81,7 @@ impl World {
         let to = clock::now_ms();
         let found = found.map_err(|error| format!("{act:?}: {error}"))?;
         self.model.window = Window { from, to };
+        self.model.found = self.drawn().await?;
         let expected = self.model.act(act);
         if !self.model.names.agree(&expected, &found) {
             let expected = self.model.names.show(&expected);
@@ -113,6 +119,19 @@ impl World {
         Ok(())
     }
 
+    /// The last numbers that were drawn.
+    async fn drawn(&self) -> Result<Drawn, String> {
+        let mut drawn = Drawn::default();
+        for (series, places) in Series::ALL.into_iter().zip(&mut drawn) {
+            for (of, place) in places.iter_mut().enumerate() {
+                let counter = crate::model::keys(of * 2).bucket().counter(series);
+                let found = self.store.command(redis::cmd("GET").arg(counter)).await;
+                *place = found.map_err(|error| format!("{error:?}"))?;
+            }
+        }
+        Ok(drawn)
+    }
+
     /// The same, and insists on the beginning of the outcome: a directed check must hit what it means to.
     pub async fn want(&mut self, outcome: &str, act: Act) -> Checked {
         let expected = self.go(&act).await?;
@@ -132,9 +151,21 @@ impl World {
         keys: &[String],
         args: &[&str],
     ) -> Checked {
+        self.answers(words, script, keys, &[&["live", "{}"], args].concat())
+            .await
+    }
+
+    /// The same for one that is no change of an account.
+    pub async fn answers(
+        &mut self,
+        words: &[&str],
+        script: &Script,
+        keys: &[String],
+        args: &[&str],
+    ) -> Checked {
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let budgets = self.store.budgets().words();
-        let mut args = [&["live", "{}"], args].concat();
+        let mut args = args.to_vec();
         if script.has_budgets() {
             args.push(&budgets);
         }
@@ -156,9 +187,18 @@ impl World {
 
     /// Checks that the store still is what the model says. Numbers are taken before the scripts that refuse.
     pub async fn unchanged(&mut self, act: &Act) -> Checked {
+        let to = clock::now_ms();
+        let from = to - LONGEST_MS;
+        self.model.window = Window { from, to };
+        self.model.found = self.drawn().await?;
         match act {
-            Act::Escrow(_) => self.model.escrow_number += 1,
-            Act::NewAgent { .. } => self.model.wallet_number += 1,
+            Act::Escrow(new) => {
+                self.model.draw(Series::Escrow, new.asked.at);
+                self.model.asked_escrows += 1;
+            }
+            Act::NewAgent { at, .. } => {
+                self.model.draw(Series::Wallet, *at);
+            }
             _ => {}
         }
         let compared = photo::compare(&self.store, &self.model.render(), &mut self.model.names).await;
@@ -175,7 +215,8 @@ impl World {
 
     /// Whether a row was ever seen in transit, so that it can be delivered: a call that is not disturbed leaves none.
     pub fn has_seen(&self, id: &str) -> bool {
-        self.rows.contains_key(&self.model.names.show(id))
+        self.rows
+            .contains_key(&self.model.names.show(&self.model.transit_id(id)))
     }
 
     /// Keeps what is in transit, so that it can be delivered once more later.
@@ -224,7 +265,7 @@ impl Model {
                 refund,
                 crash,
             } => self.end_dispute(*escrow, *refund, *crash),
-            Act::Deliver { id, half } => match self.deliver(id, *half) {
+            Act::Deliver { id, half } => match self.deliver(&self.transit_id(id), *half) {
                 true => "delivered".to_owned(),
                 false => "error".to_owned(),
             },
@@ -233,7 +274,7 @@ impl Model {
                 format!("wallet {number}")
             }
             Act::Freeze { at, agent, by, lift } => self.freeze(*at, agent, *by, *lift),
-            Act::NewAgent { at, agent, most, n } => self.new_agent(*at, agent, *most, &format!("wal_{n}")),
+            Act::NewAgent { at, agent, most, .. } => self.new_agent(*at, agent, *most),
             Act::Delete { at, agent } => self.delete(*at, agent),
             Act::Policy { at, agent, limits, n } => {
                 self.set_policy(*at, agent.as_deref(), *limits, &format!("pol_{n}"))

@@ -79,22 +79,27 @@ fn wallets_are_those_of_the_account_and_mode() {
     let redis = Redis::start();
     let cli = ready(&redis);
     let (id, other) = (account(&cli), account(&cli));
-    let rest = |wallet: &'static str, reference: &'static str| {
+    fn rest<'a>(wallet: &'a str, reference: &'a str) -> [&'a str; 6] {
         ["--wallet", wallet, "--amount", "1", "--reference", reference]
-    };
+    }
     let made = deposit(&cli, &id, &rest("user", "r1"));
-    assert_eq!(made["walletId"], json!(1));
-    assert_eq!(deposit(&cli, &id, &rest("1", "r2"))["balance"], json!(2));
+    let live = made["walletId"].to_string();
+    assert_eq!(deposit(&cli, &id, &rest(&live, "r2"))["balance"], json!(2));
     let test = deposit(
         &cli,
         &id,
         &[&rest("user", "r1")[..], &["--mode", "test"]].concat(),
     );
-    assert_eq!(
-        (&test["walletId"], &test["balance"], &test["mode"]),
-        (&json!(2), &json!(1), &json!("test"))
-    );
-    for (who, wallet) in [(&other, "1"), (&id, "2"), (&id, "nobody"), (&id, "wal_0")] {
+    assert_eq!((&test["balance"], &test["mode"]), (&json!(1), &json!("test")));
+    let test = test["walletId"].to_string();
+    assert_ne!(live, test);
+    for (who, wallet) in [
+        (&other, live.as_str()),
+        (&id, test.as_str()),
+        (&id, "1"),
+        (&id, "nobody"),
+        (&id, "wal_0"),
+    ] {
         let args = [
             "deposit",
             "--account",

@@ -2,6 +2,7 @@
 
 mod damage;
 mod million;
+mod names;
 mod street;
 mod traffic;
 

@@ -3,6 +3,8 @@
 use crate::world::{World, fresh, minted, problem, success, text};
 use serde_json::{Value, json};
 use shared::domain::mode::Mode;
+use shared::domain::number::Number;
+use shared::store::keys::Bucket;
 use shared::store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
 use shared::store::script::change::Scope;
 
@@ -18,7 +20,7 @@ async fn an_agent_from_creation_to_deletion() {
     fresh(text(&made, "/agent/createdAt"));
     let expected = json!({ "success": true, "agent": {
         "id": id, "name": "Bücher 日本 🤖", "type": "custom", "description": "Two\nlines", "source": "custom",
-        "status": "active", "spendLimit": null, "walletId": 1, "wallet": made["agent"]["wallet"],
+        "status": "active", "spendLimit": null, "walletId": made["agent"]["walletId"], "wallet": made["agent"]["wallet"],
         "createdAt": made["agent"]["createdAt"], "updatedAt": made["agent"]["createdAt"],
     }});
     assert_eq!(made, expected);
@@ -83,7 +85,8 @@ async fn an_agent_from_creation_to_deletion() {
     );
     let logged = success(&caller.get(&format!("/v1/audit?agentId={id}")).await, 200);
     let data = |n: usize| logged["logs"][n]["data"].clone();
-    let created = json!({ "name": "Bücher 日本 🤖", "type": "custom", "wallet": made["agent"]["wallet"], "walletId": 1 });
+    let created = json!({ "name": "Bücher 日本 🤖", "type": "custom", "wallet": made["agent"]["wallet"],
+        "walletId": made["agent"]["walletId"] });
     let changed = json!({ "name": "New", "type": "marketplace", "description": null,
         "spendLimit": 12.000000001, "spendLimitNanos": "12000000001" });
     let cleared = json!({ "type": "custom", "spendLimit": null, "spendLimitNanos": null });
@@ -317,19 +320,13 @@ async fn the_plan_limits_custom_agents_in_live_mode_only() {
     let listed = success(&caller.get("/v1/agents").await, 200);
     assert_eq!(listed["total"], json!(6));
 
-    // Refused agents leave no look-up of a wallet number behind; the numbers of both modes are one sequence.
+    // Refused agents leave no place of a wallet number behind, and later numbers are larger, in both modes.
+    let places: Vec<String> = world.redis.command(&["KEYS", "{b*}/wallet/*"]);
+    assert_eq!(places.len(), 13, "{places:?}");
     let number = made["agent"]["walletId"].as_u64().unwrap();
-    let mut owners = Vec::new();
-    for n in 1..=number {
-        let mut get = redis::cmd("GET");
-        let owner: Option<String> = world
-            .store
-            .command(get.arg(shared::store::keys::wallet_lookup(&n.to_string())))
-            .await
-            .unwrap();
-        owners.extend(owner);
-    }
-    assert_eq!(owners.len(), 13, "{owners:?}");
-    let last = format!("{} live {} {number}", account.id, text(&made, "/agent/id"));
-    assert_eq!(owners.last(), Some(&last));
+    let key = Bucket::wallet_place(Number::of(number).unwrap());
+    assert_eq!(places.iter().max(), Some(&key));
+    let place: String = world.redis.command(&["GET", &key]);
+    let (id, wallet) = (text(&made, "/agent/id"), text(&made, "/agent/wallet"));
+    assert_eq!(place, format!("{} live {id} {wallet}", account.id));
 }

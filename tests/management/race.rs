@@ -255,7 +255,6 @@ async fn a_limit_of_another_plan_is_never_applied() {
     assert_eq!(refused, KeyCreated::OtherPlan("free".to_owned()));
     let agent = NewAgent {
         id: "bot",
-        wallet: "wal_1",
         name: "n",
         kind: "custom",
         description: None,
@@ -264,8 +263,7 @@ async fn a_limit_of_another_plan_is_never_applied() {
     let refused = agent.create(&world.store, &scope).await.unwrap();
     assert_eq!(refused, AgentCreated::OtherPlan("free".to_owned()));
     let keys = world.redis.command::<Vec<String>>(&["KEYS", "*"]);
-    let made =
-        |key: &&String| key.contains("/vk/") || key.contains("agent") || key.contains("tollgate/wallet/");
+    let made = |key: &&String| key.contains("/vk/") || key.contains("agent") || key.contains("/wallet/");
     assert_eq!(keys.iter().find(made), None, "nothing is left of them");
 }
 

@@ -15,17 +15,20 @@ async fn a_wallet_from_its_making_to_its_snapshot() {
     minted(text(&made, "/wallet/id"), "wal_");
     fresh(text(&made, "/wallet/createdAt"));
     let wallet = &made["wallet"];
-    let expected = json!({ "success": true, "wallet": { "id": wallet["id"], "walletId": 1, "botId": "shop:bot-1",
+    let number = wallet["walletId"].as_u64().unwrap();
+    assert!((1 << 40..1 << 53).contains(&number), "{number}");
+    let expected = json!({ "success": true, "wallet": { "id": wallet["id"], "walletId": number, "botId": "shop:bot-1",
         "name": "Lädchen 日本 🤖", "balance": "0.00", "currency": "USD", "status": "active",
         "createdAt": wallet["createdAt"] } });
     assert_eq!(made, expected);
-    for path in ["/v1/wallets/1", "/api/v1/wallets/1"] {
+    let by_number = format!("/v1/wallets/{number}");
+    for path in [&by_number, &format!("/api{by_number}")] {
         assert_eq!(success(&purse.caller.get(path).await, 200), expected);
     }
     let by_id = format!("/v1/wallets/{}", text(&made, "/wallet/id"));
     assert_eq!(success(&purse.caller.get(&by_id).await, 200), expected);
 
-    purse.fund(1, "12.349999999").await;
+    purse.fund(number, "12.349999999").await;
     let agent = "/v1/agents/shop:bot-1";
     success(
         &purse
@@ -34,7 +37,7 @@ async fn a_wallet_from_its_making_to_its_snapshot() {
             .await,
         200,
     );
-    let shown = success(&purse.caller.get("/v1/wallets/1").await, 200);
+    let shown = success(&purse.caller.get(&by_number).await, 200);
     assert_eq!(
         shown["wallet"]["balance"],
         json!("12.34"),
@@ -61,14 +64,14 @@ async fn a_wallet_from_its_making_to_its_snapshot() {
     assert_eq!(names, expected);
     assert_eq!(
         (&snapshot["agentId"], &snapshot["walletId"], &snapshot["wallet"]),
-        (&json!("shop:bot-1"), &json!(1), &wallet["id"])
+        (&json!("shop:bot-1"), &json!(number), &wallet["id"])
     );
 
     success(
         &purse.caller.post(&format!("{agent}/freeze"), json!({})).await,
         200,
     );
-    for path in ["/v1/wallets/1", &by_id] {
+    for path in [&by_number, &by_id] {
         let shown = success(&purse.caller.get(path).await, 200);
         assert_eq!(shown["wallet"]["status"], json!("frozen"));
     }
@@ -89,7 +92,7 @@ async fn a_bot_has_one_wallet_and_counts_as_an_agent() {
     let agent = success(&caller.get("/v1/agents/b1").await, 200);
     assert_eq!(
         (&agent["agent"]["type"], &agent["agent"]["walletId"]),
-        (&json!("custom"), &json!(1))
+        (&json!("custom"), &made["wallet"]["walletId"])
     );
     // A policy makes the agent exist, and it has no wallet yet.
     success(

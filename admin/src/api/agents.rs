@@ -129,7 +129,6 @@ pub(super) async fn make(
     kind: Option<&str>,
     description: Option<&str>,
 ) -> Result<(), Problem> {
-    let wallet = Kind::Wallet.mint(now_ms())?;
     let mut plan_name = call.caller.plan.clone();
     for _ in 0..PLAN_ATTEMPTS {
         let plan = call.plan(&plan_name)?;
@@ -140,7 +139,6 @@ pub(super) async fn make(
         });
         let new = NewAgent {
             id,
-            wallet: &wallet,
             name,
             kind: kind.unwrap_or(TYPE_DEFAULT),
             description,

@@ -26,9 +26,13 @@ pub(super) enum Join {
     EscrowWinner,
     /// Lists of transactions that exist, and those that should.
     TransactionList,
+    /// Wallets and escrows, and where their numbers lead.
+    Place,
+    /// The parties of escrows, and the lists that have them.
+    EscrowList,
 }
 
-const JOINS: usize = 6;
+const JOINS: usize = 8;
 
 /// One of the two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +112,7 @@ impl Joins {
             match side {
                 // Seen twice by a walk over the keys, it is still one record.
                 Side::Record if items.records.contains(&label) => {}
-                Side::Match if join == Join::EscrowWinner && items.matches.contains(&label) => {}
+                Side::Match if is_walked(join) && items.matches.contains(&label) => {}
                 Side::Record => items.records.push(label),
                 Side::Match => items.matches.push(label),
                 Side::Perhaps => items.perhaps.push(label),
@@ -126,6 +130,8 @@ impl Joins {
             Join::EscrowMoney,
             Join::EscrowWinner,
             Join::TransactionList,
+            Join::Place,
+            Join::EscrowList,
         ];
         let differ = self.sums.iter().enumerate().filter(|(_, sum)| **sum != 0);
         let suspects = differ
@@ -144,6 +150,11 @@ impl Joins {
         });
         (suspects, odd.collect())
     }
+}
+
+/// Whether both sides come from the walk over the keys.
+const fn is_walked(join: Join) -> bool {
+    matches!(join, Join::EscrowWinner | Join::Place)
 }
 
 /// What is only on one side.

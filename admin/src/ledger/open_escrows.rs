@@ -1,10 +1,12 @@
 //! The sets of open escrows, which keep an agent from being deleted while it is owed or owes.
 
 use super::drive::{Job, drive};
+use super::names::place_read;
 use super::pass::Pass;
 use super::violation::Invariant;
+use shared::domain::number::Number;
 use shared::store::StoreError;
-use shared::store::keys::{AccountKeys, escrow_lookup};
+use shared::store::keys::{AccountKeys, Series, escrow_lookup};
 use shared::store::read::Read;
 
 impl Pass<'_> {
@@ -42,7 +44,11 @@ impl Pass<'_> {
         let jobs = members.into_iter().map(|(place, owner, number)| {
             let keys = accounts.keys(place);
             let record = Read::fields(keys.bucket(), keys.escrow(place.mode, number), &fields);
-            let reads = vec![record, Read::global(escrow_lookup(number))];
+            let place_of = Number::of(number).map_or_else(
+                || Read::global(escrow_lookup(number)),
+                |number| place_read(Series::Escrow, number),
+            );
+            let reads = vec![record, place_of];
             Job {
                 what: (place, owner, number),
                 reads,

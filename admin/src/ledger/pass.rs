@@ -4,11 +4,13 @@
 use super::book::{Accounts, Owner, Page, Place};
 use super::drive::BATCH;
 use super::join::{Join, Joins, Odd, Side, Suspects};
+use super::names::Names;
 use super::pending::Questions;
 use super::transit::{Flow, Rows};
 use super::violation::{Doubt, Findings, Invariant};
 use crate::archive::Archive;
 use shared::domain::mode::Mode;
+use shared::domain::number::Number;
 use shared::domain::period::Period;
 use shared::store::keys::parse::{Key, ModeKey};
 use shared::store::{Store, StoreError, server_clock};
@@ -35,6 +37,7 @@ pub(super) struct Pass<'a> {
     /// The store's day and month when the pass began.
     pub(super) today: Period,
     pub(super) rows: Rows,
+    pub(super) names: Names,
     /// What the pass before asked about pending money, and what this one asks.
     pub(super) asked: Questions,
     pub(super) asks: Questions,
@@ -72,6 +75,7 @@ impl<'a> Pass<'a> {
             checked: 0,
             today: Period::at(server_clock::now_ms(store).await?),
             rows: Rows::default(),
+            names: Names::default(),
             asked,
             asks: Questions::new(),
             flows: [Flow::default(), Flow::default()],
@@ -89,6 +93,9 @@ impl<'a> Pass<'a> {
         pass.read_lists().await?;
         pass.read_logs().await?;
         pass.read_open_escrows().await?;
+        pass.read_escrow_lists().await?;
+        pass.read_outside().await?;
+        pass.read_counters_of_numbers().await?;
         pass.check_transit();
         let (suspects, odd) = pass.joins.finish();
         let (found, accounts) = (&mut pass.found, pass.accounts);
@@ -142,7 +149,13 @@ impl<'a> Pass<'a> {
 async fn foreign_left_out(store: &Store, accounts: &Accounts, odd: Vec<Odd>) -> Result<Vec<Odd>, StoreError> {
     let mut told = Vec::with_capacity(odd.len());
     for odd in odd {
-        let of_escrow = matches!(odd.join, Join::EscrowMoney | Join::EscrowWinner);
+        if is_left_by_a_crash(&odd) {
+            continue;
+        }
+        let of_escrow = matches!(
+            odd.join,
+            Join::EscrowMoney | Join::EscrowWinner | Join::EscrowList
+        );
         let number = odd.key.parse().ok().filter(|_| of_escrow && accounts.partial);
         let payer = match number {
             None => None,
@@ -157,6 +170,12 @@ async fn foreign_left_out(store: &Store, accounts: &Accounts, odd: Vec<Odd>) -> 
     Ok(told)
 }
 
+/// An earlier version listed an escrow before it made it: one that is only listed was never made.
+fn is_left_by_a_crash(odd: &Odd) -> bool {
+    let is_earlier = odd.key.parse().is_ok_and(|number| Number::of(number).is_none());
+    odd.join == Join::EscrowList && odd.records.is_empty() && is_earlier
+}
+
 /// Says what an odd item means.
 fn tell(found: &mut Findings, accounts: &Accounts, odd: &Odd) {
     let invariant = match odd.join {
@@ -165,6 +184,7 @@ fn tell(found: &mut Findings, accounts: &Accounts, odd: &Odd) {
         Join::EscrowMoney => Invariant::EscrowState,
         Join::EscrowWinner => Invariant::EscrowState,
         Join::TransactionList => Invariant::WalletBalance,
+        Join::Place | Join::EscrowList => Invariant::Names,
     };
     let (records, matches) = (odd.records.join(", "), odd.matches.join(", "));
     let (what, other) = match odd.join {
@@ -177,6 +197,8 @@ fn tell(found: &mut Findings, accounts: &Accounts, odd: &Odd) {
             "settled releases and disputes of it are",
         ),
         Join::TransactionList => ("there is a list", "there should be a list"),
+        Join::Place => ("the number is that of", "it leads to"),
+        Join::EscrowList => ("its party is", "it is in the list of"),
     };
     let none = |text: &str| {
         if text.is_empty() {
@@ -191,7 +213,9 @@ fn tell(found: &mut Findings, accounts: &Accounts, odd: &Odd) {
         (Join::IntentTransaction | Join::IntentList, Some(place)) => {
             accounts.keys(place).intent(place.mode, &odd.key)
         }
-        (Join::EscrowMoney | Join::EscrowWinner, _) => format!("escrow {}", odd.key),
+        (Join::EscrowMoney | Join::EscrowWinner | Join::EscrowList, _) => {
+            format!("escrow {}", odd.key)
+        }
         _ => odd.key.clone(),
     };
     found.add(invariant, &[&key], detail);

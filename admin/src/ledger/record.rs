@@ -6,6 +6,7 @@ use super::pass::Pass;
 use super::violation::Invariant;
 use super::walk::Record;
 use shared::domain::intent::{Kind, State};
+use shared::domain::number::Number;
 use shared::store::deposit::{Deposit, DepositState};
 use shared::store::intent::{IntentRecord, is_claim};
 use shared::store::keys::Bucket;
@@ -21,6 +22,8 @@ impl Pass<'_> {
         match record {
             Record::Hold { bucket, id, kept } => self.hold(bucket, &id, kept, answers),
             Record::Run(key) => self.named_run(&key, answers),
+            Record::Place(series, number) => self.placed(series, number, answers),
+            Record::Key(kind, account, id, key) => self.named_key(kind, (&account, &id, key), answers),
             Record::Intent(place, id) => {
                 let key = self.accounts.keys(place).intent(place.mode, &id);
                 match answers.read::<Fields>() {
@@ -32,8 +35,10 @@ impl Pass<'_> {
             Record::Escrow(place, number) => {
                 let key = self.accounts.keys(place).escrow(place.mode, number);
                 let fields = answers.read::<Fields>().unwrap_or_default();
-                let lookup = answers.read::<Option<String>>().flatten();
-                self.escrow(place, number, &key, (&fields, lookup.as_deref()));
+                if Number::of(number).is_none() {
+                    self.looked_up(place, &key, answers);
+                }
+                self.escrow(place, number, &key, &fields);
             }
             Record::Deposit(place, key) => match answers.read::<Fields>() {
                 Some(fields) if fields.is_empty() => {}
@@ -150,15 +155,21 @@ impl Pass<'_> {
         self.pending(place, deposit);
     }
 
-    fn escrow(&mut self, place: Place, number: u64, key: &str, (fields, lookup): (&Fields, Option<&str>)) {
+    /// The look-up of an escrow that an earlier version made.
+    fn looked_up(&mut self, place: Place, key: &str, mut answers: Answers) {
+        let lookup = answers.read::<Option<String>>().flatten();
+        if lookup.as_deref() != Some(self.accounts.word(place)) {
+            let detail = format!("its look-up names {}", lookup.as_deref().unwrap_or("nothing"));
+            self.wrong(Invariant::Names, &[key], detail);
+        }
+    }
+
+    fn escrow(&mut self, place: Place, number: u64, key: &str, fields: &Fields) {
+        let to_account = fields.get("to_account").map(String::as_str);
+        self.named_escrow(place, number, to_account);
         let Some(escrow) = Facts::read(number, fields) else {
             return self.wrong(Invariant::EscrowState, &[key], "the record makes no sense");
         };
-        let word = self.accounts.word(place);
-        if lookup != Some(word) {
-            let detail = format!("its look-up names {}", lookup.unwrap_or("nothing"));
-            self.wrong(Invariant::EscrowState, &[key], detail);
-        }
         let (number_text, amount) = (number.to_string(), escrow.amount.to_string());
         let here = |account: &str| self.accounts.find(account).is_some();
         let mut items: Vec<(Join, Vec<&str>)> = Vec::new();

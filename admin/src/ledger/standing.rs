@@ -117,6 +117,8 @@ impl Pass<'_> {
                     let owner = fields.get("agent").cloned().unwrap_or_default();
                     let balance = fields.get("balance").and_then(|text| text.parse().ok());
                     let holder = closed_holder(number);
+                    let id = fields.get("wallet").map_or("", String::as_str);
+                    self.named_wallet(place, &key, &owner, (number, id));
                     self.wallet(place, number, Replay::new(owner, holder, key, before, balance));
                 }
             }
@@ -136,6 +138,8 @@ impl Pass<'_> {
     fn stands(&mut self, place: Place, owner: String, key: String, seq: u64, fields: &Fields) {
         let seen = Seen::from_fields(seq, fields);
         if let Some(number) = seen.wallet {
+            let id = fields.get("wallet").map_or("", String::as_str);
+            self.named_wallet(place, &key, &owner, (number, id));
             let replay = Replay::new(owner.clone(), owner.clone(), key.clone(), seq, seen.balance);
             self.wallet(place, number, replay);
         }

@@ -210,11 +210,19 @@ impl Pass<'_> {
                     "released" => status == Some("released"),
                     "disputed" => matches!(status, Some("disputed" | "released" | "refunded")),
                     "resolved" => matches!(status, Some("released" | "refunded")),
+                    // It may have gone on before its payee's list has it.
+                    "created" => status.is_some(),
                     _ => false,
                 };
                 if !fits {
                     let detail = format!("its escrow is {}", status.unwrap_or("not there"));
                     self.wrong(Invariant::Transit, &[&table, &row.id], detail);
+                }
+                if let Some(number) = row
+                    .lists
+                    .filter(|_| self.accounts.find(&row.to_account).is_some())
+                {
+                    self.will_be_listed(number, &row.to_account, &row.mode);
                 }
                 let number = number.to_string();
                 if arrived_ms.is_none() && self.accounts.find(&row.to_account).is_some() {

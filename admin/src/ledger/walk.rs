@@ -3,12 +3,14 @@
 use super::book::{Accounts, Place};
 use super::drive::{BATCH, Job, ask};
 use super::join::{Join, Side};
+use super::names::{KeyKind, place_read};
 use super::pass::{Pass, place_of};
 use super::violation::Invariant;
 use futures::{Stream, TryStreamExt, stream};
+use shared::domain::number::Number;
 use shared::store::connection::walk::Node;
-use shared::store::keys::parse::{BucketKey, Key, ModeKey};
-use shared::store::keys::{Bucket, USER, escrow_lookup};
+use shared::store::keys::parse::{AccountKey, BucketKey, Key, ModeKey};
+use shared::store::keys::{Bucket, Series, USER, escrow_lookup};
 use shared::store::read::{Answers, Read};
 use shared::store::{Store, StoreError};
 
@@ -21,7 +23,15 @@ pub(super) enum Record {
     Escrow(Place, u64),
     Deposit(Place, String),
     Run(String),
-    Hold { bucket: Bucket, id: String, kept: bool },
+    Hold {
+        bucket: Bucket,
+        id: String,
+        kept: bool,
+    },
+    /// Where a number leads.
+    Place(Series, Number),
+    /// The record of a key: its account, its id and its name in the store.
+    Key(KeyKind, String, String, String),
 }
 
 /// A key that is only noted.
@@ -59,6 +69,9 @@ impl Pass<'_> {
                 notes.into_iter().for_each(|note| self.note(note));
                 for (record, answers) in records {
                     self.record(record, answers);
+                }
+                if self.names.is_full() {
+                    self.read_outside().await?;
                 }
             }
         }
@@ -134,6 +147,14 @@ fn sort(accounts: &Accounts, key: String) -> Sorted {
     match parsed {
         Key::Bucket(bucket, BucketKey::Hold(id)) => Sorted::Read(hold(bucket, id, false)),
         Key::Bucket(bucket, BucketKey::KeptHold(id)) => Sorted::Read(hold(bucket, id, true)),
+        Key::Bucket(_, BucketKey::WalletPlace(number)) => Sorted::Read(place(Series::Wallet, number)),
+        Key::Bucket(_, BucketKey::EscrowPlace(number)) => Sorted::Read(place(Series::Escrow, number)),
+        Key::Account(account, AccountKey::VirtualKey(id)) if accounts.find(account).is_some() => {
+            Sorted::Read(issued(KeyKind::Virtual, (account, id, &key)))
+        }
+        Key::Account(account, AccountKey::ApiKey(id)) if accounts.find(account).is_some() => {
+            Sorted::Read(issued(KeyKind::Api, (account, id, &key)))
+        }
         Key::Global(_) | Key::Bucket(..) => Sorted::Note(Note::Other),
         Key::Account(account, _) if accounts.find(account).is_some() => Sorted::Note(Note::Other),
         Key::Mode(..) if place_of(accounts, parsed).is_some() => match place_of(accounts, parsed) {
@@ -156,11 +177,11 @@ fn of_mode(accounts: &Accounts, place: Place, parsed: ModeKey<'_>, key: &str) ->
     match parsed {
         ModeKey::Intent(id) => read(Record::Intent(place, id.to_owned()), hash()),
         ModeKey::Escrow(number) => {
-            let lookup = Read::global(escrow_lookup(number));
-            read(
-                Record::Escrow(place, number),
-                vec![Read::hash(bucket, key), lookup],
-            )
+            let mut reads = hash();
+            if Number::of(number).is_none() {
+                reads.push(Read::global(escrow_lookup(number)));
+            }
+            read(Record::Escrow(place, number), reads)
         }
         ModeKey::Deposit(_) => read(Record::Deposit(place, key.to_owned()), hash()),
         ModeKey::Run { .. } => read(
@@ -199,6 +220,24 @@ fn of_mode(accounts: &Accounts, place: Place, parsed: ModeKey<'_>, key: &str) ->
         | ModeKey::Webhook(_)
         | ModeKey::Deliveries(_)
         | ModeKey::DeliveriesIn(..) => Sorted::Note(Note::Other),
+    }
+}
+
+fn place(series: Series, number: Number) -> Job<Record> {
+    Job {
+        reads: vec![place_read(series, number)],
+        what: Record::Place(series, number),
+        weight: 1,
+    }
+}
+
+fn issued(kind: KeyKind, (account, id, key): (&str, &str, &str)) -> Job<Record> {
+    let fields = ["hash", "agent", "revoked_at"].map(str::to_owned);
+    let (account, id, bucket) = (account.to_owned(), id.to_owned(), Bucket::of(account));
+    Job {
+        reads: vec![Read::fields(bucket, key, &fields)],
+        what: Record::Key(kind, account, id, key.to_owned()),
+        weight: 1,
     }
 }
 

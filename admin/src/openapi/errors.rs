@@ -70,7 +70,7 @@ fn follows(route: &Route, doc: &Doc, code: Code) -> bool {
         "CSRF_FAILED" => changes && (by_session || is_public),
         "LIVE_MODE_REQUIRED" => operation::is_live_only(route),
         "TIER_LIMIT" => operation::has_budget(route),
-        "NOT_CONFIRMED" | "NOT_DURABLE" => operation::moves_money(route),
+        "NOT_CONFIRMED" | "NOT_DURABLE" => operation::is_confirmed(route),
         "IP_BLOCKED" | "SERVICE_UNAVAILABLE" | "INTERNAL" => true,
         "VALIDATION" => !is_public || doc.takes.is_some() || !doc.query.is_empty(),
         "PAYLOAD_TOO_LARGE" | "REQUEST_TIMEOUT" => operation::has_body(route),

@@ -228,8 +228,9 @@ pub(super) fn is_live_only(route: &Route) -> bool {
     route.modes == Modes::LiveOnly
 }
 
-/// Whether it moves money, or decides about it, and so waits until that is as safe as `store.durability` says.
-pub(super) fn moves_money(route: &Route) -> bool {
+/// Whether it moves money or decides about it, or makes what gets a name or a secret, and so waits until that is as safe as
+/// `store.durability` says.
+pub(super) fn is_confirmed(route: &Route) -> bool {
     let names = [
         "/spend",
         "/wallet/deposits",
@@ -242,8 +243,15 @@ pub(super) fn moves_money(route: &Route) -> bool {
         "/escrow/dispute",
         "/intents/{id}/approve",
         "/intents/{id}/deny",
+        "/agents",
+        "/agents/{id}/virtual-keys",
+        "/wallets/create",
+        "/api-keys",
+        "/invitations/accept",
     ];
-    route.method == Method::POST && names.contains(&route.path)
+    // The account's own wallet is opened when it is first looked at.
+    let opens = route.method == Method::GET && route.path == "/wallet";
+    opens || route.method == Method::POST && names.contains(&route.path)
 }
 
 /// Whether it makes records with a budget (decision D71).

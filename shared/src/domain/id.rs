@@ -1,6 +1,7 @@
 //! Ids that Tollgate makes: a prefix and a time-sortable random part (decision D3), such as
 //! `allow_01KAH3V9J8…` (26 characters of Crockford's base 32: 48 bits of milliseconds, 80 random bits).
 
+use super::number::{self, Number};
 use crate::entropy::{NoEntropy, id_bits};
 
 /// What an id names; it decides the prefix.
@@ -78,6 +79,23 @@ impl Kind {
         Ok(self.write(ulid::Ulid::from_parts(at_ms, id_bits()?)))
     }
 
+    /// A new id of this kind that carries a number in its last 53 bits; the 27 before them are random.
+    ///
+    /// # Errors
+    /// [`NoEntropy`] when the operating system has no randomness.
+    pub fn mint_with(self, at_ms: u64, number: Number) -> Result<String, NoEntropy> {
+        let random = id_bits()? >> number::BITS << number::BITS;
+        Ok(self.write(ulid::Ulid::from_parts(at_ms, random | u128::from(number.get()))))
+    }
+
+    /// The number that an id of this kind carries if it carries one: any id may look as if it did.
+    #[must_use]
+    pub fn number_in(self, id: &str) -> Option<Number> {
+        let bits = ulid::Ulid::from_string(id.strip_prefix(self.prefix())?).ok()?.0;
+        let low = bits & ((1 << number::BITS) - 1);
+        u64::try_from(low).ok().and_then(Number::of)
+    }
+
     /// An id of this kind made of bits that say which it must be, so that the same request finds the same record.
     #[must_use]
     pub fn derived(self, bits: u128) -> String {
@@ -123,6 +141,23 @@ mod tests {
         assert!(early < late);
         assert!(early.starts_with("allow_") && early.len() == 32);
         assert_ne!(Kind::Deny.mint(5).unwrap(), Kind::Deny.mint(5).unwrap());
+    }
+
+    #[test]
+    fn an_id_carries_a_number_and_differs_from_others_that_do() {
+        let number = Number::new(28_000_000_000, 417).unwrap();
+        let (one, two) = (
+            Kind::Wallet.mint_with(5, number).unwrap(),
+            Kind::Wallet.mint_with(5, number).unwrap(),
+        );
+        assert_ne!(one, two);
+        assert!(Kind::Wallet.has_form(&one));
+        for id in [&one, &two] {
+            assert_eq!(Kind::Wallet.number_in(id), Some(number));
+            assert_eq!(made_at_ms(id), Some(5));
+        }
+        assert_eq!(Kind::Wallet.number_in("wal_1"), None);
+        assert_eq!(Kind::Agent.number_in(&one), None);
     }
 
     #[test]

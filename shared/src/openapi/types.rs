@@ -86,9 +86,9 @@ types! {
     /// The id of a wallet. Its number names it as well.
     WalletId = id(&[Kind::Wallet]);
     /// The number of a wallet, unique in the whole installation: the specification's bot_wallet id.
-    WalletNumber = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).examples([json!(17)]);
+    WalletNumber = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).examples([json!(28_997_222_400_417_u64)]);
     /// The number of an escrow.
-    EscrowNumber = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).examples([json!(42)]);
+    EscrowNumber = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).examples([json!(28_997_222_401_441_u64)]);
     /// The id of a policy.
     PolicyId = id(&[Kind::Policy]);
     /// The id of a stored provider key.

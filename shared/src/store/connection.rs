@@ -258,7 +258,7 @@ impl Store {
         first_key: &str,
     ) -> Result<T, StoreError> {
         match &self.money {
-            Some(money) if script.is_of_money() => {
+            Some(money) if script.is_confirmed() => {
                 // On the heap: calls of agents carry no room for it.
                 let change = Change {
                     command,

@@ -5,7 +5,7 @@
 //! behind when it was cut off is taken over by whoever asks next.
 
 use super::keys::{self, AccountKeys};
-use super::script::lookup::{Claimed, claim, release};
+use super::script::lookup::{Claimed, claim, keep, release};
 use super::user::Stored;
 use super::{Store, StoreError};
 
@@ -59,7 +59,7 @@ impl EmailOwner {
         let keys = AccountKeys::of(&Self::parse(&owner).account);
         if Stored::find(store, &keys, email).await?.is_some() {
             if !lasting {
-                Self::parse(&owner).confirm(store, email).await?;
+                keep(store, &lookup, &owner).await?;
             }
             return Ok(false);
         }
@@ -71,14 +71,12 @@ impl EmailOwner {
         Ok(over == Claimed::Done)
     }
 
-    /// Makes the look-up last, after the user was written.
+    /// Makes the look-up last, after the user was written, and waits until it is as safe as configured.
     ///
     /// # Errors
     /// [`StoreError`]; it may be repeated.
     pub async fn confirm(&self, store: &Store, email: &str) -> Result<(), StoreError> {
-        let key = keys::user_lookup(email);
-        let _: i64 = store.command(redis::cmd("PERSIST").arg(key)).await?;
-        Ok(())
+        keep(store, &keys::user_lookup(email), &self.to_stored()).await
     }
 
     /// Frees the e-mail, after the user was removed or was not written.

@@ -1,12 +1,15 @@
 //! Escrows: money held between two wallets (specification "Escrow", decisions D3, D27). The record lives with the payer;
-//! a look-up outside the buckets says whose that is, and both accounts list the number.
+//! beside it lies its *place*, which says whose it is and which the number leads to. Both accounts list the number. What an
+//! earlier version made has a number below [`number::FIRST`](crate::domain::number::FIRST) and a look-up outside the buckets,
+//! which is only read.
 
-use super::keys::{self, AccountKeys};
+use super::keys::{self, AccountKeys, Bucket};
 use super::page::Page;
 use super::{Store, StoreError};
 use crate::domain::intent::Reason;
 use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
+use crate::domain::number::Number;
 use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::HashMap;
 
@@ -141,23 +144,44 @@ impl Escrow {
     /// # Errors
     /// [`StoreError`], also for a record that makes no sense.
     pub async fn read(store: &Store, number: u64) -> Result<Option<Self>, StoreError> {
-        let place: Option<String> = store
-            .command(redis::cmd("GET").arg(keys::escrow_lookup(number)))
-            .await?;
-        let Some(place) = place else { return Ok(None) };
+        let Some((account, mode)) = Self::place(store, number).await? else {
+            return Ok(None);
+        };
         let nonsense = || StoreError::Nonsense("escrow".to_owned());
-        let (account, mode) = place.split_once(' ').ok_or_else(nonsense)?;
-        let mode = Mode::parse(mode).ok_or_else(nonsense)?;
-        let key = AccountKeys::of(account).escrow(mode, number);
+        let key = AccountKeys::of(&account).escrow(mode, number);
         let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
         if fields.is_empty() {
             return Ok(None);
         }
-        let escrow = Self::from_fields((account, mode), &fields);
+        let escrow = Self::from_fields((&account, mode), &fields);
         escrow
             .filter(|escrow| escrow.number == number)
             .map(Some)
             .ok_or_else(nonsense)
+    }
+
+    /// The key that says where the escrow of this number is.
+    #[must_use]
+    pub fn place_key(number: u64) -> String {
+        match Number::of(number) {
+            Some(number) => Bucket::escrow_place(number),
+            None => keys::escrow_lookup(number),
+        }
+    }
+
+    /// Whose the escrow of this number is: the payer's account, and its mode.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(super) async fn place(store: &Store, number: u64) -> Result<Option<(String, Mode)>, StoreError> {
+        let key = Self::place_key(number);
+        let place: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
+        let parse = |place: String| {
+            let (account, mode) = place.split_once(' ')?;
+            Some((account.to_owned(), Mode::parse(mode)?))
+        };
+        let nonsense = || StoreError::Nonsense("place of an escrow".to_owned());
+        place.map(|place| parse(place).ok_or_else(nonsense)).transpose()
     }
 
     /// The escrows that an account pays or is paid by, newest first, and how many its list has. A number whose escrow was

@@ -1,7 +1,8 @@
 //! What an intent of an escrow call points to: the escrow, which lives with the payer, and the release and dispute
 //! intents that exclude each other, which live with whoever asked for them.
 
-use super::keys::{AccountKeys, escrow_lookup};
+use super::escrow::Escrow;
+use super::keys::AccountKeys;
 use super::{Store, StoreError};
 use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
@@ -38,15 +39,11 @@ impl EscrowLink {
     /// [`StoreError`], also for a record that makes no sense.
     pub async fn read(store: &Store, mode: Mode, number: u64) -> Result<Option<Self>, StoreError> {
         let nonsense = || StoreError::Nonsense("escrow".to_owned());
-        let place: Option<String> = store
-            .command(redis::cmd("GET").arg(escrow_lookup(number)))
-            .await?;
-        let Some(place) = place else { return Ok(None) };
-        let (account, of_mode) = place.split_once(' ').ok_or_else(nonsense)?;
-        if of_mode != mode.as_str() {
-            return Ok(None);
-        }
-        let keys = AccountKeys::of(account);
+        let account = match Escrow::place(store, number).await? {
+            Some((account, of_mode)) if of_mode == mode => account,
+            _ => return Ok(None),
+        };
+        let keys = AccountKeys::of(&account);
         let mut look = redis::pipe();
         look.cmd("HMGET")
             .arg(keys.escrow(mode, number))

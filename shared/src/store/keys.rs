@@ -1,8 +1,26 @@
 //! Every key name of the store, in one place.
 //!
 //! An account lives in one bucket `{bNNNN}`, which is its hash tag: all keys of an account share one cluster slot, so a
-//! script can change them together. Outside the buckets there are only the store's own record, counters for store-wide
-//! numbers, and look-ups that never change once written. `/` separates the parts; no caller-chosen name can contain it.
+//! script can change them together. What finds a record lies in the record's own bucket where the name tells the bucket:
+//! wallets and escrows, by [numbers](crate::domain::number) that carry it. `/` separates the parts; no caller-chosen name
+//! can contain it.
+//!
+//! # What is outside the buckets, and why it is safe
+//!
+//! On a cluster another server can lose such a key while the record stays, or the reverse. Each of them is safe for one of
+//! these reasons:
+//!
+//! | key | why |
+//! |---|---|
+//! | [`virtual_key_lookup`], [`api_key_lookup`] | The name is the hash of 256 random bits, so nothing can take it twice. Written before the record, written again and confirmed after it (`store.durability`), and only then is the secret shown. The record has the hash: `ledger check` names a look-up that is gone. |
+//! | [`user_lookup`] | Reserved by a script that refuses what another user has; confirmed after the user was. Lost, it is written again by whoever adds the user again, and it counts only while the account has the user. |
+//! | [`invitation_lookup`], [`reset_lookup`], [`session_lookup`] | Random tokens. A lost one lets nobody in: the invitation is revoked and made again, the reset issued again, the user signs in again. |
+//! | [`deposit_lookup`] | Confirmed before the deposit is. Lost, the operator names the account. |
+//! | [`ACCOUNTS`] | Confirmed before the account is made, so every account is listed. |
+//! | [`STORE`], [`PRICES`], [`BLOCKED`] | Written by the operator; a store without the first denies everything. |
+//! | [`REFUSED`] | Renewed by a worker every few seconds. |
+//! | [`attempts`] | Counts; what is lost is a few attempts. |
+//! | [`wallet_lookup`], [`escrow_lookup`], [`WALLET_NUMBER`], [`ESCROW_NUMBER`] | Of an earlier version, and only read: nothing gets a number from there any more. |
 
 mod audit;
 mod money;
@@ -16,12 +34,13 @@ pub use people::{Tries, attempts, invitation_lookup, reset_lookup, session_looku
 pub use webhooks::DeliverySet;
 
 use crate::domain::mode::Mode;
+use crate::domain::number::{self, Number};
 use crate::domain::rate::Rate;
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 
 /// Number of buckets. Workers poll buckets, not accounts.
-pub const BUCKETS: u16 = 1024;
+pub const BUCKETS: u16 = number::BUCKETS;
 
 /// The store's own record: ledger epoch and the secret of the key checksum.
 pub const STORE: &str = "tollgate/store";
@@ -34,9 +53,9 @@ pub const PRICES: &str = "tollgate/prices";
 pub const BLOCKED: &str = "tollgate/blocked";
 /// The accounts that are refused what makes records (lines `<account> <cause>`). It ends when no worker renews it.
 pub const REFUSED: &str = "tollgate/refused";
-/// The last wallet number given.
+/// The last wallet number that an earlier version gave. Nothing reads it.
 pub const WALLET_NUMBER: &str = "tollgate/wallet-number";
-/// The last escrow number given.
+/// The last escrow number that an earlier version gave. Nothing reads it.
 pub const ESCROW_NUMBER: &str = "tollgate/escrow-number";
 
 /// Immutable: which account and key a virtual key's hash belongs to.
@@ -58,14 +77,15 @@ pub fn user_lookup(email: &str) -> String {
     format!("tollgate/user/{}", hex::encode(Sha256::digest(email.as_bytes())))
 }
 
-/// Immutable: which account, mode and owner a wallet belongs to, by its number (`17`) and by its id (`wal_…`). It is
-/// written before the wallet, so it holds only when a record names the same wallet.
+/// Immutable, of an earlier version: which account, mode and owner a wallet belongs to, by its number (`17`) and by its id
+/// (`wal_…`). It was written before the wallet, so it holds only when a record names the same wallet.
 #[must_use]
 pub fn wallet_lookup(name: &str) -> String {
     format!("tollgate/wallet/{name}")
 }
 
-/// Immutable: the payer's account and mode of an escrow. Written before the escrow, so it holds only when there is one.
+/// Immutable, of an earlier version: the payer's account and mode of an escrow. It was written before the escrow, so it
+/// holds only when there is one.
 #[must_use]
 pub fn escrow_lookup(number: u64) -> String {
     format!("tollgate/escrow/{number}")
@@ -93,6 +113,29 @@ fn joined(first: &str, rest: &[&str]) -> String {
     key
 }
 
+/// What a series of numbers is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Series {
+    /// Wallets.
+    Wallet,
+    /// Escrows.
+    Escrow,
+}
+
+impl Series {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Wallet, Self::Escrow];
+
+    /// The word in keys.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Wallet => "wallet",
+            Self::Escrow => "escrow",
+        }
+    }
+}
+
 /// A bucket: the hash tag that groups accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Bucket(u16);
@@ -105,9 +148,40 @@ impl Bucket {
         Self(u16::from_be_bytes([digest[0], digest[1]]) % BUCKETS)
     }
 
+    /// The bucket of the record that has this number.
+    #[must_use]
+    pub const fn of_number(number: Number) -> Self {
+        Self(number.bucket())
+    }
+
+    /// Its number, as it stands in the numbers of wallets and escrows.
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+
     /// All buckets, for the workers.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..BUCKETS).map(Self)
+    }
+
+    /// The last place that was drawn of a series.
+    #[must_use]
+    pub fn counter(self, series: Series) -> String {
+        self.key(&["/", series.as_str(), "-number"])
+    }
+
+    /// Where the wallet of this number is: `<account> <mode> <owner> <wallet id>`. Written with the wallet and never changed;
+    /// the wallet may be closed since.
+    #[must_use]
+    pub fn wallet_place(number: Number) -> String {
+        Self::of_number(number).key(&["/wallet/", &number.to_string()])
+    }
+
+    /// Where the escrow of this number is: `<account> <mode>` of its payer. Written with the escrow and never changed.
+    #[must_use]
+    pub fn escrow_place(number: Number) -> String {
+        Self::of_number(number).key(&["/escrow/", &number.to_string()])
     }
 
     /// A hold that is open, or the tombstone of a voided one.
@@ -401,6 +475,10 @@ mod tests {
             keys.bucket().kept_hold("allow_1"),
             keys.bucket().transit(),
             keys.bucket().arrived("txn_1"),
+            keys.bucket().counter(Series::Wallet),
+            keys.bucket().counter(Series::Escrow),
+            Bucket::wallet_place(Number::new(number::LOWEST_PLACE, keys.bucket().number()).unwrap()),
+            Bucket::escrow_place(Number::new(number::LOWEST_PLACE, keys.bucket().number()).unwrap()),
             keys.wallet(Mode::Test, USER),
             keys.closed_wallet(Mode::Live, 7),
             keys.open_escrows(Mode::Live, "bot"),

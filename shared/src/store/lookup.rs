@@ -1,5 +1,6 @@
-//! The look-ups outside the buckets: what a hash of a key belongs to. They never change once written, so they can be
-//! cached for ever; whether a key is active is decided inside the bucket.
+//! The look-ups of keys, outside the buckets: what a hash belongs to. They never change once written, so they can be cached for
+//! ever; whether a key is active is decided inside the bucket. One is announced before the record of its key, and made to last
+//! and confirmed ([`keep`](super::script::lookup::keep)) after it, before the secret is shown.
 
 use super::keys;
 use super::{Store, StoreError};
@@ -22,20 +23,6 @@ pub async fn announce(store: &Store, lookup: &str, owner: &str) -> Result<bool, 
         .arg(UNCONFIRMED_LIFE.as_millis().to_string());
     let done: Option<String> = store.command(&set).await?;
     Ok(done.is_some())
-}
-
-/// Makes an announced look-up last, after its record was written.
-///
-/// # Errors
-/// [`StoreError`], also when the look-up is gone.
-pub async fn confirm(store: &Store, lookup: &str) -> Result<(), StoreError> {
-    let done: i64 = store.command(redis::cmd("PERSIST").arg(lookup)).await?;
-    match done {
-        1 => Ok(()),
-        _ => Err(StoreError::Nonsense(
-            "a look-up that was announced and is gone".to_owned(),
-        )),
-    }
 }
 
 /// What an API key's hash belongs to.

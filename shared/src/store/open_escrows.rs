@@ -3,10 +3,10 @@
 //! For a payee of another account the note is written before the escrow is funded and taken away after it is over, so it
 //! can name escrows that are not open: whoever meets one that stands in the way looks, and takes the note away.
 
-use super::keys::{self, AccountKeys};
+use super::escrow::Escrow;
+use super::keys::AccountKeys;
 use super::script::change::Scope;
 use super::{Store, StoreError};
-use crate::domain::mode::Mode;
 
 /// Escrows looked at in one go.
 const AT_ONCE: usize = 100;
@@ -32,14 +32,10 @@ pub(super) async fn forget_over(store: &Store, scope: &Scope<'_>, owner: &str) -
 
 /// Whether the escrow holds money.
 async fn is_open(store: &Store, number: u64) -> Result<bool, StoreError> {
-    let place: Option<String> = store
-        .command(redis::cmd("GET").arg(keys::escrow_lookup(number)))
-        .await?;
-    let place = place.as_deref().and_then(|text| text.split_once(' '));
-    let Some((account, mode)) = place.and_then(|(account, mode)| Some((account, Mode::parse(mode)?))) else {
+    let Some((account, mode)) = Escrow::place(store, number).await? else {
         return Ok(false);
     };
-    let record = AccountKeys::of(account).escrow(mode, number);
+    let record = AccountKeys::of(&account).escrow(mode, number);
     let status: Option<String> = store
         .command(redis::cmd("HGET").arg(record).arg("status"))
         .await?;

@@ -22,6 +22,7 @@ pub mod fence;
 pub mod hold;
 pub mod invitation;
 pub mod lookup;
+pub mod number;
 pub mod policy;
 pub mod provider_key;
 pub mod reap;
@@ -68,6 +69,7 @@ pub struct Script {
     money: bool,
     budgets: bool,
     versioned: bool,
+    names: bool,
     source: String,
     sha1: String,
 }
@@ -104,6 +106,7 @@ impl Script {
             money: false,
             budgets: false,
             versioned,
+            names: false,
             source,
             sha1,
         }
@@ -141,6 +144,20 @@ impl Script {
     #[must_use]
     pub const fn is_versioned(&self) -> bool {
         self.versioned
+    }
+
+    /// The same for a script that makes what callers are told a name or a secret of (a wallet, a key, a look-up): it too is
+    /// answered for when it is as safe as `store.durability` says. Else a lost server could take back what others name by then.
+    #[must_use]
+    pub fn of_names(mut self) -> Self {
+        self.names = true;
+        self
+    }
+
+    /// Whether its answer waits until what it did is as safe as `store.durability` says.
+    #[must_use]
+    pub const fn is_confirmed(&self) -> bool {
+        self.money || self.names
     }
 
     /// The script's name, for logs and metrics.

@@ -31,8 +31,12 @@ pub struct Transit {
     pub escrow: Option<u64>,
     /// The receiver's own intent, when the receiver asked for it: the arguments that its script takes.
     pub intent: Option<IntentParts>,
-    /// The receiver's audit entry.
-    pub audit: String,
+    /// The receiver's audit entry; none for what it does not record.
+    pub audit: Option<String>,
+    /// The escrow that the receiving account lists from now on, and nothing else happens. An earlier version cannot read such
+    /// a row, which has no audit entry, and leaves it to this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lists: Option<u64>,
 }
 
 /// Money on its way.

@@ -1,14 +1,20 @@
 //! Wallets: where one stands, what it holds, and how a caller names it (decisions D3, D16, D61).
 //!
 //! An agent's wallet is part of the agent's record; the account's own, the user wallet, is a record by itself. Both are
-//! found by number (`17`) or id (`wal_…`) through look-ups outside the buckets.
+//! found by number, which tells the bucket, or by id (`wal_…`), which carries the number: beside each wallet lies its
+//! *place*, written by the same script, so that none of the two can be lost without the other. What an earlier version made
+//! has a number below [`number::FIRST`](crate::domain::number::FIRST) and look-ups outside the buckets, which are only read.
 
-use super::keys::{self, AccountKeys, USER};
+use super::keys::{self, AccountKeys, Bucket, Series, USER};
 use super::page::Page;
 use super::script::change::Scope;
+use super::script::number;
 use super::{Store, StoreError};
+use crate::clock::now_ms;
+use crate::domain::id::Kind;
 use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
+use crate::domain::number::Number;
 use std::collections::HashMap;
 
 pub mod totals;
@@ -84,67 +90,87 @@ impl WalletPlace {
         Some(self.owner.as_str()).filter(|owner| *owner != USER)
     }
 
-    /// The next wallet number.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub(super) async fn next_number(store: &Store) -> Result<u64, StoreError> {
-        store.command(redis::cmd("INCR").arg(keys::WALLET_NUMBER)).await
-    }
-
-    /// Writes the look-ups of a wallet that is about to be made, and returns their keys.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a number that has a wallet: see [`announce`].
-    pub(super) async fn write(
-        store: &Store,
-        scope: &Scope<'_>,
-        owner: &str,
-        number: u64,
-        id: &str,
-    ) -> Result<[String; 2], StoreError> {
-        let lookups = [keys::wallet_lookup(&number.to_string()), keys::wallet_lookup(id)];
-        let place = format!("{} {} {owner} {number}", scope.account, scope.mode);
-        for lookup in &lookups {
-            announce(store, lookup, &place).await?;
-        }
-        Ok(lookups)
-    }
-
-    /// Takes back the look-ups of a wallet that was not made.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub(super) async fn forget(store: &Store, lookups: &[String; 2]) -> Result<(), StoreError> {
-        for lookup in lookups {
-            let _: i64 = store.command(redis::cmd("DEL").arg(lookup)).await?;
-        }
-        Ok(())
-    }
-
-    /// The wallet of this number or id. What is found may be closed, or may never have come to be: see [`Wallet::at`].
+    /// The wallet of this number or id. What is found may be closed; what an earlier version announced may never have come
+    /// to be: see [`Wallet::at`].
     ///
     /// # Errors
     /// [`StoreError`].
     pub async fn find(store: &Store, name: &str) -> Result<Option<Self>, StoreError> {
-        let text: Option<String> = store
-            .command(redis::cmd("GET").arg(keys::wallet_lookup(name)))
-            .await?;
-        let parse = |text: String| {
-            let mut words = text.split(' ');
-            Some(Self {
-                account: words.next()?.to_owned(),
-                mode: Mode::parse(words.next()?)?,
-                owner: words.next()?.to_owned(),
-                number: words.next()?.parse().ok()?,
-            })
-        };
-        match text {
-            None => Ok(None),
-            Some(text) => parse(text)
-                .map(Some)
-                .ok_or_else(|| StoreError::Nonsense("wallet look-up".to_owned())),
+        let carried = Kind::Wallet.number_in(name);
+        let number = carried.or_else(|| Number::of(name.parse().ok()?));
+        if let Some(number) = number {
+            let place = Bucket::wallet_place(number);
+            let text: Option<String> = store.command(redis::cmd("GET").arg(place)).await?;
+            let found = text.map(|text| Self::parse(number.get(), &text)).transpose()?;
+            match found {
+                Some((place, id)) if carried.is_none() || id == name => return Ok(Some(place)),
+                _ if carried.is_none() => return Ok(None),
+                // The random bits of an earlier version's id may look like a number.
+                _ => {}
+            }
         }
+        let lookup = keys::wallet_lookup(name);
+        let text: Option<String> = store.command(redis::cmd("GET").arg(lookup)).await?;
+        text.map(|text| Self::parse_earlier(&text)).transpose()
+    }
+
+    /// Reads `<account> <mode> <owner> <wallet id>`; also the id.
+    ///
+    /// # Errors
+    /// [`StoreError::Nonsense`].
+    pub fn parse(number: u64, text: &str) -> Result<(Self, String), StoreError> {
+        let mut words = text.split(' ');
+        let mut parsed = || Some((Self::parse_words(&mut words, number)?, words.next()?.to_owned()));
+        parsed().ok_or_else(|| StoreError::Nonsense("place of a wallet".to_owned()))
+    }
+
+    /// Reads `<account> <mode> <owner> <number>`, the look-up of an earlier version.
+    ///
+    /// # Errors
+    /// [`StoreError::Nonsense`].
+    pub fn parse_earlier(text: &str) -> Result<Self, StoreError> {
+        let parsed = text.rsplit_once(' ').and_then(|(place, number)| {
+            let number = number.parse().ok()?;
+            Self::parse_words(&mut place.split(' '), number)
+        });
+        parsed.ok_or_else(|| StoreError::Nonsense("wallet look-up".to_owned()))
+    }
+
+    fn parse_words<'a>(words: &mut impl Iterator<Item = &'a str>, number: u64) -> Option<Self> {
+        Some(Self {
+            account: words.next()?.to_owned(),
+            mode: Mode::parse(words.next()?)?,
+            owner: words.next()?.to_owned(),
+            number,
+        })
+    }
+}
+
+/// The number and id of a wallet that is about to be made, and its place: what the script writes beside it.
+pub(super) struct NewPlace {
+    pub(super) number: Number,
+    pub(super) id: String,
+    /// The key of the place.
+    pub(super) key: String,
+    /// What it says.
+    pub(super) text: String,
+}
+
+impl NewPlace {
+    /// Draws the number.
+    ///
+    /// # Errors
+    /// [`StoreError`]; it may be repeated.
+    pub(super) async fn draw(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Self, StoreError> {
+        let number = number::draw(store, Bucket::of(scope.account), Series::Wallet).await?;
+        let id = Kind::Wallet.mint_with(now_ms(), number);
+        let id = id.map_err(|error| StoreError::Nonsense(error.to_string()))?;
+        Ok(Self {
+            key: Bucket::wallet_place(number),
+            text: format!("{} {} {owner} {id}", scope.account, scope.mode),
+            number,
+            id,
+        })
     }
 }
 
@@ -238,17 +264,26 @@ impl Wallet {
     }
 }
 
-/// Writes the look-up of a number that was just given. A failover can take back what was counted and give a number twice:
-/// the second one must not lead money of the first one elsewhere.
-///
-/// # Errors
-/// [`StoreError::Nonsense`] when the number is taken; the next try gets the next number.
-pub(super) async fn announce(store: &Store, lookup: &str, place: &str) -> Result<(), StoreError> {
-    let mut set = redis::cmd("SET");
-    set.arg(lookup).arg(place).arg("NX");
-    let set: Option<String> = store.command_safely(&set, lookup).await?;
-    match set {
-        Some(_) => Ok(()),
-        None => Err(StoreError::Nonsense(format!("`{lookup}` was given before"))),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_back() {
+        let place = WalletPlace {
+            account: "acct_1".to_owned(),
+            mode: Mode::Test,
+            owner: "bot".to_owned(),
+            number: 17,
+        };
+        let (read, id) = WalletPlace::parse(17, "acct_1 test bot wal_1").unwrap();
+        assert_eq!((read, id.as_str()), (place.clone(), "wal_1"));
+        assert_eq!(WalletPlace::parse_earlier("acct_1 test bot 17").unwrap(), place);
+        for bad in ["", "acct_1", "acct_1 test bot", "acct_1 prod bot wal_1"] {
+            assert!(WalletPlace::parse(17, bad).is_err(), "{bad:?}");
+        }
+        for bad in ["", "17", "acct_1 test bot wal_1", "acct_1 test 17"] {
+            assert!(WalletPlace::parse_earlier(bad).is_err(), "{bad:?}");
+        }
     }
 }

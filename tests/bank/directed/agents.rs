@@ -134,7 +134,6 @@ async fn deleted(stage: &Stage<'_>) -> Checked {
                     at,
                     agent: "a".to_owned(),
                     most: None,
-                    n: 50,
                 },
             )
             .await?;
@@ -172,7 +171,6 @@ async fn kept(stage: &Stage<'_>) -> Checked {
             at: 0,
             agent: "c".to_owned(),
             most: None,
-            n: 50,
         },
     );
     let (user, c) = (model.place(0, "user"), model.place(0, "c"));
@@ -212,7 +210,6 @@ async fn owed(stage: &Stage<'_>) -> Checked {
                 at: gone_at,
                 agent: "c".to_owned(),
                 most: None,
-                n: 50,
             },
         );
         let (payer, payee) = if payer_goes { ("c", "b") } else { ("a", "c") };

@@ -143,7 +143,6 @@ async fn closed(stage: &Stage<'_>) -> Checked {
                 at: 2,
                 agent: c.clone(),
                 most: None,
-                n: 50,
             },
         );
         if !user {
@@ -182,7 +181,6 @@ async fn closed(stage: &Stage<'_>) -> Checked {
                         at: 2,
                         agent: c,
                         most: None,
-                        n: 51,
                     },
                 )
                 .await?;

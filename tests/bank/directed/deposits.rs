@@ -102,7 +102,6 @@ async fn refused(stage: &Stage<'_>) -> Checked {
             at: 0,
             agent: "c".to_owned(),
             most: None,
-            n: 50,
         },
     );
     let c = model.place(0, "c");

@@ -2,8 +2,12 @@
 
 use super::stage::{START, Stage, asked, escrow};
 use crate::act::{Act, NewEscrow};
-use crate::model::Place;
-use crate::world::Checked;
+use crate::model::{Place, keys};
+use crate::world::{Checked, World};
+use shared::domain::mode::Mode;
+use shared::domain::number::Number;
+use shared::store::keys::{AccountKeys, Bucket, IntentIndex};
+use shared::store::script::escrow as script;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
     made(stage).await?;
@@ -31,7 +35,7 @@ async fn made(stage: &Stage<'_>) -> Checked {
     let [user, a, b] = ["user", "a", "b"].map(|owner| world.model.place(0, owner));
     let there = world.model.place(2, "a");
     let new = |n, from: &Place, to: &Place| escrow(n, from, to, 7);
-    world.want("done 1", Act::Escrow(new(1, &a, &b))).await?;
+    world.want("done", Act::Escrow(new(1, &a, &b))).await?;
     world.want("known", Act::Escrow(new(1, &a, &b))).await?;
     world.want("known", Act::Escrow(new(1, &a, &there))).await?;
     world.want("done", Act::Escrow(new(2, &user, &there))).await?;
@@ -52,7 +56,68 @@ async fn made(stage: &Stage<'_>) -> Checked {
     }
     world
         .want("blocked wallet_closed", Act::Escrow(new(30, &a, &wrong(&b))))
+        .await?;
+    listed(&mut world, &a, &there).await?;
+    taken(&mut world, &a, &b).await
+}
+
+/// What a crash kept from the payee's list gets there later, once.
+async fn listed(world: &mut World, a: &Place, there: &Place) -> Checked {
+    let crash = NewEscrow {
+        crash: true,
+        ..escrow(40, a, there, 7)
+    };
+    world.want("done", Act::Escrow(crash)).await?;
+    let last = world.model.asked_escrows;
+    for half in [true, true, false] {
+        let id = format!("escrow:{last}:created");
+        world.want("delivered", Act::Deliver { id, half }).await?;
+    }
+    let nobody = AccountKeys::of("acct_none");
+    let names = [
+        nobody.record(),
+        nobody.escrows(Mode::Live),
+        nobody.open_escrows(Mode::Live, "a"),
+    ];
+    world
+        .answers(&["no_account"], &script::LIST, &names, &["7", "1"])
         .await
+}
+
+/// A number that has a place is no other escrow's: neither is written over, whatever the twin says.
+async fn taken(world: &mut World, a: &Place, b: &Place) -> Checked {
+    let account = keys(0);
+    let number = world.model.escrows[&1].number;
+    let mut names = vec![
+        account.record(),
+        account.audit(Mode::Live),
+        account.wallet(Mode::Live, &a.owner),
+        account.wallet(Mode::Live, &b.owner),
+        account.intent(Mode::Live, "int_50"),
+    ];
+    names.extend(std::iter::repeat_n(
+        account.intents(Mode::Live, IntentIndex::All),
+        6,
+    ));
+    names.extend([
+        account.escrow(Mode::Live, number + 1),
+        account.escrows(Mode::Live),
+        Bucket::escrow_place(Number::of(number).ok_or("no number")?),
+        account.bucket().transit(),
+    ]);
+    let (from, to, id) = (a.number.to_string(), b.number.to_string(), number.to_string());
+    let args = [
+        &from,
+        &to,
+        &id,
+        "int_50",
+        "settled=00",
+        "acct_two live",
+        "",
+        "",
+        "0",
+    ];
+    world.refused(&["taken"], &script::CREATE, &names, &args).await
 }
 
 async fn funded(stage: &Stage<'_>) -> Checked {
@@ -110,13 +175,12 @@ async fn closed(stage: &Stage<'_>) -> Checked {
         let (payee_goes, to_at, again) = (case & 1 == 1, case & 2, case & 4 == 4);
         let at = if payee_goes { to_at } else { 0 };
         let mut model = stage.model();
-        let new = |n| Act::NewAgent {
+        let new = || Act::NewAgent {
             at,
             agent: "c".to_owned(),
             most: None,
-            n,
         };
-        model.lay("created", &new(50));
+        model.lay("created", &new());
         let (payer, payee) = if payee_goes { ("a", "c") } else { ("c", "b") };
         let (from, to) = (model.place(0, payer), model.place(to_at, payee));
         model.lay("done", &Act::Escrow(escrow(100, &from, &to, 1)));
@@ -126,7 +190,7 @@ async fn closed(stage: &Stage<'_>) -> Checked {
         };
         model.lay("deleted", &gone);
         if again {
-            model.lay("created", &new(60));
+            model.lay("created", &new());
         }
         let mut world = stage.world(model).await?;
         world

@@ -16,14 +16,12 @@ async fn closed(stage: &Stage<'_>) -> Checked {
     for (refund, again) in [(true, false), (false, false), (true, true), (false, true)] {
         let mut model = stage.model();
         for agent in ["c", "d"] {
-            let n = if agent == "c" { 50 } else { 51 };
             model.lay(
                 "created",
                 &Act::NewAgent {
                     at: 0,
                     agent: agent.to_owned(),
                     most: None,
-                    n,
                 },
             );
         }
@@ -61,7 +59,6 @@ async fn closed(stage: &Stage<'_>) -> Checked {
                     at: 0,
                     agent: gone.to_owned(),
                     most: None,
-                    n: 60,
                 },
             );
         }

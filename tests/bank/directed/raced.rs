@@ -6,7 +6,8 @@ use crate::act::Act;
 use crate::model::{Limits, keys};
 use crate::world::{Checked, World};
 use shared::domain::mode::Mode;
-use shared::store::keys::{AccountKeys, USER, closed_holder};
+use shared::domain::number::Number;
+use shared::store::keys::{AccountKeys, Bucket, USER, closed_holder};
 use shared::store::script::{agent, deposit, escrow, transfer, transit, wallet};
 
 const LIVE: Mode = Mode::Live;
@@ -36,13 +37,30 @@ pub async fn no_account(stage: &Stage<'_>) -> Checked {
         .await
 }
 
-/// A user wallet that was opened meanwhile.
+/// A user wallet that was opened meanwhile, and one whose number has a place.
 pub async fn opened(stage: &Stage<'_>) -> Checked {
     let mut world = stage.usual().await?;
-    let names = [keys(0).record(), keys(0).audit(LIVE), keys(0).wallet(LIVE, USER)];
-    world
-        .refused(&["exists"], &wallet::OPEN, &names, &["77", "wal_77"])
-        .await
+    let place = |number| Bucket::wallet_place(Number::of(number).expect("a number"));
+    let taken = world.model.place(0, "a").number;
+    let args = ["77", "wal_77", "acct_one live user wal_77"];
+    for (number, owner, word) in [(taken + 7 * 1024, USER, "exists"), (taken, "none", "taken")] {
+        let names = [
+            keys(0).record(),
+            keys(0).audit(LIVE),
+            keys(0).wallet(LIVE, owner),
+            place(number),
+        ];
+        world.refused(&[word], &wallet::OPEN, &names, &args).await?;
+    }
+    let names = [
+        keys(0).record(),
+        keys(0).audit(LIVE),
+        keys(0).agent(LIVE, "new"),
+        keys(0).agents(LIVE),
+        place(taken),
+    ];
+    let args = ["new", "", "", "acct_one live new wal_77", "wallet", "wal_77"];
+    world.refused(&["taken"], &agent::CREATE, &names, &args).await
 }
 
 /// A wallet that is full is no wallet that is closed.
@@ -178,7 +196,6 @@ pub async fn deleted(stage: &Stage<'_>) -> Checked {
                 at: 0,
                 agent: agent.clone(),
                 most: None,
-                n: 50,
             },
         );
         if policy {

@@ -70,7 +70,6 @@ fn found(model: &mut Model, at: At) {
                 at,
                 agent: agent.clone(),
                 most: None,
-                n,
             },
         );
         let limits = Limits::default();
@@ -162,6 +161,7 @@ pub fn escrow(n: u64, from: &Place, to: &Place, amount: u64) -> NewEscrow {
         to: to.clone(),
         amount,
         closed: false,
+        crash: false,
     }
 }
 

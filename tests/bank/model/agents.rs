@@ -3,12 +3,12 @@
 use super::told::event;
 use super::{At, Closed, Limits, Model, Place, Policy, Wallet};
 use crate::act::ACTOR;
+use shared::store::keys::Series;
 use shared::store::script::agent_freeze::Authority;
 
 impl Model {
-    pub fn new_agent(&mut self, at: At, agent: &str, most: Option<u64>, id: &str) -> String {
-        self.wallet_number += 1;
-        let number = self.wallet_number;
+    pub fn new_agent(&mut self, at: At, agent: &str, most: Option<u64>) -> String {
+        let number = self.draw(Series::Wallet, at);
         if self.wallet(at, agent).is_some() {
             return "exists".to_owned();
         }
@@ -20,10 +20,10 @@ impl Model {
         if most.is_some_and(|most| agents >= most) {
             return "tier_limit".to_owned();
         }
-        let made = self.now();
+        let (id, made) = (self.names.id("wal_"), self.now());
         self.sides[at].agents.entry(agent.to_owned()).or_default().wallet = Some(Wallet {
             number,
-            id: id.to_owned(),
+            id: id.clone(),
             awaits: false,
             spend_limit: None,
             made: made.clone(),
@@ -33,7 +33,7 @@ impl Model {
             at,
             owner: agent.to_owned(),
             number,
-            id: id.to_owned(),
+            id,
         });
         self.record(at, event(made, "agent.created", ACTOR, Some(agent)));
         "created".to_owned()
@@ -48,7 +48,7 @@ impl Model {
         }
         let escrows = &self.escrows;
         let is_open = |number: &u64| {
-            let escrow = escrows.get(number);
+            let escrow = escrows.values().find(|escrow| escrow.number == *number);
             escrow.is_some_and(|escrow| ["funded", "disputed"].contains(&escrow.status))
         };
         // Notes of escrows that are over are taken away on the occasion.

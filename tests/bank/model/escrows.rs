@@ -1,16 +1,16 @@
 //! Escrows, as they should be (specification "Escrow", decisions D26 to D28).
 
 use super::told::entry;
-use super::{At, Escrow, Model, Movement, Request, is_remote};
+use super::{At, Escrow, Model, Movement, Request, Transit, is_remote};
 use crate::act::{ACTOR, Asked, NewEscrow};
+use shared::store::keys::Series;
 use shared::store::transaction::TransactionType;
 
 impl Model {
     pub fn create(&mut self, new: &NewEscrow) -> String {
         let (at, asked) = (new.asked.at, &new.asked);
-        if !new.closed {
-            self.escrow_number += 1;
-        }
+        let number = (!new.closed).then(|| self.draw(Series::Escrow, at));
+        self.asked_escrows += u64::from(!new.closed);
         if self.is_taken(at, &asked.id) {
             return "known".to_owned();
         }
@@ -28,11 +28,12 @@ impl Model {
                 "-",
             );
         }
-        let number = self.escrow_number;
+        let number = number.expect("a number");
         request.escrow = Some(number);
         self.escrows.insert(
-            number,
+            self.asked_escrows,
             Escrow {
+                number,
                 at,
                 from: (new.from.owner.clone(), new.from.number),
                 to_at: new.to.at,
@@ -51,7 +52,9 @@ impl Model {
             },
         );
         self.sides[at].escrows.insert(number);
-        self.sides[new.to.at].escrows.insert(number);
+        if new.to.at != at {
+            self.list_with_payee(number, new);
+        }
         self.keep(at, &asked.id, &moment, request);
         let words = Some("outcome=settled".to_owned());
         self.record(
@@ -66,6 +69,26 @@ impl Model {
             ),
         );
         format!("done {number} {moment}")
+    }
+
+    /// The list of a payee in another account learns of an escrow by a row in transit.
+    fn list_with_payee(&mut self, number: u64, new: &NewEscrow) {
+        let id = format!("escrow:{number}:created");
+        self.depart(Transit {
+            id: id.clone(),
+            from: new.asked.at,
+            to: new.to.at,
+            owner: new.to.owner.clone(),
+            wallet: new.to.number,
+            credit: None,
+            escrow: None,
+            lists: Some(number),
+            intent: None,
+            entry: entry(String::new(), "", ACTOR, &new.to.owner, new.amount, None),
+        });
+        if !new.crash {
+            self.deliver(&id, false);
+        }
     }
 
     /// Keeps a refused intent, and says so; `owner` is whose wallet the audit log names.
@@ -93,8 +116,8 @@ impl Model {
         let payer = asked.at == escrow.at;
         let owner = if payer { &escrow.from.0 } else { &escrow.to.0 };
         Request {
-            escrow: Some(number),
-            request: format!(r#"{{"escrowId":{number}}}"#),
+            escrow: Some(escrow.number),
+            request: format!(r#"{{"escrowId":{}}}"#, escrow.number),
             ..Request::new(kind, asked, owner, escrow.amount)
         }
     }
@@ -108,7 +131,8 @@ impl Model {
         let hopeful =
             self.wallet(at, &escrow.from.0).is_some_and(covers) && !self.is_frozen(at, &escrow.from.0);
         if remote && payee_alive && hopeful && escrow.status == "pending" {
-            self.open_for(escrow.to_at, &escrow.to.0, number);
+            self.open_for(escrow.to_at, &escrow.to.0, escrow.number);
+            self.sides[escrow.to_at].escrows.insert(escrow.number);
         }
         if self.is_taken(at, &asked.id) {
             return "known".to_owned();
@@ -142,8 +166,9 @@ impl Model {
         let balance = self.balance(at, escrow.from.1).to_string();
         (request.txn, request.balance) = (Some(id), Some(balance.clone()));
         self.keep(at, &asked.id, &moment, request);
-        self.open_for(at, &escrow.from.0, number);
-        self.open_for(escrow.to_at, &escrow.to.0, number);
+        self.open_for(at, &escrow.from.0, escrow.number);
+        self.open_for(escrow.to_at, &escrow.to.0, escrow.number);
+        self.sides[escrow.to_at].escrows.insert(escrow.number);
         let after = self.balance(at, escrow.from.1);
         let words = Some(self.debit_words(at, &escrow.from.0, escrow.amount, after));
         self.record(
@@ -193,7 +218,7 @@ impl Model {
             amount: escrow.amount,
             id: id.to_owned(),
             intent: intent.map(str::to_owned),
-            other: format!("escrow:{number}"),
+            other: format!("escrow:{}", escrow.number),
             memo: None,
         }
     }

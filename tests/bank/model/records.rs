@@ -176,6 +176,7 @@ pub struct Policy {
 
 #[derive(Debug, Clone)]
 pub struct Escrow {
+    pub number: u64,
     pub at: At,
     pub from: (String, u64),
     pub to_at: At,
@@ -204,6 +205,8 @@ pub struct Transit {
     /// The movement at the other end; its wallet and owner are those above, unless that one is closed.
     pub credit: Option<Movement>,
     pub escrow: Option<u64>,
+    /// The escrow that the receiver lists, and nothing else happens.
+    pub lists: Option<u64>,
     pub intent: Option<(String, Request)>,
     pub entry: Entry,
 }

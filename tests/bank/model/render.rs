@@ -3,10 +3,11 @@
 mod policies;
 mod requests;
 
-use super::{ACCOUNTS, Agent, At, Model, Wallet, account, keys, mode};
+use super::{ACCOUNTS, Agent, At, Model, Place, Wallet, account, keys, mode};
 use crate::photo::{Expected, Record, Shape};
 use shared::domain::mode::Mode;
-use shared::store::keys::{self as names, USER, closed_holder};
+use shared::domain::number::Number;
+use shared::store::keys::{self as names, Bucket, Series, USER, closed_holder};
 use shared::store::transaction::{NewTransaction, Tail};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,6 +50,7 @@ impl Model {
     pub fn render(&self) -> Expected {
         let mut page = Page(Expected::new());
         self.outside(&mut page);
+        self.numbers(&mut page);
         for at in 0..ACCOUNTS.len() {
             self.account(&mut page, at * 2);
         }
@@ -63,32 +65,31 @@ impl Model {
         page.0
     }
 
+    /// What the accounts of a bucket share: the last numbers drawn, and where each number leads.
+    fn numbers(&self, page: &mut Page) {
+        for (series, drawn) in Series::ALL.into_iter().zip(self.drawn) {
+            for (of, place) in drawn.into_iter().enumerate() {
+                let text = place.map(|place| Shape::Text(place.to_string()));
+                page.0.extend(text.map(|shape| {
+                    let record = Record { expires: None, shape };
+                    (keys(of * 2).bucket().counter(series), record)
+                }));
+            }
+        }
+        let number = |number| Number::of(number).expect("a number");
+        for place in &self.wallets {
+            let Place { at, owner, id, .. } = place;
+            let text = format!("{} {} {owner} {id}", account(*at), mode(*at));
+            page.put(Bucket::wallet_place(number(place.number)), Shape::Text(text));
+        }
+        for escrow in self.escrows.values() {
+            let text = format!("{} {}", account(escrow.at), mode(escrow.at));
+            page.put(Bucket::escrow_place(number(escrow.number)), Shape::Text(text));
+        }
+    }
+
     /// What stands outside the buckets.
     fn outside(&self, page: &mut Page) {
-        for (key, number) in [
-            (names::WALLET_NUMBER, self.wallet_number),
-            (names::ESCROW_NUMBER, self.escrow_number),
-        ] {
-            if number > 0 {
-                page.put(key.to_owned(), Shape::Text(number.to_string()));
-            }
-        }
-        for place in &self.wallets {
-            let text = format!(
-                "{} {} {} {}",
-                account(place.at),
-                mode(place.at),
-                place.owner,
-                place.number
-            );
-            for name in [&place.number.to_string(), &place.id] {
-                page.put(names::wallet_lookup(name), Shape::Text(text.clone()));
-            }
-        }
-        for (number, escrow) in &self.escrows {
-            let text = format!("{} {}", account(escrow.at), mode(escrow.at));
-            page.put(names::escrow_lookup(*number), Shape::Text(text));
-        }
         for (reference, places) in &self.announced {
             let places = places.iter().map(|at| format!("{} {}", account(*at), mode(*at)));
             page.put(names::deposit_lookup(reference), Shape::Set(places.collect()));

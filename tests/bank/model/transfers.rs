@@ -4,7 +4,7 @@ use super::told::{entry, event};
 use super::{Arrival, At, Model, Movement, Place, Request, Transit, Wallet};
 use crate::act::{ACTOR, Transfer};
 use crate::photo::Entry;
-use shared::store::keys::USER;
+use shared::store::keys::{Series, USER};
 use shared::store::transaction::TransactionType;
 use std::time::Duration;
 
@@ -146,6 +146,7 @@ impl Model {
             wallet: to.number,
             credit: Some(arrival),
             escrow: None,
+            lists: None,
             intent: None,
             entry: received,
         });
@@ -166,8 +167,8 @@ impl Model {
         if let Some(wallet) = &self.sides[at].user {
             return wallet.number;
         }
-        self.wallet_number += 1;
-        let (number, id, made) = (self.wallet_number, self.names.id("wal_"), self.now());
+        let number = self.draw(Series::Wallet, at);
+        let (id, made) = (self.names.id("wal_"), self.now());
         self.sides[at].user = Some(Wallet {
             number,
             id: id.clone(),
@@ -191,6 +192,14 @@ impl Model {
     pub fn deliver(&mut self, id: &str, half: bool) -> bool {
         let transit = self.sent.iter().find(|transit| transit.id == id);
         let transit = transit.expect("something that was sent").clone();
+        if let Some(number) = transit.lists {
+            self.sides[transit.to].escrows.insert(number);
+            self.waiting.remove(id);
+            if half {
+                self.waiting.insert(id.to_owned());
+            }
+            return true;
+        }
         if !self.arrivals.iter().any(|arrival| arrival.id == id) && !self.arrive(&transit) {
             return false;
         }

@@ -113,6 +113,7 @@ impl Model {
 
     /// A repeated call whose first one won: what a payee left in transit is delivered. False when it cannot be.
     fn finish(&mut self, number: u64, crash: bool) -> bool {
+        let number = self.escrows[&number].number;
         let ids = ["released", "disputed"].map(|status| format!("escrow:{number}:{status}"));
         ids.iter()
             .all(|id| !self.waiting.contains(id) || !crash && self.deliver(id, false))
@@ -149,9 +150,9 @@ impl Model {
         }
         escrow.resolved = Some(moment.to_owned());
         let escrow = escrow.clone();
-        self.close_for(escrow.at, &escrow.from.0, number);
+        self.close_for(escrow.at, &escrow.from.0, escrow.number);
         if !is_remote(&escrow) {
-            self.close_for(escrow.at, &escrow.to.0, number);
+            self.close_for(escrow.at, &escrow.to.0, escrow.number);
         }
     }
 
@@ -171,7 +172,7 @@ impl Model {
             .as_ref()
             .map(|id| self.leg_of(number, TransactionType::EscrowRelease, id, "", None));
         let intent = intent.map(|(id, request)| (id, Request { txn, ..request }));
-        let id = format!("escrow:{number}:{name}");
+        let id = format!("escrow:{}:{name}", escrow.number);
         let kind = format!("escrow.{status}");
         self.depart(Transit {
             id: id.clone(),
@@ -180,7 +181,8 @@ impl Model {
             owner: escrow.to.0.clone(),
             wallet: escrow.to.1,
             credit,
-            escrow: (status != "disputed").then_some(number),
+            escrow: (status != "disputed").then_some(escrow.number),
+            lists: None,
             intent,
             entry: entry(String::new(), &kind, actor, &escrow.to.0, escrow.amount, None),
         });

@@ -1,7 +1,9 @@
 //! The scripts as texts that can be changed. A fragment is changed in one script that uses all of it.
 
 use shared::store::script::agent_freeze::AGENT_FREEZE;
-use shared::store::script::{Script, WhenFull, agent, deposit, escrow, spend, transfer, transit, wallet};
+use shared::store::script::{
+    Script, WhenFull, agent, deposit, escrow, number, spend, transfer, transit, wallet,
+};
 
 /// A file of Lua.
 #[derive(Clone, Copy)]
@@ -49,6 +51,8 @@ recipes! {
     "escrow_resolve": ["clock", "change", "budget", "money", "intent", "escrow/resolve"] changing ["escrow/resolve"];
     "intent_blocked": ["clock", "change", "budget", "intent", "escrow/blocked"] changing ["escrow/blocked"];
     "intent_claim": ["escrow/claim"] changing ["escrow/claim"];
+    "escrow_list": ["escrow/list"] changing ["escrow/list"];
+    "number_draw": ["clock", "number"] changing ["number"];
     "wallet_open": ["clock", "change", "wallet/open"] changing ["wallet/open"];
     "agent_delete": ["clock", "change", "agent/delete"] changing ["agent/delete"];
     "agent_freeze": ["clock", "change", "agent_exists", "agent_freeze"] changing ["agent_exists"];
@@ -59,7 +63,7 @@ recipes! {
 
 #[test]
 fn what_is_changed_here_is_what_the_product_runs() {
-    let theirs: [&Script; 15] = [
+    let theirs: [&Script; 17] = [
         &transfer::OWN,
         &transfer::OUT,
         &deposit::MAKE,
@@ -70,6 +74,8 @@ fn what_is_changed_here_is_what_the_product_runs() {
         &escrow::RESOLVE,
         &escrow::BLOCKED,
         &escrow::CLAIM,
+        &escrow::LIST,
+        &number::DRAW,
         &wallet::OPEN,
         &agent::DELETE,
         &AGENT_FREEZE,

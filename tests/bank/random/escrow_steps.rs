@@ -33,6 +33,7 @@ impl Player {
                     to,
                     amount,
                     closed,
+                    crash: false,
                 })
             }
             Op::Fund { which, key } => {

@@ -34,7 +34,6 @@ pub async fn play(store: &Store, period: Period, case: &Case) -> Checked {
             at,
             agent: AGENTS[2].to_owned(),
             most: None,
-            n: 8000 + at as u64,
         };
         model.lay("created", &act);
     }

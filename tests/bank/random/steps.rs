@@ -75,13 +75,8 @@ impl Player {
                 }
             }
             Op::NewAgent { at, agent, most } => {
-                let n = self.new_n();
-                Act::NewAgent {
-                    at,
-                    agent: name(agent),
-                    most,
-                    n,
-                }
+                let agent = name(agent);
+                Act::NewAgent { at, agent, most }
             }
             Op::Delete { at, agent } => {
                 let empty = |agent: &String| {

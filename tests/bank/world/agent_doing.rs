@@ -23,12 +23,10 @@ impl World {
                     .map_err(wrong)
             }
             Act::Freeze { at, agent, by, lift } => freeze(store, *at, agent, *by, *lift).await,
-            Act::NewAgent { at, agent, most, n } => {
-                let wallet = format!("wal_{n}");
+            Act::NewAgent { at, agent, most, .. } => {
                 let plan = &self.model.plans[at / 2];
                 let new = NewAgent {
                     id: agent,
-                    wallet: &wallet,
                     name: agent,
                     kind: "custom",
                     description: None,

@@ -249,7 +249,7 @@ impl World {
     }
 
     async fn deliver(&self, id: &str, half: bool) -> Told {
-        let id = self.model.names.show(id);
+        let id = self.model.names.show(&self.model.transit_id(id));
         let transit = self.rows.get(&id).ok_or("never seen in transit")?;
         if deliver(&self.store, transit).await.is_err() {
             return Ok("error".to_owned());

@@ -63,6 +63,8 @@ impl World {
     }
 
     async fn read(&self, number: u64) -> Result<Escrow, String> {
+        let asked = self.model.escrows.get(&number);
+        let number = asked.ok_or_else(|| format!("no escrow {number}"))?.number;
         let escrow = Escrow::read(self.store(false), number).await;
         escrow
             .map_err(wrong)?
@@ -81,7 +83,7 @@ impl World {
         let asked = new.asked.asked(&once);
         let made = match new.closed {
             true => escrow.refuse(self.store(false), &asked).await,
-            false => escrow.create(self.store(false), &asked).await,
+            false => escrow.create(self.store(new.crash), &asked).await,
         };
         Ok(told(made.map_err(wrong)?, |made| {
             format!("done {} {}", made.number, made.at_ms)

@@ -10,7 +10,7 @@ use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::domain::period::Period;
 use shared::store::intent::NewIntent;
-use shared::store::keys::USER;
+use shared::store::keys::{USER, wallet_lookup};
 use shared::store::transaction::{NewTransaction, Tail, TransactionType};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -134,6 +134,14 @@ impl Draft {
         }
     }
 
+    /// What leads to a wallet with a number of an earlier version.
+    fn look_up(&mut self, owner: &str, wallet: u64) {
+        let text = format!("{} {LIVE} {owner} {wallet}", self.account.id);
+        for name in [wallet.to_string(), format!("wal_{wallet}")] {
+            self.pipe.cmd("SET").arg(wallet_lookup(&name)).arg(&text).ignore();
+        }
+    }
+
     async fn write(&mut self, store: &Store) {
         for (key, items) in std::mem::take(&mut self.lists) {
             self.pipe.cmd("RPUSH").arg(key).arg(items).ignore();
@@ -206,6 +214,7 @@ async fn write(store: &Store, seed: &Seed, first_wallet: u64) -> u64 {
         ];
         let key = draft.account.keys.agent(LIVE, &name);
         draft.pipe.cmd("HSET").arg(key).arg(&fields[..]).ignore();
+        draft.look_up(&name, wallet);
         draft.write(store).await;
     }
     let at = draft.at_ms.to_string();
@@ -235,6 +244,7 @@ async fn write(store: &Store, seed: &Seed, first_wallet: u64) -> u64 {
         .arg(keys.record())
         .arg(&record[..])
         .ignore();
+    draft.look_up(USER, first_wallet);
     draft.write(store).await;
     draft.transactions + AGENTS * SPENDS
 }

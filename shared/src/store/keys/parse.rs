@@ -3,11 +3,12 @@
 use super::audit::EVERY;
 use super::{
     ACCOUNTS, AccountKeys, BLOCKED, Bucket, DECISION_KEY_CHARS, DeliverySet, ESCROW_NUMBER, FENCE,
-    IntentIndex, PRICES, REFUSED, STORE, Tries, USER, WALLET_NUMBER,
+    IntentIndex, PRICES, REFUSED, STORE, Series, Tries, USER, WALLET_NUMBER,
 };
 use crate::domain::intent::{Kind, State};
 use crate::domain::mode::Mode;
 use crate::domain::names::{is_agent_id, is_run_id};
+use crate::domain::number::Number;
 use crate::domain::rate::Rate;
 use crate::store::transaction::TransactionType;
 
@@ -60,6 +61,9 @@ pub enum BucketKey<'a> {
     WebhooksReady,
     Fence,
     Witnessed,
+    Counter(Series),
+    WalletPlace(Number),
+    EscrowPlace(Number),
 }
 
 /// What both modes of an account share.
@@ -147,7 +151,7 @@ impl<'a> Key<'a> {
         let (tag, rest) = rest.split_once("}/")?;
         let bucket = Bucket::numbered(tag)?;
         if !rest.starts_with(ACCOUNT) {
-            return bucket_key(rest).map(|key| Self::Bucket(bucket, key));
+            return bucket_key(bucket, rest).map(|key| Self::Bucket(bucket, key));
         }
         let (account, rest) = rest.split_once('/').unwrap_or((rest, ""));
         if Bucket::of(account) != bucket || !key[8..].starts_with(account) {
@@ -207,7 +211,7 @@ fn global(rest: &str, key: &str) -> Option<GlobalKey> {
     }
 }
 
-fn bucket_key(rest: &str) -> Option<BucketKey<'_>> {
+fn bucket_key(bucket: Bucket, rest: &str) -> Option<BucketKey<'_>> {
     match rest.split_once('/') {
         None if rest == "due" => Some(BucketKey::Due),
         None if rest == "kept" => Some(BucketKey::Kept),
@@ -215,6 +219,13 @@ fn bucket_key(rest: &str) -> Option<BucketKey<'_>> {
         None if rest == "webhooks-ready" => Some(BucketKey::WebhooksReady),
         None if rest == "witnessed" => Some(BucketKey::Witnessed),
         None if rest == FENCE => Some(BucketKey::Fence),
+        None => {
+            let word = rest.strip_suffix("-number")?;
+            let series = Series::ALL.into_iter().find(|series| series.as_str() == word)?;
+            Some(BucketKey::Counter(series))
+        }
+        Some(("wallet", text)) => placed(bucket, text).map(BucketKey::WalletPlace),
+        Some(("escrow", text)) => placed(bucket, text).map(BucketKey::EscrowPlace),
         Some(("hold", id)) => simple(id).map(BucketKey::Hold),
         Some(("kept", id)) => simple(id).map(BucketKey::KeptHold),
         Some(("arrived", id)) => simple(id).map(BucketKey::Arrived),
@@ -374,6 +385,12 @@ fn owner(part: &str) -> Option<&str> {
 fn number(part: &str) -> Option<u64> {
     let number: u64 = part.parse().ok()?;
     (number.to_string() == part).then_some(number)
+}
+
+/// A number that tells this bucket.
+fn placed(bucket: Bucket, part: &str) -> Option<Number> {
+    let number = Number::of(number(part)?)?;
+    (Bucket::of_number(number) == bucket).then_some(number)
 }
 
 fn is_hash(part: &str) -> bool {

@@ -1,6 +1,7 @@
 //! Twins of `account/*.lua`: create an account, change its plan, accept it after a failover, add a user.
 
 use super::change::{CHANGE, Event, Scope, nonsense};
+use super::lookup::note;
 use super::{Script, WhenFull};
 use crate::domain::mode::Mode;
 use crate::store::email::EmailOwner;
@@ -18,6 +19,7 @@ pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
         WhenFull::Refuse,
         &[include_str!("account/create.lua")],
     )
+    .of_names()
 });
 
 /// Changes the plan.
@@ -45,6 +47,7 @@ pub static ADD_USER: LazyLock<Script> = LazyLock::new(|| {
         WhenFull::Refuse,
         &[CHANGE, include_str!("account/add_user.lua")],
     )
+    .of_names()
 });
 
 /// Users that an account can have.
@@ -110,9 +113,7 @@ pub async fn create(
     {
         return Ok(Created::EmailTaken);
     }
-    let _: i64 = store
-        .command(redis::cmd("SADD").arg(keys::ACCOUNTS).arg(id))
-        .await?;
+    note(store, keys::ACCOUNTS, id).await?;
     let account = AccountKeys::of(id);
     let keys = [account.record(), account.audit(Mode::Live), account.users()];
     let data = json!({ "name": name, "plan": plan, "ownerUserId": owner.map(|owner| &owner.id) });

@@ -8,7 +8,7 @@ use crate::domain::mode::Mode;
 use crate::store::keys::closed_holder;
 use crate::store::open_escrows;
 use crate::store::transaction::TransactionType;
-use crate::store::wallet::WalletPlace;
+use crate::store::wallet::NewPlace;
 use crate::store::{Store, StoreError};
 use serde_json::json;
 use std::collections::HashSet;
@@ -22,6 +22,7 @@ pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
         &[CHANGE, BUDGET, include_str!("agent/create.lua")],
     )
     .with_budgets()
+    .of_names()
 });
 
 /// Changes its wallet row.
@@ -53,8 +54,6 @@ pub const KEYS_AT_ONCE: usize = 1000;
 pub struct NewAgent<'a> {
     /// Its id.
     pub id: &'a str,
-    /// Its wallet's id, `wal_…`.
-    pub wallet: &'a str,
     /// Its name.
     pub name: &'a str,
     /// Its type.
@@ -112,57 +111,58 @@ pub enum Deleted {
 }
 
 impl NewAgent<'_> {
-    /// Creates the agent. Its wallet number comes from outside the bucket: number and look-ups are written first, so a
-    /// crash in between leaves a number that nobody has and look-ups that no record confirms.
+    /// Creates the agent with its wallet.
     ///
     /// # Errors
     /// [`StoreError`]; when it may have run, the agent may exist.
     pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<Created, StoreError> {
+        for _ in 0..ATTEMPTS {
+            let new = NewPlace::draw(store, scope, self.id).await?;
+            let reply = self.attempt(store, scope, &new).await?;
+            return match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+                ["created"] => Ok(Created::Done),
+                ["tier_limit"] => Ok(Created::TierLimit),
+                ["exists"] => Ok(Created::Exists),
+                ["other_plan", plan] => Ok(Created::OtherPlan((*plan).to_owned())),
+                ["taken"] => continue,
+                _ => nonsense(&CREATE),
+            };
+        }
+        nonsense(&CREATE)
+    }
+
+    async fn attempt(
+        &self,
+        store: &Store,
+        scope: &Scope<'_>,
+        new: &NewPlace,
+    ) -> Result<Vec<String>, StoreError> {
         let account = scope.keys();
-        let number = WalletPlace::next_number(store).await?;
-        let lookups = WalletPlace::write(store, scope, self.id, number, self.wallet).await?;
-        let keys = [account.agent(scope.mode, self.id), account.agents(scope.mode)];
+        let keys = [
+            account.agent(scope.mode, self.id),
+            account.agents(scope.mode),
+            new.key.clone(),
+        ];
         let event = Event {
             kind: "agent.created",
             agent: Some(self.id),
-            data: json!({ "name": self.name, "type": self.kind, "wallet": self.wallet, "walletId": number }),
+            data: json!({ "name": self.name, "type": self.kind, "wallet": new.id,
+                "walletId": new.number.get() }),
         };
-        let number = number.to_string();
+        let number = new.number.to_string();
         let most = self.limit.and_then(|limit| limit.most);
         let most = most.map(|most| most.to_string()).unwrap_or_default();
-        let mut args = vec![self.id, self.limit.map_or("", |limit| limit.plan), &most];
-        args.extend([
-            "wallet_number",
-            &number,
-            "wallet",
-            self.wallet,
-            "name",
-            self.name,
-            "type",
-            self.kind,
-        ]);
+        let plan = self.limit.map_or("", |limit| limit.plan);
+        let mut args = vec![self.id, plan, &most, &new.text];
+        args.extend(["wallet_number", &number, "wallet", &new.id]);
+        args.extend(["name", self.name, "type", self.kind]);
         args.extend(
             self.description
                 .map(|text| ["description", text])
                 .into_iter()
                 .flatten(),
         );
-        let reply = match scope.run(store, &CREATE, event, &keys, &args).await {
-            Err(error @ StoreError::OverBudget { .. }) => {
-                WalletPlace::forget(store, &lookups).await?;
-                return Err(error);
-            }
-            reply => reply?,
-        };
-        let refused = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-            ["created"] => return Ok(Created::Done),
-            ["tier_limit"] => Created::TierLimit,
-            ["exists"] => Created::Exists,
-            ["other_plan", plan] => Created::OtherPlan((*plan).to_owned()),
-            _ => return nonsense(&CREATE),
-        };
-        WalletPlace::forget(store, &lookups).await?;
-        Ok(refused)
+        scope.run(store, &CREATE, event, &keys, &args).await
     }
 }
 

@@ -3,10 +3,10 @@
 use super::{
     Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, archive, archive_intents::ARCHIVE_INTENTS,
     attempts::TAKE_ATTEMPT, authorize::AUTHORIZE, blocked::BLOCKED, deposit, escrow, fence::FENCE,
-    invitation, lookup, policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES, reseal::RESEAL,
-    reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY, run_end::RUN_END, seal::SEAL, session, settle::SETTLE,
-    spend, standing::STANDING, technical::TECHNICAL, transfer, transit, user, virtual_key, void::VOID,
-    wallet, webhook, witness::WITNESS,
+    invitation, lookup, number, policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES,
+    reseal::RESEAL, reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY, run_end::RUN_END, seal::SEAL, session,
+    settle::SETTLE, spend, standing::STANDING, technical::TECHNICAL, transfer, transit, user, virtual_key,
+    void::VOID, wallet, webhook, witness::WITNESS,
 };
 use crate::store::refused::REFUSE;
 
@@ -33,7 +33,10 @@ pub fn all() -> Vec<&'static Script> {
         &*invitation::CREATE,
         &*invitation::REVOKE,
         &*invitation::ACCEPT,
+        &*number::DRAW,
         &*lookup::CLAIM,
+        &*lookup::KEEP,
+        &*lookup::NOTE,
         &*lookup::RELEASE,
         &*TAKE_ATTEMPT,
         &*api_key::CREATE,
@@ -70,6 +73,7 @@ pub fn all() -> Vec<&'static Script> {
         &*ARCHIVE_INTENTS,
         &*REPLACE_PRICES,
         &*escrow::CREATE,
+        &*escrow::LIST,
         &*escrow::FUND,
         &*escrow::RESOLVE,
         &*escrow::BLOCKED,

@@ -3,6 +3,7 @@
 pub mod count;
 
 use super::change::{ATTEMPTS, BUDGET, CHANGE, Event, Scope, nonsense};
+use super::lookup::keep;
 use super::{Script, WhenFull};
 use crate::clock::iso_from_ms;
 use crate::crypto::sha256_hex;
@@ -25,6 +26,7 @@ pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
         &[CHANGE, BUDGET, include_str!("api_key/create.lua")],
     )
     .with_budgets()
+    .of_names()
 });
 
 /// Revokes a key.
@@ -85,14 +87,32 @@ pub enum Revoked {
 }
 
 impl NewApiKey<'_> {
-    /// Issues the key. The look-up is written first and made to last at the end: a crash in between leaves a key whose
-    /// secret nobody was shown, and whose look-up expires.
+    /// Issues the key. The look-up is announced first, and made to last and confirmed at the end: a crash in between leaves a
+    /// key whose secret nobody was shown, and whose look-up expires.
     ///
     /// # Errors
-    /// [`StoreError`]: the secret must then not be shown.
+    /// [`StoreError`]: the secret must then not be shown. A key that is there all the same is revoked, if that can be done.
     pub async fn create(&self, store: &Store) -> Result<Created, StoreError> {
+        let issued = self.issue(store).await;
+        let may_be_there = !matches!(issued, Ok(_) | Err(StoreError::OverBudget { .. }));
+        if may_be_there && let Err(error) = revoke(store, &self.scope(), self.key_id).await {
+            tracing::warn!(key = self.key_id, %error, "a key whose secret nobody was shown may be listed");
+        }
+        issued
+    }
+
+    const fn scope(&self) -> Scope<'_> {
+        Scope {
+            account: self.account,
+            mode: self.mode,
+            actor: self.actor,
+        }
+    }
+
+    async fn issue(&self, store: &Store) -> Result<Created, StoreError> {
         let secret = self.secret.expose_secret();
-        let lookup = keys::api_key_lookup(&sha256_hex(secret.as_bytes()));
+        let hash = sha256_hex(secret.as_bytes());
+        let lookup = keys::api_key_lookup(&hash);
         let owner = ApiKeyOwner {
             account: self.account.to_owned(),
             key_id: self.key_id.to_owned(),
@@ -126,10 +146,12 @@ impl NewApiKey<'_> {
             &allow_ips,
             "expires_at",
             &expires,
+            "hash",
+            &hash,
         ];
         let created = self.keep(store, &data, &fields).await;
         match &created {
-            Ok(Created::Done) => lookup::confirm(store, &lookup).await?,
+            Ok(Created::Done) => keep(store, &lookup, &owner.to_stored()).await?,
             // Nothing was made that it could lead to.
             Ok(_) | Err(StoreError::OverBudget { .. }) => {
                 let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
@@ -141,11 +163,7 @@ impl NewApiKey<'_> {
 
     /// Writes the record. Where the account has as many keys as it can have, the oldest revoked one goes.
     async fn keep(&self, store: &Store, data: &Value, fields: &[&str]) -> Result<Created, StoreError> {
-        let scope = Scope {
-            account: self.account,
-            mode: self.mode,
-            actor: self.actor,
-        };
+        let scope = self.scope();
         let (account, most) = (scope.keys(), API_KEYS_MAX.to_string());
         let mut revoked = String::new();
         for _ in 0..ATTEMPTS {

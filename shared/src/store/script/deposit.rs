@@ -5,6 +5,7 @@ mod confirm;
 pub use confirm::{Confirmation, Confirmed, confirm};
 
 use super::change::{BUDGET, CHANGE, Event, MONEY, ONCE, REFUSALS, Scope, nonsense};
+use super::lookup::note;
 use super::transfer::record_args;
 use super::{Script, WhenFull};
 use crate::domain::intent::{Kind, Reason};
@@ -101,9 +102,7 @@ impl NewDeposit<'_> {
     pub async fn run(&self, store: &Store, scope: &Scope<'_>) -> Result<Made, StoreError> {
         if self.state == DepositState::Pending && !self.closed {
             let place = format!("{} {}", scope.account, scope.mode);
-            let mut note = redis::cmd("SADD");
-            note.arg(deposit_lookup(self.reference)).arg(place);
-            let _: i64 = store.command(&note).await?;
+            note(store, &deposit_lookup(self.reference), &place).await?;
         }
         let reply = match self.make(store, scope).await {
             Err(error @ StoreError::OverBudget { .. }) => {

@@ -3,12 +3,14 @@
 
 mod create;
 mod fund;
+mod listing;
 mod passage;
 mod resolve;
 mod step;
 
 pub use create::{Made, NewEscrow};
 pub use fund::fund;
+pub(super) use listing::list_with_payee;
 pub use resolve::{Ended, Verdict, Winner, decide, end_dispute};
 
 use super::change::{BUDGET, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, Scope, nonsense};
@@ -33,6 +35,12 @@ pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
     )
     .of_money()
     .with_budgets()
+});
+
+/// Lists it with a payee of another account.
+pub static LIST: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [include_str!("escrow/list.lua")];
+    Script::new("escrow_list", WhenFull::Run, &parts).of_names()
 });
 
 /// Puts the payer's money into it.

@@ -40,6 +40,7 @@ pub static ACCEPT: LazyLock<Script> = LazyLock::new(|| {
         WhenFull::Refuse,
         &[CHANGE, include_str!("invitation/accept.lua")],
     )
+    .of_names()
 });
 
 /// How long an invitation stays open.

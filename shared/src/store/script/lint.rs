@@ -25,6 +25,20 @@ const MONEY: [&str; 12] = [
     "transit_arrive",
 ];
 
+/// Every other script that is answered for only then: they make what callers are told a name or a secret of.
+const NAMES: [&str; 10] = [
+    "account_add_user",
+    "account_create",
+    "agent_create",
+    "api_key_create",
+    "escrow_list",
+    "invitation_accept",
+    "lookup_keep",
+    "lookup_note",
+    "virtual_key_create",
+    "wallet_open",
+];
+
 /// The source without comments.
 fn code(script: &Script) -> String {
     let lines = script.source().lines();
@@ -283,4 +297,32 @@ fn no_change_of_an_account_escapes_its_version() {
     found.sort_unstable();
     let excused: Vec<&str> = UNVERSIONED.iter().map(|(name, _)| *name).collect();
     assert_eq!(found, excused, "whoever writes an account's version is versioned");
+}
+
+#[test]
+fn what_gives_out_a_name_or_a_secret_is_confirmed() {
+    let confirmed = all().into_iter().filter(|script| script.is_confirmed());
+    let mut names: Vec<&str> = confirmed
+        .filter(|script| !script.is_of_money())
+        .map(Script::name)
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, NAMES);
+}
+
+/// A wallet or an escrow whose number has a place is never written over, and no place is.
+#[test]
+fn whatever_writes_a_place_refuses_one_that_is_there() {
+    let mut makers = Vec::new();
+    for script in all() {
+        if !script.source().contains("what the place says") {
+            continue;
+        }
+        let code = code(script);
+        let refuses = code.find("return {'taken'}").expect("a refusal");
+        let place = code.find("redis.call('SET', KEYS[").expect("a place");
+        assert!(refuses < place, "{}: checks, then writes", script.name());
+        makers.push(script.name());
+    }
+    assert_eq!(makers, ["agent_create", "wallet_open", "escrow_create"]);
 }

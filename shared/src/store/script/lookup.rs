@@ -1,4 +1,5 @@
-//! Twins of `lookup/*.lua`: reserve and free the e-mail of a user, whose look-up lies outside the account.
+//! Twins of `lookup/*.lua`: what lies outside the buckets and is written beside a record. [`crate::store::keys`] says why each
+//! of them is safe.
 
 use super::change::nonsense;
 use super::{Script, WhenFull};
@@ -22,6 +23,45 @@ pub static RELEASE: LazyLock<Script> = LazyLock::new(|| {
         &[include_str!("lookup/release.lua")],
     )
 });
+
+/// Makes a look-up last.
+pub static KEEP: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [include_str!("lookup/keep.lua")];
+    Script::new("lookup_keep", WhenFull::Run, &parts).of_names()
+});
+
+/// Adds to a set.
+pub static NOTE: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [include_str!("lookup/note.lua")];
+    Script::new("lookup_note", WhenFull::Refuse, &parts).of_names()
+});
+
+/// Makes the look-up of `owner` last, and waits until it is as safe as configured.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated. Also when it is somebody else's.
+pub async fn keep(store: &Store, lookup: &str, owner: &str) -> Result<(), StoreError> {
+    let reply: Vec<String> = store.script(&KEEP, &[lookup], &[owner]).await?;
+    match reply.first().map(String::as_str) {
+        Some("kept") => Ok(()),
+        Some("taken") => Err(StoreError::Nonsense(
+            "a look-up that has another owner meanwhile".to_owned(),
+        )),
+        _ => nonsense(&KEEP),
+    }
+}
+
+/// Adds a member to a set outside the buckets, and waits until it is as safe as configured.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated.
+pub async fn note(store: &Store, set: &str, member: &str) -> Result<(), StoreError> {
+    let reply: Vec<String> = store.script(&NOTE, &[set], &[member]).await?;
+    match reply.first().map(String::as_str) {
+        Some("noted") => Ok(()),
+        _ => nonsense(&NOTE),
+    }
+}
 
 /// What became of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -141,7 +141,13 @@ impl NewTransfer<'_> {
             }),
             escrow: None,
             intent: None,
-            audit: audit::entry("transfer.received", self.to.agent(), ANOTHER_ACCOUNT, &data),
+            audit: Some(audit::entry(
+                "transfer.received",
+                self.to.agent(),
+                ANOTHER_ACCOUNT,
+                &data,
+            )),
+            lists: None,
         };
         let row = serde_json::to_string(&transit);
         let row = row.map_err(|error| StoreError::Nonsense(error.to_string()))?;

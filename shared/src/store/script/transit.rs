@@ -1,8 +1,10 @@
 //! Twin of `transit/arrive.lua`: what is in transit arrives, and is then taken off the sender's list (decision D28).
 
 use super::change::{CHANGE, INTENT, MONEY, Scope, nonsense};
+use super::escrow::list_with_payee;
 use super::wallet::user_wallet;
 use super::{Script, WhenFull};
+use crate::store::escrow::Party;
 use crate::store::intent::IntentPlace;
 use crate::store::keys::{AccountKeys, USER};
 use crate::store::transaction::{NewTransaction, Tail, TransactionType};
@@ -30,6 +32,17 @@ const MARK_LIFE: Duration = Duration::from_secs(35 * 24 * 3600);
 /// # Errors
 /// [`StoreError`]; the row stays, and the worker tries again.
 pub async fn deliver(store: &Store, transit: &Transit) -> Result<(), StoreError> {
+    if let Some(escrow) = transit.lists {
+        let payee = Party {
+            account: transit.to_account.clone(),
+            owner: transit.to_owner.clone(),
+            wallet: transit.to_wallet,
+        };
+        let mode = transit.mode().ok_or_else(bad_row)?;
+        list_with_payee(store, &payee, mode, (escrow, false)).await?;
+        // It may arrive twice, so nothing marks that it has.
+        return take_row(store, transit).await;
+    }
     let number = transit.to_wallet;
     if !arrive(store, transit, &transit.to_owner, number).await? {
         let mode = transit.mode().ok_or_else(bad_row)?;
@@ -43,13 +56,19 @@ pub async fn deliver(store: &Store, transit: &Transit) -> Result<(), StoreError>
             return nonsense(&ARRIVE);
         }
     }
-    let mut taken = redis::cmd("HDEL");
-    taken.arg(transit.from_keys().bucket().transit()).arg(&transit.id);
-    let _: i64 = store.command(&taken).await?;
+    take_row(store, transit).await?;
     let mark = AccountKeys::of(&transit.to_account).bucket().arrived(&transit.id);
     let mut forget = redis::cmd("PEXPIRE");
     forget.arg(mark).arg(MARK_LIFE.as_millis().to_string());
     let _: i64 = store.command(&forget).await?;
+    Ok(())
+}
+
+/// Takes the row off the sender's list.
+async fn take_row(store: &Store, transit: &Transit) -> Result<(), StoreError> {
+    let mut taken = redis::cmd("HDEL");
+    taken.arg(transit.from_keys().bucket().transit()).arg(&transit.id);
+    let _: i64 = store.command(&taken).await?;
     Ok(())
 }
 
@@ -88,10 +107,10 @@ async fn arrive(store: &Store, transit: &Transit, owner: &str, number: u64) -> R
     keys.extend(account.leg(mode, owner, kind.as_str()));
     keys.push(account.bucket().arrived(&transit.id));
     keys.push(account.open_escrows(mode, &transit.to_owner));
-    let number = number.to_string();
+    let (number, audit) = (number.to_string(), transit.audit.as_ref().ok_or_else(bad_row)?);
     let mut args = vec![
         transit.mode.as_str(),
-        &transit.audit,
+        audit,
         &number,
         amount.as_deref().unwrap_or_default(),
         words.as_deref().unwrap_or_default(),

@@ -2,6 +2,7 @@
 
 use super::agent::PlanLimit;
 use super::change::{BUDGET, CHANGE, Event, Scope, nonsense};
+use super::lookup::keep;
 use super::{Script, WhenFull};
 use crate::crypto::virtual_key::WellFormed;
 use crate::store::keys;
@@ -18,6 +19,7 @@ pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
         &[CHANGE, BUDGET, include_str!("virtual_key/create.lua")],
     )
     .with_budgets()
+    .of_names()
 });
 
 /// Revokes a key.
@@ -76,13 +78,23 @@ pub enum Revoked {
 }
 
 impl NewVirtualKey<'_> {
-    /// Issues the key. The look-up is written first and made to last at the end: a crash in between leaves a key whose
-    /// secret nobody was shown, and whose look-up expires.
+    /// Issues the key. The look-up is announced first, and made to last and confirmed at the end: a crash in between leaves a
+    /// key whose secret nobody was shown, and whose look-up expires.
     ///
     /// # Errors
-    /// [`StoreError`]: the secret must then not be shown.
+    /// [`StoreError`]: the secret must then not be shown. A key that is there all the same is revoked, if that can be done.
     pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<Created, StoreError> {
-        let lookup = keys::virtual_key_lookup(&self.secret.hash());
+        let issued = self.issue(store, scope).await;
+        let may_be_there = !matches!(issued, Ok(_) | Err(StoreError::OverBudget { .. }));
+        if may_be_there && let Err(error) = revoke(store, scope, self.agent, self.key_id).await {
+            tracing::warn!(key = self.key_id, %error, "a key whose secret nobody was shown may be listed");
+        }
+        issued
+    }
+
+    async fn issue(&self, store: &Store, scope: &Scope<'_>) -> Result<Created, StoreError> {
+        let hash = self.secret.hash();
+        let lookup = keys::virtual_key_lookup(&hash);
         let owner = VirtualKeyOwner::new(scope.account, self.agent, self.key_id);
         if !lookup::announce(store, &lookup, owner.as_stored()).await? {
             return Err(StoreError::Nonsense(
@@ -104,6 +116,8 @@ impl NewVirtualKey<'_> {
             self.name,
             "prefix",
             self.secret.shown(),
+            "hash",
+            &hash,
         ]);
         let event = Event {
             kind: "virtual_key.created",
@@ -122,7 +136,7 @@ impl NewVirtualKey<'_> {
                 let Ok(created_at_ms) = at.parse() else {
                     return nonsense(&CREATE);
                 };
-                lookup::confirm(store, &lookup).await?;
+                keep(store, &lookup, owner.as_stored()).await?;
                 return Ok(Created::Done { created_at_ms });
             }
             ["plan_limit"] => Created::PlanLimit,

@@ -1,11 +1,9 @@
 //! Twin of `wallet/open.lua`: the account's own wallet, opened when it is first needed.
 
-use super::change::{CHANGE, Event, Scope, nonsense};
+use super::change::{ATTEMPTS, CHANGE, Event, Scope, nonsense};
 use super::{Script, WhenFull};
-use crate::clock::now_ms;
-use crate::domain::id::Kind;
 use crate::store::keys::USER;
-use crate::store::wallet::{Wallet, WalletPlace};
+use crate::store::wallet::{NewPlace, Wallet};
 use crate::store::{Store, StoreError};
 use serde_json::json;
 use std::sync::LazyLock;
@@ -17,6 +15,7 @@ pub static OPEN: LazyLock<Script> = LazyLock::new(|| {
         WhenFull::Refuse,
         &[CHANGE, include_str!("wallet/open.lua")],
     )
+    .of_names()
 });
 
 /// The user wallet of the account and mode in `scope`; it is opened when there is none yet.
@@ -28,22 +27,22 @@ pub async fn user_wallet(store: &Store, scope: &Scope<'_>) -> Result<Wallet, Sto
     if let Some(wallet) = Wallet::of_owner(store, &account, scope.mode, USER).await? {
         return Ok(wallet);
     }
-    let number = WalletPlace::next_number(store).await?;
-    let no_entropy = |error: crate::entropy::NoEntropy| StoreError::Nonsense(error.to_string());
-    let id = Kind::Wallet.mint(now_ms()).map_err(no_entropy)?;
-    let lookups = WalletPlace::write(store, scope, USER, number, &id).await?;
-    let event = Event {
-        kind: "wallet.opened",
-        agent: None,
-        data: json!({ "wallet": id, "walletId": number }),
-    };
-    let keys = [account.wallet(scope.mode, USER)];
-    let number = number.to_string();
-    let reply = scope.run(store, &OPEN, event, &keys, &[&number, &id]).await?;
-    match reply.first().map(String::as_str) {
-        Some("opened") => {}
-        Some("exists") => WalletPlace::forget(store, &lookups).await?,
-        _ => return nonsense(&OPEN),
+    for _ in 0..ATTEMPTS {
+        let new = NewPlace::draw(store, scope, USER).await?;
+        let event = Event {
+            kind: "wallet.opened",
+            agent: None,
+            data: json!({ "wallet": new.id, "walletId": new.number.get() }),
+        };
+        let number = new.number.to_string();
+        let keys = [account.wallet(scope.mode, USER), new.key];
+        let args = [number.as_str(), &new.id, &new.text];
+        let reply = scope.run(store, &OPEN, event, &keys, &args).await?;
+        match reply.first().map(String::as_str) {
+            Some("opened" | "exists") => break,
+            Some("taken") => {}
+            _ => return nonsense(&OPEN),
+        }
     }
     let wallet = Wallet::of_owner(store, &account, scope.mode, USER).await?;
     wallet.map_or_else(|| nonsense(&OPEN), Ok)

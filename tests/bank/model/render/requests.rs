@@ -106,15 +106,15 @@ impl Model {
     }
 
     pub(super) fn escrows_of(&self, page: &mut Page) {
-        for (number, escrow) in &self.escrows {
-            let (keys, mode) = (keys(escrow.at), mode(escrow.at));
-            page.put(keys.escrow(mode, *number), Shape::Hash(escrow.render(*number)));
+        for escrow in self.escrows.values() {
+            let (keys, mode, number) = (keys(escrow.at), mode(escrow.at), escrow.number);
+            page.put(keys.escrow(mode, number), Shape::Hash(escrow.render()));
             let siblings = escrow
                 .siblings
                 .iter()
                 .map(|(at, id)| format!("{} {id}", account(*at)));
             page.put(
-                keys.escrow_siblings(mode, *number),
+                keys.escrow_siblings(mode, number),
                 Shape::List(siblings.collect()),
             );
         }
@@ -195,9 +195,9 @@ impl Request {
 }
 
 impl Escrow {
-    fn render(&self, number: u64) -> Cells {
+    fn render(&self) -> Cells {
         let mut record = cells([
-            ("id", &number.to_string()),
+            ("id", &self.number.to_string()),
             ("status", self.status),
             ("amount", &self.amount.to_string()),
             ("currency", USD),
@@ -242,6 +242,10 @@ impl Transit {
             ("/mode", text(mode(self.to).as_str())),
             ("/to_owner", self.owner.clone()),
             ("/to_wallet", self.wallet.to_string()),
+            (
+                "/lists",
+                self.lists.map_or_else(|| text("-"), |number| number.to_string()),
+            ),
             (
                 "/escrow",
                 self.escrow.map_or_else(|| text("-"), |number| number.to_string()),

@@ -3,6 +3,11 @@
 use super::*;
 use crate::store::keys;
 
+/// A number of this bucket.
+fn number(bucket: Bucket) -> Number {
+    Number::new(28_000_000_000, bucket.number()).unwrap()
+}
+
 const ACCT: &str = "acct_1";
 
 #[test]
@@ -45,6 +50,16 @@ fn every_name_of_a_bucket_is_read_back() {
             (bucket.webhooks_ready(), BucketKey::WebhooksReady),
             (format!("{{b{:04}}}/{FENCE}", bucket.0), BucketKey::Fence),
             (bucket.witnessed(), BucketKey::Witnessed),
+            (bucket.counter(Series::Wallet), BucketKey::Counter(Series::Wallet)),
+            (bucket.counter(Series::Escrow), BucketKey::Counter(Series::Escrow)),
+            (
+                Bucket::wallet_place(number(bucket)),
+                BucketKey::WalletPlace(number(bucket)),
+            ),
+            (
+                Bucket::escrow_place(number(bucket)),
+                BucketKey::EscrowPlace(number(bucket)),
+            ),
             (
                 bucket.arrived("escrow:3:released"),
                 BucketKey::Arrived("escrow:3:released"),
@@ -238,6 +253,10 @@ fn what_no_name_fits_is_no_key() {
         "tollgate/wallet/x",
         "tollgate/escrow/-1",
         "{b1}/due",
+        "{b0001}/agent-number",
+        "{b0001}/wallet/17",
+        "{b0001}/wallet/28672000000002",
+        "{b0001}/escrow/028672000000001",
     ];
     let others = others.iter().chain(&[
         "{b1024}/due",

@@ -1,14 +1,17 @@
-//! Making an escrow: its number and look-up come first, then the script, so a crash in between leaves a number that
-//! nobody has and entries that no record confirms.
+//! Making an escrow: a number is drawn, then one script writes the escrow with its place. A crash in between leaves a number
+//! that nobody has.
 
-use super::{Asked, Blocked, CREATE, Called, facts, keep_blocked};
+use super::passage::carry;
+use super::{Asked, Blocked, CREATE, Called, facts, keep_blocked, listing};
 use crate::domain::intent::{Kind, Reason};
 use crate::domain::money::Nanos;
+use crate::domain::number::Number;
 use crate::store::escrow::Party;
 use crate::store::intent::NewIntent;
-use crate::store::keys;
-use crate::store::script::change::{Event, nonsense};
-use crate::store::wallet::announce;
+use crate::store::keys::{Bucket, Series};
+use crate::store::script::change::{ATTEMPTS, Event, nonsense};
+use crate::store::script::number;
+use crate::store::transit::Transit;
 use crate::store::{Store, StoreError};
 
 /// An escrow to be made.
@@ -41,30 +44,30 @@ impl NewEscrow<'_> {
     /// # Errors
     /// [`StoreError`]; when it may have run, the escrow may exist.
     pub async fn create(&self, store: &Store, asked: &Asked<'_>) -> Result<Called<Made>, StoreError> {
-        let number: u64 = store.command(redis::cmd("INCR").arg(keys::ESCROW_NUMBER)).await?;
-        self.announce(store, asked, number).await?;
-        let reply = match self.run(store, asked, number).await {
-            Err(error @ StoreError::OverBudget { .. }) => {
-                self.retract(store, asked, number).await?;
-                return Err(error);
-            }
-            reply => reply?,
-        };
-        match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-            ["settled", at_ms] => match at_ms.parse() {
-                Ok(at_ms) => Ok(Called::Done(Made { number, at_ms })),
-                Err(_) => nonsense(&CREATE),
-            },
-            ["known"] => {
-                self.retract(store, asked, number).await?;
-                Ok(Called::Known)
-            }
-            ["closed"] => {
-                self.retract(store, asked, number).await?;
-                self.refuse(store, asked).await
-            }
-            _ => nonsense(&CREATE),
+        for _ in 0..ATTEMPTS {
+            let number = number::draw(store, asked.scope.keys().bucket(), Series::Escrow).await?;
+            let mode = asked.scope.mode;
+            let row = self
+                .crosses_accounts()
+                .then(|| listing::row(number, mode, (self.payer, self.payee)));
+            let reply = self.run(store, asked, number, row.as_ref()).await?;
+            return match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+                ["settled", at_ms] => {
+                    let Ok(at_ms) = at_ms.parse() else {
+                        return nonsense(&CREATE);
+                    };
+                    // The worker finishes what does not get through now.
+                    let _logged = carry(store, row.as_ref()).await;
+                    let number = number.get();
+                    Ok(Called::Done(Made { number, at_ms }))
+                }
+                ["known"] => Ok(Called::Known),
+                ["closed"] => self.refuse(store, asked).await,
+                ["taken"] => continue,
+                _ => nonsense(&CREATE),
+            };
         }
+        nonsense(&CREATE)
     }
 
     /// Keeps the intent of an escrow that was not made since a wallet is closed.
@@ -81,7 +84,13 @@ impl NewEscrow<'_> {
         keep_blocked(store, asked, &intent, self.event(asked, None), refusal).await
     }
 
-    async fn run(&self, store: &Store, asked: &Asked<'_>, number: u64) -> Result<Vec<String>, StoreError> {
+    async fn run(
+        &self,
+        store: &Store,
+        asked: &Asked<'_>,
+        number: Number,
+        row: Option<&Transit>,
+    ) -> Result<Vec<String>, StoreError> {
         let (account, mode) = (asked.scope.keys(), asked.scope.mode);
         let elsewhere = self.crosses_accounts();
         let payee_owner = if elsewhere {
@@ -89,22 +98,32 @@ impl NewEscrow<'_> {
         } else {
             &self.payee.owner
         };
-        let intent = self.intent(asked, Some(number));
+        let intent = self.intent(asked, Some(number.get()));
         let mut keys = vec![
             account.wallet(mode, &self.payer.owner),
             account.wallet(mode, payee_owner),
             account.intent(mode, &asked.once.id),
         ];
         keys.extend(intent.place().index(&account, mode));
-        keys.extend([account.escrow(mode, number), account.escrows(mode)]);
+        keys.extend([
+            account.escrow(mode, number.get()),
+            account.escrows(mode),
+            Bucket::escrow_place(number),
+            account.bucket().transit(),
+        ]);
         let (from, to) = (self.payer.wallet.to_string(), self.payee.wallet.to_string());
         let own = self.fields(&from, &to, &asked.once.id);
         let own_count = own.len().to_string();
         let (heads, fields) = (intent.heads(false, &[]), intent.fields());
-        let event = self.event(asked, Some(number));
-        let number = number.to_string();
+        let event = self.event(asked, Some(number.get()));
+        let (place, number) = (format!("{} {mode}", asked.scope.account), number.to_string());
         let seen = if elsewhere { "" } else { to.as_str() };
-        let mut args = vec![from.as_str(), seen, &number, &asked.once.id, &heads, &own_count];
+        let row_id = row.map_or("", |row| row.id.as_str());
+        let row = row.map(serde_json::to_string).transpose();
+        let row = row.map_err(|_| StoreError::Nonsense("transit row".to_owned()))?;
+        let row = row.unwrap_or_default();
+        let mut args = vec![from.as_str(), seen, &number, &asked.once.id, &heads, &place];
+        args.extend([row_id, &row, &own_count]);
         args.extend(own.iter().map(String::as_str));
         args.extend(fields.iter().map(String::as_str));
         asked.scope.run(store, &CREATE, event, &keys, &args).await
@@ -157,28 +176,5 @@ impl NewEscrow<'_> {
 
     fn crosses_accounts(&self) -> bool {
         self.payer.account != self.payee.account
-    }
-
-    /// Writes what stands outside the payer's bucket.
-    async fn announce(&self, store: &Store, asked: &Asked<'_>, number: u64) -> Result<(), StoreError> {
-        let place = format!("{} {}", asked.scope.account, asked.scope.mode);
-        announce(store, &keys::escrow_lookup(number), &place).await?;
-        if self.crosses_accounts() {
-            let list = self.payee.keys().escrows(asked.scope.mode);
-            let mut add = redis::cmd("ZADD");
-            let _: i64 = store.command(add.arg(list).arg(number).arg(number)).await?;
-        }
-        Ok(())
-    }
-
-    /// Takes it back when the escrow was not made.
-    async fn retract(&self, store: &Store, asked: &Asked<'_>, number: u64) -> Result<(), StoreError> {
-        if self.crosses_accounts() {
-            let list = self.payee.keys().escrows(asked.scope.mode);
-            let _: i64 = store.command(redis::cmd("ZREM").arg(list).arg(number)).await?;
-        }
-        let lookup = keys::escrow_lookup(number);
-        let _: i64 = store.command(redis::cmd("DEL").arg(lookup)).await?;
-        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Funding an escrow: the payer's money goes into it, and from then on it is open for both wallets.
 
+use super::listing::list_with_payee;
 use super::{Asked, Called, FUND, blocked, facts_of, mint_transaction, request_of};
 use crate::domain::intent::{Kind, Reason};
 use crate::domain::money::Nanos;
@@ -74,11 +75,7 @@ async fn can_be_paid(store: &Store, escrow: &Escrow) -> Result<bool, StoreError>
 
 /// It is as safe as the money before that moves: the payee's account may be on another server than the payer's.
 async fn open_for_payee(store: &Store, escrow: &Escrow) -> Result<(), StoreError> {
-    let open = escrow.payee.keys().open_escrows(escrow.mode, &escrow.payee.owner);
-    let mut add = redis::cmd("SADD");
-    add.arg(&open).arg(escrow.number);
-    let _: i64 = store.command_safely(&add, &open).await?;
-    Ok(())
+    list_with_payee(store, &escrow.payee, escrow.mode, (escrow.number, true)).await
 }
 
 async fn run(

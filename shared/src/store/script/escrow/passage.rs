@@ -70,7 +70,8 @@ impl Passage<'_> {
             // A disputed escrow stays open for the wallet (decision D67).
             escrow: (self.becomes != EscrowStatus::Disputed).then_some(escrow.number),
             intent,
-            audit,
+            audit: Some(audit),
+            lists: None,
         }
     }
 }

@@ -1,0 +1,110 @@
+//! The numbers of wallets and escrows (decision D3): each tells the bucket that its record lives in.
+//!
+//! `number = place * 1024 + bucket`. Places count the milliseconds since 2026, one for each number of a bucket; so no two
+//! accounts draw the same number, whatever a lost server forgets, and numbers sort by when they were drawn. All stay below
+//! 2^53, the largest integer that every JSON reader knows.
+//!
+//! An earlier version counted wallets and escrows of the whole store one by one. Those numbers are all below [`FIRST`]: a
+//! store that holds 2^40 records has hundreds of terabytes of memory.
+
+use std::fmt;
+
+/// Buckets, and so numbers of one place.
+pub const BUCKETS: u16 = 1024;
+/// The lowest number that tells its bucket.
+pub const FIRST: u64 = 1 << 40;
+/// The lowest place.
+pub const LOWEST_PLACE: u64 = FIRST / BUCKETS as u64;
+/// The largest number: beyond it JSON readers lose digits.
+const LAST: u64 = (1 << 53) - 1;
+/// The time of place 0 in Unix milliseconds: the beginning of 2026.
+pub const EPOCH_MS: u64 = 1_767_225_600_000;
+/// Bits of the largest number.
+pub(super) const BITS: u32 = 53;
+
+/// A number that tells its bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Number(u64);
+
+impl Number {
+    /// The number of a place in a bucket; `None` when there is none.
+    #[must_use]
+    pub fn new(place: u64, bucket: u16) -> Option<Self> {
+        let number = place
+            .checked_mul(u64::from(BUCKETS))?
+            .checked_add(u64::from(bucket))?;
+        Self::of(number).filter(|number| number.bucket() == bucket)
+    }
+
+    /// Reads a number; `None` for one that an earlier version gave, and for one that nobody gives.
+    #[must_use]
+    pub fn of(number: u64) -> Option<Self> {
+        (FIRST..=LAST).contains(&number).then_some(Self(number))
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The bucket of the record that has the number.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "the remainder is below 1024")]
+    pub const fn bucket(self) -> u16 {
+        (self.0 % BUCKETS as u64) as u16
+    }
+
+    /// Its place among the numbers of its bucket.
+    #[must_use]
+    pub const fn place(self) -> u64 {
+        self.0 / BUCKETS as u64
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_tells_its_bucket_and_no_two_are_the_same() {
+        let mut seen = std::collections::HashSet::new();
+        for place in LOWEST_PLACE..LOWEST_PLACE + 3 {
+            for bucket in 0..BUCKETS {
+                let number = Number::new(place, bucket).unwrap();
+                assert_eq!((number.place(), number.bucket()), (place, bucket));
+                assert_eq!(Number::of(number.get()), Some(number));
+                assert!(seen.insert(number));
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_of_the_earlier_version_are_none_of_ours() {
+        assert_eq!(Number::new(LOWEST_PLACE, 0).map(Number::get), Some(FIRST));
+        for earlier in [0, 1, 17, FIRST - 1] {
+            assert_eq!(Number::of(earlier), None, "{earlier}");
+        }
+        assert_eq!(Number::new(LOWEST_PLACE - 1, 1023), None);
+        assert_eq!(Number::new(LOWEST_PLACE, 1024), None, "the next place");
+    }
+
+    #[test]
+    fn none_loses_a_digit_in_json() {
+        let last = (1 << 43) - 1;
+        assert_eq!(Number::new(last, 1023).map(Number::get), Some(LAST));
+        for beyond in [last + 1, u64::MAX] {
+            assert_eq!(Number::new(beyond, 0), None, "{beyond}");
+        }
+        assert_eq!(Number::of(LAST + 1), None);
+        // They last for centuries.
+        const YEAR_MS: u64 = 366 * 24 * 3_600_000;
+        assert!(last / YEAR_MS > 250);
+    }
+}

@@ -1,0 +1,55 @@
+//! Drawing numbers: the clock decides, or the last number where it is ahead of the clock, or the lowest place.
+
+use super::stage::Stage;
+use crate::model::keys;
+use crate::world::Checked;
+use shared::clock;
+use shared::store::Store;
+use shared::store::keys::Series;
+use shared::store::script::number::DRAW;
+
+/// An hour, in ms.
+const HOUR: u64 = 3_600_000;
+
+async fn draw(store: &Store, epoch: u64, lowest: u64) -> Result<u64, String> {
+    let counter = keys(0).bucket().counter(Series::Wallet);
+    let args = [epoch.to_string(), lowest.to_string()];
+    let reply: Result<(u64,), _> = store.script(&DRAW, &[&counter], &args).await;
+    reply.map(|(place,)| place).map_err(|error| format!("{error:?}"))
+}
+
+fn equal(found: u64, expected: u64, what: &str) -> Checked {
+    (found == expected)
+        .then_some(())
+        .ok_or_else(|| format!("{what}: {found}, expected {expected}"))
+}
+
+pub async fn all(stage: &Stage<'_>) -> Checked {
+    let store = stage.store;
+    let flushed: Result<(), _> = store.command(&redis::cmd("FLUSHDB")).await;
+    flushed.map_err(|error| format!("{error:?}"))?;
+    // The clock has not reached the lowest place: it and those after it.
+    let now = clock::now_ms();
+    for expected in [HOUR, HOUR + 1, HOUR + 2] {
+        equal(draw(store, now, HOUR).await?, expected, "the lowest")?;
+    }
+    // The clock is behind the last one.
+    equal(draw(store, now, 1).await?, HOUR + 3, "the one after the last")?;
+    // The clock is ahead of it.
+    let from = clock::now_ms();
+    let place = draw(store, from - 2 * HOUR, 1).await?;
+    let to = clock::now_ms();
+    if !(2 * HOUR..=2 * HOUR + to - from).contains(&place) {
+        return Err(format!("by the clock: {place}"));
+    }
+    // A server that lost what was drawn does not draw it again.
+    let counter = keys(0).bucket().counter(Series::Wallet);
+    let back: Result<(), _> = store.command(redis::cmd("SET").arg(counter).arg(HOUR + 3)).await;
+    back.map_err(|error| format!("{error:?}"))?;
+    tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    let again = draw(store, from - 2 * HOUR, 1).await?;
+    match again > place {
+        true => Ok(()),
+        false => Err(format!("{again} was drawn before, or {place} is later")),
+    }
+}

@@ -1,0 +1,174 @@
+//! Numbers, ids and keys that two records claim, that lead nowhere or elsewhere, or that a record has lost.
+
+use super::damage::{damage, each_is_found};
+use super::street::Street;
+use crate::ready;
+use harness::Redis;
+use serde_json::{Value, json};
+use shared::crypto::sha256_hex;
+use shared::domain::mode::Mode;
+use shared::domain::number::Number;
+use shared::store::keys::{
+    Bucket, Series, USER, api_key_lookup, escrow_lookup, virtual_key_lookup, wallet_lookup,
+};
+
+const LIVE: Mode = Mode::Live;
+const NAMES: &[&str] = &["names"];
+
+fn wallet_place(number: u64) -> String {
+    Bucket::wallet_place(Number::of(number).expect("a number that tells its bucket"))
+}
+
+fn escrow_place(number: u64) -> String {
+    Bucket::escrow_place(Number::of(number).expect("a number that tells its bucket"))
+}
+
+#[tokio::test]
+async fn what_leads_to_wallets_and_escrows() {
+    let mut street = Street::build().await;
+    street.admin = None;
+    let [one, two] = &street.houses;
+    let (mine, others) = (one.wallets[1], two.wallets[1]);
+    let of = &street.escrows;
+    let number = |number: u64| number.to_string();
+    // The first account has drawn further than this.
+    let unused = mine + 1024;
+    let lost = damage(wallet_place(mine), "DEL {}", NAMES).names(number(mine));
+    let place: String = street.redis.command(&["GET", &wallet_place(others)]);
+    let set =
+        |key: String, text: String, named: u64| damage(key, "SET {}", NAMES).word(text).names(number(named));
+    let [here, there] = [one, two].map(|house| format!("{} live", house.account.id));
+    let elsewhere = set(wallet_place(mine), place, mine);
+    let nowhere = set(wallet_place(unused), format!("{here} nobody wal_1"), unused);
+    let of_nobody = set(escrow_place(unused), here, unused);
+    let to_another = set(escrow_place(of.pending), there, of.pending);
+    let bucket = one.account.keys.bucket();
+    let all = vec![
+        lost,
+        elsewhere,
+        nowhere,
+        damage(
+            one.account.keys.agent(LIVE, "ann"),
+            "HSET {} wallet wal_other",
+            NAMES,
+        )
+        .names(number(mine)),
+        damage(
+            one.account.keys.wallet(LIVE, USER),
+            "HSET {} wallet wal_other",
+            NAMES,
+        )
+        .names(number(one.wallets[0])),
+        of_nobody,
+        to_another,
+        damage(escrow_place(of.released), "DEL {}", NAMES).names(number(of.released)),
+        damage(
+            one.account.keys.escrows(LIVE),
+            &format!("ZREM {{}} {}", of.pending),
+            NAMES,
+        )
+        .names(number(of.pending)),
+        damage(
+            two.account.keys.escrows(LIVE),
+            &format!("ZREM {{}} {}", of.disputed),
+            NAMES,
+        )
+        .names(number(of.disputed)),
+        damage(
+            two.account.keys.escrows(LIVE),
+            &format!("ZADD {{}} {unused} {unused}"),
+            NAMES,
+        )
+        .names(number(unused)),
+        damage(bucket.counter(Series::Wallet), "SET {} 5", NAMES),
+        damage(bucket.counter(Series::Escrow), "DEL {}", NAMES),
+    ];
+    each_is_found(&street, all).await;
+}
+
+#[tokio::test]
+async fn what_leads_to_keys() {
+    let mut street = Street::build().await;
+    let live = &street.houses[0].live;
+    let issue = async || {
+        let reply = live.post("/v1/agents/ann/virtual-keys", json!({})).await;
+        assert!(reply.status < 300, "{}", reply.text());
+        let made = reply.json();
+        let text = |at: &str| {
+            made.pointer(at)
+                .and_then(Value::as_str)
+                .expect("a text")
+                .to_owned()
+        };
+        (
+            text("/virtualKey/keyId"),
+            virtual_key_lookup(&sha256_hex(text("/secret").as_bytes())),
+        )
+    };
+    let (kept, revoked) = (issue().await, issue().await);
+    let path = format!("/v1/agents/ann/virtual-keys/{}", revoked.0);
+    assert_eq!(live.delete(&path).await.status, 200);
+    street.admin = None;
+    let account = street.houses[0].account.id.clone();
+    let made = street
+        .cli
+        .json(&["api-key", "create", "--account", &account, "--mode", "live"]);
+    let key = made["key"].as_str().expect("a key");
+    let api = api_key_lookup(&sha256_hex(key.as_bytes()));
+    let all = vec![
+        damage(&kept.1, "DEL {}", NAMES).names(&kept.0),
+        damage(&kept.1, "SET {} acct_other", NAMES).names(&kept.0),
+        damage(api, "DEL {}", NAMES).names(made["keyId"].as_str().expect("an id")),
+    ];
+    each_is_found(&street, all).await;
+    // Nobody is let in by a revoked key anyway.
+    let _: i64 = street.redis.command(&["DEL", &revoked.1]);
+    assert_eq!(street.cli.run(&["ledger", "check"]).code, Some(0));
+}
+
+/// What an earlier version made keeps its numbers, and no later one is like them.
+#[test]
+fn numbers_of_an_earlier_version_lead_to_their_records() {
+    let redis = Redis::start();
+    let cli = ready(&redis);
+    let id = crate::account(&cli);
+    let keys = shared::store::keys::AccountKeys::of(&id);
+    let deposit = |wallet: &str, reference: &str| -> Value {
+        let args = ["deposit", "--account", &id, "--amount", "1", "--wallet", wallet];
+        cli.json(&[&args[..], &["--reference", reference]].concat())
+    };
+    let place = format!("{id} live user 17");
+    for name in ["17", "wal_01KAH3V9J80123456789ABCDEF"] {
+        let _: String = redis.command(&["SET", &wallet_lookup(name), &place]);
+    }
+    let _: i64 = redis.command(&[
+        "HSET",
+        &keys.wallet(LIVE, USER),
+        "wallet_number",
+        "17",
+        "wallet",
+        "wal_01KAH3V9J80123456789ABCDEF",
+        "balance",
+        "0",
+        "created_at",
+        "1",
+        "updated_at",
+        "1",
+    ]);
+    for (wallet, reference) in [
+        ("17", "a"),
+        ("wal_01KAH3V9J80123456789ABCDEF", "b"),
+        ("user", "c"),
+    ] {
+        assert_eq!(deposit(wallet, reference)["walletId"], json!(17));
+    }
+    // An escrow that a crash of the earlier version left announced says nothing.
+    let _: String = redis.command(&["SET", &escrow_lookup(9), &format!("{id} live")]);
+    let _: i64 = redis.command(&["ZADD", &keys.escrows(LIVE), "9", "9"]);
+    let check = cli.run(&["ledger", "check"]);
+    assert_eq!(check.code, Some(0), "{check:?}");
+    let _: i64 = redis.command(&["DEL", &wallet_lookup("17")]);
+    let check = cli.run(&["ledger", "check", "--json"]);
+    assert_eq!(check.code, Some(1), "{check:?}");
+    assert!(check.stdout.contains("\"names\""), "{check:?}");
+}
