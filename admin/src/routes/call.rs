@@ -200,7 +200,7 @@ impl<C> Call<C> {
         }
         for name in IDEMPOTENCY_FIELDS {
             if let Given::Value(key) = body.string(name)? {
-                let key = is_key(&key).then(|| Some(IdempotencyKey::Body(key)));
+                let key = is_key(&key).then_some(Some(IdempotencyKey::Body(key)));
                 return key.ok_or_else(|| bad(name));
             }
         }
