@@ -233,7 +233,7 @@ fn whatever_writes_a_balance_or_an_intent_is_a_script_of_money() {
 }
 
 /// Scripts that name a version and are not put into `versioned.lua`, each with the reason.
-const UNVERSIONED: [(&str, &str); 4] = [
+const UNVERSIONED: [(&str, &str); 6] = [
     (
         "account_create",
         "the account begins with it, and the twin remembers that",
@@ -244,6 +244,14 @@ const UNVERSIONED: [(&str, &str); 4] = [
     ),
     ("blocked_change", "the version of the list of blocked addresses"),
     ("session_use", "it reads the version, and its caller compares it"),
+    (
+        "settle",
+        "it reads the version where there is no hold, and refuses when that fell",
+    ),
+    (
+        "void",
+        "it reads the version where there is no hold, and refuses when that fell",
+    ),
 ];
 
 #[test]
