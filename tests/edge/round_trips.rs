@@ -18,13 +18,14 @@ struct Monitor {
     task: tokio::task::JoinHandle<()>,
 }
 
-/// Looks at the store's health, at the blocked addresses and at the imported prices: they go by the clock, not by calls.
+/// Looks at the store's health, at blocked addresses, refused accounts and imported prices: they go by the clock, not by calls.
 fn is_background(command: &str) -> bool {
     let lower = command.to_ascii_lowercase();
     [
         "\"info\"",
         "\"hgetall\" \"tollgate/store\"",
         "\"get\" \"tollgate/prices\"",
+        "\"get\" \"tollgate/refused\"",
         "\"hget\" \"tollgate/blocked\"",
         "\"hgetall\" \"tollgate/blocked\"",
         "\"ping\"",
