@@ -11,6 +11,8 @@
 //! * [`random`] and [`directed`]: sequences of actions; after each one the whole store must be as the model says
 //! * [`mutants`]: changed scripts, each of which the checks above must notice
 #![cfg(test)]
+// The future of a whole table of acts, each through the layers of the store, is deeper than the compiler's default.
+#![recursion_limit = "256"]
 
 mod act;
 mod directed;

@@ -156,6 +156,47 @@ async fn a_reference_is_one_deposit_in_its_account_and_mode() {
     assert_eq!(other.balance(&world, "user").await, 7 * USD);
 }
 
+/// Who was answered as a repetition has been served under the key that was sent: no other request is (decision D26).
+#[tokio::test]
+async fn a_repetition_binds_its_own_key_too() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    purse.bot("bot").await;
+    let deposit = json!({ "wallet": "user", "amount": 5, "reference": "r" });
+    let first = purse.keyed(PATH, "first", &deposit).await;
+    success(&first, 200);
+    replayed(&first, &purse.keyed(PATH, "second", &deposit).await);
+    let pending = json!({ "wallet": "user", "amount": 1, "reference": "p", "pending": true });
+    success(&purse.keyed(PATH, "made", &pending).await, 200);
+    let confirm = json!({ "reference": "p" });
+    let confirmed = purse.keyed(CONFIRM, "confirmed", &confirm).await;
+    success(&confirmed, 200);
+    replayed(
+        &confirmed,
+        &purse.keyed(CONFIRM, "confirmed again", &confirm).await,
+    );
+    for key in ["second", "confirmed again"] {
+        for (path, body) in [
+            (
+                "/v1/wallet/transfer",
+                json!({ "from": "user", "to": "bot", "amount": 2 }),
+            ),
+            (PATH, json!({ "wallet": "user", "amount": 5, "reference": "new" })),
+            (CONFIRM, json!({ "reference": "new" })),
+        ] {
+            let reply = purse.keyed(path, key, &body).await;
+            problem(&reply, 422, "IDEMPOTENCY_KEY_REUSED");
+        }
+    }
+    replayed(&first, &purse.keyed(PATH, "second", &deposit).await);
+    replayed(
+        &confirmed,
+        &purse.keyed(CONFIRM, "confirmed again", &confirm).await,
+    );
+    assert_eq!(purse.balance(&world, "user").await, 6 * USD);
+    assert_eq!(purse.balance(&world, "bot").await, 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_confirmation_is_made_once_under_its_key() {
     let world = World::start().await;

@@ -50,9 +50,16 @@ async fn made(stage: &Stage<'_>) -> Checked {
             ..deposit(2, to.clone(), 5)
         };
         world.want("again", Act::Deposit(again.clone())).await?;
+        // The key of the repetition is bound, and serves no other deposit.
         again.amount = 6;
-        world.want("other", Act::Deposit(again)).await?;
+        world.want("known", Act::Deposit(again)).await?;
+        let other = Deposit {
+            reference: first.reference.clone(),
+            ..deposit(7, to.clone(), 6)
+        };
+        world.want("other", Act::Deposit(other)).await?;
         world.want("again", confirm(at, 1)).await?;
+        world.want("known", confirm(at, 1)).await?;
         world
             .want(
                 "made",

@@ -18,13 +18,18 @@ impl Model {
         if new.keyed && self.is_taken(at, &new.asked.id) {
             return "known".to_owned();
         }
-        if let Some(there) = self.sides[at].deposits.get(&new.reference) {
-            let same = (there.wallet, there.amount) == (to.number, amount);
-            return if same {
-                there.told("again")
-            } else {
-                "other".to_owned()
-            };
+        if let Some(there) = self.sides[at].deposits.get(&new.reference).cloned() {
+            if (there.wallet, there.amount) != (to.number, amount) {
+                return "other".to_owned();
+            }
+            let (moment, balance) = (self.now(), there.first_balance.to_string());
+            let of = (to.owner.as_str(), amount);
+            self.keep_deposit((&new.asked, new.keyed), of, &moment, "", &balance);
+            self.of_deposit(&new.asked, new.keyed, &there);
+            if new.keyed {
+                self.count_refusal(at);
+            }
+            return there.told("again");
         }
         if new.closed {
             let moment = self.now();
@@ -155,6 +160,14 @@ impl Model {
         self.sides[asked.at].requests.insert(asked.id.clone(), request);
     }
 
+    /// The record of the request names the deposit that was there before it.
+    fn of_deposit(&mut self, asked: &Asked, keyed: bool, deposit: &Deposit) {
+        let requests = &mut self.sides[asked.at].requests;
+        if let Some(record) = requests.get_mut(&asked.id).filter(|_| keyed) {
+            record.txn = Some(deposit.id.clone());
+        }
+    }
+
     pub fn confirm(&mut self, asked: &Asked, keyed: bool, reference: &str) -> String {
         let at = asked.at;
         let Some(mut deposit) = self.sides[at].deposits.get(reference).cloned() else {
@@ -164,6 +177,13 @@ impl Model {
             return "known".to_owned();
         }
         if !deposit.pending {
+            let (moment, of) = (self.now(), (deposit.owner.as_str(), deposit.amount));
+            let balance = deposit.confirmed.as_ref().map(|(_, balance)| balance.to_string());
+            self.keep_deposit((asked, keyed), of, &moment, "", &balance.unwrap_or_default());
+            self.of_deposit(asked, keyed, &deposit);
+            if keyed {
+                self.count_refusal(at);
+            }
             return deposit.told("again");
         }
         if !self.is_alive(at, &deposit.owner, deposit.wallet) {
@@ -182,9 +202,7 @@ impl Model {
             "",
             &balance,
         );
-        if let Some(record) = self.sides[at].requests.get_mut(&asked.id).filter(|_| keyed) {
-            record.txn = Some(deposit.id.clone());
-        }
+        self.of_deposit(asked, keyed, &deposit);
         self.record(
             at,
             entry(

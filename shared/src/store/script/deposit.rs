@@ -32,8 +32,11 @@ pub static MAKE: LazyLock<Script> = LazyLock::new(|| {
 
 /// Confirms one.
 pub static CONFIRM: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [CHANGE, MONEY, ONCE, include_str!("deposit/confirm.lua")];
-    Script::new("deposit_confirm", WhenFull::Refuse, &parts).of_money()
+    let own = include_str!("deposit/confirm.lua");
+    let parts = [CHANGE, BUDGET, MONEY, ONCE, REFUSALS, own];
+    Script::new("deposit_confirm", WhenFull::Refuse, &parts)
+        .of_money()
+        .with_budgets()
 });
 
 /// A deposit.

@@ -4,12 +4,22 @@
 -- ARGV: 1 mode  2 audit entry  3 number of the wallet  4 amount nanos  5 words of the transaction
 --   6 'confirmed' | 'pending'  7 id of the record ('' = none)  8 its life ms  9 'wallet_closed' when it was seen closed, or ''
 --   10 transaction id  11 reference  12 owner of the wallet  13 currency  14 and on: fields of the record  last: budgets
--- Returns: {'made'} | {'blocked', reason} | {'known'} (the request was made before) | {'there'} (the reference was used)
---   | {'too_much'} (the wallet cannot hold it) | {'changed'} (the wallet is not the one that was seen; look again)
---   | {'over_budget', kind} | {'no_account'}; only the first two write anything
+-- Returns: {'made'} | {'blocked', reason} | {'known'} (the request was made before) | {'there'} (the reference was used; a
+--   repetition of the same deposit gets its record, so that its key serves no other request) | {'too_much'} (the wallet cannot
+--   hold it) | {'changed'} (the wallet is not the one that was seen; look again) | {'over_budget', kind} | {'no_account'}; only
+--   the first two and a repetition write anything
 -- Cost: O(1); up to 25 calls
 if ARGV[7] ~= '' and redis.call('EXISTS', KEYS[9]) == 1 then return {'known'} end
-if redis.call('EXISTS', KEYS[8]) == 1 then return {'there'} end
+local there = redis.call('HMGET', KEYS[8], 'number', 'amount', 'currency', 'first_balance', 'id')
+if there[1] then
+  if ARGV[7] ~= '' and there[1] == ARGV[3] and there[2] == ARGV[4] and there[3] == ARGV[13] then
+    if is_refusal_over(ARGV[7], ARGV[8]) then return over_budget('refusals') end
+    count_refusal(ARGV[7], ARGV[8])
+    keep_record(9, ARGV[7], ARGV[8], 14, 'settled', '', there[4])
+    redis.call('HSET', KEYS[9], 'txn', there[5])
+  end
+  return {'there'}
+end
 if ARGV[9] ~= '' then
   if is_refusal_over(ARGV[7], ARGV[8]) then return over_budget('refusals') end
   keep_record(9, ARGV[7], ARGV[8], 14, 'blocked', ARGV[9], '')
