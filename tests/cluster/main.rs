@@ -9,6 +9,7 @@ mod disk;
 mod edges;
 mod failover;
 mod fence;
+mod lanes;
 mod load;
 mod lost;
 mod lost_master;

@@ -7,8 +7,10 @@
 //! the fence it confirms nothing.
 
 mod how;
+mod turns;
 
 use self::how::{How, listing, of_a_server, questions, readable};
+use self::turns::Turns;
 use super::cluster::{Cluster, Master, is_asked, not_here, redirection, replicas_of};
 use super::server::is_read_only;
 use super::walk::Node;
@@ -18,17 +20,12 @@ use crate::store::keys::FENCE;
 use crate::store::pulse;
 use crate::store::script::fence;
 use redis::aio::MultiplexedConnection;
-use redis::{
-    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, Pipeline, RedisError, RedisResult, Value,
-};
+use redis::{AsyncConnectionConfig, Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, Value};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// Changes of money that one process waits for at the same time on one server; more wait for their turn within the deadline.
-const LANES_MAX: usize = 32;
 /// How old knowledge of what the servers offer may be.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -46,8 +43,7 @@ pub(super) struct Money {
     deadline: Duration,
     dial: Dial,
     idle: Mutex<Vec<Lane>>,
-    /// Turns of each server, by its address: those of one that hangs are taken for long.
-    turns: Mutex<HashMap<Option<String>, Arc<Semaphore>>>,
+    turns: Turns,
     /// What each server offered when it was last asked: by its address, or `None` for the single server. A server that is away
     /// is asked by those alone who have something to change there.
     seen: Mutex<HashMap<Option<String>, Seen>>,
@@ -119,7 +115,7 @@ impl Money {
             deadline: timeout + wait,
             dial,
             idle: Mutex::default(),
-            turns: Mutex::default(),
+            turns: Turns::default(),
             seen: Mutex::default(),
         }
     }
@@ -188,9 +184,7 @@ impl Money {
     }
 
     async fn send(&self, address: Option<String>, change: &Change<'_>, asking: bool) -> RedisResult<Sent> {
-        let closed = |_| RedisError::from((ErrorKind::Client, "no lane is left"));
-        let turns = self.turns_of(&address);
-        let _turn = turns.acquire().await.map_err(closed)?;
+        let _turn = self.turns.take(&address, change.key).await?;
         let mut lane = self.open(address).await?;
         let how = match self.how_on(&mut lane).await {
             Ok(Ok(how)) => how,
@@ -323,12 +317,6 @@ impl Money {
 
     fn close_lanes_to(&self, address: &Option<String>) {
         self.lanes(|idle| idle.retain(|lane| lane.address != *address));
-    }
-
-    fn turns_of(&self, address: &Option<String>) -> Arc<Semaphore> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        let turns = turns.entry(address.clone());
-        Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(LANES_MAX))))
     }
 
     /// An idle lane that still answers, else a new one.
