@@ -3,7 +3,7 @@
 mod moving;
 mod segment;
 
-pub use moving::Age;
+pub use moving::{Age, Moved};
 pub use segment::{IntentSegment, IntentsDescriptor};
 
 use super::{Archive, damaged};

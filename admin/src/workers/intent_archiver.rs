@@ -12,6 +12,7 @@ use shared::domain::period::DAY_MS;
 use shared::store::connection::round::Round;
 use shared::store::keys::AccountKeys;
 use shared::store::{StoreError, server_clock};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -25,11 +26,19 @@ const SEGMENTS: usize = 10;
 /// Days that intents which do not fill a segment wait for others.
 const GATHER_DAYS: u64 = 7;
 
+/// What the archiver remembers from one round to the next.
+#[derive(Debug, Default)]
+struct Memory {
+    turn: Turn,
+    /// Of chains with many intents that have to stay: how many of the oldest ones were looked at. A restart begins anew.
+    passed: HashMap<(String, Mode), usize>,
+}
+
 /// Archives until it is time to stop. Several servers may do so at once: of those that move the same intents one counts.
 pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
-    let mut turn = Turn::default();
+    let mut memory = Memory::default();
     while next_round(&app, &mut stopping, EVERY).await {
-        match round(&app, &mut turn).await {
+        match round(&app, &mut memory).await {
             Ok(()) => app.metrics.round(Worker::IntentArchiver),
             Err(error) => {
                 app.metrics.archiving_failed.inc();
@@ -39,21 +48,21 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
     }
 }
 
-async fn round(app: &App, turn: &mut Turn) -> Result<(), StoreError> {
+async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
     let round = Round::on(&app.store);
-    round.note(turn.renew(&app.store).await);
+    round.note(memory.turn.renew(&app.store).await);
     let age = Age {
         now_ms: server_clock::now_ms(&app.store).await?,
         after_ms: app.audit.archive_intents_after_days.saturating_mul(DAY_MS),
         gather_ms: GATHER_DAYS * DAY_MS,
     };
-    for account in &turn.next(LOOKS) {
+    for account in &memory.turn.next(LOOKS) {
         let bucket = AccountKeys::of(account).bucket();
         for mode in Mode::ALL {
             if round.is_put_off(bucket) {
                 continue;
             }
-            if let Err(error) = archive(app, (account, mode), age).await {
+            if let Err(error) = archive(app, &mut memory.passed, (account, mode), age).await {
                 app.metrics.archiving_failed.inc();
                 tracing::error!(account, %mode, error = %chain(&error), "intents cannot be archived; none left the store");
                 if error.is_of_its_server() {
@@ -65,14 +74,27 @@ async fn round(app: &App, turn: &mut Turn) -> Result<(), StoreError> {
     round.end()
 }
 
-/// Moves what is to be moved of an account and mode.
-async fn archive(app: &App, (account, mode): (&str, Mode), age: Age) -> Result<(), StoreError> {
+/// Moves what is to be moved of an account and mode, and remembers where the next round goes on.
+async fn archive(
+    app: &App,
+    passed: &mut HashMap<(String, Mode), usize>,
+    (account, mode): (&str, Mode),
+    age: Age,
+) -> Result<(), StoreError> {
+    let place = (account.to_owned(), mode);
     for _ in 0..SEGMENTS {
-        let moved = app.archive.move_intents(&app.store, (account, mode), age).await?;
-        if moved == 0 {
+        let from = passed.remove(&place).unwrap_or(0);
+        let moved = app
+            .archive
+            .move_intents(&app.store, (account, mode), age, from)
+            .await?;
+        if moved.next > 0 {
+            passed.insert(place.clone(), moved.next);
+        }
+        if moved.intents == 0 {
             return Ok(());
         }
-        tracing::info!(account, %mode, intents = moved, "archived intents");
+        tracing::info!(account, %mode, intents = moved.intents, "archived intents");
     }
     Ok(())
 }

@@ -122,6 +122,13 @@ impl House {
         self.funded_for(&self.wallets[1]).await
     }
 
+    /// An escrow that nobody has funded; its number.
+    pub async fn unfunded(&self) -> Value {
+        let [from, to] = &self.wallets;
+        let body = json!({ "fromWalletId": from, "toWalletId": to, "amount": 7 });
+        self.escrow("create", body).await["escrow"]["id"].clone()
+    }
+
     /// An escrow that ann has funded for a wallet; its number.
     pub async fn funded_for(&self, to: &Value) -> Value {
         let from = &self.wallets[0];
@@ -158,9 +165,10 @@ impl House {
 
     async fn move_of(&self, account: &SeedAccount, now_ms: u64) -> Result<u64, StoreError> {
         let place = (account.id.as_str(), MODE);
-        self.archive
-            .move_intents(&self.world.store, place, age(now_ms))
-            .await
+        let moving = self
+            .archive
+            .move_intents(&self.world.store, place, age(now_ms), 0);
+        moving.await.map(|moved| moved.intents)
     }
 
     /// Moves all that may go; how many went.

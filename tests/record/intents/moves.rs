@@ -95,7 +95,8 @@ async fn what_may_still_change_or_is_young_stays_however_old_its_neighbours_are(
             gather_ms,
             ..age(now_ms)
         };
-        assert_eq!(house.archive.move_intents(store, place, young).await.unwrap(), 0);
+        let moved = house.archive.move_intents(store, place, young, 0).await.unwrap();
+        assert_eq!((moved.intents, moved.next), (0, 0));
     }
     assert_eq!(house.move_all().await, 1);
     assert_eq!(house.live(), 3);
@@ -239,4 +240,58 @@ async fn a_server_moves_what_is_old_and_leaves_what_is_young() {
     ids.reverse();
     assert_eq!(listed, ids);
     assert!(house.world.admin.logs().contains("archived intents"));
+}
+
+/// However many have to stay: those behind them move, in steps of bounded work.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_that_have_to_stay_stand_in_nobodys_way() {
+    /// Copies an intent under other ids, in all its lists.
+    const COPY: &str = "local fields = redis.call('HGETALL', KEYS[1] .. ARGV[1]) \
+        for n = 1, tonumber(ARGV[2]) do \
+          local id = string.format('%s%06d', string.sub(ARGV[1], 1, -7), n) \
+          redis.call('HSET', KEYS[1] .. id, unpack(fields)) \
+          redis.call('HSET', KEYS[1] .. id, 'id', id) \
+          for list = 2, #KEYS do redis.call('RPUSH', KEYS[list], id) end \
+        end return 1";
+    let house = House::build().await;
+    let waiting = house.waiting("ann", "waits").await;
+    let keys = &house.account.keys;
+    let prefix = keys.intent(MODE, "");
+    let lists = ["intents", "intents/kind/spend", "intents/agent/ann"]
+        .map(|list| format!("{}/{MODE}/{list}", keys.prefix()));
+    let [all, kind, agent] = &lists;
+    let copied: u64 = house
+        .world
+        .redis
+        .command(&["EVAL", COPY, "4", &prefix, all, kind, agent, &waiting, "4500"]);
+    assert_eq!(copied, 1);
+    let unfunded = house.unfunded().await;
+    let mut settled = Vec::new();
+    for n in 0..5 {
+        settled.push(house.settled("bob", 2, &format!("old {n}")).await);
+    }
+    let before = house.live();
+    let place = (house.account.id.as_str(), MODE);
+    let (age, mut from, mut moved) = (age(house.now_ms().await), 0, 0);
+    let mut steps = Vec::new();
+    for _ in 0..4 {
+        let step = house
+            .archive
+            .move_intents(&house.world.store, place, age, from)
+            .await
+            .unwrap();
+        (from, moved) = (step.next, moved + step.intents);
+        steps.push(step.next);
+    }
+    assert_eq!(steps[..2], [2_008, 4_016], "each looks at a bounded number");
+    assert_eq!(
+        moved, 6,
+        "what was settled, and that of the escrow that was never funded: {steps:?}"
+    );
+    assert_eq!(house.live(), before - 6);
+    for id in &settled {
+        success(&house.get(&format!("/v1/intents/{id}")).await, 200);
+    }
+    let escrow = house.escrow("fund", json!({ "escrowId": unfunded })).await;
+    assert_eq!(escrow["success"], json!(true), "it can be funded even so");
 }

@@ -44,7 +44,7 @@ async fn of_archivers_that_race_or_are_cut_off_each_intent_leaves_once() {
             let place = (cut_off.account.id.as_str(), MODE);
             let now_ms = cuts[usize::try_from(step).unwrap()];
             archive
-                .move_intents(&cut_off.world.store, place, age(now_ms))
+                .move_intents(&cut_off.world.store, place, age(now_ms), 0)
                 .await
         });
         tokio::time::sleep(Duration::from_micros(500 * step)).await;
@@ -68,8 +68,8 @@ async fn of_archivers_that_race_or_are_cut_off_each_intent_leaves_once() {
                     .chain(std::iter::repeat(&newest));
                 while house.live() > 0 {
                     let now_ms = *turns.next().unwrap();
-                    let moving = archive.move_intents(&house.world.store, place, age(now_ms));
-                    moved += moving.await.unwrap();
+                    let moving = archive.move_intents(&house.world.store, place, age(now_ms), 0);
+                    moved += moving.await.unwrap().intents;
                 }
                 moved
             })

@@ -1,5 +1,6 @@
-//! Moving old intents into the archive: those that are settled or blocked, and whose escrow, if they are about one, has
-//! come to its end. First the segment is written and read again; then one script lets go of all its intents.
+//! Moving old intents into the archive: those that are settled or blocked, and whose escrow, if they are about one, holds no
+//! money. First the segment is written and read again; then one script lets go of all its intents. Those that have to stay stand
+//! in the way of nobody: each step goes on behind the ones that the step before has looked at.
 
 use super::segment::Built;
 use crate::archive::Archive;
@@ -15,8 +16,11 @@ use std::collections::{HashMap, HashSet};
 /// Intents read in one go, the first time and later: mostly the first few show that none is old.
 const READ_FIRST: usize = 8;
 const READ_BATCH: usize = 200;
-/// Intents that are looked at for one segment. So many that have to stay, older than all others, hold the others up.
+/// Intents that are looked at in one step.
 const LOOKED_AT_MAX: usize = 2_000;
+/// Most places of lists that the script of one step passes to take intents out: a segment that comes behind many intents that
+/// stay is made shorter.
+const PASSED_MAX: usize = INTENTS_MAX * LOOKED_AT_MAX;
 /// Most bytes of lines in one segment.
 const CONTENT_MAX: usize = 16 << 20;
 
@@ -39,13 +43,23 @@ struct Chosen {
     records: Vec<(IntentRecord, Fields)>,
     ids: HashSet<String>,
     content: usize,
-    /// Escrows that were looked at, and whether they have come to their end.
-    ended: HashMap<u64, bool>,
+    /// Most of them.
+    most: usize,
+    /// Escrows that were looked at, and whether they hold money.
+    open: HashMap<u64, bool>,
+}
+
+/// What a step came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Moved {
+    /// Intents that left the store: none when there is nothing to do here, or somebody else does it.
+    pub intents: u64,
+    /// Intents, the oldest ones, that the next step passes by: they have to stay. 0 when it begins anew.
+    pub next: usize,
 }
 
 impl Archive {
-    /// Moves one segment of the oldest intents that may go; returns how many left the store: none when there is nothing to
-    /// do, or somebody else does it.
+    /// Moves one segment of the oldest intents that may go, behind the first `from`, which were looked at before.
     ///
     /// # Errors
     /// [`StoreError`], [`StoreError::Archive`] when the archive takes it not. Nothing left the store then.
@@ -54,11 +68,12 @@ impl Archive {
         store: &Store,
         (account, mode): (&str, Mode),
         age: Age,
-    ) -> Result<u64, StoreError> {
+        from: usize,
+    ) -> Result<Moved, StoreError> {
         let keys = AccountKeys::of(account);
-        let chosen = choose(store, &keys, mode, age).await?;
+        let (chosen, next) = choose(store, &keys, mode, age, from).await?;
         if !chosen.is_due(age) {
-            return Ok(0);
+            return Ok(Moved { intents: 0, next });
         }
         let segments = self.intent_segments(store, account, mode).await?;
         let before = segments.last().map_or(0, |last| last.last);
@@ -81,41 +96,67 @@ impl Archive {
             intents: &intents,
         };
         match archived.run(store, &keys, mode).await? {
-            true => Ok(intents.len() as u64),
-            false => Ok(0),
+            // Those behind them have moved up.
+            true => Ok(Moved {
+                intents: intents.len() as u64,
+                next: next.saturating_sub(intents.len()),
+            }),
+            false => Ok(Moved {
+                intents: 0,
+                next: from,
+            }),
         }
     }
 }
 
-/// The oldest intents that may go.
-async fn choose(store: &Store, keys: &AccountKeys, mode: Mode, age: Age) -> Result<Chosen, StoreError> {
-    let mut chosen = Chosen::default();
-    let (mut skip, mut count) = (0, READ_FIRST);
-    while skip < LOOKED_AT_MAX {
+/// The oldest intents that may go, of those behind the first `from`; and how many the next step passes by.
+async fn choose(
+    store: &Store,
+    keys: &AccountKeys,
+    mode: Mode,
+    age: Age,
+    from: usize,
+) -> Result<(Chosen, usize), StoreError> {
+    let mut chosen = Chosen {
+        most: (PASSED_MAX / (from + LOOKED_AT_MAX)).clamp(1, INTENTS_MAX),
+        ..Chosen::default()
+    };
+    let (mut skip, mut count) = (from, READ_FIRST);
+    while skip < from + LOOKED_AT_MAX {
         let read = IntentRecord::oldest(store, keys, mode, (skip, count)).await?;
         let last = read.len() < count;
-        for (id, fields) in read {
+        for (at, (id, fields)) in (skip + 1..).zip(read) {
             // What makes no sense stays where it is, for `ledger check` to name.
             let record = match IntentRecord::from_fields(&fields) {
                 Some(record) if record.id == id && !is_claim(&fields) => record,
                 _ => continue,
             };
             if !age.is_old(record.at_ms) {
-                return Ok(chosen); // and so are all that come behind it
+                return Ok((chosen, 0)); // and so are all that come behind it
             }
-            if age.is_old(record.updated_at_ms())
-                && chosen.may_go(store, &record).await?
-                && !chosen.add(record, fields)
-            {
-                return Ok(chosen);
+            if age.is_old(record.updated_at_ms()) && chosen.may_go(store, &record).await? {
+                match chosen.add(record, fields) {
+                    Room::Left => {}
+                    Room::Taken => return Ok((chosen, at)),
+                    Room::None => return Ok((chosen, at - 1)),
+                }
             }
         }
         if last {
-            break;
+            return Ok((chosen, 0));
         }
         (skip, count) = (skip + count, READ_BATCH);
     }
-    Ok(chosen)
+    Ok((chosen, skip))
+}
+
+/// Whether there is room for more intents in a segment.
+enum Room {
+    Left,
+    /// The intent took the last place.
+    Taken,
+    /// The intent was not added.
+    None,
 }
 
 impl Age {
@@ -125,7 +166,7 @@ impl Age {
 }
 
 impl Chosen {
-    /// Whether nothing will ever happen to the intent again.
+    /// Whether nothing will happen to the intent again, and none of its escrow's money waits.
     async fn may_go(&mut self, store: &Store, record: &IntentRecord) -> Result<bool, StoreError> {
         if record.state == State::PendingApproval || matches!(record.kind, Kind::Transfer | Kind::Deposit) {
             return Ok(false);
@@ -133,32 +174,35 @@ impl Chosen {
         let Some(number) = record.escrow else {
             return Ok(true);
         };
-        if let Some(ended) = self.ended.get(&number) {
-            return Ok(*ended);
+        if let Some(open) = self.open.get(&number) {
+            return Ok(!open);
         }
+        // One that was never funded holds no money, however long it waits; one that cannot be found is for `ledger check`.
         let escrow = Escrow::read(store, number).await?;
-        let ended = escrow
-            .is_some_and(|escrow| matches!(escrow.status, EscrowStatus::Released | EscrowStatus::Refunded));
-        self.ended.insert(number, ended);
-        Ok(ended)
+        let open = escrow
+            .is_none_or(|escrow| matches!(escrow.status, EscrowStatus::Funded | EscrowStatus::Disputed));
+        self.open.insert(number, open);
+        Ok(!open)
     }
 
-    /// Adds an intent; `false` when it is full.
-    fn add(&mut self, record: IntentRecord, fields: Fields) -> bool {
+    /// Adds an intent, unless there is no room.
+    fn add(&mut self, record: IntentRecord, fields: Fields) -> Room {
         let length: usize = fields.iter().map(|(name, value)| name.len() + value.len()).sum();
-        let full = self.records.len() == INTENTS_MAX || self.content + length > CONTENT_MAX;
-        if full && !self.records.is_empty() {
-            return false;
+        if self.content + length > CONTENT_MAX && !self.records.is_empty() {
+            return Room::None;
         }
         if self.ids.insert(record.id.clone()) {
             self.content += length;
             self.records.push((record, fields));
         }
-        self.records.len() < INTENTS_MAX
+        match self.records.len() < self.most {
+            true => Room::Left,
+            false => Room::Taken,
+        }
     }
 
     fn is_due(&self, age: Age) -> bool {
-        let full = self.records.len() == INTENTS_MAX || self.content > CONTENT_MAX / 2;
+        let full = self.records.len() == self.most || self.content > CONTENT_MAX / 2;
         let oldest = self
             .records
             .iter()
