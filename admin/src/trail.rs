@@ -77,6 +77,17 @@ impl<'a> Trail<'a> {
         self.row(first.max(1), READ_BATCH).await
     }
 
+    /// The same of the entries in the store alone; `None` when the first one has left it.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn read_live(&self, first: u64) -> Result<Option<Vec<Sealed>>, StoreError> {
+        match self.chain.row(first.max(1), READ_BATCH).await? {
+            Row::Live(entries) => Ok(Some(entries)),
+            Row::Archived => Ok(None),
+        }
+    }
+
     /// The entry of this number, wherever it is; `None` when it is not sealed.
     ///
     /// # Errors

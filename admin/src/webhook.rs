@@ -6,6 +6,7 @@
 //! A URL is read by [`target`], its name looked up by [`resolve`], each address judged by [`vet`]; only then does
 //! [`send`] connect, to these addresses and no other, with the headers of [`sign`].
 
+pub mod behind;
 pub mod dispatch;
 pub mod payload;
 pub mod resolve;

@@ -1,10 +1,12 @@
 //! What runs beside the requests: the watch on the store and on the blocked addresses, the reaper of overdue holds, the carrier of what is in transit
 //! between accounts, the sealer of the audit trail, who puts signed checkpoints of it elsewhere, the archivers of what
-//! grew old, the deliverer of webhooks, the guard of the store's room, and the census of what is open, for the metrics.
+//! grew old, the dispatcher of archived events, the deliverer of webhooks, the guard of the store's room, and the census of what is
+//! open, for the metrics.
 
 mod archiver;
 mod blocked;
 mod carrier;
+mod catch_up;
 mod census;
 mod checkpointer;
 mod deliverer;
@@ -30,6 +32,7 @@ pub fn start(app: &Arc<App>, stopping: &watch::Receiver<bool>) -> JoinSet<()> {
     workers.spawn(blocked::run(Arc::clone(app), stopping.clone()));
     workers.spawn(guard::follow(Arc::clone(app), stopping.clone()));
     workers.spawn(carrier::run(Arc::clone(app), stopping.clone()));
+    workers.spawn(catch_up::run(Arc::clone(app), stopping.clone()));
     workers.spawn(census::run(Arc::clone(app), stopping.clone()));
     workers.spawn(guard::run(Arc::clone(app), stopping.clone()));
     tokio::spawn(app.metrics.store.clone().follow(app.store.clone()));

@@ -9,6 +9,7 @@
 //! * [`storm`]: ten thousand events for a dead receiver, and everybody else
 //! * [`crashes`]: servers and stores killed in the middle, several servers at once
 //! * [`cluster`]: a store of several nodes
+//! * [`violations`]: violations of policies, many of them together; the archive and a dispatcher that is behind
 //! * [`secrets`]: a new secret, a new master key, and what logs and the store hold
 //! * [`verify`]: the Standard Webhooks library and the receiver of the documentation check our signatures
 #![cfg(test)]
@@ -23,4 +24,5 @@ mod register;
 mod secrets;
 mod storm;
 mod verify;
+mod violations;
 mod world;

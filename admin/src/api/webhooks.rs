@@ -17,7 +17,7 @@ use crate::openapi::is;
 use crate::problem::{Code, Problem, chain};
 use crate::routes::{Answer, Call, Reply, missing, page};
 use crate::trail::Trail;
-use crate::webhook::dispatch::dispatch;
+use crate::webhook::dispatch::{Reach, dispatch};
 use request::Request;
 use secrecy::SecretString;
 use serde::Serialize;
@@ -257,5 +257,5 @@ async fn dispatch_now(call: &Call) -> Result<(), StoreError> {
     Trail::of(&call.app.store, &call.app.archive, account, mode)
         .seal()
         .await?;
-    dispatch(&call.app, account, mode).await.map(drop)
+    dispatch(&call.app, account, mode, Reach::Store).await.map(drop)
 }

@@ -53,7 +53,7 @@ impl Archive {
         };
         match chain.let_go(&archived).await? {
             LetGo::Done => Ok(built.descriptor.entries),
-            LetGo::Moved | LetGo::Waits => Ok(0),
+            LetGo::Moved => Ok(0),
             LetGo::Disagrees(key) => Err(StoreError::Nonsense(format!(
                 "hashes or indexes of the audit trail were changed by hand: {key}"
             ))),

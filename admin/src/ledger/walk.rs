@@ -217,6 +217,9 @@ fn of_mode(accounts: &Accounts, place: Place, parsed: ModeKey<'_>, key: &str) ->
         | ModeKey::EscrowSiblings(_)
         | ModeKey::Escrows
         | ModeKey::Webhooks
+        | ModeKey::Violations
+        | ModeKey::ViolationsWaiting
+        | ModeKey::ViolationsOrder
         | ModeKey::Webhook(_)
         | ModeKey::Deliveries(_)
         | ModeKey::DeliveriesIn(..) => Sorted::Note(Note::Other),

@@ -12,6 +12,8 @@ const ATTEMPTS: [&str; 3] = ["accepted", "refused", "unanswered"];
 /// Counters and gauges of the dispatcher and the deliverer of this server.
 pub struct WebhookMetrics {
     events: IntCounter,
+    coalesced: IntCounter,
+    behind: IntGauge,
     deliveries: IntCounter,
     refused: IntCounter,
     attempts: Vec<IntCounter>,
@@ -27,6 +29,8 @@ pub struct WebhookMetrics {
     pub turns_failed: IntCounter,
     /// Looks for ready webhooks that a store failure cut off.
     pub looks_failed: IntCounter,
+    /// Dispatches of archived entries that failed and are tried again.
+    pub catch_ups_failed: IntCounter,
 }
 
 impl WebhookMetrics {
@@ -35,6 +39,18 @@ impl WebhookMetrics {
         let gauge = |name: &str, help: &str| metrics.gauge(&format!("webhook_{name}"), help);
         Ok(Self {
             events: counter("events_total", "Events of accounts that have webhooks.")?,
+            coalesced: counter(
+                "violations_coalesced_total",
+                "Violations beyond the first ten of an agent in a minute, told together at its end.",
+            )?,
+            behind: gauge(
+                "chains_behind",
+                "Chains whose next events are those of entries in the archive, at the last look.",
+            )?,
+            catch_ups_failed: counter(
+                "catch_ups_failed_total",
+                "Dispatches of archived entries that failed and are tried again.",
+            )?,
             deliveries: counter("deliveries_total", "Deliveries made of them.")?,
             refused: counter(
                 "deliveries_refused_total",
@@ -83,6 +99,16 @@ impl WebhookMetrics {
         self.events.inc_by(events);
         self.deliveries.inc_by(deliveries);
         self.refused.inc_by(refused);
+    }
+
+    /// Counts violations that wait for their minute's end.
+    pub fn coalesced(&self, violations: u64) {
+        self.coalesced.inc_by(violations);
+    }
+
+    /// How many chains stand before what the store holds.
+    pub fn behind(&self, chains: usize) {
+        self.behind.set(level(chains));
     }
 
     /// Counts an attempt.

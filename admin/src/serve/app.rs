@@ -7,6 +7,7 @@ use crate::metrics::Metrics;
 use crate::password::Passwords;
 use crate::routes::BodyMemory;
 use crate::verify::Turns;
+use crate::webhook::behind::Behind;
 use crate::webhook::send::Sender;
 use crate::webhook::wake::Wake;
 use crate::workers::Health;
@@ -59,6 +60,8 @@ pub struct App {
     pub sender: Sender,
     /// Tells the deliverer what there is to do.
     pub wake: Wake,
+    /// Chains whose next events are those of archived entries.
+    pub behind: Behind,
     /// What left the store.
     pub archive: Arc<Archive>,
     /// Who verifies a trail just now.
@@ -108,6 +111,7 @@ impl App {
             webhooks: settings.webhooks.clone(),
             sender: Sender::new(&settings.webhooks).map_err(|error| ServeError::SetUp(error.to_string()))?,
             wake: Wake::default(),
+            behind: Behind::default(),
             archive: Arc::new(Archive::of(&settings.audit)?),
             verifying: Arc::new(Turns::default()),
             trusted_proxies: settings.network.trusted_proxies.clone(),

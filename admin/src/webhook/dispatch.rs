@@ -1,229 +1,213 @@
 //! The dispatcher: walks the sealed entries of an account behind its cursor and makes the deliveries of their events, each
-//! once (decision D43). It runs whenever the account was sealed, on any server; of several that try, one succeeds.
+//! once (decision D43), violations beyond the first ten of a minute together (decision D72). It runs whenever the account was
+//! sealed, on any server; of several that try, one succeeds. Entries that left the store are read from the archive, by
+//! [`crate::workers`] of their own: an archive that does not answer holds up the events of those entries and nothing else.
+
+mod row;
 
 use crate::serve::App;
 use crate::trail::Trail;
-use serde_json::Value;
+use row::{DELIVERIES_MAX, Read, Row, batches_of};
 use shared::domain::entry::{Entry, Sealed};
-use shared::domain::event::{self, Event, EventName};
+use shared::domain::event;
+use shared::domain::event::violations::{Group, Waiting};
 use shared::domain::mode::Mode;
-use shared::store::StoreError;
+use shared::store::delivery::Told;
 use shared::store::keys::AccountKeys;
 use shared::store::script::webhook::Endpoint;
-use shared::store::script::webhook::dispatch::{Batch, Cursor, Dispatch, Dispatched};
-use shared::store::webhook::{Status, WebhookRecord};
+use shared::store::script::webhook::dispatch::{Batch, Cursor, Dispatch, Dispatched, Step, Tell, waiting};
+use shared::store::webhook::WebhookRecord;
+use shared::store::{StoreError, server_clock};
+use std::collections::{BTreeSet, VecDeque};
 
-/// Rows of entries that one call dispatches at most; the rest has its turn in the next round.
-const ROWS_MAX: usize = 5;
-/// Deliveries made in one step, unless a single entry makes more.
-const DELIVERIES_MAX: usize = 400;
+/// Steps that one call makes at most; the rest has its turn in the next round.
+const STEPS_MAX: usize = 10;
+
+/// Where entries are read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// The store; a chain that stands before what it holds is left to the worker that catches up.
+    Store,
+    /// The archive as well.
+    Archive,
+}
+
+/// One account and mode, and the entries that were read of it and are not dispatched.
+struct Walk<'a> {
+    app: &'a App,
+    account: &'a str,
+    mode: Mode,
+    keys: AccountKeys,
+    ahead: VecDeque<Read>,
+}
 
 /// Dispatches what is sealed of an account and mode; returns how many events there were.
 ///
 /// # Errors
 /// [`StoreError`]; the cursor says how far it came.
-pub async fn dispatch(app: &App, account: &str, mode: Mode) -> Result<u64, StoreError> {
-    let keys = AccountKeys::of(account);
-    let trail = Trail::of(&app.store, &app.archive, account, mode);
+pub async fn dispatch(app: &App, account: &str, mode: Mode, reach: Reach) -> Result<u64, StoreError> {
+    let mut walk = Walk {
+        app,
+        account,
+        mode,
+        keys: AccountKeys::of(account),
+        ahead: VecDeque::new(),
+    };
     let mut all = 0;
-    for _ in 0..ROWS_MAX {
-        let cursor = Cursor::read(&app.store, &keys, mode).await?;
+    for _ in 0..STEPS_MAX {
+        let cursor = Cursor::read(&app.store, &walk.keys, mode).await?;
         if cursor.webhooks == 0 {
             return Ok(all);
         }
-        let sealed = trail.read(cursor.dispatched + 1).await?;
-        if sealed.is_empty() {
+        if !walk.read(cursor, reach).await? {
+            app.behind.push(account, mode);
             return Ok(all);
         }
-        let told = told(&sealed)?;
-        let webhooks = match told.iter().any(|(_, events)| !events.is_empty()) {
-            true => WebhookRecord::all(&app.store, &keys, mode).await?,
-            false => Vec::new(),
+        let step = match walk.ahead.front() {
+            Some(next) if cursor.minute.has_ended(next.entry.at_ms) => walk.tell(cursor, true).await?,
+            Some(_) => walk.row(cursor).await?,
+            None if walk.is_over(cursor).await? => walk.tell(cursor, false).await?,
+            None => return Ok(all),
         };
-        let row = Row::of(&told, &webhooks);
-        let step = Dispatch {
-            account,
-            mode,
-            cursor,
-            last: row.last,
-            events: row.events,
-            batches: &row.batches,
-            waiting_max: app.webhooks.waiting_max,
-            history_max: app.webhooks.history_max,
-        };
-        let Dispatched::Done { refused } = step.run(&app.store).await? else {
-            continue;
-        };
-        all += row.events;
-        app.metrics
-            .webhooks
-            .dispatched(row.events, row.deliveries(), refused);
-        if refused > 0 {
-            tracing::warn!(account, %mode, refused, "deliveries refused: too many wait for the same webhook");
+        match step {
+            Some(events) => all += events,
+            None => return Ok(all),
         }
-        app.wake.these(row.batches.into_iter().map(|batch| Endpoint {
-            account: account.to_owned(),
-            mode,
-            webhook: batch.webhook,
-        }));
     }
     Ok(all)
 }
 
-/// The events of entries. One that cannot be read holds the cursor: passed over, its events would be lost without a word.
-fn told(sealed: &[Sealed]) -> Result<Vec<(u64, Vec<Event>)>, StoreError> {
+impl Walk<'_> {
+    /// Reads entries behind the cursor unless some are at hand; false when they are beyond `reach`. An entry that cannot be read
+    /// holds the cursor: passed over, its events would be lost without a word.
+    async fn read(&mut self, cursor: Cursor, reach: Reach) -> Result<bool, StoreError> {
+        let first = cursor.dispatched + 1;
+        while self.ahead.front().is_some_and(|read| read.entry.seq != first) {
+            self.ahead.pop_front();
+        }
+        if !self.ahead.is_empty() {
+            return Ok(true);
+        }
+        let trail = Trail::of(&self.app.store, &self.app.archive, self.account, self.mode);
+        let sealed = match reach {
+            Reach::Store => trail.read_live(first).await?,
+            Reach::Archive => Some(trail.read(first).await?),
+        };
+        let Some(sealed) = sealed else {
+            return Ok(false);
+        };
+        self.ahead = read_all(&sealed)?;
+        Ok(true)
+    }
+
+    /// Whether violations wait whose minute is over, and no entry does.
+    async fn is_over(&self, cursor: Cursor) -> Result<bool, StoreError> {
+        if !cursor.minute.waits || cursor.last != cursor.dispatched {
+            return Ok(false);
+        }
+        let now_ms = server_clock::now_ms(&self.app.store).await?;
+        Ok(cursor.minute.has_ended(now_ms))
+    }
+
+    /// Dispatches the entries at hand, as many as make a step; how many events there were.
+    async fn row(&mut self, cursor: Cursor) -> Result<Option<u64>, StoreError> {
+        let store = &self.app.store;
+        let events = self.ahead.iter().flat_map(|read| &read.events);
+        let groups: BTreeSet<Group> = events.clone().filter_map(Group::of).collect();
+        let webhooks = match events.count() {
+            0 => Vec::new(),
+            _ => WebhookRecord::all(store, &self.keys, self.mode).await?,
+        };
+        let tally = cursor.tally(store, (&self.keys, self.mode), &groups).await?;
+        let row = Row::of(&self.ahead, tally, &webhooks);
+        let dispatch = Dispatch {
+            step: self.step(cursor, &row.batches),
+            last: row.last,
+            events: row.events,
+            tally: &row.tally,
+        };
+        let done = dispatch.run(store).await?;
+        self.app.metrics.webhooks.coalesced(match done {
+            Dispatched::Done { .. } => row.coalesced,
+            Dispatched::Changed | Dispatched::Early => 0,
+        });
+        Ok(self.done(done, row.events, row.batches))
+    }
+
+    /// Tells of violations that were coalesced, as many groups as make a step; how many events there were.
+    async fn tell(&self, cursor: Cursor, by_entry: bool) -> Result<Option<u64>, StoreError> {
+        let store = &self.app.store;
+        let webhooks = WebhookRecord::all(store, &self.keys, self.mode).await?;
+        let most = (DELIVERIES_MAX / webhooks.len().max(1)).max(1);
+        let waiting: Vec<(Group, Waiting)> = waiting(store, (&self.keys, self.mode), most).await?;
+        let told: Vec<Told> = waiting.iter().map(|(_, waiting)| waiting.told()).collect();
+        let batches = batches_of(&webhooks, &told);
+        let groups: Vec<Group> = waiting.into_iter().map(|(group, _)| group).collect();
+        let tell = Tell {
+            step: self.step(cursor, &batches),
+            by_entry,
+            groups: &groups,
+        };
+        let done = tell.run(store).await?;
+        Ok(self.done(done, groups.len() as u64, batches))
+    }
+
+    const fn step<'s>(&'s self, cursor: Cursor, batches: &'s [Batch]) -> Step<'s> {
+        Step {
+            account: self.account,
+            mode: self.mode,
+            cursor,
+            batches,
+            waiting_max: self.app.webhooks.waiting_max,
+            history_max: self.app.webhooks.history_max,
+        }
+    }
+
+    /// What became of a step; `None` when there is nothing to do before the minute is over.
+    fn done(&self, done: Dispatched, events: u64, batches: Vec<Batch>) -> Option<u64> {
+        let refused = match done {
+            Dispatched::Done { refused } => refused,
+            Dispatched::Changed => return Some(0),
+            Dispatched::Early => return None,
+        };
+        let (account, mode) = (self.account, self.mode);
+        let deliveries = batches.iter().map(|batch| batch.deliveries.len() as u64).sum();
+        self.app.metrics.webhooks.dispatched(events, deliveries, refused);
+        if refused > 0 {
+            tracing::warn!(account, %mode, refused, "deliveries refused: too many wait for the same webhook");
+        }
+        self.app.wake.these(batches.into_iter().map(|batch| Endpoint {
+            account: account.to_owned(),
+            mode,
+            webhook: batch.webhook,
+        }));
+        Some(events)
+    }
+}
+
+/// Entries with their events.
+fn read_all(sealed: &[Sealed]) -> Result<VecDeque<Read>, StoreError> {
     let read = |sealed: &Sealed| {
         let entry = Entry::of_json(&sealed.json);
         let entry = entry.ok_or_else(|| StoreError::Nonsense("sealed entry".to_owned()))?;
-        Ok((entry.seq, event::of(&entry)))
+        let events = event::of(&entry);
+        Ok(Read { entry, events })
     };
     sealed.iter().map(read).collect()
-}
-
-/// A row of entries, and what the webhooks are told of it.
-struct Row {
-    last: u64,
-    events: u64,
-    batches: Vec<Batch>,
-}
-
-impl Row {
-    /// As many of the entries as make about [`DELIVERIES_MAX`] deliveries.
-    fn of(told: &[(u64, Vec<Event>)], webhooks: &[WebhookRecord]) -> Self {
-        let mut row = Self {
-            last: 0,
-            events: 0,
-            batches: webhooks
-                .iter()
-                .map(|webhook| Batch {
-                    webhook: webhook.id.clone(),
-                    deliveries: Vec::new(),
-                })
-                .collect(),
-        };
-        let mut made = 0;
-        for (seq, events) in told {
-            row.last = *seq;
-            for event in events {
-                row.events += 1;
-                for (webhook, batch) in webhooks.iter().zip(&mut row.batches) {
-                    if is_told(webhook, *seq, event) {
-                        batch.deliveries.push((*seq, event.name));
-                        made += 1;
-                    }
-                }
-            }
-            if made >= DELIVERIES_MAX {
-                break;
-            }
-        }
-        if row.events == 0 {
-            row.batches.clear();
-        }
-        row
-    }
-
-    fn deliveries(&self) -> u64 {
-        self.batches
-            .iter()
-            .map(|batch| batch.deliveries.len() as u64)
-            .sum()
-    }
-}
-
-/// Whether a webhook is told of an event of entry `seq`.
-fn is_told(webhook: &WebhookRecord, seq: u64, event: &Event) -> bool {
-    let wants = match event.name {
-        EventName::WebhookTest => {
-            event.data.get("webhookId").and_then(Value::as_str) == Some(webhook.id.as_str())
-        }
-        name => webhook.events.contains(&name),
-    };
-    wants && webhook.status == Status::Active && webhook.since < seq
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Map, json};
-
-    fn webhook(id: &str, events: &[EventName]) -> WebhookRecord {
-        WebhookRecord {
-            id: id.to_owned(),
-            url: "https://example.com/".to_owned(),
-            events: events.to_vec(),
-            description: None,
-            status: Status::Active,
-            since: 5,
-            created_at_ms: 1,
-            updated_at_ms: 1,
-            secret_at_ms: 1,
-        }
-    }
-
-    fn event(name: EventName) -> Event {
-        let mut data = Map::new();
-        data.insert("webhookId".to_owned(), json!("wh_1"));
-        Event {
-            name,
-            agent: None,
-            data,
-        }
-    }
-
-    #[test]
-    fn a_webhook_is_told_of_what_it_wants_and_what_came_after_it() {
-        let frozen = event(EventName::AgentFrozen);
-        let one = webhook("wh_1", &[EventName::AgentFrozen]);
-        assert!(is_told(&one, 6, &frozen));
-        assert!(!is_told(&one, 5, &frozen), "it came before");
-        assert!(!is_told(
-            &webhook("wh_1", &[EventName::WalletDeposit]),
-            6,
-            &frozen
-        ));
-        let disabled = WebhookRecord {
-            status: Status::Disabled,
-            ..one.clone()
-        };
-        assert!(!is_told(&disabled, 6, &frozen));
-        let test = event(EventName::WebhookTest);
-        assert!(is_told(&one, 6, &test), "nobody subscribes to a test");
-        assert!(
-            !is_told(&webhook("wh_2", EventName::ALL), 6, &test),
-            "it is another's"
-        );
-    }
 
     #[test]
     fn an_entry_that_cannot_be_read_is_not_passed_over() {
         let sealed = Entry::of_line(7, b"7 5 nonsense").seal("genesis").unwrap();
         let broken = Sealed {
             json: "{".to_owned(),
-            hash: sealed.hash,
+            ..sealed.clone()
         };
-        let whole = told(std::slice::from_ref(&sealed)).unwrap();
-        assert_eq!(whole.first().map(|(seq, _)| *seq), Some(7));
-        told(&[sealed, broken.clone()]).unwrap_err();
-        told(&[broken]).unwrap_err();
-    }
-
-    #[test]
-    fn a_row_ends_at_an_entry() {
-        let hooks: Vec<_> = (0..20)
-            .map(|n| webhook(&format!("wh_{n}"), EventName::ALL))
-            .collect();
-        let two = || {
-            vec![
-                event(EventName::PolicyViolation),
-                event(EventName::WalletLowBalance),
-            ]
-        };
-        let told: Vec<_> = (6..40).map(|seq| (seq, two())).collect();
-        let row = Row::of(&told, &hooks);
-        assert_eq!((row.last, row.events, row.deliveries()), (15, 20, 400));
-        assert!(row.batches.iter().all(|batch| batch.deliveries.len() == 20));
-        let quiet = Row::of(&[(6, Vec::new()), (7, Vec::new())], &hooks);
-        assert_eq!((quiet.last, quiet.events, quiet.batches.len()), (7, 0, 0));
+        assert_eq!(read_all(std::slice::from_ref(&sealed)).unwrap().len(), 1);
+        assert!(read_all(&[sealed, broken]).is_err());
     }
 }

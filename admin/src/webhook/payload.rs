@@ -4,16 +4,21 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use shared::clock::iso_from_ms;
 use shared::domain::entry::Entry;
-use shared::domain::event::{self, Event, EventName};
+use shared::domain::event::{self, Event};
+use shared::store::delivery::Told;
 
 /// Names of the envelope, which no field of an event has.
 pub const RESERVED: [&str; 4] = ["type", "event", "timestamp", "data"];
 
-/// The body of `event`, which followed from `entry`; `None` when it does not follow from it.
+/// The body of what is told, which followed from `entry`; `None` when it does not follow from it.
 #[must_use]
-pub fn body(entry: &Entry, event: EventName) -> Option<Bytes> {
+pub fn body(entry: &Entry, told: &Told) -> Option<Bytes> {
     let events = event::of(entry);
-    let event = events.into_iter().find(|found| found.name == event)?;
+    let event = events.into_iter().find(|found| found.name == told.event)?;
+    let event = match told.coalesced {
+        Some(coalesced) => coalesced.told(event),
+        None => event,
+    };
     Some(write(&event, entry.at_ms))
 }
 
@@ -37,6 +42,8 @@ fn write(event: &Event, at_ms: u64) -> Bytes {
 mod tests {
     use super::*;
     use serde_json::Map;
+    use shared::domain::event::EventName;
+    use shared::domain::event::violations::Coalesced;
 
     #[test]
     fn the_fields_stand_in_data_and_beside_it() {
@@ -85,6 +92,48 @@ mod tests {
         assert!(parsed["data"].is_object());
     }
 
+    #[test]
+    fn coalesced_violations_say_how_many_and_since_when() {
+        let line =
+            "9 120005 D daily_limit allow_01KAH3V9J800000000000000AA 5 ,,,1:2:,,, acct_1 bot - vk_1 - m";
+        let entry = Entry::of_line(9, line.as_bytes());
+        let coalesced = Coalesced {
+            count: 4,
+            first_seq: 3,
+            first_ms: 120_001,
+            last_ms: 120_005,
+            of_many: false,
+        };
+        let of = |coalesced: Option<Coalesced>| {
+            let told = Told {
+                coalesced,
+                ..Told::of(9, EventName::PolicyViolation)
+            };
+            let body = body(&entry, &told).unwrap();
+            serde_json::from_slice::<Value>(&body).unwrap()
+        };
+        let (one, all) = (of(None), of(Some(coalesced)));
+        assert_eq!(one["data"].get("count"), None);
+        for (name, value) in [
+            ("count", json!(4)),
+            ("firstAt", json!("1970-01-01T00:02:00.001Z")),
+            ("lastAt", json!("1970-01-01T00:02:00.005Z")),
+            ("firstAuditSeq", json!(3)),
+            ("auditSeq", json!(9)),
+            ("agentId", json!("bot")),
+        ] {
+            assert_eq!((&all[name], &all["data"][name]), (&value, &value), "{name}");
+        }
+        let many = of(Some(Coalesced {
+            of_many: true,
+            ..coalesced
+        }));
+        assert_eq!(many["agentId"], Value::Null);
+        for (name, value) in one["data"].as_object().unwrap() {
+            assert_eq!(all["data"][name], *value, "as of the last one: {name}");
+        }
+    }
+
     /// The entries of every event, with the fields that each can have.
     #[test]
     fn no_event_has_a_field_of_the_envelopes_names() {
@@ -106,7 +155,7 @@ mod tests {
                 for name in RESERVED {
                     assert!(!event.data.contains_key(name), "{name} in {event:?}");
                 }
-                assert!(body(&entry, event.name).is_some());
+                assert!(body(&entry, &Told::of(1, event.name)).is_some());
                 seen.insert(event.name);
             }
         }

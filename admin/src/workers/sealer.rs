@@ -9,15 +9,16 @@ use super::turn::Turn;
 use crate::metrics::Worker;
 use crate::problem::chain;
 use crate::serve::App;
-use crate::webhook::dispatch::dispatch;
+use crate::webhook::dispatch::{Reach, dispatch};
 use futures::{StreamExt, stream};
+use shared::domain::event::violations::MINUTE_MS;
 use shared::domain::mode::Mode;
-use shared::store::StoreError;
 use shared::store::account::ModeField;
 use shared::store::chain::Chain;
 use shared::store::connection::round::Round;
 use shared::store::keys::AccountKeys;
 use shared::store::read::Read;
+use shared::store::{StoreError, server_clock};
 use shared::telemetry::registrar::level;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -52,6 +53,8 @@ struct Memory {
     is_hooked: HashSet<String>,
     /// Chains that could not be sealed or dispatched the last time.
     failing: HashSet<(String, Mode)>,
+    /// Whether violations waited for their minute's end at the last look: then the clock matters in the next one.
+    coalescing: bool,
     /// Chains with lines that were seen and not sealed: how many, and since when.
     behind: HashMap<(String, Mode), (u64, Instant)>,
     rounds: u32,
@@ -105,7 +108,11 @@ async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
         round.note(memory.turn.renew(&app.store).await);
     }
     memory.rounds = memory.rounds.wrapping_add(1);
-    let grown = look(memory, &round).await;
+    let now_ms = match memory.coalescing {
+        true => round.note(server_clock::now_ms(&app.store).await).unwrap_or(0),
+        false => 0,
+    };
+    let grown = look(memory, &round, now_ms).await;
     let sealing = stream::iter(grown).map(async |chain| {
         let sealed = seal(app, &chain).await;
         (chain, sealed)
@@ -161,13 +168,18 @@ async fn seal(app: &App, grown: &Grown) -> Result<u64, StoreError> {
         .await?;
     app.metrics.entries_sealed.inc_by(sealed.added);
     if *hooked {
-        dispatch(app, account, *mode).await?;
+        dispatch(app, account, *mode, Reach::Store).await?;
     }
     Ok(sealed.end.seq)
 }
 
 /// What the record of an account says of a mode.
-const FIELDS: [ModeField; 3] = [ModeField::AuditSeq, ModeField::Webhooks, ModeField::Dispatched];
+const FIELDS: [ModeField; 4] = [
+    ModeField::AuditSeq,
+    ModeField::Webhooks,
+    ModeField::Dispatched,
+    ModeField::Violations,
+];
 
 /// Which accounts are looked at in this round: the busy ones, those with webhooks, and those whose turn it is.
 fn chosen(memory: &mut Memory) -> Vec<String> {
@@ -184,8 +196,8 @@ fn chosen(memory: &mut Memory) -> Vec<String> {
 }
 
 /// Which chains, of those that can be reached, have more lines than were sealed when they were last looked at, or events that
-/// were not dispatched.
-async fn look(memory: &mut Memory, round: &Round<'_>) -> Vec<Grown> {
+/// were not dispatched, coalesced ones whose minute is over among them.
+async fn look(memory: &mut Memory, round: &Round<'_>, now_ms: u64) -> Vec<Grown> {
     let accounts = chosen(memory);
     let fields = Mode::ALL.map(|mode| FIELDS.map(|field| field.of(mode))).concat();
     let reads: Vec<Read> = accounts
@@ -197,6 +209,7 @@ async fn look(memory: &mut Memory, round: &Round<'_>) -> Vec<Grown> {
         .collect();
     let mut answers = round.many(&reads).await;
     let mut grown = Vec::new();
+    memory.coalescing = false;
     for account in accounts {
         let found: Option<Vec<Option<u64>>> = answers.read();
         let Some(found) = found else { continue };
@@ -205,7 +218,9 @@ async fn look(memory: &mut Memory, round: &Round<'_>) -> Vec<Grown> {
         for (mode, found) in Mode::ALL.into_iter().zip(found.chunks_exact(FIELDS.len())) {
             let [last, webhooks, dispatched] = [0, 1, 2].map(|at| found[at].unwrap_or(0));
             let sealed = memory.sealed.get(&(account.clone(), mode)).copied();
-            let hooked = webhooks > 0 && dispatched < last;
+            memory.coalescing |= found[3].is_some();
+            let over = found[3].is_some_and(|minute| now_ms / MINUTE_MS > minute);
+            let hooked = webhooks > 0 && (dispatched < last || over);
             has_webhooks |= webhooks > 0;
             if last != sealed.unwrap_or(0) || hooked {
                 let account = account.clone();

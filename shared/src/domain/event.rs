@@ -2,6 +2,7 @@
 //! that it follows from, so none can be missed and none can be invented. The fields are described in docs/webhooks.md.
 
 mod payload;
+pub mod violations;
 
 use super::denial::{Denial, Stage};
 use super::entry::Entry;

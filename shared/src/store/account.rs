@@ -30,6 +30,10 @@ pub enum ModeField {
     Deposits,
     /// Refused requests that are kept: see `refusals.lua`.
     Refusals,
+    /// Events so far.
+    Events,
+    /// The minute whose coalesced violations are not told yet; not there when none wait.
+    Violations,
 }
 
 impl ModeField {
@@ -47,6 +51,8 @@ impl ModeField {
             Self::Escrows => "escrows",
             Self::Deposits => "deposits",
             Self::Refusals => "refusals",
+            Self::Events => "events",
+            Self::Violations => "violations",
         };
         format!("{mode}_{word}")
     }

@@ -6,6 +6,7 @@ mod look;
 pub use look::{Listed, Wanted};
 
 use crate::domain::event::EventName;
+use crate::domain::event::violations::Coalesced;
 use crate::domain::id::Kind;
 use crate::domain::mode::Mode;
 use serde::{Deserialize, Serialize};
@@ -50,7 +51,18 @@ pub struct Attempt {
     pub asked_again: bool,
 }
 
-/// A delivery: `<created ms> <state> <seq> <event> <attempts as JSON>`.
+/// What a webhook is told: the event that follows from an audit entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Told {
+    /// The entry; of several violations the last one.
+    pub seq: u64,
+    /// The event.
+    pub event: EventName,
+    /// Which violations it tells of together, if it does (decision D72).
+    pub coalesced: Option<Coalesced>,
+}
+
+/// A delivery: `<created ms> <state> <seq> <event>[*<coalesced>] <attempts as JSON>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     /// When it was made.
@@ -61,6 +73,8 @@ pub struct Delivery {
     pub seq: u64,
     /// The event.
     pub event: EventName,
+    /// Which violations it tells of together, if it does.
+    pub coalesced: Option<Coalesced>,
     /// Its attempts, oldest first.
     pub attempts: Vec<Attempt>,
 }
@@ -89,17 +103,56 @@ pub fn delivery_id(account: &str, mode: Mode, webhook: &str, seq: u64, event: Ev
     Kind::Delivery.derived(u128::from_be_bytes(bits))
 }
 
-/// The event of a name in a text: also that of a test, to which nobody subscribes.
-fn event_of(name: &str) -> Option<EventName> {
+/// Stands in a text between the name of an event and what is coalesced in it.
+const COALESCED: char = '*';
+
+/// The event of a word in a text: also that of a test, to which nobody subscribes.
+fn event_of(word: &str) -> Option<(EventName, Option<Coalesced>)> {
+    let (name, coalesced) = match word.split_once(COALESCED) {
+        Some((name, coalesced)) => (name, Some(Coalesced::parse(coalesced)?)),
+        None => (word, None),
+    };
     let test = EventName::WebhookTest;
-    EventName::parse(name).or_else(|| (name == test.as_str()).then_some(test))
+    let event = EventName::parse(name).or_else(|| (name == test.as_str()).then_some(test));
+    Some((event?, coalesced))
+}
+
+/// The word of an event in a text.
+fn word_of(event: EventName, coalesced: Option<Coalesced>) -> String {
+    let name = event.as_str();
+    coalesced.map_or_else(
+        || name.to_owned(),
+        |coalesced| format!("{name}{COALESCED}{}", coalesced.text()),
+    )
+}
+
+impl Told {
+    /// An event that follows from one entry alone.
+    #[must_use]
+    pub const fn of(seq: u64, event: EventName) -> Self {
+        Self {
+            seq,
+            event,
+            coalesced: None,
+        }
+    }
 }
 
 impl Delivery {
     /// The text of a new one behind its state, which the script adds.
     #[must_use]
-    pub fn text_of_new(seq: u64, event: EventName) -> String {
-        format!("{seq} {} []", event.as_str())
+    pub fn text_of_new(told: &Told) -> String {
+        format!("{} {} []", told.seq, word_of(told.event, told.coalesced))
+    }
+
+    /// What it tells.
+    #[must_use]
+    pub const fn told(&self) -> Told {
+        Told {
+            seq: self.seq,
+            event: self.event,
+            coalesced: self.coalesced,
+        }
     }
 
     /// Reads a text.
@@ -108,11 +161,14 @@ impl Delivery {
         let mut words = text.splitn(5, ' ');
         let created_at_ms = words.next()?.parse().ok()?;
         let state = words.next()?;
+        let seq = words.next()?.parse().ok()?;
+        let (event, coalesced) = event_of(words.next()?)?;
         Some(Self {
             created_at_ms,
             state: State::ALL.into_iter().find(|known| known.as_str() == state)?,
-            seq: words.next()?.parse().ok()?,
-            event: event_of(words.next()?)?,
+            seq,
+            event,
+            coalesced,
             attempts: serde_json::from_str(words.next()?).ok()?,
         })
     }
@@ -125,7 +181,7 @@ impl Delivery {
             self.created_at_ms,
             self.state.as_str(),
             self.seq,
-            self.event.as_str(),
+            word_of(self.event, self.coalesced),
             serde_json::json!(self.attempts)
         )
     }
@@ -170,7 +226,26 @@ mod tests {
 
     #[test]
     fn a_text_is_read_back() {
-        let new = format!("5 pending {}", Delivery::text_of_new(7, EventName::WebhookTest));
+        let coalesced = Coalesced {
+            count: 3,
+            first_seq: 4,
+            first_ms: 1,
+            last_ms: 5,
+            of_many: false,
+        };
+        let told = Told {
+            coalesced: Some(coalesced),
+            ..Told::of(7, EventName::PolicyViolation)
+        };
+        let new = format!("5 pending {}", Delivery::text_of_new(&told));
+        let delivery = Delivery::parse(&new).unwrap();
+        assert_eq!(
+            (delivery.coalesced, delivery.text()),
+            (Some(coalesced), new.clone())
+        );
+        assert_eq!(Delivery::parse(&new.replace('*', "*x")), None);
+        let told = Told::of(7, EventName::WebhookTest);
+        let new = format!("5 pending {}", Delivery::text_of_new(&told));
         let delivery = Delivery::parse(&new).unwrap();
         assert_eq!((delivery.seq, delivery.created_at_ms), (7, 5));
         assert_eq!(delivery.text(), new);
@@ -208,6 +283,7 @@ mod tests {
             state: State::Refused,
             seq: 7,
             event: EventName::AgentFrozen,
+            coalesced: None,
             attempts: Vec::new(),
         };
         delivery = delivery.again();

@@ -224,7 +224,7 @@ async fn what_an_archiver_that_compresses_otherwise_wrote_over_is_read() {
 }
 
 #[tokio::test]
-async fn what_webhooks_were_not_told_of_stays() {
+async fn the_archive_waits_for_no_webhook() {
     let street = Street::new().await;
     street.fill(20).await;
     let record = street.account.keys.record();
@@ -235,15 +235,12 @@ async fn what_webhooks_were_not_told_of_stays() {
     };
     set("12");
     let standing = street.chain().standing().await.unwrap();
-    assert_eq!((standing.live, standing.movable), (20, 12));
-    // An archiver that looked before the webhook was made.
-    let place = (street.account.id.as_str(), Mode::Live);
-    let early = street.archive.move_segment(&street.chain(), place, 20, 13).await;
-    assert_eq!(early.unwrap(), 0);
-    assert_eq!(street.move_segment(50).await, 12);
-    assert_eq!(street.move_segment(50).await, 0);
-    set("20");
-    assert_eq!(street.move_segment(50).await, 8);
+    assert_eq!((standing.live, standing.movable), (20, 20));
+    assert_eq!(street.move_segment(50).await, 20);
+    // Who comes late finds them there.
+    let trail = street.trail();
+    assert!(trail.read_live(13).await.unwrap().is_none());
+    assert_eq!(trail.read(13).await.unwrap().len(), 8);
 }
 
 #[tokio::test]

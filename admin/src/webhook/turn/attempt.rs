@@ -11,7 +11,7 @@ use shared::clock::now_ms;
 use shared::domain::entry::{Entry, Sealed};
 use shared::domain::event::EventName;
 use shared::store::StoreError;
-use shared::store::delivery::{Attempt, Delivery, State, delivery_id};
+use shared::store::delivery::{Attempt, Delivery, State, Told, delivery_id};
 use shared::store::script::webhook::Endpoint;
 use shared::store::script::webhook::deliver::{Lease, Next};
 use std::sync::Arc;
@@ -53,14 +53,14 @@ enum Content {
 }
 
 /// The body that an entry gives. An archive that cannot be read fails this attempt alone; a store that cannot, the turn.
-fn content(found: Result<Option<Sealed>, StoreError>, event: EventName) -> Result<Content, StoreError> {
+fn content(found: Result<Option<Sealed>, StoreError>, told: Told) -> Result<Content, StoreError> {
     let sealed = match found {
         Ok(sealed) => sealed,
         Err(StoreError::Archive(_)) => return Ok(Content::Missing(NO_ARCHIVE)),
         Err(error) => return Err(error),
     };
     let entry = sealed.and_then(|sealed| Entry::of_json(&sealed.json));
-    let body = entry.and_then(|entry| payload::body(&entry, event));
+    let body = entry.and_then(|entry| payload::body(&entry, &told));
     Ok(body.map_or(Content::Gone(NO_ENTRY), Content::Body))
 }
 
@@ -75,6 +75,7 @@ fn salvaged(text: &str) -> Delivery {
         event: word(3)
             .and_then(EventName::parse)
             .unwrap_or(EventName::WebhookTest),
+        coalesced: None,
         attempts: Vec::new(),
     }
 }
@@ -112,7 +113,7 @@ async fn attempt_once(
     let (delivery, content) = match Delivery::parse(text) {
         Some(delivery) => {
             let trail = Trail::of(&app.store, &app.archive, account, *mode);
-            let content = content(trail.entry(delivery.seq).await, delivery.event)?;
+            let content = content(trail.entry(delivery.seq).await, delivery.told())?;
             (delivery, content)
         }
         None => (salvaged(text), Content::Gone(NO_SENSE)),
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn an_unreadable_archive_fails_one_attempt_and_an_unreadable_store_the_turn() {
-        let of = |found| content(found, EventName::AgentFrozen);
+        let of = |found| content(found, Told::of(1, EventName::AgentFrozen));
         let archive = of(Err(StoreError::Archive("damaged".to_owned())));
         assert_eq!(archive.ok(), Some(Content::Missing(NO_ARCHIVE)));
         assert_eq!(of(Ok(None)).ok(), Some(Content::Gone(NO_ENTRY)));

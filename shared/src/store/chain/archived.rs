@@ -4,7 +4,6 @@ use super::{Chain, Head, to_hash};
 use crate::domain::entry::Entry;
 use crate::domain::mode::Mode;
 use crate::domain::period::DAY_MS;
-use crate::store::account::ModeField;
 use crate::store::keys::AccountKeys;
 use crate::store::read::{Answers, Read};
 use crate::store::script::archive::{self, Archived, FORGET_BATCH, LetGo};
@@ -17,9 +16,9 @@ pub struct Standing {
     pub archived: u64,
     /// The last one whose decision has no look-up in the store any more.
     pub forgotten: u64,
-    /// The last entry that may be archived: it is sealed, and webhooks, where there are any, were told of it.
+    /// The last entry that may be archived: the last sealed one.
     pub movable: u64,
-    /// How many sealed entries there are.
+    /// How many sealed entries are in the store.
     pub live: u64,
     /// When the oldest line was written.
     pub oldest_ms: Option<u64>,
@@ -27,19 +26,17 @@ pub struct Standing {
 
 impl Standing {
     /// How many reads it takes.
-    pub const READS: usize = 4;
+    pub const READS: usize = 3;
 
     /// What is to be read for it: [`Standing::READS`] reads.
     #[must_use]
     pub fn reads(keys: &AccountKeys, mode: Mode) -> Vec<Read> {
         let bucket = keys.bucket();
         let base = ["seq", "forgotten"].map(str::to_owned);
-        let told = [ModeField::Webhooks, ModeField::Dispatched].map(|field| field.of(mode));
         vec![
             Read::fields(bucket, keys.audit_base(mode), &base),
             Read::list_length(bucket, keys.audit_hashes(mode)),
             Read::list(bucket, keys.audit(mode), 0, 1),
-            Read::fields(bucket, keys.record(), &told),
         ]
     }
 
@@ -48,18 +45,12 @@ impl Standing {
         let (archived, forgotten): (Option<u64>, Option<u64>) = answers.read()?;
         let live: u64 = answers.read()?;
         let lines: Vec<Vec<u8>> = answers.read()?;
-        let (webhooks, told): (Option<u64>, Option<u64>) = answers.read()?;
         let archived = archived.unwrap_or(0);
-        let sealed = archived + live;
-        let movable = match webhooks {
-            None | Some(0) => sealed,
-            Some(_) => sealed.min(told.unwrap_or(0)),
-        };
         let oldest = lines.first().map(|line| Entry::of_line(archived + 1, line).at_ms);
         Some(Self {
             archived,
             forgotten: forgotten.unwrap_or(0),
-            movable,
+            movable: archived + live,
             live,
             oldest_ms: oldest,
         })

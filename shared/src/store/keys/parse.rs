@@ -115,6 +115,9 @@ pub enum ModeKey<'a> {
     AuditKept,
     FrozenAgents,
     Webhooks,
+    Violations,
+    ViolationsWaiting,
+    ViolationsOrder,
     Webhook(&'a str),
     Deliveries(&'a str),
     DeliveriesIn(&'a str, DeliverySet),
@@ -271,6 +274,7 @@ fn mode_key(rest: &str) -> Option<ModeKey<'_>> {
             "intents" => Some(ModeKey::Intents(IntentIndex::All)),
             "escrows" => Some(ModeKey::Escrows),
             "webhooks" => Some(ModeKey::Webhooks),
+            "violations" => Some(ModeKey::Violations),
             _ => None,
         };
     };
@@ -295,6 +299,8 @@ fn mode_key(rest: &str) -> Option<ModeKey<'_>> {
         },
         "audit" => audit(rest),
         "webhook" => webhook(rest),
+        "violations" if rest == "waiting" => Some(ModeKey::ViolationsWaiting),
+        "violations" if rest == "order" => Some(ModeKey::ViolationsOrder),
         "deposit" => is_hash(rest).then_some(ModeKey::Deposit(rest)),
         _ => None,
     }

@@ -48,6 +48,25 @@ impl AccountKeys {
         format!("{}/{mode}/webhooks", self.base)
     }
 
+    /// The violations that fired an event of their own in a minute (hash of agent to how many, and `/minute` and `/agents`: which
+    /// minute, and how many agents). It ends a day after the last one.
+    #[must_use]
+    pub fn violations(&self, mode: Mode) -> String {
+        format!("{}/{mode}/violations", self.base)
+    }
+
+    /// The further ones, until they are told at the minute's end (hash of `<reason> <agent>` to how many and which).
+    #[must_use]
+    pub fn violations_waiting(&self, mode: Mode) -> String {
+        format!("{}/{mode}/violations/waiting", self.base)
+    }
+
+    /// The same in the order of their first entries (sorted set).
+    #[must_use]
+    pub fn violations_order(&self, mode: Mode) -> String {
+        format!("{}/{mode}/violations/order", self.base)
+    }
+
     /// A webhook's record (hash).
     #[must_use]
     pub fn webhook(&self, mode: Mode, id: &str) -> String {

@@ -2,7 +2,6 @@
 
 use super::{Script, WhenFull};
 use crate::domain::mode::Mode;
-use crate::store::account::ModeField;
 use crate::store::keys::AccountKeys;
 use crate::store::{Store, StoreError};
 use std::collections::BTreeMap;
@@ -45,8 +44,6 @@ pub enum LetGo {
     Done,
     /// Somebody else archived meanwhile; nothing happened.
     Moved,
-    /// Webhooks were not told of all of them yet; nothing happened.
-    Waits,
     /// The store does not have the same under this key; nothing happened.
     Disagrees(String),
 }
@@ -63,15 +60,12 @@ impl Archived<'_> {
             account.audit_base(mode),
             account.audit_segments(mode),
             account.audit_archived(mode),
-            account.record(),
         ];
         let mut args: Vec<Vec<u8>> = vec![
             self.first.to_string().into(),
             self.count.to_string().into(),
             self.hash.into(),
             self.descriptor.into(),
-            ModeField::Webhooks.of(mode).into(),
-            ModeField::Dispatched.of(mode).into(),
         ];
         for ((agent, kind), count) in self.lists {
             let (agent, kind) = (agent.as_deref(), kind.as_deref());
@@ -86,7 +80,6 @@ impl Archived<'_> {
         match words.as_slice() {
             ["archived"] => Ok(LetGo::Done),
             ["moved"] => Ok(LetGo::Moved),
-            ["waits"] => Ok(LetGo::Waits),
             [key, "disagree"] => Ok(LetGo::Disagrees((*key).to_owned())),
             _ => Err(StoreError::Nonsense("archive".to_owned())),
         }

@@ -230,6 +230,9 @@ pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<bool, 
         account.deliveries(scope.mode, id),
         delivered,
         failed,
+        account.violations(scope.mode),
+        account.violations_waiting(scope.mode),
+        account.violations_order(scope.mode),
     ];
     let member = endpoint.member();
     let reply = scope.run(store, &DELETE, event, &keys, &[id, &member]).await?;

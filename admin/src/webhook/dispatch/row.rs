@@ -1,0 +1,237 @@
+//! One step of the dispatcher: how many entries it takes, and what each webhook is told of them.
+
+use serde_json::Value;
+use shared::domain::entry::Entry;
+use shared::domain::event::violations::{Group, Tally};
+use shared::domain::event::{Event, EventName};
+use shared::store::delivery::Told;
+use shared::store::script::webhook::dispatch::Batch;
+use shared::store::webhook::{Status, WebhookRecord};
+use std::collections::VecDeque;
+
+/// Deliveries made in one step at most: events times the webhooks that are told of them.
+pub(super) const DELIVERIES_MAX: usize = 400;
+
+/// An entry that was read, and its events.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) entry: Entry,
+    pub(super) events: Vec<Event>,
+}
+
+/// A row of entries, and what the webhooks are told of it.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// The last entry of the row; 0 when it is empty.
+    pub(super) last: u64,
+    /// Events that follow from it now.
+    pub(super) events: u64,
+    /// Violations that wait for their minute's end.
+    pub(super) coalesced: u64,
+    pub(super) batches: Vec<Batch>,
+    pub(super) tally: Tally,
+}
+
+impl Row {
+    /// As many of the entries as make no more than [`DELIVERIES_MAX`] deliveries, the first one in any case; and none of a later
+    /// minute while violations wait for the end of this one.
+    pub(super) fn of(entries: &VecDeque<Read>, tally: Tally, webhooks: &[WebhookRecord]) -> Self {
+        let mut row = Self {
+            last: 0,
+            events: 0,
+            coalesced: 0,
+            batches: batches_of(webhooks, &[]),
+            tally,
+        };
+        let mut made = 0;
+        for Read { entry, events } in entries {
+            let most: usize = events
+                .iter()
+                .map(|event| {
+                    webhooks
+                        .iter()
+                        .filter(|hook| is_told(hook, entry.seq, event))
+                        .count()
+                })
+                .sum();
+            let is_full = made + most > DELIVERIES_MAX && row.last > 0;
+            if is_full || row.tally.minute.has_ended(entry.at_ms) {
+                break;
+            }
+            row.last = entry.seq;
+            for event in events {
+                made += row.add(entry, event, webhooks);
+            }
+        }
+        if row.events == 0 {
+            row.batches.clear();
+        }
+        row
+    }
+
+    /// Tells the webhooks of an event, unless it is a violation that waits; how many there are to tell.
+    fn add(&mut self, entry: &Entry, event: &Event, webhooks: &[WebhookRecord]) -> usize {
+        if let Some(group) = Group::of(event)
+            && !self.tally.count(&group, entry.seq, entry.at_ms)
+        {
+            self.coalesced += 1;
+            return 0;
+        }
+        self.events += 1;
+        let told = Told::of(entry.seq, event.name);
+        let mut made = 0;
+        for (webhook, batch) in webhooks.iter().zip(&mut self.batches) {
+            if is_told(webhook, entry.seq, event) {
+                batch.deliveries.push(told);
+                made += 1;
+            }
+        }
+        made
+    }
+}
+
+/// What every webhook is told, of events that are no test.
+pub(super) fn batches_of(webhooks: &[WebhookRecord], told: &[Told]) -> Vec<Batch> {
+    let batch = |webhook: &WebhookRecord| {
+        let wanted = told.iter().filter(|told| wants(webhook, told.seq, told.event));
+        Batch {
+            webhook: webhook.id.clone(),
+            deliveries: wanted.copied().collect(),
+        }
+    };
+    webhooks.iter().map(batch).collect()
+}
+
+/// Whether a webhook is told of an event of entry `seq`.
+fn is_told(webhook: &WebhookRecord, seq: u64, event: &Event) -> bool {
+    let of = || event.data.get("webhookId").and_then(Value::as_str);
+    match event.name {
+        EventName::WebhookTest => is_awake(webhook, seq) && of() == Some(webhook.id.as_str()),
+        name => wants(webhook, seq, name),
+    }
+}
+
+/// Whether a webhook has subscribed to an event of entry `seq`.
+fn wants(webhook: &WebhookRecord, seq: u64, event: EventName) -> bool {
+    webhook.events.contains(&event) && is_awake(webhook, seq)
+}
+
+fn is_awake(webhook: &WebhookRecord, seq: u64) -> bool {
+    webhook.status == Status::Active && webhook.since < seq
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Map, json};
+    use shared::domain::event::violations::{AT_ONCE_MAX, MINUTE_MS};
+
+    fn webhook(id: &str, events: &[EventName]) -> WebhookRecord {
+        WebhookRecord {
+            id: id.to_owned(),
+            url: "https://example.com/".to_owned(),
+            events: events.to_vec(),
+            description: None,
+            status: Status::Active,
+            since: 5,
+            created_at_ms: 1,
+            updated_at_ms: 1,
+            secret_at_ms: 1,
+        }
+    }
+
+    fn event(name: EventName) -> Event {
+        let mut data = Map::new();
+        data.insert("webhookId".to_owned(), json!("wh_1"));
+        data.insert("reason".to_owned(), json!("frozen"));
+        Event {
+            name,
+            agent: None,
+            data,
+        }
+    }
+
+    fn read(seq: u64, at_ms: u64, events: &[EventName]) -> Read {
+        let line = format!("{seq} {at_ms} nonsense");
+        let entry = Entry {
+            at_ms,
+            ..Entry::of_line(seq, line.as_bytes())
+        };
+        Read {
+            entry,
+            events: events.iter().copied().map(event).collect(),
+        }
+    }
+
+    fn deliveries(row: &Row) -> usize {
+        row.batches.iter().map(|batch| batch.deliveries.len()).sum()
+    }
+
+    #[test]
+    fn a_webhook_is_told_of_what_it_wants_and_what_came_after_it() {
+        let frozen = event(EventName::AgentFrozen);
+        let one = webhook("wh_1", &[EventName::AgentFrozen]);
+        assert!(is_told(&one, 6, &frozen));
+        assert!(!is_told(&one, 5, &frozen), "it came before");
+        assert!(!is_told(
+            &webhook("wh_1", &[EventName::WalletDeposit]),
+            6,
+            &frozen
+        ));
+        let disabled = WebhookRecord {
+            status: Status::Disabled,
+            ..one.clone()
+        };
+        assert!(!is_told(&disabled, 6, &frozen));
+        let test = event(EventName::WebhookTest);
+        assert!(is_told(&one, 6, &test), "nobody subscribes to a test");
+        assert!(!is_told(&disabled, 6, &test) && !is_told(&one, 5, &test));
+        assert!(
+            !is_told(&webhook("wh_2", EventName::ALL), 6, &test),
+            "it is another's"
+        );
+    }
+
+    #[test]
+    fn a_step_makes_a_bounded_number_of_deliveries() {
+        let hooks: Vec<_> = (0..20)
+            .map(|n| webhook(&format!("wh_{n}"), EventName::ALL))
+            .collect();
+        let two = [EventName::AgentFrozen, EventName::WalletLowBalance];
+        let entries: VecDeque<Read> = (6..40).map(|seq| read(seq, 1, &two)).collect();
+        let row = Row::of(&entries, Tally::default(), &hooks);
+        assert_eq!((row.last, row.events, deliveries(&row)), (15, 20, 400));
+        assert!(row.batches.iter().all(|batch| batch.deliveries.len() == 20));
+        let odd: VecDeque<Read> = std::iter::once(read(6, 1, &two[..1]))
+            .chain((7..40).map(|seq| read(seq, 1, &two)))
+            .collect();
+        let row = Row::of(&odd, Tally::default(), &hooks);
+        assert_eq!(
+            (row.last, deliveries(&row)),
+            (15, 380),
+            "not one more than there may be"
+        );
+        let quiet: VecDeque<Read> = (6..8).map(|seq| read(seq, 1, &[])).collect();
+        let quiet = Row::of(&quiet, Tally::default(), &hooks);
+        assert_eq!((quiet.last, quiet.events, quiet.batches.len()), (7, 0, 0));
+    }
+
+    #[test]
+    fn violations_beyond_the_first_ten_make_no_deliveries_and_the_next_minute_waits_for_them() {
+        let hooks = [webhook("wh_1", EventName::ALL)];
+        let violation = [EventName::PolicyViolation];
+        let entries: VecDeque<Read> = (6..506)
+            .map(|seq| read(seq, if seq < 406 { 1 } else { MINUTE_MS }, &violation))
+            .collect();
+        let row = Row::of(&entries, Tally::default(), &hooks);
+        assert_eq!((row.last, row.events, row.coalesced), (405, AT_ONCE_MAX, 390));
+        assert_eq!(deliveries(&row), 10);
+        assert!(row.tally.minute.waits);
+        let few: VecDeque<Read> = (6..26)
+            .map(|seq| read(seq, if seq < 16 { 1 } else { MINUTE_MS }, &violation))
+            .collect();
+        let row = Row::of(&few, Tally::default(), &hooks);
+        assert_eq!((row.last, row.events, row.coalesced), (25, 20, 0));
+        assert_eq!((row.tally.minute.number, row.tally.begun), (1, true));
+    }
+}

@@ -1,0 +1,32 @@
+-- Fragment: the deliveries of events, and which webhooks have something to deliver by them. Needs clock.lua, ready.lua, trim.lua.
+
+-- KEYS[first] and on are six a webhook: its record, its due deliveries, its parked ones, all of them, delivered, failed.
+-- ARGV[at] and on are for each of them: its name among the ready ones, how many deliveries, and the texts of these behind
+-- their state. `waiting_max` deliveries wait for one webhook at most; returns how many were refused for that.
+local function make_deliveries(first, at, waiting_max, history_max, events)
+  local refused = 0
+  for hook = first, #KEYS, 6 do
+    local count = tonumber(ARGV[at + 1])
+    local waiting = redis.call('ZCARD', KEYS[hook + 1]) + redis.call('ZCARD', KEYS[hook + 2])
+    local last = redis.call('HINCRBY', KEYS[hook], 'next', count)
+    for delivery = 1, count do
+      -- Of one length, so that those of the same moment stand in their order.
+      local number = string.format('%016d', last - count + delivery)
+      local text = ARGV[at + 1 + delivery]
+      if waiting < tonumber(waiting_max) then
+        waiting = waiting + 1
+        redis.call('HSET', KEYS[hook + 3], number, string.format('%d pending %s', now_ms, text))
+        redis.call('ZADD', KEYS[hook + 1], now_ms, number)
+      else
+        refused = refused + 1
+        redis.call('HSET', KEYS[hook + 3], number, string.format('%d refused %s', now_ms, text))
+        redis.call('ZADD', KEYS[hook + 5], now_ms, number)
+      end
+    end
+    trim(hook + 3, hook + 4, hook + 5, history_max)
+    place(2, hook, hook + 1, hook + 2, ARGV[at], events)
+    at = at + 2 + count
+  end
+  return refused
+end
+
