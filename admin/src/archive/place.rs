@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use futures::TryStreamExt;
+use nix::sys::stat::{Mode, umask};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
@@ -34,6 +35,10 @@ pub const NAMES_MAX: usize = 1_000_000;
 const CAUSE_MAX: usize = 300;
 /// How the name of a bucket begins.
 const S3: &str = "s3://";
+
+/// Permissions that no file of the process has from the moment that it has a directory as archive: what is written there is for
+/// its owner alone, files 0600 and folders 0700. The mask is the process's, so that no file is open to others for a moment.
+const OTHERS: Mode = Mode::S_IRWXG.union(Mode::S_IRWXO);
 
 /// An archive.
 #[derive(Debug, Clone)]
@@ -81,6 +86,7 @@ impl Place {
             return Err(bad("it is there and no directory"));
         }
         let base = Path::from_absolute_path(&path).map_err(|error| bad(&brief(&error.to_string())))?;
+        umask(OTHERS);
         Ok(Self {
             objects: Arc::new(LocalFileSystem::new().with_fsync(true)),
             base,

@@ -111,3 +111,28 @@ fn bad_settings_name_their_key() {
     assert_eq!(place.at("segments/x").unwrap().as_ref(), "a/b/segments/x");
     assert!(!format!("{place:?}").contains("hush"), "secrets are not shown");
 }
+
+/// Decision records are for their operator alone, whatever the process was started with.
+#[tokio::test]
+async fn files_and_folders_are_for_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let (root, place) = directory();
+    place.put("segments/b/1.json", b"x".to_vec()).await.unwrap();
+    place.put("segments/b/1.json", b"y".to_vec()).await.unwrap();
+    let mut paths = vec![root.path().join("a b#")];
+    let mut seen = 0;
+    while let Some(path) = paths.pop() {
+        let about = std::fs::metadata(&path).unwrap();
+        let expected = if about.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(about.permissions().mode() & 0o777, expected, "{}", path.display());
+        if about.is_dir() {
+            paths.extend(
+                std::fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, 5);
+}
