@@ -2,9 +2,10 @@
 //! server makes a few at a time, off the threads that answer.
 
 use crate::problem::{Code, Problem};
-use argon2::Argon2;
-use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
+use argon2::password_hash::{Output, PasswordHash, PasswordHasher, SaltString};
+use argon2::{Argon2, Params};
 use secrecy::{ExposeSecret, SecretString};
+use shared::crypto::virtual_key::CheckSecret;
 use shared::entropy::random_bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,22 +36,80 @@ pub fn require(password: &str) -> Result<(), &'static str> {
 #[error("the password could not be hashed")]
 pub struct HashFailed;
 
-/// The argon2id hash of a password, with a salt of its own, in PHC form.
+/// What a password is hashed with beside itself: 16 bytes that only this installation derives from an e-mail. All users of the
+/// e-mail have the same, so that one hash tells which of them a password is right for, and signing in takes as long
+/// however many there are (decision D74).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Salt([u8; 16]);
+
+impl Salt {
+    /// The salt of the users of this e-mail.
+    #[must_use]
+    pub fn of(secret: &CheckSecret, email: &str) -> Self {
+        Self(secret.derive(&["password-salt", email]).to_be_bytes())
+    }
+}
+
+/// The argon2id hash of a password in PHC form.
 ///
 /// # Errors
-/// [`HashFailed`] without randomness or memory.
-pub fn hash(password: &SecretString) -> Result<String, HashFailed> {
-    let salt = random_bytes::<16>().map_err(|_| HashFailed)?;
-    let salt = SaltString::encode_b64(&salt).map_err(|_| HashFailed)?;
+/// [`HashFailed`] without memory.
+pub fn hash(password: &SecretString, salt: Salt) -> Result<String, HashFailed> {
+    let salt = SaltString::encode_b64(&salt.0).map_err(|_| HashFailed)?;
     let hash = Argon2::default().hash_password(password.expose_secret().as_bytes(), &salt);
     hash.map(|hash| hash.to_string()).map_err(|_| HashFailed)
 }
 
-fn is_right(password: &SecretString, hash: &str) -> bool {
-    PasswordHash::new(hash).is_ok_and(|hash| {
-        let password = password.expose_secret().as_bytes();
-        Argon2::default().verify_password(password, &hash).is_ok()
-    })
+/// Hashes that one sign-in computes at least: one with the e-mail's salt, and one with that of an earlier version's user, or
+/// of nobody.
+const COMPUTED: usize = 2;
+/// And at most: users whose hashes have further salts or parameters sign in by naming their account.
+const COMPUTED_MAX: usize = 4;
+
+/// Which of the hashes the password is right for. The work is the same whether there are none, one or many of one e-mail.
+fn right_for(password: &SecretString, hashes: &[String], nobody: &str) -> Vec<bool> {
+    let password = password.expose_secret().as_bytes();
+    let parsed: Vec<Option<PasswordHash<'_>>> =
+        hashes.iter().map(|hash| PasswordHash::new(hash).ok()).collect();
+    // Where no hash can be read the work is nobody's.
+    let mut ways: Vec<PasswordHash<'_>> = Vec::new();
+    for hash in parsed.iter().flatten() {
+        if ways.len() < COMPUTED_MAX && !ways.iter().any(|way| is_alike(way, hash)) {
+            ways.push(hash.clone());
+        }
+    }
+    let nobody = PasswordHash::new(nobody).ok();
+    let fill = ways.first().cloned().or(nobody);
+    let missing = COMPUTED.saturating_sub(ways.len());
+    ways.extend(std::iter::repeat_n(fill, missing).flatten());
+    let computed: Vec<_> = ways.iter().map(|way| (way, compute(password, way))).collect();
+    let is_right = |hash: &PasswordHash<'_>| {
+        let found = computed.iter().find(|(way, _)| is_alike(way, hash));
+        found.is_some_and(|(_, output)| output.is_some() && *output == hash.hash)
+    };
+    parsed
+        .iter()
+        .map(|hash| hash.as_ref().is_some_and(is_right))
+        .collect()
+}
+
+/// Whether a password has the same hash under both.
+fn is_alike(one: &PasswordHash<'_>, other: &PasswordHash<'_>) -> bool {
+    let of = |hash: &PasswordHash<'_>| (hash.algorithm.to_string(), hash.version, hash.params.to_string());
+    one.salt == other.salt && of(one) == of(other)
+}
+
+/// The hash of a password made as `way` was. Outputs are compared in constant time.
+fn compute(password: &[u8], way: &PasswordHash<'_>) -> Option<Output> {
+    let params = Params::try_from(way).ok()?;
+    let made = Argon2::default().hash_password_customized(
+        password,
+        Some(way.algorithm),
+        way.version,
+        params,
+        way.salt?,
+    );
+    made.ok()?.hash
 }
 
 /// Hashes and verifies passwords for a server.
@@ -74,7 +133,7 @@ impl Passwords {
         Ok(Self {
             room: Arc::new(Semaphore::new(cores.min(AT_ONCE))),
             line: Semaphore::new(WAITING_MAX),
-            nobody: hash(&password.into())?,
+            nobody: hash(&password.into(), Salt([0; 16]))?,
         })
     }
 
@@ -82,22 +141,23 @@ impl Passwords {
     ///
     /// # Errors
     /// 503 when the server has too many to make.
-    pub async fn hash(&self, password: SecretString) -> Result<String, Problem> {
-        self.off_thread(move || hash(&password)).await?.map_err(|error| {
-            tracing::error!(%error, "no hash");
-            Code::ServiceUnavailable.into()
-        })
+    pub async fn hash(&self, password: SecretString, salt: Salt) -> Result<String, Problem> {
+        self.off_thread(move || hash(&password, salt))
+            .await?
+            .map_err(|error| {
+                tracing::error!(%error, "no hash");
+                Code::ServiceUnavailable.into()
+            })
     }
 
-    /// Whether this is the password of the hash; for nobody's it takes as long, and is not.
+    /// Which of these hashes the password is right for, those of the users of one e-mail; without any it takes as long.
     ///
     /// # Errors
     /// 503 when the server has too many to verify.
-    pub async fn is_right(&self, password: SecretString, hash: Option<&str>) -> Result<bool, Problem> {
-        let somebody = hash.is_some();
-        let hash = hash.unwrap_or(&self.nobody).to_owned();
-        let right = self.off_thread(move || is_right(&password, &hash)).await?;
-        Ok(right && somebody)
+    pub async fn right_for(&self, password: SecretString, hashes: Vec<String>) -> Result<Vec<bool>, Problem> {
+        let nobody = self.nobody.clone();
+        self.off_thread(move || right_for(&password, &hashes, &nobody))
+            .await
     }
 
     async fn off_thread<T: Send + 'static>(
@@ -131,14 +191,44 @@ mod tests {
     use super::*;
     use std::task::Poll;
 
+    const SALT: Salt = Salt([7; 16]);
+
+    fn right(password: &str, hashes: &[&str]) -> Vec<bool> {
+        let hashes: Vec<String> = hashes.iter().map(|hash| (*hash).to_owned()).collect();
+        let nobody = hash(&"nobody".into(), Salt([0; 16])).unwrap();
+        right_for(&password.into(), &hashes, &nobody)
+    }
+
     #[test]
-    fn hashes_verify_and_are_salted() {
-        let password: SecretString = "correct horse".into();
-        let (first, second) = (hash(&password).unwrap(), hash(&password).unwrap());
-        assert!(first.starts_with("$argon2id$v=19$m=19456,t=2,p=1$") && first != second);
-        assert!(is_right(&password, &first) && is_right(&password, &second));
-        assert!(!is_right(&"wrong horse".into(), &first));
-        assert!(!is_right(&password, "no hash"));
+    fn a_password_is_right_for_those_who_have_it() {
+        let of = |password: &str, salt| hash(&password.into(), salt).unwrap();
+        let first = of("correct horse", SALT);
+        assert!(first.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
+        assert_ne!(first, of("correct horse", Salt([8; 16])));
+        let (other, early) = (of("wrong horse", SALT), of("correct horse", Salt([9; 16])));
+        assert_eq!(
+            right("correct horse", &[&first, &other, "no hash", &early, &first]),
+            [true, false, false, true, true]
+        );
+        assert_eq!(right("wrong horse", &[&first, &other]), [false, true]);
+        assert_eq!(right("another", &[&first, &other]), [false, false]);
+        assert_eq!(right("correct horse", &[]), [false; 0]);
+        // So many salts no e-mail has: what is beyond the bound is not tried.
+        let many: Vec<String> = (0..6).map(|n| of("correct horse", Salt([n; 16]))).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(
+            right("correct horse", &many),
+            [true, true, true, true, false, false]
+        );
+    }
+
+    #[test]
+    fn each_e_mail_has_a_salt_of_its_own_in_each_installation() {
+        let secret = |byte: &str| CheckSecret::from_stored(byte.repeat(32));
+        let salt = Salt::of(&secret("00"), "a@example.com");
+        assert_eq!(salt, Salt::of(&secret("00"), "a@example.com"));
+        assert_ne!(salt, Salt::of(&secret("00"), "b@example.com"));
+        assert_ne!(salt, Salt::of(&secret("01"), "a@example.com"));
     }
 
     #[test]
@@ -150,30 +240,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_has_no_right_password() {
-        let passwords = Passwords::new().unwrap();
-        let hash = passwords.hash("correct horse".into()).await.unwrap();
-        assert!(
-            passwords
-                .is_right("correct horse".into(), Some(&hash))
-                .await
-                .unwrap()
-        );
-        assert!(
-            !passwords
-                .is_right("wrong horse".into(), Some(&hash))
-                .await
-                .unwrap()
-        );
-        assert!(!passwords.is_right("correct horse".into(), None).await.unwrap());
-    }
-
-    #[tokio::test]
     async fn those_who_wait_are_bounded_and_the_next_is_told_at_once() {
         let passwords = Passwords::new().unwrap();
         let cores = u32::try_from(passwords.room.available_permits()).unwrap();
         let busy = passwords.room.acquire_many(cores).await.unwrap();
-        let hash = || Box::pin(passwords.hash("correct horse".into()));
+        let hash = || Box::pin(passwords.hash("correct horse".into(), SALT));
         let mut waiting: Vec<_> = (0..WAITING_MAX).map(|_| hash()).collect();
         for one in &mut waiting {
             assert!(futures::poll!(one).is_pending());

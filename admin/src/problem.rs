@@ -60,6 +60,9 @@ codes! {
     /// The e-mail or the password is wrong, or the second factor.
     InvalidCredentials = "INVALID_CREDENTIALS", UNAUTHORIZED,
         "The e-mail, the password or the code is wrong.";
+    /// The password is right for users of several accounts; the answer names these (decision D74).
+    AccountRequired = "ACCOUNT_REQUIRED", BAD_REQUEST,
+        "Users of several accounts have this e-mail and password: send one of accounts as account.";
     /// The password is right, and the user has a second factor.
     TotpRequired = "TOTP_REQUIRED", UNAUTHORIZED,
         "This user has a second factor: send its code as totp.";
@@ -88,9 +91,9 @@ codes! {
     /// The plan does not have this in the dashboard (decision D42).
     PlanFeature = "PLAN_FEATURE", FORBIDDEN,
         "Your plan does not have this in the dashboard.";
-    /// Only the operator changes plans here.
+    /// The plan is larger than the present one, and only the operator moves accounts up here.
     PlanByOperator = "PLAN_BY_OPERATOR", FORBIDDEN,
-        "Plans of this installation are changed by its operator.";
+        "Only the operator of this installation moves an account to a larger plan.";
     /// The record is not as `If-Match` or `If-None-Match` says.
     PreconditionFailed = "PRECONDITION_FAILED", PRECONDITION_FAILED,
         "Somebody else changed this meanwhile; look again.";

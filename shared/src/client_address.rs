@@ -3,6 +3,7 @@
 use http::HeaderMap;
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
 /// The sentence of the 403 `IP_BLOCKED` for a client whose address cannot be read.
@@ -31,6 +32,25 @@ pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> O
         }
     }
     client
+}
+
+/// Whether it was warned of a proxy that is not trusted.
+static WARNED: AtomicBool = AtomicBool::new(false);
+
+/// Warns, once in the life of the process, when `peer` says in `X-Forwarded-For` for whom it speaks and is no trusted proxy: if
+/// it is a proxy of the installation, all who come through it count as one address.
+pub fn warn_of_untrusted_proxy(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) {
+    if WARNED.load(Ordering::Relaxed) || !headers.contains_key(X_FORWARDED_FOR) {
+        return;
+    }
+    let peer = peer.to_canonical();
+    if !trusted.iter().any(|net| net.contains(&peer)) && !WARNED.swap(true, Ordering::Relaxed) {
+        tracing::warn!(
+            %peer,
+            "X-Forwarded-For from an address that is not in network.trusted_proxies is not read; behind a proxy all clients \
+            count as this one address (said once)"
+        );
+    }
 }
 
 /// An address, with or without a port.

@@ -205,3 +205,18 @@ async fn the_list_stays_while_the_store_is_away_and_nothing_comes_in_before_it_i
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_forwarding_address_that_is_not_trusted_is_warned_of_once() {
+    let stage = Stage::alone().await;
+    let caller = stage.edge.caller("");
+    let warned = || stage.edge.logs().matches("X-Forwarded-For").count();
+    caller.get("/v1/models").await;
+    assert_eq!(warned(), 0);
+    for _ in 0..3 {
+        let headers = [("x-forwarded-for", "203.0.113.9")];
+        caller.send("GET", "/v1/models", &headers, "").await;
+    }
+    eventually("a warning", SOON, async || (warned() == 1).then_some(())).await;
+    assert!(stage.edge.logs().contains("trusted_proxies"));
+}

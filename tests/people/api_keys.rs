@@ -22,7 +22,7 @@ async fn a_key_works_at_once_as_it_was_asked_for() {
     let expected = json!({
         "keyId": shown["keyId"], "name": "", "mode": "live", "status": "active", "permissions": ["read", "write"],
         "allowIps": [], "prefix": &key[..13], "createdAt": shown["createdAt"], "expiresAt": null, "revokedAt": null,
-        "lastUsedAt": null,
+        "lastUsedAt": null, "createdBy": user.id,
     });
     assert_eq!(*shown, expected);
     success(&world.admin.caller(key).get("/v1/agents").await);
@@ -246,4 +246,70 @@ async fn revoked_keys_make_room_for_new_ones() {
         dropped.collect::<Vec<_>>(),
         [json!(null), json!(null), json!(null), json!(a), json!(b)]
     );
+}
+
+/// The status of a key by what an owner is shown.
+async fn status(boss: &SessionCaller, key: &Value) -> String {
+    let list = success(&boss.get("/v1/api-keys?limit=200").await);
+    let keys = list["apiKeys"].as_array().unwrap();
+    let found = keys.iter().find(|one| one["keyId"] == key["apiKey"]["keyId"]);
+    text(found.expect("the key"), "/status").to_owned()
+}
+
+#[tokio::test]
+async fn who_is_removed_leaves_no_key_behind_unless_it_is_wanted() {
+    let world = World::start().await;
+    let (owner, boss) = world.user(Role::Owner).await;
+    for keeps in [false, true] {
+        let (leaver, session) = world.member(&owner.account, Role::Admin).await;
+        let live = make(&session, json!({ "name": "live" })).await;
+        let test = make(&session, json!({ "name": "test", "mode": "test" })).await;
+        let gone = make(&session, json!({ "name": "gone" })).await;
+        let of_boss = make(&boss, json!({ "name": "of the boss" })).await;
+        let path = format!("/v1/api-keys/{}", text(&gone, "/apiKey/keyId"));
+        success(&session.delete(&path).await);
+        let by: Value = world.cli(&["api-key", "list", "--account", &owner.account.id]);
+        let by_id = |id: &Value| {
+            let keys = by["apiKeys"].as_array().unwrap();
+            keys.iter().find(|key| key["keyId"] == *id).unwrap()["createdBy"].clone()
+        };
+        assert_eq!(by_id(&live["apiKey"]["keyId"]), json!(leaver.id));
+        assert_eq!(by_id(&of_boss["apiKey"]["keyId"]), json!(owner.id));
+
+        let query = if keeps { "?keepApiKeys=true" } else { "" };
+        let wrong = format!("/api/user/team/{}?keepApiKeys=perhaps", leaver.id);
+        let sentence = problem(&boss.delete(&wrong).await, 400, "VALIDATION");
+        assert!(sentence.contains("keepApiKeys"), "{sentence}");
+        let path = format!("/api/user/team/{}{query}", leaver.id);
+        let removed = success(&boss.delete(&path).await);
+        let shown: Vec<(&str, &str)> = removed["apiKeys"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|key| (text(key, "/name"), text(key, "/status")))
+            .collect();
+        let state = if keeps { "active" } else { "revoked" };
+        assert_eq!(shown, [("test", state), ("live", state)], "{removed}");
+        for key in [&live, &test] {
+            assert_eq!(status(&boss, key).await, state);
+            let reply = world.admin.caller(text(key, "/key")).get("/v1/agents").await;
+            assert_eq!(reply.status == 200, keeps, "{}", reply.text());
+        }
+        assert_eq!(status(&boss, &of_boss).await, "active");
+        let audit = world.audit(&owner.account).await;
+        let (_, _, data) = audit.iter().rfind(|(kind, ..)| kind == "user.removed").unwrap();
+        let named = data["revokedApiKeys"].as_array().unwrap().len();
+        assert_eq!(named, if keeps { 0 } else { 2 }, "{data}");
+    }
+}
+
+/// Who cannot be removed keeps the keys.
+#[tokio::test]
+async fn the_last_owner_stays_with_the_keys() {
+    let world = World::start().await;
+    let (owner, boss) = world.user(Role::Owner).await;
+    let key = make(&boss, json!({})).await;
+    let path = format!("/api/user/team/{}", owner.id);
+    problem(&boss.delete(&path).await, 409, "LAST_OWNER");
+    assert_eq!(status(&boss, &key).await, "active");
 }

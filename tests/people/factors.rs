@@ -37,9 +37,14 @@ async fn login(world: &World, user: &SeedUser, totp: Option<&str>) -> Reply {
 
 /// Sets a second factor up: its secret and the recovery codes.
 async fn enable(session: &SessionCaller) -> (String, Vec<String>) {
+    enable_with(session, TEST_PASSWORD).await
+}
+
+/// The same for a user with this password.
+pub async fn enable_with(session: &SessionCaller, password: &str) -> (String, Vec<String>) {
     let begun = success(
         &session
-            .post("/api/user/totp", json!({ "password": TEST_PASSWORD }))
+            .post("/api/user/totp", json!({ "password": password }))
             .await,
     );
     let secret = text(&begun, "/secret").to_owned();
@@ -251,9 +256,15 @@ async fn a_stolen_session_cannot_guess_the_password() {
     let guesses = join_all((0..30).map(guess)).await;
     assert_eq!(guesses.iter().filter(|reply| reply.status == 401).count(), 10);
     assert_eq!(guesses.iter().filter(|reply| reply.status == 429).count(), 20);
-    let locked = world.try_login(&user.email, TEST_PASSWORD).await;
-    problem(&locked, 429, "LOGIN_LOCKED");
+    let body = json!({ "currentPassword": TEST_PASSWORD, "newPassword": "a new password" });
+    problem(
+        &session.post("/api/user/password", body).await,
+        429,
+        "LOGIN_LOCKED",
+    );
     success(&session.get("/api/user/me").await);
+    // Signing in is counted by itself.
+    success(&world.try_login(&user.email, TEST_PASSWORD).await);
 }
 
 #[tokio::test]

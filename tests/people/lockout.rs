@@ -2,7 +2,8 @@
 
 use crate::world::{World, problem, success};
 use futures::future::join_all;
-use harness::{Reply, Role, TEST_PASSWORD};
+use harness::{Reply, Role, SessionCaller, TEST_PASSWORD};
+use serde_json::json;
 use shared::store::keys::{Tries, attempts};
 
 const WRONG: &str = "not the password";
@@ -122,13 +123,90 @@ async fn one_address_has_a_hundred_wrong_attempts() {
     let key = attempts(Tries::Login, &user.email);
     let taken: i64 = world.redis.command(&["EXISTS", &key]);
     assert_eq!(taken, 0, "a refused address takes no attempt from the user");
-    let links = world.admin.caller("");
-    let token = "0a".repeat(32);
-    let look = links
-        .post(
-            "/api/user/invitations/look",
-            serde_json::json!({ "token": token }),
-        )
-        .await;
-    locked(&look);
+    // Links are counted by themselves.
+    problem(&look(&world).await, 404, "NOT_FOUND");
+    problem(&reset(&world).await, 404, "NOT_FOUND");
+}
+
+/// A look at an invitation that is none.
+async fn look(world: &World) -> Reply {
+    let body = json!({ "token": "0a".repeat(32) });
+    let nobody = world.admin.caller("");
+    nobody.post("/api/user/invitations/look", body).await
+}
+
+/// A link of a new password that is none.
+async fn reset(world: &World) -> Reply {
+    let body = json!({ "token": "0a".repeat(32), "newPassword": "a new password of mine" });
+    let nobody = world.admin.caller("");
+    nobody.post("/api/user/password/reset", body).await
+}
+
+#[tokio::test]
+async fn wrong_links_of_one_kind_lock_links_of_that_kind_alone() {
+    let world = World::start().await;
+    let user = world.seed.account("free").await.user(Role::Viewer).await;
+    for _ in 0..100 {
+        problem(&look(&world).await, 404, "NOT_FOUND");
+    }
+    locked(&look(&world).await);
+    success(&world.try_login(&user.email, TEST_PASSWORD).await);
+    for _ in 0..100 {
+        problem(&reset(&world).await, 404, "NOT_FOUND");
+    }
+    locked(&reset(&world).await);
+    success(&world.try_login(&user.email, TEST_PASSWORD).await);
+}
+
+#[tokio::test]
+async fn a_stranger_who_locks_an_e_mail_locks_nobody_out_who_is_in() {
+    let world = World::start().await;
+    let (user, session) = world.user(Role::Owner).await;
+    for _ in 0..10 {
+        world.try_login(&user.email, WRONG).await;
+    }
+    locked(&world.try_login(&user.email, TEST_PASSWORD).await);
+    let change = async |session: &SessionCaller, current: &str, new: &str| {
+        let body = json!({ "currentPassword": current, "newPassword": new });
+        session.post("/api/user/password", body).await
+    };
+    let new = "a new password of mine";
+    let changed = change(&session, TEST_PASSWORD, new).await;
+    success(&changed);
+    let session = session.renewed(&changed);
+    // A stolen session has its own ten guesses, and they lock no sign-in.
+    for _ in 0..10 {
+        problem(&change(&session, WRONG, new).await, 401, "INVALID_CREDENTIALS");
+    }
+    locked(&change(&session, new, TEST_PASSWORD).await);
+    world
+        .redis
+        .command::<i64>(&["DEL", &attempts(Tries::Login, &user.email)]);
+    success(&world.try_login(&user.email, new).await);
+}
+
+#[tokio::test]
+async fn a_forwarding_address_that_is_not_trusted_is_warned_of_once() {
+    let world = World::start().await;
+    let warned = || world.admin.logs().matches("X-Forwarded-For").count();
+    world.try_login("nobody@example.com", WRONG).await;
+    assert_eq!(warned(), 0);
+    for _ in 0..3 {
+        let headers = [("x-forwarded-for", "203.0.113.9, 198.51.100.4")];
+        world
+            .admin
+            .caller("")
+            .send("GET", "/v1/agents", &headers, "")
+            .await;
+    }
+    harness::eventually("a warning", std::time::Duration::from_secs(10), async || {
+        (warned() == 1).then_some(())
+    })
+    .await;
+    let logs = world.admin.logs();
+    assert!(
+        logs.contains("trusted_proxies") && logs.contains("127.0.0.1"),
+        "{logs}"
+    );
+    assert!(!logs.contains("203.0.113.9"), "outside text is no log text");
 }

@@ -10,12 +10,14 @@
 //! * [`passwords`]: changes and resets
 //! * [`api_keys`]: keys managed by people
 //! * [`plan`]: the plan, and what it has in the dashboard
+//! * [`accounts`]: one person in several accounts
 //! * [`emails`]: the look-ups of addresses, and removals that are cut off
 //! * [`faults`]: a store that is down, fell back, or is full
 //! * [`scripts`]: each small change of the scripts that decide who is in is noticed
 //! * [`cli`]: the operator's commands
 #![cfg(test)]
 
+mod accounts;
 mod api_keys;
 mod cli;
 mod emails;

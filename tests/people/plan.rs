@@ -1,6 +1,6 @@
 //! The plan: owners change it where the operator lets them, and what it has in the dashboard.
 
-use crate::world::{World, problem, success};
+use crate::world::{World, problem, success, text};
 use harness::{Role, SessionCaller};
 use serde_json::{Value, json};
 use shared::domain::mode::Mode;
@@ -11,9 +11,13 @@ async fn choose(session: &SessionCaller, plan: &str) -> harness::Reply {
         .await
 }
 
+async fn self_service() -> World {
+    World::start_with(|options| options.env("TOLLGATE_PLANS__SELF_SERVICE", "true")).await
+}
+
 #[tokio::test]
 async fn an_owner_changes_the_plan_and_it_is_recorded_who_did() {
-    let world = World::start().await;
+    let world = self_service().await;
     let account = world.seed.account("free").await;
     let (owner, session) = world.member(&account, Role::Owner).await;
     let changed = success(&choose(&session, "startup").await);
@@ -53,19 +57,38 @@ async fn an_owner_changes_the_plan_and_it_is_recorded_who_did() {
 }
 
 #[tokio::test]
-async fn where_the_operator_changes_plans_an_owner_does_not() {
-    let world = World::start_with(|options| options.env("TOLLGATE_PLANS__SELF_SERVICE", "false")).await;
-    let account = world.seed.account("free").await;
+async fn an_owner_moves_down_and_the_operator_moves_up() {
+    let world = World::start().await;
+    let account = world.seed.account("startup").await;
     let (_, session) = world.member(&account, Role::Owner).await;
-    problem(&choose(&session, "startup").await, 403, "PLAN_BY_OPERATOR");
+    let plan = async || {
+        let seen = success(&session.get("/api/v1/account").await);
+        text(&seen, "/account/plan").to_owned()
+    };
+    problem(&choose(&session, "enterprise").await, 403, "PLAN_BY_OPERATOR");
     problem(&choose(&session, "gold").await, 400, "VALIDATION");
-    let seen = success(&session.get("/api/v1/account").await);
-    assert_eq!(seen["account"]["plan"], json!("free"));
+    success(&choose(&session, "startup").await);
+    success(&choose(&session, "builder").await);
+    problem(&choose(&session, "startup").await, 403, "PLAN_BY_OPERATOR");
+    assert_eq!(plan().await, "builder");
+    success(&choose(&session, "free").await);
+    success(&choose(&session, "free").await);
+    problem(&choose(&session, "builder").await, 403, "PLAN_BY_OPERATOR");
+    assert_eq!(plan().await, "free");
+    // An account whose plan the file no longer has can only go to free.
+    let record = account.keys.record();
+    world.redis.command::<i64>(&["HSET", &record, "plan", "gone"]);
+    problem(&choose(&session, "builder").await, 403, "PLAN_BY_OPERATOR");
+    success(&choose(&session, "free").await);
 }
 
 #[tokio::test]
 async fn webhooks_are_in_the_dashboard_of_some_plans_and_the_next_request_knows() {
-    let world = World::start_with(|options| options.env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true")).await;
+    let world = World::start_with(|options| {
+        let options = options.env("TOLLGATE_PLANS__SELF_SERVICE", "true");
+        options.env("TOLLGATE_WEBHOOKS__ALLOW_PRIVATE", "true")
+    })
+    .await;
     let account = world.seed.account("builder").await;
     let (_, session) = world.member(&account, Role::Owner).await;
     let hook =

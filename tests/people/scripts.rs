@@ -7,7 +7,7 @@ use shared::domain::mode::Mode;
 use shared::store::keys::{AccountKeys, Tries, attempts};
 use shared::store::script::attempts::{Attempts, Taken};
 use shared::store::script::change::Scope;
-use shared::store::script::lookup::{Claimed, claim};
+use shared::store::script::lookup::{Swapped, swap};
 use shared::store::script::session::{End, end, in_use};
 use shared::store::script::user::{ChangeUser, Ending, UserChanged};
 use shared::store::script::{Script, WhenFull};
@@ -20,7 +20,7 @@ const TAKE: &str = include_str!("../../shared/src/store/script/attempts/take.lua
 const USE: &str = include_str!("../../shared/src/store/script/session/use.lua");
 const END: &str = include_str!("../../shared/src/store/script/session/end.lua");
 const CHANGE_USER: &str = include_str!("../../shared/src/store/script/user/change.lua");
-const CLAIM: &str = include_str!("../../shared/src/store/script/lookup/claim.lua");
+const SWAP: &str = include_str!("../../shared/src/store/script/lookup/swap.lua");
 /// What changes of an account end with.
 const CHANGE: &str = include_str!("../../shared/src/store/script/change.lua");
 /// The time of these tests.
@@ -55,10 +55,6 @@ const EQUIVALENT: &[(&str, &str)] = &[
     (
         "if string.find(record, '\"role\":\"owner\"', 1, true) and record ~= ARGV[4] then owners = owners + 1 end | 94: + -> -",
         "only none is refused, and the number is not told",
-    ),
-    (
-        "return {'taken', owner or '', lasting and 'lasting' or 'for now'} | 56: 'for now' -> 'for nowx'",
-        "the twin asks for the other word",
     ),
 ];
 const TRIM_NOTHING: &str = "to trim nothing changes nothing";
@@ -149,28 +145,25 @@ async fn takes(store: &Store) -> Checked {
     Ok(())
 }
 
-async fn claims(store: &Store) -> Checked {
+async fn swaps(store: &Store) -> Checked {
     fresh(store).await?;
-    let run =
-        async |expected: &str, owner: &str| claim(store, "x", expected, owner, 60_000).await.map_err(said);
-    let taken = |owner: &str, lasting| Claimed::Taken {
-        owner: owner.to_owned(),
-        lasting,
-    };
-    same!(run("a", "b").await?, taken("", false));
-    same!(run("", "a").await?, Claimed::Done);
-    let left: u64 = ask(store, &["PTTL", "x"]).await?;
-    same!((50_000..=60_000).contains(&left), true);
-    same!(run("", "b").await?, taken("a", false));
-    same!(run("a", "b").await?, taken("a", false));
-    ask::<i64>(store, &["PERSIST", "x"]).await?;
-    same!(run("", "b").await?, taken("a", true));
-    same!(run("c", "b").await?, taken("a", true));
-    same!(ask::<String>(store, &["GET", "x"]).await?, "a");
-    same!(run("a", "b").await?, Claimed::Done);
-    same!(ask::<String>(store, &["GET", "x"]).await?, "b");
-    let left: u64 = ask(store, &["PTTL", "x"]).await?;
-    same!((50_000..=60_000).contains(&left), true);
+    let run = async |old: &str, new: &str| swap(store, "x", old, new).await.map_err(said);
+    let there = async || ask::<Option<String>>(store, &["GET", "x"]).await;
+    same!(run("a", "b").await?, Swapped::Other(String::new()));
+    same!(there().await?, None);
+    same!(run("", "a").await?, Swapped::Done);
+    same!(there().await?, Some("a".to_owned()));
+    for other in ["", "b"] {
+        same!(run(other, "c").await?, Swapped::Other("a".to_owned()));
+    }
+    same!(there().await?, Some("a".to_owned()));
+    // What an earlier version reserved for an hour lasts.
+    ask::<i64>(store, &["PEXPIRE", "x", "60000"]).await?;
+    same!(run("a", "b").await?, Swapped::Done);
+    same!(there().await?, Some("b".to_owned()));
+    same!(ask::<i64>(store, &["PTTL", "x"]).await?, -1);
+    same!(run("b", "").await?, Swapped::Done);
+    same!(ask::<u64>(store, &["EXISTS", "x"]).await?, 0);
     Ok(())
 }
 
@@ -316,12 +309,19 @@ async fn user_changes(store: &Store) -> Checked {
     }
     three(store, &sessions).await?;
     ask::<()>(store, &["SET", &reset, "0a"]).await?;
+    let made = |n: u64| keys.api_key(&format!("key_{n}"));
+    for (n, by) in [(1, "usr_1"), (2, "usr_2"), (3, "usr_1")] {
+        ask::<i64>(store, &["HSET", &made(n), "created_by", by]).await?;
+    }
+    ask::<i64>(store, &["HSET", &made(3), "revoked_at", "5"]).await?;
+    let ids = [1, 2, 3, 4].map(|n| format!("key_{n}"));
     let demoted = user("usr_1", EMAIL, Role::Admin);
     let run = async |old: &Stored, new: Option<&Stored>, ending: Ending<'_>| {
         let change = ChangeUser {
             old,
             new: new.map(|stored| &stored.user),
             ending,
+            api_keys: if new.is_none() { &ids } else { &[] },
             kind: "user.changed",
             data: json!({}),
         };
@@ -338,6 +338,8 @@ async fn user_changes(store: &Store) -> Checked {
         UserChanged::LastOwner
     );
     same!(run(&owner, None, Ending::All).await?, UserChanged::LastOwner);
+    let revoked = async |n: u64| ask::<Option<String>>(store, &["HGET", &made(n), "revoked_at"]).await;
+    same!(revoked(1).await?, None);
     same!(changes(store, &keys).await?, (7, 0));
     same!(
         (left(store, &sessions).await?.len(), exists(&reset).await?),
@@ -369,8 +371,15 @@ async fn user_changes(store: &Store) -> Checked {
     same!(left(store, &sessions).await?, Vec::<String>::new());
     same!(stored(EMAIL).await?, Some(demoted.text.clone()));
     same!(ask::<u64>(store, &["HLEN", &logins]).await?, 2);
+    same!(revoked(1).await?, None);
     same!(run(&demoted, None, Ending::All).await?, UserChanged::Done);
     same!(stored(EMAIL).await?, None);
+    same!(revoked(1).await?, Some(NOW_MS.to_string()));
+    same!(
+        (revoked(2).await?, revoked(3).await?),
+        (None, Some("5".to_owned()))
+    );
+    same!(exists(&made(4)).await?, 0);
     same!(left(store, &logins).await?, ["usr_2"]);
     same!(run(&demoted, None, Ending::All).await?, UserChanged::Changed);
     same!(changes(store, &keys).await?, (12, 5));
@@ -390,7 +399,7 @@ async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
         "session_use" => uses(&store).await,
         "session_end" => ends(&store).await,
         "user_change" => user_changes(&store).await,
-        _ => claims(&store).await,
+        _ => swaps(&store).await,
     }
 }
 
@@ -401,7 +410,7 @@ async fn every_changed_script_is_noticed() {
         ("session_use", USE),
         ("session_end", END),
         ("user_change", CHANGE_USER),
-        ("lookup_claim", CLAIM),
+        ("lookup_swap", SWAP),
     ];
     all_are_noticed(&scripts, 150, EQUIVALENT, check).await;
 }

@@ -1,7 +1,8 @@
 //! A server with its store and users.
 
 use harness::{
-    Admin, AdminOptions, Redis, Reply, Role, Seed, SeedAccount, SeedUser, SessionCaller, Store, TEST_PASSWORD,
+    Admin, AdminOptions, Cli, Redis, Reply, Role, Seed, SeedAccount, SeedUser, SessionCaller, Store,
+    TEST_PASSWORD,
 };
 use serde_json::{Value, json};
 use shared::domain::entry::Entry;
@@ -51,6 +52,11 @@ impl World {
         let user = account.user(role).await;
         let session = self.sign_in(&user).await;
         (user, session)
+    }
+
+    /// What an operator's command says.
+    pub fn cli(&self, args: &[&str]) -> Value {
+        Cli::new(BINARY, self.redis.url()).json(args)
     }
 
     pub async fn sign_in(&self, user: &SeedUser) -> SessionCaller {

@@ -166,12 +166,26 @@ pub async fn choose_plan(call: Call) -> Answer {
         )));
     }
     if !call.app.self_service_plans {
-        return Err(Code::PlanByOperator.into());
+        let account = Account::read(&call.app.store, &call.caller.account).await?;
+        let current = account.ok_or(Code::ServiceUnavailable)?.plan;
+        if !is_no_move_up(&plans, &current, &plan) {
+            return Err(Code::PlanByOperator.into());
+        }
     }
     match set_plan(&call.app.store, &call.caller.account, &plan, &call.caller.actor).await? {
         PlanSet::Done | PlanSet::AlreadySo => show(&call).await,
         PlanSet::NoAccount => Err(Code::ServiceUnavailable.into()),
     }
+}
+
+/// The plan that any account can be moved to.
+const FREE: &str = "free";
+
+/// Whether `wanted` allows no more than `current`. From a plan that the file does not have any more only [`FREE`] is no move up.
+fn is_no_move_up(plans: &Plans, current: &str, wanted: &str) -> bool {
+    let ranked = plans.by_rank();
+    let rank = |name: &str| ranked.iter().position(|known| *known == name);
+    wanted == FREE || matches!((rank(current), rank(wanted)), (Some(before), Some(after)) if after <= before)
 }
 
 /// The account as it now is.

@@ -32,7 +32,7 @@ const NOTE: &str = "Store this key now: it is shown only once and cannot be reco
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ApiKey)]
-struct View<'a> {
+pub(crate) struct View<'a> {
     #[schema(value_type = is::ApiKeyId)]
     key_id: &'a str,
     #[schema(example = "CI")]
@@ -58,10 +58,13 @@ struct View<'a> {
     /// To the minute.
     #[schema(value_type = Option<is::Time>)]
     last_used_at: Option<String>,
+    /// The user who made it, or `operator`; null of keys made before this was kept.
+    #[schema(example = "usr_01KAH3V9J80123456789ABCDEF")]
+    created_by: Option<&'a str>,
 }
 
 impl<'a> View<'a> {
-    fn of(key: &'a ApiKey, now_ms: u64) -> Self {
+    pub(crate) fn of(key: &'a ApiKey, now_ms: u64) -> Self {
         Self {
             key_id: &key.id,
             name: &key.name,
@@ -78,6 +81,7 @@ impl<'a> View<'a> {
             expires_at: key.expires_at_ms.map(iso_from_ms),
             revoked_at: key.revoked_at_ms.map(iso_from_ms),
             last_used_at: key.last_used_ms.map(iso_from_ms),
+            created_by: key.created_by.as_deref(),
         }
     }
 }

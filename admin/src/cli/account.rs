@@ -15,7 +15,7 @@ use shared::store::account::Account as Record;
 use shared::store::audit::OPERATOR;
 use shared::store::keys::AccountKeys;
 use shared::store::refused;
-use shared::store::script::account::{self, Created, PlanSet};
+use shared::store::script::account::{self, PlanSet};
 use shared::store::usage::Usage;
 use shared::store::user::User;
 
@@ -75,19 +75,11 @@ impl Account {
 async fn create(context: &Context, name: &str, plan: &str, email: Option<String>) -> Result<Report, Failure> {
     known_plan(context, plan)?;
     let owner = match email {
-        Some(email) => Some(new_user(email, Role::Owner, &password::read_stdin()?)?),
+        Some(email) => Some(new_user(context, email, Role::Owner, &password::read_stdin()?)?),
         None => None,
     };
     let id = Kind::Account.mint(now_ms())?;
-    match account::create(&context.store, &id, name, plan, owner.as_ref(), OPERATOR).await? {
-        Created::Done => {}
-        Created::EmailTaken => {
-            return Err(Failure::refused(
-                "CONFLICT",
-                "another user of this installation has that e-mail",
-            ));
-        }
-    }
+    account::create(&context.store, &id, name, plan, owner.as_ref(), OPERATOR).await?;
     let owner_id = owner.as_ref().map(|owner| owner.id.as_str());
     let mut text = format!("Account {id} ({name}) on plan {plan}.");
     if let Some(owner) = &owner {

@@ -152,6 +152,7 @@ async fn list(context: &Context, account: &str) -> Result<Report, Failure> {
                 Permission::list_text(&key.permissions),
                 iso_from_ms(key.created_at_ms),
                 key.last_used_ms.map_or_else(|| "never".to_owned(), iso_from_ms),
+                key.created_by.clone().unwrap_or_else(|| "unknown".to_owned()),
                 format!("{}…", key.shown),
                 key.name.clone(),
             ]
@@ -167,6 +168,7 @@ async fn list(context: &Context, account: &str) -> Result<Report, Failure> {
                 "PERMISSIONS",
                 "CREATED",
                 "LAST USED",
+                "MADE BY",
                 "STARTS WITH",
                 "NAME",
             ],
@@ -211,6 +213,6 @@ fn document(key: &Record, now: u64) -> Value {
         "keyId": key.id, "name": key.name, "mode": key.mode.as_str(), "status": key.status(now), "permissions": permissions,
         "allowIps": allow_ips, "prefix": key.shown, "createdAt": iso_from_ms(key.created_at_ms),
         "expiresAt": key.expires_at_ms.map(iso_from_ms), "revokedAt": key.revoked_at_ms.map(iso_from_ms),
-        "lastUsedAt": key.last_used_ms.map(iso_from_ms),
+        "lastUsedAt": key.last_used_ms.map(iso_from_ms), "createdBy": key.created_by,
     })
 }

@@ -1,7 +1,8 @@
 //! Passwords on the command line: read from standard input, never from an argument.
 
+use super::context::Context;
 use super::{Failure, stdin};
-use crate::password::{LONGEST, require};
+use crate::password::{LONGEST, Salt, require};
 use secrecy::{ExposeSecret, SecretString};
 
 /// Reads a password: the first line of standard input, which is read no further than a password can be long.
@@ -11,8 +12,8 @@ pub(super) fn read_stdin() -> Result<SecretString, Failure> {
     Ok(password)
 }
 
-/// The hash of a password.
-pub(super) fn hash(password: &SecretString) -> Result<String, Failure> {
-    let hash = crate::password::hash(password);
+/// The hash of the password of a user with this e-mail.
+pub(super) fn hash(context: &Context, email: &str, password: &SecretString) -> Result<String, Failure> {
+    let hash = crate::password::hash(password, Salt::of(&context.record.check_secret, email));
     hash.map_err(|error| Failure::refused("HASH", error.to_string()))
 }

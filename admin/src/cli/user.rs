@@ -1,8 +1,10 @@
-//! `tollgate-admin user`: people who sign in to the dashboard. A user is named by its e-mail, of which an installation has one.
+//! `tollgate-admin user`: people who sign in to the dashboard. A user is named by its e-mail, of which an account has one; where
+//! several accounts have a user of it, by the account as well.
 
 mod change;
 mod help;
 
+use self::change::Name;
 use super::context::Context;
 use super::table::table;
 use super::{Failure, Report, password, value};
@@ -25,7 +27,7 @@ pub(super) enum User {
         /// The account
         #[arg(long, value_name = "ID", value_parser = value::id)]
         account: String,
-        /// The user's e-mail, unique in this installation
+        /// The user's e-mail, unique in the account
         #[arg(long, value_parser = value::email)]
         email: String,
         /// What the user may do
@@ -46,6 +48,9 @@ pub(super) enum User {
         /// The user's e-mail
         #[arg(long, value_parser = value::email)]
         email: String,
+        /// The account, where several have a user of that e-mail
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: Option<String>,
         /// What the user may do from now on
         #[arg(long)]
         role: RoleName,
@@ -55,27 +60,42 @@ pub(super) enum User {
         /// The user's e-mail
         #[arg(long, value_parser = value::email)]
         email: String,
+        /// The account, where several have a user of that e-mail
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: Option<String>,
         /// Set the password that comes on standard input, one line, and end all sessions of the user
         #[arg(long)]
         password_stdin: bool,
     },
-    /// Remove a user: all sessions end, and the e-mail is free again
+    /// Remove a user: all sessions end, API keys that the user made are revoked, and the e-mail is free again
     Remove {
         /// The user's e-mail
         #[arg(long, value_parser = value::email)]
         email: String,
+        /// The account, where several have a user of that e-mail
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: Option<String>,
+        /// Leave the API keys that the user made as they are
+        #[arg(long)]
+        keep_api_keys: bool,
     },
     /// Lift the lock that ten wrong passwords put on a user's login
     Unlock {
         /// The user's e-mail
         #[arg(long, value_parser = value::email)]
         email: String,
+        /// The account, where several have a user of that e-mail
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: Option<String>,
     },
     /// Take a user's second factor away, when the device and the recovery codes are lost
     DisableTotp {
         /// The user's e-mail
         #[arg(long, value_parser = value::email)]
         email: String,
+        /// The account, where several have a user of that e-mail
+        #[arg(long, value_name = "ID", value_parser = value::id)]
+        account: Option<String>,
     },
 }
 
@@ -112,22 +132,36 @@ impl User {
                 password_stdin: _,
             } => create(context, &account, email, role.into()).await,
             Self::List { account } => list(context, &account).await,
-            Self::SetRole { email, role } => change::set_role(context, &email, role.into()).await,
+            Self::SetRole { email, account, role } => {
+                change::set_role(context, &Name::of(email, account), role.into()).await
+            }
             Self::ResetPassword {
                 email,
+                account,
                 password_stdin: true,
-            } => change::set_password(context, &email, &password::read_stdin()?).await,
-            Self::ResetPassword { email, .. } => help::reset_link(context, &email).await,
-            Self::Remove { email } => change::remove(context, &email).await,
-            Self::Unlock { email } => help::unlock(context, &email).await,
-            Self::DisableTotp { email } => change::disable_totp(context, &email).await,
+            } => {
+                let name = Name::of(email, account);
+                change::set_password(context, &name, &password::read_stdin()?).await
+            }
+            Self::ResetPassword { email, account, .. } => {
+                help::reset_link(context, &Name::of(email, account)).await
+            }
+            Self::Remove {
+                email,
+                account,
+                keep_api_keys,
+            } => change::remove(context, &Name::of(email, account), keep_api_keys).await,
+            Self::Unlock { email, account } => help::unlock(context, &Name::of(email, account)).await,
+            Self::DisableTotp { email, account } => {
+                change::disable_totp(context, &Name::of(email, account)).await
+            }
         }
     }
 }
 
 async fn create(context: &Context, id: &str, email: String, role: Role) -> Result<Report, Failure> {
     context.account(id).await?;
-    let user = new_user(email, role, &password::read_stdin()?)?;
+    let user = new_user(context, email, role, &password::read_stdin()?)?;
     match account::add_user(&context.store, id, &user, OPERATOR).await? {
         UserAdded::Done => Ok(Report::new(
             format!("User {} ({role}) of {id} signs in as {}.", user.id, user.email),
@@ -136,7 +170,7 @@ async fn create(context: &Context, id: &str, email: String, role: Role) -> Resul
         UserAdded::NoAccount => Err(Failure::no_account(id)),
         UserAdded::EmailTaken => Err(Failure::refused(
             "CONFLICT",
-            "another user of this installation has that e-mail",
+            "a user of the account has that e-mail",
         )),
         UserAdded::TooMany => Err(Failure::refused(
             "CONFLICT",
@@ -146,13 +180,18 @@ async fn create(context: &Context, id: &str, email: String, role: Role) -> Resul
 }
 
 /// A new user's record.
-pub(super) fn new_user(email: String, role: Role, password: &SecretString) -> Result<Record, Failure> {
+pub(super) fn new_user(
+    context: &Context,
+    email: String,
+    role: Role,
+    password: &SecretString,
+) -> Result<Record, Failure> {
     let created_at_ms = now_ms();
     Ok(Record {
         id: Kind::User.mint(created_at_ms)?,
+        password: password::hash(context, &email, password)?,
         email,
         role,
-        password: password::hash(password)?,
         created_at_ms,
         totp: None,
         totp_pending: None,

@@ -81,6 +81,7 @@ files! {
     "js/pages/settings/sessions.js",
     "js/pages/team.js",
     "js/pages/team/invite.js",
+    "js/pages/team/remove.js",
     "js/pages/team/role.js",
     "js/pages/wallet.js",
     "js/pages/wallet/deposit.js",

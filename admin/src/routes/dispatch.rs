@@ -19,7 +19,7 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use axum::middleware::Next;
 use bytes::Bytes;
-use shared::client_address::{UNKNOWN_ADDRESS, client_address};
+use shared::client_address::{UNKNOWN_ADDRESS, client_address, warn_of_untrusted_proxy};
 use shared::clock;
 use shared::domain::mode::Mode;
 use shared::store::blocked::Verdict;
@@ -129,8 +129,8 @@ fn export(trace: Trace, method: &'static str, route: &'static str, status: Statu
 /// What those are told who are not answered: whoever comes from a blocked address, and everybody until it is known which
 /// those are.
 async fn turned_away(app: &App, extensions: &Extensions, headers: &HeaderMap) -> Option<Problem> {
-    let client = || client_of(app, extensions, headers);
-    match app.blocked.judge_now(&app.store, client).await {
+    let client = client_of(app, extensions, headers);
+    match app.blocked.judge_now(&app.store, || client).await {
         Verdict::Free => None,
         Verdict::Blocked => {
             app.metrics.blocked.inc();
@@ -148,6 +148,7 @@ async fn turned_away(app: &App, extensions: &Extensions, headers: &HeaderMap) ->
 /// From where a request comes, as far as that is known.
 fn client_of(app: &App, extensions: &Extensions, headers: &HeaderMap) -> Option<IpAddr> {
     let peer = extensions.get::<Peer>()?.0.ip();
+    warn_of_untrusted_proxy(peer, headers, &app.trusted_proxies);
     client_address(peer, headers, &app.trusted_proxies)
 }
 

@@ -147,7 +147,7 @@ routes! {
     POST   "/totp/disable",                       session(Viewer),       Both,     Uncounted,    people::totp::disable;
     GET    "/team",                               session(Viewer),       Both,     Uncounted,    people::team::list, query;
     PATCH  "/team/{id}",                          session(Owner),        Both,     Uncounted,    people::team::change;
-    DELETE "/team/{id}",                          session(Owner),        Both,     Uncounted,    people::team::remove;
+    DELETE "/team/{id}",                          session(Owner),        Both,     Uncounted,    people::team::remove, query;
     POST   "/invitations",                        session(Owner),        Both,     Uncounted,    people::invitations::create;
     GET    "/invitations",                        session(Owner),        Both,     Uncounted,    people::invitations::list, query;
     DELETE "/invitations/{id}",                   session(Owner),        Both,     Uncounted,    people::invitations::revoke;

@@ -5,13 +5,17 @@ use crate::call::Stop;
 use crate::gate::Gate;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use pingora_core::protocols::http::ServerSession;
-use shared::client_address::{UNKNOWN_ADDRESS, client_address};
+use shared::client_address::{UNKNOWN_ADDRESS, client_address, warn_of_untrusted_proxy};
 use shared::domain::denial::Denial;
 use shared::store::blocked::Verdict;
 use std::net::IpAddr;
 
 /// Whether the request may come in, as far as is known without asking anyone: the way of nearly all of them.
 pub fn is_free(gate: &Gate, session: &ServerSession) -> bool {
+    if let Some(peer) = peer_of(session) {
+        let trusted = &gate.settings.network.trusted_proxies;
+        warn_of_untrusted_proxy(peer, &session.req_header().headers, trusted);
+    }
     gate.blocked.judge(|| client_of(gate, session)) == Verdict::Free
 }
 
@@ -37,7 +41,11 @@ pub async fn judge(gate: &Gate, session: &ServerSession) -> Result<(), Stop> {
 
 /// The client's address, as far as that is known.
 fn client_of(gate: &Gate, session: &ServerSession) -> Option<IpAddr> {
-    let peer = session.client_addr()?.as_inet()?.ip();
+    let peer = peer_of(session)?;
     let trusted = &gate.settings.network.trusted_proxies;
     client_address(peer, &session.req_header().headers, trusted)
+}
+
+fn peer_of(session: &ServerSession) -> Option<IpAddr> {
+    Some(session.client_addr()?.as_inet()?.ip())
 }

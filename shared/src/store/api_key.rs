@@ -27,6 +27,8 @@ pub struct ApiKey {
     pub shown: String,
     /// When it was made.
     pub created_at_ms: u64,
+    /// Who made it: a user's id, or `operator`; unknown of keys that an earlier version made.
+    pub created_by: Option<String>,
     /// When it ends, if ever.
     pub expires_at_ms: Option<u64>,
     /// When it was revoked, if it was.
@@ -55,6 +57,7 @@ impl ApiKey {
             allow_ips: ips.map(|text| text.parse().ok()).collect::<Option<_>>()?,
             shown: get("shown")?.to_owned(),
             created_at_ms: ms("created_at").ok()??,
+            created_by: get("created_by").map(str::to_owned),
             expires_at_ms: ms("expires_at").ok()?,
             revoked_at_ms: ms("revoked_at").ok()?,
             last_used_ms: ms("last_used").ok()?,
@@ -130,6 +133,16 @@ impl ApiKey {
         let revoked: Vec<bool> = store.pipeline(&look).await?;
         let mut keys = ids.into_iter().zip(revoked);
         Ok(keys.find(|(_, revoked)| *revoked).map(|(id, _)| id))
+    }
+
+    /// The keys of `account` that this user made and that are not revoked, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn made_by(store: &Store, account: &AccountKeys, user: &str) -> Result<Vec<Self>, StoreError> {
+        let mut keys = Self::list(store, account).await?;
+        keys.retain(|key| key.created_by.as_deref() == Some(user) && key.revoked_at_ms.is_none());
+        Ok(keys)
     }
 
     /// All keys of `account`, newest first.

@@ -1,92 +1,148 @@
-//! The e-mails of users, each of which one user of the whole installation has.
+//! The e-mails of users: in which accounts an address has one (decision D74).
 //!
-//! The look-up of an e-mail lies in another slot than the account, so it is reserved before the user is written, made to last
-//! afterwards, and freed after the user is removed. It holds only while the account has the user: one that a removal left
-//! behind when it was cut off is taken over by whoever asks next.
+//! The look-up of an e-mail lies in another slot than the accounts. It says where to look, and the account decides: an account is
+//! added before its user is written and again afterwards, and taken out after the user is removed. What a crash leaves in between
+//! leads to an account without the user, and costs one look.
 
 use super::keys::{self, AccountKeys};
-use super::script::lookup::{Claimed, claim, keep, release};
+use super::script::lookup::{Swapped, swap};
 use super::user::Stored;
 use super::{Store, StoreError};
 
-/// How long a reservation lives that is not confirmed.
-const RESERVED_MS: u64 = 3_600_000;
+/// Accounts that a look-up names at most. Users of further ones exist, and sign in by naming their account.
+pub const ACCOUNTS_MAX: usize = 1000;
+/// Attempts at a look-up that others change at the same moment.
+const ATTEMPTS: usize = 32;
 
-/// Whose an e-mail is.
+/// A user that an e-mail may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmailOwner {
     /// The account.
     pub account: String,
-    /// The user.
+    /// The user; empty where an earlier version kept the account only.
     pub user: String,
 }
 
 impl EmailOwner {
-    /// The stored text. No part can contain a space.
+    /// A line of the stored text. No part can contain a space.
     fn to_stored(&self) -> String {
-        format!("{} {}", self.account, self.user)
+        match self.user.is_empty() {
+            true => self.account.clone(),
+            false => format!("{} {}", self.account, self.user),
+        }
     }
 
-    fn parse(text: &str) -> Self {
-        // An earlier version kept the account only.
-        let (account, user) = text.split_once(' ').unwrap_or((text, ""));
+    fn parse(line: &str) -> Self {
+        let (account, user) = line.split_once(' ').unwrap_or((line, ""));
         Self {
             account: account.to_owned(),
             user: user.to_owned(),
         }
     }
 
-    /// Who has this e-mail, or seems to: the account decides.
+    /// In which accounts this e-mail has a user, or seems to, in the order in which they were added.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn find(store: &Store, email: &str) -> Result<Option<Self>, StoreError> {
-        let key = keys::user_lookup(email);
-        let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
-        Ok(text.map(|text| Self::parse(&text)))
+    pub async fn all(store: &Store, email: &str) -> Result<Vec<Self>, StoreError> {
+        Ok(parse(&stored(store, email).await?))
     }
 
-    /// Reserves the e-mail for this user; false when another user has it.
+    /// Adds the user; of each account there is one. A look-up that is full stays as it is.
     ///
     /// # Errors
-    /// [`StoreError`].
-    pub async fn reserve(&self, store: &Store, email: &str) -> Result<bool, StoreError> {
-        let (lookup, mine) = (keys::user_lookup(email), self.to_stored());
-        let (owner, lasting) = match claim(store, &lookup, "", &mine, RESERVED_MS).await? {
-            Claimed::Done => return Ok(true),
-            Claimed::Taken { owner, lasting } => (owner, lasting),
-        };
-        let keys = AccountKeys::of(&Self::parse(&owner).account);
-        if Stored::find(store, &keys, email).await?.is_some() {
-            if !lasting {
-                keep(store, &lookup, &owner).await?;
+    /// [`StoreError`]; it may be repeated.
+    pub async fn join(&self, store: &Store, email: &str) -> Result<(), StoreError> {
+        change(store, email, |owners| {
+            let here = owners.iter().position(|owner| owner.account == self.account);
+            match here {
+                Some(at) => owners[at] = self.clone(),
+                None if owners.len() < ACCOUNTS_MAX => owners.push(self.clone()),
+                None => {}
             }
-            return Ok(false);
-        }
-        // Somebody is about to write the user, or was cut off: that reservation ends by itself.
-        if !lasting {
-            return Ok(false);
-        }
-        let over = claim(store, &lookup, &owner, &mine, RESERVED_MS).await?;
-        Ok(over == Claimed::Done)
+        })
+        .await
     }
 
-    /// Makes the look-up last, after the user was written, and waits until it is as safe as configured.
+    /// Takes the user out, which was not written. Where the account has another user of the e-mail, the look-up leads to that one,
+    /// also when it had been lost.
     ///
     /// # Errors
     /// [`StoreError`]; it may be repeated.
-    pub async fn confirm(&self, store: &Store, email: &str) -> Result<(), StoreError> {
-        keep(store, &keys::user_lookup(email), &self.to_stored()).await
+    pub async fn leave_to_another(&self, store: &Store, email: &str) -> Result<(), StoreError> {
+        self.leave(store, email).await?;
+        let there = Stored::find(store, &AccountKeys::of(&self.account), email).await?;
+        let Some(there) = there else { return Ok(()) };
+        let other = Self {
+            account: self.account.clone(),
+            user: there.user.id,
+        };
+        other.join(store, email).await
     }
 
-    /// Frees the e-mail, after the user was removed or was not written.
+    /// Takes the user out, after it was removed or was not written. Another one of the account stays.
     ///
     /// # Errors
     /// [`StoreError`]; it may be repeated.
-    pub async fn release(&self, store: &Store, email: &str) -> Result<(), StoreError> {
-        let lookup = keys::user_lookup(email);
-        release(store, &lookup, &self.to_stored()).await?;
-        // An earlier version kept the account only.
-        release(store, &lookup, &self.account).await
+    pub async fn leave(&self, store: &Store, email: &str) -> Result<(), StoreError> {
+        change(store, email, |owners| {
+            let is_this = |owner: &Self| owner.user == self.user || owner.user.is_empty();
+            owners.retain(|owner| owner.account != self.account || !is_this(owner));
+        })
+        .await
+    }
+}
+
+async fn stored(store: &Store, email: &str) -> Result<String, StoreError> {
+    let key = keys::user_lookup(email);
+    let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
+    Ok(text.unwrap_or_default())
+}
+
+fn parse(text: &str) -> Vec<EmailOwner> {
+    let lines = text.lines().filter(|line| !line.is_empty());
+    lines.map(EmailOwner::parse).collect()
+}
+
+/// Changes a look-up, from what it is at that moment.
+async fn change(store: &Store, email: &str, change: impl Fn(&mut Vec<EmailOwner>)) -> Result<(), StoreError> {
+    let key = keys::user_lookup(email);
+    let mut there = stored(store, email).await?;
+    for _ in 0..ATTEMPTS {
+        let mut owners = parse(&there);
+        change(&mut owners);
+        let lines: Vec<String> = owners.iter().map(EmailOwner::to_stored).collect();
+        match swap(store, &key, &there, &lines.join("\n")).await? {
+            Swapped::Done => return Ok(()),
+            Swapped::Other(other) => there = other,
+        }
+    }
+    Err(StoreError::Nonsense(
+        "a look-up that changes all the time".to_owned(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn look_ups_of_every_version_are_read() {
+        let owner = |account: &str, user: &str| EmailOwner {
+            account: account.to_owned(),
+            user: user.to_owned(),
+        };
+        assert_eq!(parse(""), []);
+        assert_eq!(parse("acct_1"), [owner("acct_1", "")]);
+        assert_eq!(parse("acct_1 usr_1"), [owner("acct_1", "usr_1")]);
+        let two = parse("acct_1 usr_1\nacct_2 usr_2");
+        assert_eq!(two, [owner("acct_1", "usr_1"), owner("acct_2", "usr_2")]);
+        // An earlier version finds the first account.
+        let text = two
+            .iter()
+            .map(EmailOwner::to_stored)
+            .collect::<Vec<_>>()
+            .join("\n");
+        assert_eq!(text.split_once(' ').unwrap().0, "acct_1");
     }
 }

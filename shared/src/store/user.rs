@@ -14,7 +14,7 @@ use std::collections::HashMap;
 pub struct User {
     /// `usr_…`. The stored text begins with it, see [`User::stored_start`].
     pub id: String,
-    /// Lower case; unique in the whole installation, since a login names nothing else.
+    /// Lower case; unique in the account (decision D74).
     pub email: String,
     /// What the user may do. Scripts look for it in the text.
     pub role: Role,

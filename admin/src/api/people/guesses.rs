@@ -1,4 +1,5 @@
-//! Attempts, which are taken before anything is looked at: by e-mail, and by the address that they come from.
+//! Attempts, which are taken before anything is looked at: by person, and by the address that they come from. Each route has
+//! its own: whoever uses up the attempts of one leaves everybody the others.
 
 use crate::metrics::Login;
 use crate::problem::{Code, Problem};
@@ -8,12 +9,9 @@ use shared::store::keys::Tries;
 use shared::store::script::attempts::{Attempts, Taken};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The attempts to sign in with an e-mail.
-pub(super) const fn login_attempts(email: &str) -> Attempts<'_> {
-    Attempts {
-        tries: Tries::Login,
-        of: email,
-    }
+/// The attempts of this kind by a person, named by e-mail or user id, or from a [`source`].
+pub(super) const fn attempts(tries: Tries, of: &str) -> Attempts<'_> {
+    Attempts { tries, of }
 }
 
 /// From where attempts come: an address, or for IPv6 the network of one customer. One that is not known is like any other.
@@ -25,14 +23,6 @@ pub(super) fn source(client: Option<IpAddr>) -> String {
             let [a, b, c, d, ..] = address.segments();
             Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).to_string()
         }
-    }
-}
-
-/// The attempts from such a place.
-pub(super) const fn source_attempts(source: &str) -> Attempts<'_> {
-    Attempts {
-        tries: Tries::Address,
-        of: source,
     }
 }
 

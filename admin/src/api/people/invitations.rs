@@ -1,6 +1,6 @@
 //! `/invitations`: links by which people join the account. One counts only while an owner stands behind it.
 
-use super::guesses::{source, source_attempts, take};
+use super::guesses::{attempts, source, take};
 use super::login::{end_earlier, tidied};
 use super::password::{given_token, no_link};
 use super::person::{Fresh, new_password, scope, signed_in};
@@ -8,6 +8,7 @@ use super::team::given_role;
 use crate::api::listing::Listing;
 use crate::caller::require;
 use crate::openapi::is;
+use crate::password::Salt;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, OpenCall, Reply, missing, page};
 use crate::serve::App;
@@ -19,7 +20,7 @@ use shared::domain::id::Kind;
 use shared::domain::role::Role;
 use shared::store::account::Account;
 use shared::store::invitation::{INVITATIONS_MAX, Invitation, InvitationBody};
-use shared::store::keys::AccountKeys;
+use shared::store::keys::{AccountKeys, Tries};
 use shared::store::script::invitation::{self as script, Invited, Joined};
 use shared::store::user::User;
 use shared::store::versions::View as Version;
@@ -171,8 +172,8 @@ pub async fn revoke(call: Call) -> Answer {
 
 /// The invitation of a token, with its account. Tokens that are none count as attempts of the address.
 async fn by_token(app: &App, token: &Token, from: &str) -> Result<(Account, Invitation), Problem> {
-    app.health.trusted(&app.store).await?;
-    take(app, source_attempts(from)).await?;
+    let guesses = attempts(Tries::InvitationAddress, from);
+    take(app, guesses).await?;
     let found = Invitation::find(&app.store, &token.hash(), now_ms()).await?;
     let (id, invitation) = found.ok_or_else(no_link)?;
     let (keys, floor) = (AccountKeys::of(&id), app.store.floor(&id).await);
@@ -182,7 +183,7 @@ async fn by_token(app: &App, token: &Token, from: &str) -> Result<(Account, Invi
     if !has_backing(&invitation, &users) {
         return Err(no_link());
     }
-    source_attempts(from).give_back(&app.store).await?;
+    guesses.give_back(&app.store).await?;
     Ok((account, invitation))
 }
 
@@ -192,6 +193,7 @@ async fn by_token(app: &App, token: &Token, from: &str) -> Result<(Account, Invi
 /// 400, 403 `CSRF_FAILED`, 404, 415, 429 `LOGIN_LOCKED`, 503.
 pub async fn look(call: OpenCall) -> Answer {
     let token = given_token(&call.body()?.only(&["token"])?)?;
+    call.app.health.trusted(&call.app.store).await?;
     let (account, invitation) = by_token(&call.app, &token, &source(call.client)).await?;
     Reply::ok(&Looked {
         success: true,
@@ -209,13 +211,17 @@ pub async fn accept(call: OpenCall) -> Answer {
     let body = call.body()?.only(&["token", "password"])?;
     let (token, password) = (given_token(&body)?, new_password(&body, "password")?);
     let app = &call.app;
+    let secret = app.health.trusted(&app.store).await?.check_secret;
     let (account, invitation) = by_token(app, &token, &source(call.client)).await?;
     let now = now_ms();
     let user = User {
         id: Kind::User.mint(now)?,
         email: invitation.email.clone(),
         role: invitation.body.role,
-        password: app.passwords.hash(password).await?,
+        password: app
+            .passwords
+            .hash(password, Salt::of(&secret, &invitation.email))
+            .await?,
         created_at_ms: now,
         totp: None,
         totp_pending: None,
@@ -229,7 +235,7 @@ pub async fn accept(call: OpenCall) -> Answer {
             signed_in(app, &account, &user, &session, &fresh.token)
         }
         Joined::Missing => Err(no_link()),
-        Joined::EmailTaken => conflict("Another user of this installation has your e-mail address."),
+        Joined::EmailTaken => conflict("A user of this account has your e-mail address already."),
         Joined::TooMany => conflict("The account has as many users as it can have."),
     }
 }

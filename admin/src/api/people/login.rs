@@ -1,7 +1,7 @@
 //! `POST /login`, `POST /logout`, `GET /me`.
 
 use super::ATTEMPTS;
-use super::guesses::{login_attempts, source, source_attempts, take};
+use super::guesses::{attempts, source, take};
 use super::person::{AccountView, Fresh, Me, UserView, find, given_code, given_password, scope, signed_in};
 use super::totp::{Factor, second_factor};
 use crate::caller::session::{self, Sent};
@@ -11,6 +11,7 @@ use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Given, OpenCall, Reply, missing};
 use crate::serve::App;
 use axum::http::HeaderMap;
+use futures::{StreamExt, TryStreamExt, stream};
 use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::json;
@@ -18,6 +19,8 @@ use shared::clock::iso_from_ms;
 use shared::domain::email;
 use shared::store::account::Account;
 use shared::store::email::EmailOwner;
+use shared::store::keys::Tries;
+use shared::store::script::attempts::Attempts;
 use shared::store::script::session::{End, Open, Opened, end};
 use shared::store::script::user::note;
 use shared::store::session::{Session, SessionPlace};
@@ -28,44 +31,104 @@ use utoipa::ToSchema;
 const NO_ACCOUNT: &str = "acct_none";
 const NO_USER: &str = "usr_none";
 
+/// Longest id of an account that is looked at.
+pub(super) const ACCOUNT_MAX: usize = 64;
+
 /// What is asked for.
 struct Asked {
     email: String,
     password: SecretString,
     code: Option<String>,
+    /// The account, where it is named.
+    account: Option<String>,
 }
 
 /// `POST /login`
 ///
 /// # Errors
-/// 400, 401 `INVALID_CREDENTIALS` and `TOTP_REQUIRED`, 403 `CSRF_FAILED`, 415, 429 `LOGIN_LOCKED`, 503.
+/// 400, also `ACCOUNT_REQUIRED`; 401 `INVALID_CREDENTIALS` and `TOTP_REQUIRED`, 403 `CSRF_FAILED`, 415, 429 `LOGIN_LOCKED`, 503.
 pub async fn login(call: OpenCall) -> Answer {
-    let body = call.body()?.only(&["email", "password", "totp"])?;
+    let body = call.body()?.only(&["email", "password", "totp", "account"])?;
     let asked = Asked {
         email: given_email(&body)?,
         password: given_password(&body, "password")?,
         code: given_code(&body, "totp")?,
+        account: given_account(&body)?,
     };
     let app = &call.app;
     app.health.trusted(&app.store).await?;
     // Taken before anything is looked at, so that guesses at the same moment are not more than there may be.
     let from = source(call.client);
-    take(app, source_attempts(&from)).await?;
-    take(app, login_attempts(&asked.email)).await?;
+    take(app, attempts(Tries::LoginAddress, &from)).await?;
+    take(app, attempts(Tries::Login, &asked.email)).await?;
 
     let fresh = Fresh::new(call.headers(), call.client)?;
-    let owner = EmailOwner::find(&app.store, &asked.email).await?;
-    let account = owner.as_ref().map_or(NO_ACCOUNT, |owner| owner.account.as_str());
-    let found = find(app, account, &asked.email).await?;
-    let hash = found.as_ref().map(|(_, stored)| stored.user.password.as_str());
-    if !app.passwords.is_right(asked.password.clone(), hash).await? {
-        return Err(refused(&call, found.as_ref(), "password").await?);
+    let found = candidates(app, &asked).await?;
+    let hashes = found.iter().map(|(_, stored)| stored.user.password.clone());
+    let right = app
+        .passwords
+        .right_for(asked.password.clone(), hashes.collect())
+        .await?;
+    let mut theirs: Vec<&(Account, Stored)> = found
+        .iter()
+        .zip(right)
+        .filter_map(|(one, right)| right.then_some(one))
+        .collect();
+    if theirs.len() > 1 {
+        // The address guessed nothing; the attempt of the e-mail stays taken until somebody is in.
+        attempts(Tries::LoginAddress, &from).give_back(&app.store).await?;
+        return Err(account_required(&theirs));
     }
-    let (account, stored) = found.ok_or(Code::InvalidCredentials)?;
+    let Some((account, stored)) = theirs.pop().cloned() else {
+        return Err(refused(&call, &found, "password").await?);
+    };
     let (user, opened) = enter(&call, &asked, &account, stored, &fresh).await?;
-    tidied(tidy(&call, &asked.email, &from, owner).await);
+    let (from, person) = (
+        attempts(Tries::LoginAddress, &from),
+        attempts(Tries::Login, &asked.email),
+    );
+    tidied(tidy(&call, from, person).await);
     app.metrics.login(Login::Done);
     signed_in(app, &account, &user, &opened, &fresh.token)
+}
+
+/// The users that the sign-in may be of: that of the account that it names, or all of the e-mail. Where there are none the
+/// work is the same.
+async fn candidates(app: &App, asked: &Asked) -> Result<Vec<(Account, Stored)>, Problem> {
+    let owners = EmailOwner::all(&app.store, &asked.email).await?;
+    let accounts: Vec<String> = match &asked.account {
+        Some(account) => vec![account.clone()],
+        None if owners.is_empty() => vec![NO_ACCOUNT.to_owned()],
+        None => owners.into_iter().map(|owner| owner.account).collect(),
+    };
+    let email = asked.email.as_str();
+    let looks = accounts
+        .into_iter()
+        .map(|account| async move { find(app, &account, email).await });
+    let mut looks = std::pin::pin!(stream::iter(looks).buffered(LOOKS_AT_ONCE));
+    let (mut found, mut failed) = (Vec::new(), None);
+    while let Some(look) = looks.next().await {
+        match look {
+            Ok(one) => found.extend(one),
+            // An account that cannot be believed keeps nobody out of the others.
+            Err(problem) => failed = Some(problem),
+        }
+    }
+    match failed {
+        Some(problem) if found.is_empty() => Err(problem),
+        _ => Ok(found),
+    }
+}
+
+/// Accounts that are looked at at the same time.
+const LOOKS_AT_ONCE: usize = 32;
+
+/// 400 with the accounts for whose users the password is right: nobody else learns them.
+fn account_required(theirs: &[&(Account, Stored)]) -> Problem {
+    let accounts = theirs
+        .iter()
+        .map(|(account, _)| json!({ "id": account.id, "name": account.name }));
+    Problem::from(Code::AccountRequired).with("accounts", accounts.collect::<Vec<_>>())
 }
 
 /// Somebody is in: what could not be tidied up is no reason to say otherwise.
@@ -75,6 +138,14 @@ pub(super) fn tidied(done: Result<(), Problem>) {
             error = error.message(),
             "not everything was tidied up after somebody signed in"
         );
+    }
+}
+
+fn given_account(body: &crate::routes::Fields<'_>) -> Result<Option<String>, Problem> {
+    match body.string("account")? {
+        Given::Value(text) if text.len() <= ACCOUNT_MAX => Ok(Some(text)),
+        Given::Value(_) => Err(Problem::validation("account is too long.")),
+        Given::Absent | Given::Null => Ok(None),
     }
 }
 
@@ -103,14 +174,13 @@ async fn enter(
             Factor::Right(user, how) => (user, how),
             Factor::Missing => {
                 // The address guessed nothing; the attempt of the e-mail stays taken until somebody is in.
-                source_attempts(&source(call.client))
-                    .give_back(&app.store)
-                    .await?;
+                let from = source(call.client);
+                attempts(Tries::LoginAddress, &from).give_back(&app.store).await?;
                 return Err(Code::TotpRequired.into());
             }
             Factor::Wrong => {
-                let found = (account.clone(), stored);
-                return Err(refused(call, Some(&found), "code").await?);
+                let found = [(account.clone(), stored)];
+                return Err(refused(call, &found, "code").await?);
             }
         };
         let ip = call.client.map(|client| client.to_string());
@@ -137,41 +207,37 @@ async fn enter(
     Err(Code::ServiceUnavailable.into())
 }
 
-/// 401, which the audit log of an existing user tells of. It takes as long for a user who does not exist.
+/// 401, which the audit logs of the users that it may have been about tell of. It takes as long for a user who does not exist.
 pub(super) async fn refused(
     call: &OpenCall,
-    found: Option<&(Account, Stored)>,
+    found: &[(Account, Stored)],
     what: &str,
 ) -> Result<Problem, Problem> {
     call.app.metrics.login(Login::Wrong);
-    let ids = found.map(|(account, stored)| (account.id.as_str(), stored.user.id.as_str()));
-    let (account, user) = ids.unwrap_or((NO_ACCOUNT, NO_USER));
     let data = json!({ "ip": call.client.map(|client| client.to_string()), "wrong": what });
-    note(
-        &call.app.store,
-        &scope(account, user),
-        user,
-        "user.login_failed",
-        data,
-    )
-    .await?;
+    let mut ids: Vec<(String, String)> = found
+        .iter()
+        .map(|(account, stored)| (account.id.clone(), stored.user.id.clone()))
+        .collect();
+    if ids.is_empty() {
+        ids.push((NO_ACCOUNT.to_owned(), NO_USER.to_owned()));
+    }
+    let (store, data) = (&call.app.store, &data);
+    let noting = ids.into_iter().map(|(account, user)| async move {
+        let scope = scope(&account, &user);
+        note(store, &scope, &user, "user.login_failed", data.clone()).await
+    });
+    let noting = stream::iter(noting).buffer_unordered(LOOKS_AT_ONCE);
+    noting.try_collect::<()>().await?;
     Ok(Code::InvalidCredentials.into())
 }
 
-/// What remains to be done when somebody is in: the attempts were right, an earlier session of this browser ends, and the
-/// look-up of the e-mail, where it was read, lasts, should a crash have kept it from that.
-pub(super) async fn tidy(
-    call: &OpenCall,
-    email: &str,
-    from: &str,
-    owner: Option<EmailOwner>,
-) -> Result<(), Problem> {
+/// What remains to be done when somebody is in: the attempt was right, so the address has it back and the person all of them,
+/// and an earlier session of this browser ends.
+pub(super) async fn tidy(call: &OpenCall, from: Attempts<'_>, person: Attempts<'_>) -> Result<(), Problem> {
     let store = &call.app.store;
-    login_attempts(email).clear(store).await?;
-    source_attempts(from).give_back(store).await?;
-    if let Some(owner) = owner {
-        owner.confirm(store, email).await?;
-    }
+    person.clear(store).await?;
+    from.give_back(store).await?;
     end_earlier(&call.app, call.headers()).await
 }
 

@@ -1,17 +1,19 @@
 //! `POST /password` and `POST /password/reset`: a new password ends every other session.
 
 use super::ATTEMPTS;
-use super::guesses::{login_attempts, source, source_attempts, take};
+use super::guesses::{attempts, source, take};
 use super::login::{refused, tidied, tidy};
 use super::person::{Fresh, Me, find, given_code, given_password, new_password, scope, signed_in};
 use super::totp::{Factor, second_factor};
 use crate::caller::session;
 use crate::openapi::is;
+use crate::password::Salt;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, OpenCall, Reply, missing};
 use serde::Serialize;
 use serde_json::json;
 use shared::crypto::token::Token;
+use shared::store::keys::Tries;
 use shared::store::script::session::{Open, Opened};
 use shared::store::script::user::find_reset;
 use shared::store::user::User;
@@ -39,7 +41,8 @@ pub async fn change(call: Call) -> Answer {
     let (app, me) = (&call.app, Me::of(&call)?);
     let mut stored = me.confirm(&call, current).await?;
     let confirmed = stored.user.password.clone();
-    let password = app.passwords.hash(new).await?;
+    let salt = Salt::of(&call.caller.check_secret, &stored.user.email);
+    let password = app.passwords.hash(new, salt).await?;
     let fresh = Fresh::new(call.headers(), call.client)?;
     let scope = scope(&call.caller.account, me.id);
     for _ in 0..ATTEMPTS {
@@ -99,16 +102,17 @@ pub async fn reset(call: OpenCall) -> Answer {
         given_code(&body, "totp")?,
     );
     let app = &call.app;
-    app.health.trusted(&app.store).await?;
+    let secret = app.health.trusted(&app.store).await?.check_secret;
     let from = source(call.client);
-    take(app, source_attempts(&from)).await?;
+    let guesses = attempts(Tries::ResetAddress, &from);
+    take(app, guesses).await?;
     let hash = token.hash();
     let (account, email) = find_reset(&app.store, &hash).await?.ok_or_else(no_link)?;
     let found = find(app, &account, &email).await?.ok_or_else(no_link)?;
     if found.1.user.totp.is_some() {
-        take(app, login_attempts(&email)).await?;
+        take(app, attempts(Tries::Reset, &found.1.user.id)).await?;
     }
-    let password = app.passwords.hash(new).await?;
+    let password = app.passwords.hash(new, Salt::of(&secret, &email)).await?;
     let fresh = Fresh::new(call.headers(), call.client)?;
     let mut found = found;
     for _ in 0..ATTEMPTS {
@@ -117,10 +121,10 @@ pub async fn reset(call: OpenCall) -> Answer {
             Factor::None => (stored.user.clone(), "link"),
             Factor::Right(user, how) => (user, how),
             Factor::Missing => {
-                source_attempts(&from).give_back(&app.store).await?;
+                guesses.give_back(&app.store).await?;
                 return Err(Code::TotpRequired.into());
             }
-            Factor::Wrong => return Err(refused(&call, Some(&found), "code").await?),
+            Factor::Wrong => return Err(refused(&call, std::slice::from_ref(&found), "code").await?),
         };
         let password = password.clone();
         let user = User { password, ..user };
@@ -136,7 +140,7 @@ pub async fn reset(call: OpenCall) -> Answer {
         let scope = scope(&account.id, &stored.user.id);
         match open.run(&app.store, &scope, &fresh.session(app)).await? {
             Opened::Done(session) => {
-                tidied(tidy(&call, &email, &from, None).await);
+                tidied(tidy(&call, guesses, attempts(Tries::Reset, &stored.user.id)).await);
                 return signed_in(app, account, &user, &session, &fresh.token);
             }
             Opened::Used => return Err(no_link()),

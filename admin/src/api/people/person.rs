@@ -1,7 +1,7 @@
 //! What the parts of the user API have in common: a user as answers show it, the signed-in user as the store has it, attempts,
 //! and the answer that carries a new session.
 
-use super::guesses::{login_attempts, take};
+use super::guesses::{attempts, take};
 use crate::caller::{Who, require, session};
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
@@ -17,7 +17,7 @@ use shared::domain::mode::Mode;
 use shared::domain::role::Role;
 use shared::store::StoreError;
 use shared::store::account::Account;
-use shared::store::keys::AccountKeys;
+use shared::store::keys::{AccountKeys, Tries};
 use shared::store::script::change::Scope;
 use shared::store::script::session::{NewSession, mint_id};
 use shared::store::script::user::note;
@@ -195,20 +195,18 @@ impl<'a> Me<'a> {
         Session::list(&call.app.store, &call.keys(), self.id, idle_ms, now_ms()).await
     }
 
-    /// Checks the caller's password. Guesses count like those of a login: a stolen session does not make them free.
+    /// Checks the caller's password. Guesses are counted by user: a stolen session does not make them free, and a stranger who
+    /// locks the sign-in of the e-mail locks nobody out who is signed in.
     ///
     /// # Errors
     /// 401 `INVALID_CREDENTIALS`, 429 `LOGIN_LOCKED`.
     pub(super) async fn confirm(&self, call: &Call, password: SecretString) -> Result<Stored, Problem> {
         let (app, store) = (&call.app, &call.app.store);
-        let tries = login_attempts(self.email);
+        let tries = attempts(Tries::Confirm, self.id);
         take(app, tries).await?;
         let stored = self.stored(call).await?;
-        if app
-            .passwords
-            .is_right(password, Some(&stored.user.password))
-            .await?
-        {
+        let hash = stored.user.password.clone();
+        if app.passwords.right_for(password, vec![hash]).await? == [true] {
             tries.clear(store).await?;
             return Ok(stored);
         }

@@ -2,14 +2,19 @@
 
 use super::ATTEMPTS;
 use super::person::{UserView, scope};
+use crate::api::api_keys::View as KeyView;
 use crate::api::listing::Listing;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, Reply, missing, page};
 use serde::Serialize;
 use serde_json::json;
+use shared::clock::now_ms;
 use shared::domain::id::Kind;
 use shared::domain::role::Role;
+use shared::store::api_key::ApiKey;
 use shared::store::email::EmailOwner;
+use shared::store::script::api_key::revoke;
+use shared::store::script::change::Scope;
 use shared::store::script::user::{ChangeUser, Ending, UserChanged};
 use shared::store::user::{Stored, User, last_logins};
 use utoipa::ToSchema;
@@ -72,6 +77,7 @@ pub async fn change(call: Call) -> Answer {
             old: &old,
             new: Some(&user),
             ending: Ending::None,
+            api_keys: &[],
             kind: "user.role_changed",
             data: json!({ "from": old.user.role.as_str(), "to": role.as_str() }),
         };
@@ -86,31 +92,78 @@ pub async fn change(call: Call) -> Answer {
     Err(Code::ServiceUnavailable.into())
 }
 
+/// A user who is removed, and what becomes of the API keys that the user made.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = UserRemoved)]
+pub(super) struct Removed<'a> {
+    success: bool,
+    /// The API keys that the user made and that were not revoked before: revoked now, unless they were to be kept.
+    api_keys: Vec<KeyView<'a>>,
+}
+
 /// `DELETE /team/{id}`
 ///
 /// # Errors
-/// 404, 409 `LAST_OWNER`, 503.
+/// 400, 404, 409 `LAST_OWNER`, 503.
 pub async fn remove(call: Call) -> Answer {
     let id = call.record_id("id", Kind::User)?;
+    let keeps = match call
+        .query(&["keepApiKeys"])?
+        .get("keepApiKeys")
+        .map(String::as_str)
+    {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => return Err(Problem::validation("keepApiKeys must be true or false.")),
+    };
+    let (store, keys) = (&call.app.store, call.keys());
     for _ in 0..ATTEMPTS {
         let old = member(&call, id).await?;
+        let made = ApiKey::made_by(store, &keys, id).await?;
+        let ending: Vec<String> = made.iter().filter(|_| !keeps).map(|key| key.id.clone()).collect();
         let change = ChangeUser {
             old: &old,
             new: None,
             ending: Ending::All,
+            api_keys: &ending,
             kind: "user.removed",
-            data: json!({ "role": old.user.role.as_str() }),
+            data: json!({ "role": old.user.role.as_str(), "revokedApiKeys": ending }),
         };
         if done(&call, change).await? {
             let owner = EmailOwner {
                 account: call.caller.account.clone(),
                 user: old.user.id.clone(),
             };
-            owner.release(&call.app.store, &old.user.email).await?;
-            return Reply::done();
+            owner.leave(store, &old.user.email).await?;
+            return removed(&call, &made, keeps).await;
         }
     }
     Err(Code::ServiceUnavailable.into())
+}
+
+/// The answer to a removal. A key that the user made while being removed is revoked like the others.
+async fn removed(call: &Call, made: &[ApiKey], keeps: bool) -> Answer {
+    let (store, keys) = (&call.app.store, call.keys());
+    let id = call.record_id("id", Kind::User)?;
+    if !keeps {
+        for late in ApiKey::made_by(store, &keys, id).await? {
+            let scope = Scope {
+                mode: late.mode,
+                ..scope(&call.caller.account, &call.caller.actor)
+            };
+            revoke(store, &scope, &late.id).await?;
+        }
+    }
+    let mut shown = Vec::with_capacity(made.len());
+    for key in made {
+        shown.extend(ApiKey::read(store, &keys, &key.id).await?);
+    }
+    let now = now_ms();
+    Reply::ok(&Removed {
+        success: true,
+        api_keys: shown.iter().map(|key| KeyView::of(key, now)).collect(),
+    })
 }
 
 /// Makes a change; false when somebody else changed the user meanwhile.

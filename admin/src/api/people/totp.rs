@@ -258,6 +258,7 @@ async fn change<T>(
             old: &old,
             new: Some(&user),
             ending,
+            api_keys: &[],
             kind,
             data: json!({}),
         };

@@ -92,7 +92,7 @@ pub(super) const PAGES: &[Page] = &[
             "printf '%s\\n' \"$PASSWORD\" | tollgate-admin account create --name 'Acme Ltd' --plan startup \\\n    \
              --owner-email ann@example.com --owner-password-stdin --json",
         ],
-        refused: "another user of this installation has the e-mail",
+        refused: "the store is no ledger, or does not answer",
     },
     Page {
         path: "account set-plan",

@@ -36,6 +36,7 @@ pub(super) async fn rotate_factors(
                 old: &old,
                 new: Some(&user),
                 ending: Ending::None,
+                api_keys: &[],
                 kind: "keys.rotated",
                 data: json!({ "secondFactor": true }),
             };

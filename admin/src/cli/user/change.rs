@@ -6,6 +6,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use shared::domain::mode::Mode;
 use shared::domain::role::Role;
+use shared::store::api_key::ApiKey;
 use shared::store::audit::OPERATOR;
 use shared::store::email::EmailOwner;
 use shared::store::keys::AccountKeys;
@@ -16,6 +17,18 @@ use shared::store::user::{Stored, User};
 /// Attempts at a change of a user whom somebody else changes at the same moment.
 const ATTEMPTS: usize = 8;
 
+/// What a user is named by.
+pub(super) struct Name {
+    pub(super) email: String,
+    pub(super) account: Option<String>,
+}
+
+impl Name {
+    pub(super) const fn of(email: String, account: Option<String>) -> Self {
+        Self { email, account }
+    }
+}
+
 /// A user and where it is.
 pub(super) struct Found {
     pub(super) owner: EmailOwner,
@@ -23,15 +36,41 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// The user of this e-mail, who must exist.
-    pub(super) async fn by_email(context: &Context, email: &str) -> Result<Self, Failure> {
-        let none = || Failure::refused("NOT_FOUND", format!("no user has the e-mail {email}"));
-        let owner = EmailOwner::find(&context.store, email).await?.ok_or_else(none)?;
-        let keys = AccountKeys::of(&owner.account);
-        let stored = Stored::find(&context.store, &keys, email)
-            .await?
-            .ok_or_else(none)?;
-        Ok(Self { owner, stored })
+    /// The user of this name, who must exist, and be the only one where no account is named.
+    pub(super) async fn by_name(context: &Context, name: &Name) -> Result<Self, Failure> {
+        let Name { email, account } = name;
+        let accounts = match account {
+            Some(account) => vec![account.clone()],
+            None => {
+                let owners = EmailOwner::all(&context.store, email).await?;
+                owners.into_iter().map(|owner| owner.account).collect()
+            }
+        };
+        let mut found = Vec::new();
+        for account in accounts {
+            let keys = AccountKeys::of(&account);
+            if let Some(stored) = Stored::find(&context.store, &keys, email).await? {
+                let user = stored.user.id.clone();
+                let owner = EmailOwner { account, user };
+                found.push(Self { owner, stored });
+            }
+        }
+        match (found.pop(), found.as_slice()) {
+            (Some(one), []) => Ok(one),
+            (None, _) => Err(Failure::refused(
+                "NOT_FOUND",
+                format!("no user has the e-mail {email}"),
+            )),
+            (Some(last), others) => {
+                let accounts = others.iter().chain([&last]).map(|one| one.owner.account.as_str());
+                let accounts: Vec<&str> = accounts.collect();
+                let message = format!(
+                    "several accounts have a user of the e-mail {email}: name one with --account ({})",
+                    accounts.join(", ")
+                );
+                Err(Failure::refused("ACCOUNT_REQUIRED", message))
+            }
+        }
     }
 
     pub(super) fn scope(&self) -> Scope<'_> {
@@ -56,6 +95,8 @@ impl Found {
 /// What is changed, and how the audit log tells it.
 struct Edit<'a> {
     ending: Ending<'a>,
+    /// API keys of the user that are revoked.
+    api_keys: &'a [String],
     kind: &'a str,
     data: Value,
 }
@@ -63,12 +104,12 @@ struct Edit<'a> {
 /// Makes a change; `change` sees the user as it is, and says `None` when there is nothing to change.
 async fn edit(
     context: &Context,
-    email: &str,
+    name: &Name,
     edit: Edit<'_>,
     change: impl Fn(&User) -> Option<Option<User>>,
 ) -> Result<Found, Failure> {
     for _ in 0..ATTEMPTS {
-        let found = Found::by_email(context, email).await?;
+        let found = Found::by_name(context, name).await?;
         let Some(new) = change(&found.stored.user) else {
             return Ok(found);
         };
@@ -76,6 +117,7 @@ async fn edit(
             old: &found.stored,
             new: new.as_ref(),
             ending: edit.ending,
+            api_keys: edit.api_keys,
             kind: edit.kind,
             data: edit.data.clone(),
         };
@@ -94,13 +136,14 @@ async fn edit(
     ))
 }
 
-pub(super) async fn set_role(context: &Context, email: &str, role: Role) -> Result<Report, Failure> {
+pub(super) async fn set_role(context: &Context, name: &Name, role: Role) -> Result<Report, Failure> {
     let how = Edit {
         ending: Ending::None,
+        api_keys: &[],
         kind: "user.role_changed",
         data: json!({ "to": role.as_str() }),
     };
-    let found = edit(context, email, how, |user| {
+    let found = edit(context, name, how, |user| {
         (user.role != role).then(|| Some(User { role, ..user.clone() }))
     })
     .await?;
@@ -115,16 +158,17 @@ pub(super) async fn set_role(context: &Context, email: &str, role: Role) -> Resu
 
 pub(super) async fn set_password(
     context: &Context,
-    email: &str,
+    name: &Name,
     new: &SecretString,
 ) -> Result<Report, Failure> {
-    let password = password::hash(new)?;
+    let password = password::hash(context, &name.email, new)?;
     let how = Edit {
         ending: Ending::All,
+        api_keys: &[],
         kind: "user.password_changed",
         data: json!({ "by": "operator" }),
     };
-    let found = edit(context, email, how, |user| {
+    let found = edit(context, name, how, |user| {
         let password = password.clone();
         Some(Some(User {
             password,
@@ -141,13 +185,14 @@ pub(super) async fn set_password(
     ))
 }
 
-pub(super) async fn disable_totp(context: &Context, email: &str) -> Result<Report, Failure> {
+pub(super) async fn disable_totp(context: &Context, name: &Name) -> Result<Report, Failure> {
     let how = Edit {
         ending: Ending::All,
+        api_keys: &[],
         kind: "user.totp_disabled",
         data: json!({}),
     };
-    let found = edit(context, email, how, |user| {
+    let found = edit(context, name, how, |user| {
         let (totp, totp_pending) = (None, None);
         (user.totp.is_some() || user.totp_pending.is_some()).then(|| {
             Some(User {
@@ -164,23 +209,28 @@ pub(super) async fn disable_totp(context: &Context, email: &str) -> Result<Repor
     ))
 }
 
-pub(super) async fn remove(context: &Context, email: &str) -> Result<Report, Failure> {
+pub(super) async fn remove(context: &Context, name: &Name, keeps: bool) -> Result<Report, Failure> {
+    let Found { owner, .. } = Found::by_name(context, name).await?;
+    let keys = AccountKeys::of(&owner.account);
+    let mut made = ApiKey::made_by(&context.store, &keys, &owner.user).await?;
+    if keeps {
+        made.clear();
+    }
+    let made: Vec<String> = made.into_iter().map(|key| key.id).collect();
     let how = Edit {
         ending: Ending::All,
+        api_keys: &made,
         kind: "user.removed",
-        data: json!({}),
+        data: json!({ "revokedApiKeys": made }),
     };
-    let found = edit(context, email, how, |_| Some(None)).await?;
-    let owner = EmailOwner {
-        account: found.owner.account.clone(),
-        user: found.stored.user.id.clone(),
-    };
-    owner.release(&context.store, email).await?;
+    let found = edit(context, name, how, |_| Some(None)).await?;
+    found.owner.leave(&context.store, &name.email).await?;
     Ok(Report::new(
         format!(
-            "User {} is removed; all sessions have ended.",
-            found.stored.user.id
+            "User {} is removed; all sessions have ended, and {} API keys are revoked.",
+            found.stored.user.id,
+            made.len()
         ),
-        found.document(json!({ "removed": true })),
+        found.document(json!({ "removed": true, "revokedApiKeys": made })),
     ))
 }

@@ -2,7 +2,7 @@
 
 use super::super::context::Context;
 use super::super::{Failure, Report};
-use super::change::Found;
+use super::change::{Found, Name};
 use serde_json::json;
 use shared::clock::{iso_from_ms, now_ms};
 use shared::crypto::token::Token;
@@ -10,8 +10,8 @@ use shared::store::keys::Tries;
 use shared::store::script::attempts::Attempts;
 use shared::store::script::user::{RESET_LIFE, issue_reset, note};
 
-pub(super) async fn reset_link(context: &Context, email: &str) -> Result<Report, Failure> {
-    let found = Found::by_email(context, email).await?;
+pub(super) async fn reset_link(context: &Context, name: &Name) -> Result<Report, Failure> {
+    let found = Found::by_name(context, name).await?;
     let token = Token::mint()?;
     if !issue_reset(&context.store, &found.scope(), &found.stored, &token.hash()).await? {
         let message = "the user was changed at the same moment; try again";
@@ -30,15 +30,17 @@ pub(super) async fn reset_link(context: &Context, email: &str) -> Result<Report,
     .secret())
 }
 
-pub(super) async fn unlock(context: &Context, email: &str) -> Result<Report, Failure> {
-    let found = Found::by_email(context, email).await?;
+pub(super) async fn unlock(context: &Context, name: &Name) -> Result<Report, Failure> {
+    let found = Found::by_name(context, name).await?;
     let (id, scope) = (&found.stored.user.id, found.scope());
     note(&context.store, &scope, id, "user.unlocked", json!({})).await?;
-    let attempts = Attempts {
-        tries: Tries::Login,
-        of: email,
-    };
-    attempts.clear(&context.store).await?;
+    for (tries, of) in [
+        (Tries::Login, &name.email),
+        (Tries::Confirm, id),
+        (Tries::Reset, id),
+    ] {
+        Attempts { tries, of }.clear(&context.store).await?;
+    }
     Ok(Report::new(
         format!("User {id} can try to sign in again."),
         found.document(json!({ "unlocked": true })),

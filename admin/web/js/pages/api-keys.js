@@ -39,6 +39,7 @@ export default function ApiKeys() {
     { label: 'May', wide: true, cell: (key) => key.permissions.join(', ') },
     { label: 'From', wide: true, cell: (key) => (key.allowIps.length === 0 ? html`<span class="muted">anywhere</span>` : html`<bdi>${key.allowIps.join(', ')}</bdi>`) },
     { label: 'Ends', wide: true, cell: (key) => html`<${Time} at=${key.expiresAt} none="never" />` },
+    { label: 'Made by', wide: true, cell: (key) => (key.createdBy ? html`<${Id} of=${key.createdBy} />` : html`<span class="muted">unknown</span>`) },
     { label: 'Last used', wide: true, cell: (key) => html`<${Time} at=${key.lastUsedAt} none="never" />` },
     { label: 'Actions', hidden: true, cell: (key) => (key.status === 'active' ? html`<span class="cell-actions"><${ActionButton} small kind="danger"
       run=${() => revoke(key)} aria-label=${`Revoke the API key ${key.name ?? key.keyId}`}>Revoke<//></span>` : '') },

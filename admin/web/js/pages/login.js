@@ -1,24 +1,33 @@
 /**
- * Signing in: the password first, then, where it is turned on, the code of the second factor or a recovery code.
+ * Signing in: the password first; then, where it is the password of users of several accounts, which of these; then, where it
+ * is turned on, the code of the second factor or a recovery code.
  */
 import { html, useState } from '../html.js';
 import { ApiError, post } from '../api.js';
 import { signedIn, useSession } from '../session.js';
-import { FieldError, Form, TextField } from '../ui/form.js';
+import { FieldError, Form, SelectField, TextField } from '../ui/form.js';
 import { OpenPage } from '../ui/open.js';
 
 /** The page. */
 export default function Login() {
   const { trouble } = useSession();
   const [first, setFirst] = useState(null);
+  const [choice, setChoice] = useState(null);
   const [recovery, setRecovery] = useState(false);
-  const password = async ({ email, password: secret }) => {
+  const attempt = async (body) => {
     try {
-      signedIn(await post('/api/user/login', { email, password: secret }));
+      signedIn(await post('/api/user/login', body));
     } catch (error) {
-      if (error.code !== 'TOTP_REQUIRED') throw plain(error);
-      setFirst({ email, password: secret });
+      if (error.code === 'ACCOUNT_REQUIRED') setChoice({ body, accounts: error.body.accounts });
+      else if (error.code === 'TOTP_REQUIRED') setFirst(body);
+      else throw plain(error);
     }
+  };
+  const password = ({ email, password: secret }) => attempt({ email, password: secret });
+  const account = ({ account: id }) => attempt({ ...choice.body, account: id });
+  const again = () => {
+    setFirst(null);
+    setChoice(null);
   };
   const code = async ({ totp }) => {
     try {
@@ -28,6 +37,16 @@ export default function Login() {
       throw plain(error);
     }
   };
+  if (!first && choice) {
+    // Names can be alike: the end of the id tells such accounts apart.
+    const options = choice.accounts.map(({ id, name }) => [id, `${name} (${id.slice(-6)})`]);
+    return html`<${OpenPage} title="Which account?" lead="You are in several accounts with this email and password."
+      foot=${html`<button type="button" class="button button-quiet button-small" onClick=${again}>Start again</button>`}>
+      <${Form} key="account" label="Account" action="Sign in" onSubmit=${account}>
+        <${SelectField} name="account" label="Account" value=${options[0][0]} options=${options} autofocus />
+      <//>
+    <//>`;
+  }
   if (!first) {
     return html`<${OpenPage} title="Sign in" lead="To the dashboard of your account."
       foot=${html`<p>Forgot your password? The operator of this installation makes a link with <code>tollgate-admin user reset-password</code>.</p>`}>
@@ -43,7 +62,7 @@ export default function Login() {
     lead=${recovery ? 'Enter one of the recovery codes that you stored. Each works once.' : 'Enter the code that your authenticator app shows.'}
     foot=${html`<button type="button" class="button button-quiet button-small" onClick=${other}>
       ${recovery ? 'Use the authenticator app' : 'Use a recovery code'}</button>
-      <button type="button" class="button button-quiet button-small" onClick=${() => setFirst(null)}>Start again</button>`}>
+      <button type="button" class="button button-quiet button-small" onClick=${again}>Start again</button>`}>
     <${Form} key=${recovery ? 'recovery' : 'code'} label="Second factor" action="Sign in" onSubmit=${code}>
       ${recovery
     ? html`<${TextField} name="totp" label="Recovery code" autocomplete="off" required autofocus />`

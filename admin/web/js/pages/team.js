@@ -12,6 +12,7 @@ import { Badge, Facts, Name, PageHead, Section } from '../ui/show.js';
 import { ListTable } from '../ui/table.js';
 import { ROLES } from '../roles.js';
 import { Invite } from './team/invite.js';
+import { RemovePerson } from './team/remove.js';
 import { ChangeRole } from './team/role.js';
 
 /** The page. */
@@ -20,18 +21,12 @@ export default function Team() {
   const [turn, setTurn] = useState(0);
   const [inviting, setInviting] = useState(false);
   const [changing, setChanging] = useState(null);
+  const [removing, setRemoving] = useState(null);
   const again = () => setTurn((count) => count + 1);
   const owner = may('owner');
-  const remove = async (person) => {
-    const text = 'The next click of theirs is refused: their sessions end at once. What they did stays in the audit log.';
-    if (!(await confirm({ title: `Remove ${person.email} from the team?`, text, action: 'Remove person' }))) return;
-    await del(`/api/user/team/${seg(person.id)}`);
-    say(`Removed ${person.email}.`);
-    again();
-  };
   const actions = (person) => html`<span class="cell-actions">
     <${Button} small onClick=${() => setChanging(person)} aria-label=${`Change role of ${person.email}`}>Change role<//>
-    <${ActionButton} small kind="danger" run=${() => remove(person)} aria-label=${`Remove ${person.email}`}>Remove<//>
+    <${Button} small kind="danger" onClick=${() => setRemoving(person)} aria-label=${`Remove ${person.email}`}>Remove<//>
   </span>`;
   const columns = [
     { label: 'Person', head: true, cell: (person) => html`<${Name} of=${person.email} />${person.id === user.id && html` <span class="muted">you</span>`}` },
@@ -50,6 +45,7 @@ export default function Team() {
     ${owner && html`<${Invitations} turn=${turn} again=${again} />`}
     <${Section} title="What each role may do"><${Facts} rows=${ROLES} /><//>
     ${inviting && html`<${Invite} onClose=${() => setInviting(false)} onDone=${again} />`}
+    ${removing && html`<${RemovePerson} person=${removing} onClose=${() => setRemoving(null)} onDone=${() => { setRemoving(null); again(); }} />`}
     ${changing && html`<${ChangeRole} person=${changing} onClose=${() => setChanging(null)} onDone=${() => { setChanging(null); again(); }} />`}
   </div>`;
 }

@@ -25,22 +25,41 @@ pub fn reset_lookup(sha256_hex: &str) -> String {
 /// By what attempts are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tries {
-    /// By the e-mail that a login names, whether a user has it or not.
+    /// Sign-ins, by the e-mail that they name, whether a user has it or not.
     Login,
-    /// By the client's address.
-    Address,
+    /// Sign-ins, by the client's address.
+    LoginAddress,
+    /// Links of new passwords, by the client's address.
+    ResetAddress,
+    /// Codes of a second factor beside such a link, by the user.
+    Reset,
+    /// Links of invitations, by the client's address.
+    InvitationAddress,
+    /// Passwords of people who are signed in, by the user.
+    Confirm,
 }
 
 impl Tries {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Login, Self::Address];
+    pub const ALL: [Self; 6] = [
+        Self::Login,
+        Self::LoginAddress,
+        Self::ResetAddress,
+        Self::Reset,
+        Self::InvitationAddress,
+        Self::Confirm,
+    ];
 
     /// The word in the key.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Login => "login",
-            Self::Address => "address",
+            Self::LoginAddress => "login-address",
+            Self::ResetAddress => "reset-address",
+            Self::Reset => "reset",
+            Self::InvitationAddress => "invitation-address",
+            Self::Confirm => "confirm",
         }
     }
 }

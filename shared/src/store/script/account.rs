@@ -6,7 +6,7 @@ use super::{Script, WhenFull};
 use crate::domain::mode::Mode;
 use crate::store::email::EmailOwner;
 use crate::store::keys::{self, AccountKeys};
-use crate::store::user::{Stored, User};
+use crate::store::user::User;
 use crate::store::versions::View;
 use crate::store::{Store, StoreError, audit};
 use serde_json::json;
@@ -59,15 +59,6 @@ const BORN: View = View {
     version: 1,
 };
 
-/// What became of a new account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Created {
-    /// It exists from now on.
-    Done,
-    /// Another user of this installation has the owner's e-mail.
-    EmailTaken,
-}
-
 /// What became of a change of plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanSet {
@@ -86,7 +77,7 @@ pub enum UserAdded {
     Done,
     /// There is no such account.
     NoAccount,
-    /// Another user of this installation has the e-mail.
+    /// A user of the account has the e-mail.
     EmailTaken,
     /// The account has as many users as it can have.
     TooMany,
@@ -107,11 +98,9 @@ pub async fn create(
     plan: &str,
     owner: Option<&User>,
     actor: &str,
-) -> Result<Created, StoreError> {
-    if let Some(owner) = owner
-        && !owner_of(id, owner).reserve(store, &owner.email).await?
-    {
-        return Ok(Created::EmailTaken);
+) -> Result<(), StoreError> {
+    if let Some(owner) = owner {
+        owner_of(id, owner).join(store, &owner.email).await?;
     }
     note(store, keys::ACCOUNTS, id).await?;
     let account = AccountKeys::of(id);
@@ -130,9 +119,9 @@ pub async fn create(
         _ => return nonsense(&CREATE),
     }
     if let Some(owner) = owner {
-        owner_of(id, owner).confirm(store, &owner.email).await?;
+        owner_of(id, owner).join(store, &owner.email).await?;
     }
-    Ok(Created::Done)
+    Ok(())
 }
 
 /// Puts the account on `plan`.
@@ -179,9 +168,7 @@ pub async fn accept(store: &Store, id: &str, actor: &str) -> Result<bool, StoreE
 /// [`StoreError`].
 pub async fn add_user(store: &Store, id: &str, user: &User, actor: &str) -> Result<UserAdded, StoreError> {
     let owner = owner_of(id, user);
-    if !owner.reserve(store, &user.email).await? {
-        return Ok(UserAdded::EmailTaken);
-    }
+    owner.join(store, &user.email).await?;
     let data = json!({ "userId": user.id, "role": user.role.as_str() });
     let event = Event {
         kind: "user.created",
@@ -194,28 +181,14 @@ pub async fn add_user(store: &Store, id: &str, user: &User, actor: &str) -> Resu
         .run(store, &ADD_USER, event, &[scope.keys().users()], &args)
         .await?;
     let refused = match reply.first().map(String::as_str) {
-        Some("added") => return owner.confirm(store, &user.email).await.map(|()| UserAdded::Done),
+        Some("added") => return owner.join(store, &user.email).await.map(|()| UserAdded::Done),
         Some("exists") => UserAdded::EmailTaken,
         Some("no_account") => UserAdded::NoAccount,
         Some("too_many") => UserAdded::TooMany,
         _ => return nonsense(&ADD_USER),
     };
-    owner.release(store, &user.email).await?;
-    if refused == UserAdded::EmailTaken {
-        found_again(store, id, &user.email).await?;
-    }
+    owner.leave_to_another(store, &user.email).await?;
     Ok(refused)
-}
-
-/// A crash had cut off the confirmation of a user's look-up, and it ended: it is written again, and stays.
-async fn found_again(store: &Store, id: &str, email: &str) -> Result<(), StoreError> {
-    if let Some(stored) = Stored::find(store, &AccountKeys::of(id), email).await? {
-        let owner = owner_of(id, &stored.user);
-        if owner.reserve(store, email).await? {
-            owner.confirm(store, email).await?;
-        }
-    }
-    Ok(())
 }
 
 /// What concerns the account as a whole stands in its live audit log.

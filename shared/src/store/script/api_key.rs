@@ -62,7 +62,7 @@ pub struct NewApiKey<'a> {
     pub allow_ips: &'a [IpNet],
     /// When it ends.
     pub expires_at_ms: Option<u64>,
-    /// Who issues it, for the audit log.
+    /// Who issues it, as the audit log and lists name them: a user's id, or `operator`.
     pub actor: &'a str,
 }
 
@@ -148,6 +148,8 @@ impl NewApiKey<'_> {
             &expires,
             "hash",
             &hash,
+            "created_by",
+            self.actor,
         ];
         let created = self.keep(store, &data, &fields).await;
         match &created {

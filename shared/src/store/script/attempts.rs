@@ -18,9 +18,9 @@ pub static TAKE_ATTEMPT: LazyLock<Script> = LazyLock::new(|| {
 
 /// The span in which attempts are counted, and for which a lock stands (decision D9).
 const SPAN: Duration = Duration::from_secs(15 * 60);
-/// Attempts to sign in with one e-mail in that span (decision D9).
-const PER_LOGIN: u32 = 10;
-/// Attempts of all kinds from one address in that span.
+/// Attempts of one kind with one e-mail or as one user in that span (decision D9).
+const PER_PERSON: u32 = 10;
+/// Attempts of one kind from one address in that span.
 const PER_ADDRESS: u32 = 100;
 
 /// Whose attempts are meant.
@@ -28,7 +28,7 @@ const PER_ADDRESS: u32 = 100;
 pub struct Attempts<'a> {
     /// How they are counted.
     pub tries: Tries,
-    /// The e-mail or address.
+    /// The e-mail, user id or address.
     pub of: &'a str,
 }
 
@@ -48,8 +48,8 @@ impl Attempts<'_> {
     /// [`StoreError`]; the attempt may be taken then, and must not be looked at.
     pub async fn take(&self, store: &Store) -> Result<Taken, StoreError> {
         let most = match self.tries {
-            Tries::Login => PER_LOGIN,
-            Tries::Address => PER_ADDRESS,
+            Tries::Login | Tries::Reset | Tries::Confirm => PER_PERSON,
+            Tries::LoginAddress | Tries::ResetAddress | Tries::InvitationAddress => PER_ADDRESS,
         };
         let key = attempts(self.tries, self.of);
         let args = [most.to_string(), SPAN.as_millis().to_string()];

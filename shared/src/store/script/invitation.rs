@@ -128,7 +128,7 @@ pub enum Joined {
     Done(Session),
     /// The invitation was used or revoked, or has ended, or who invited is no owner any more.
     Missing,
-    /// Another user of this installation has the e-mail.
+    /// A user of the account has the e-mail.
     EmailTaken,
     /// The account has as many users as it can have.
     TooMany,
@@ -149,9 +149,7 @@ pub async fn accept(
         account: scope.account.to_owned(),
         user: user.id.clone(),
     };
-    if !owner.reserve(store, &user.email).await? {
-        return Ok(Joined::EmailTaken);
-    }
+    owner.join(store, &user.email).await?;
     session.announce(store, scope.account, &user.id).await?;
     let data =
         json!({ "invitationId": invitation.body.id, "role": user.role.as_str(), "sessionId": session.id });
@@ -180,7 +178,7 @@ pub async fn accept(
     let words: Vec<&str> = reply.iter().map(String::as_str).collect();
     let refused = match words[..] {
         ["joined", created, ends] => {
-            owner.confirm(store, &user.email).await?;
+            owner.join(store, &user.email).await?;
             return match session.opened(created, ends) {
                 Some(session) => Ok(Joined::Done(session)),
                 None => nonsense(&ACCEPT),
@@ -191,6 +189,6 @@ pub async fn accept(
         ["too_many"] => Joined::TooMany,
         _ => return nonsense(&ACCEPT),
     };
-    owner.release(store, &user.email).await?;
+    owner.leave_to_another(store, &user.email).await?;
     Ok(refused)
 }

@@ -6,22 +6,10 @@ use super::{Script, WhenFull};
 use crate::store::{Store, StoreError};
 use std::sync::LazyLock;
 
-/// Reserves an e-mail.
-pub static CLAIM: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "lookup_claim",
-        WhenFull::Refuse,
-        &[include_str!("lookup/claim.lua")],
-    )
-});
-
-/// Frees one.
-pub static RELEASE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "lookup_release",
-        WhenFull::Run,
-        &[include_str!("lookup/release.lua")],
-    )
+/// Changes a look-up of users. On a full store as well: people leave.
+pub static SWAP: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [include_str!("lookup/swap.lua")];
+    Script::new("lookup_swap", WhenFull::Run, &parts).of_names()
 });
 
 /// Makes a look-up last.
@@ -63,49 +51,25 @@ pub async fn note(store: &Store, set: &str, member: &str) -> Result<(), StoreErr
     }
 }
 
-/// What became of a claim.
+/// What became of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claimed {
-    /// It is reserved for the time being.
+pub enum Swapped {
+    /// It is as it was to be.
     Done,
-    /// It has an owner.
-    Taken {
-        /// The owner, as stored.
-        owner: String,
-        /// Whether the owner was confirmed.
-        lasting: bool,
-    },
+    /// Something else was there: this. Nothing happened.
+    Other(String),
 }
 
-/// Reserves the look-up for `owner`, if what is there is `expected` (nothing, when it is empty).
+/// Puts `new` in the place of `old`, an empty text being none, and waits until it is as safe as configured.
 ///
 /// # Errors
-/// [`StoreError`].
-pub async fn claim(
-    store: &Store,
-    lookup: &str,
-    expected: &str,
-    owner: &str,
-    life_ms: u64,
-) -> Result<Claimed, StoreError> {
-    let life = life_ms.to_string();
-    let reply: Vec<String> = store.script(&CLAIM, &[lookup], &[expected, owner, &life]).await?;
+/// [`StoreError`]; it may have happened.
+pub async fn swap(store: &Store, lookup: &str, old: &str, new: &str) -> Result<Swapped, StoreError> {
+    let reply: Vec<String> = store.script(&SWAP, &[lookup], &[old, new]).await?;
     let words: Vec<&str> = reply.iter().map(String::as_str).collect();
     match words[..] {
-        ["claimed"] => Ok(Claimed::Done),
-        ["taken", owner, how] => Ok(Claimed::Taken {
-            owner: owner.to_owned(),
-            lasting: how == "lasting",
-        }),
-        _ => nonsense(&CLAIM),
+        ["done"] => Ok(Swapped::Done),
+        ["other", there] => Ok(Swapped::Other(there.to_owned())),
+        _ => nonsense(&SWAP),
     }
-}
-
-/// Frees the look-up, if `owner` still has it.
-///
-/// # Errors
-/// [`StoreError`]; it may be repeated.
-pub async fn release(store: &Store, lookup: &str, owner: &str) -> Result<(), StoreError> {
-    let _: Vec<String> = store.script(&RELEASE, &[lookup], &[owner]).await?;
-    Ok(())
 }

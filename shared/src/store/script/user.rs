@@ -60,6 +60,8 @@ pub struct ChangeUser<'a> {
     pub new: Option<&'a User>,
     /// Which sessions end with it.
     pub ending: Ending<'a>,
+    /// API keys that the user made and that are revoked with it, by their ids.
+    pub api_keys: &'a [String],
     /// What the audit log calls it.
     pub kind: &'a str,
     /// What it tells of it; the user's id is added.
@@ -84,12 +86,13 @@ impl ChangeUser<'_> {
     /// [`StoreError`].
     pub async fn run(self, store: &Store, scope: &Scope<'_>) -> Result<UserChanged, StoreError> {
         let (user, account) = (&self.old.user, scope.keys());
-        let keys = [
+        let mut keys = vec![
             account.users(),
             account.sessions(&user.id),
             account.last_logins(),
             account.reset(&user.id),
         ];
+        keys.extend(self.api_keys.iter().map(|id| account.api_key(id)));
         let stays = self.new.is_some_and(|new| new.role == user.role);
         let needs_owner = user.role == Role::Owner && !stays;
         let new = self.new.map(User::to_stored).unwrap_or_default();

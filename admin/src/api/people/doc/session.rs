@@ -1,6 +1,6 @@
 //! What the document says of signing in, of sessions, passwords and the second factor.
 
-use super::super::login::MeView;
+use super::super::login::{ACCOUNT_MAX, MeView};
 use super::super::password::Changed;
 use super::super::person::{CODE_MAX, SignedIn};
 use super::super::sessions::View;
@@ -73,12 +73,17 @@ fn login() -> Doc {
             "totp",
             code(),
             "A code of the second factor, or a recovery code, where the user has one.",
+        )
+        .may(
+            "account",
+            string().with("maxLength", ACCOUNT_MAX).eg("acct_01KAH3V9J80123456789ABCDEF"),
+            "The account, where users of several have this e-mail and password: then the answer without it is a 400 that names them in accounts.",
         );
     let doc = Doc::of("POST /user/login", "login", "Sign in")
         .says("Ten wrong passwords in 15 minutes lock the login for 15 minutes.")
         .takes(body)
         .refuses(&GUESSED)
-        .refuses(&[Code::TotpRequired]);
+        .refuses(&[Code::TotpRequired, Code::AccountRequired]);
     opens(doc, "Signed in.")
 }
 

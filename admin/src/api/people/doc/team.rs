@@ -2,10 +2,10 @@
 
 use super::super::invitations::{Created, Looked, View};
 use super::super::person::UserView;
-use super::super::team::Changed;
+use super::super::team::{Changed, Removed};
 use super::session::{new_password, opens, token};
 use super::somebody;
-use crate::openapi::field::is;
+use crate::openapi::field::{flag, is};
 use crate::openapi::{Body, Doc};
 use crate::problem::Code;
 use crate::routes::Done;
@@ -38,8 +38,9 @@ fn change() -> Doc {
 
 fn remove() -> Doc {
     Doc::of("DELETE /user/team/{id}", "removeUser", "Remove a user")
-        .says("Their sessions end at once.")
-        .gives::<Done>(200, "The user is removed.")
+        .says("Their sessions end at once, and the API keys that they made are revoked, unless they are to be kept.")
+        .query("keepApiKeys", flag(), "Whether the API keys that the user made go on working; they do not without it.")
+        .gives::<Removed<'_>>(200, "The user is removed.")
         .refuses(&[Code::NotFound, Code::LastOwner])
 }
 

@@ -28,7 +28,10 @@ fn every_global_name_is_read_back() {
         (keys::invitation_lookup(&hash), GlobalKey::InvitationLookup),
         (keys::reset_lookup(&hash), GlobalKey::ResetLookup),
         (keys::attempts(keys::Tries::Login, "a"), GlobalKey::Attempts),
-        (keys::attempts(keys::Tries::Address, "::1"), GlobalKey::Attempts),
+        (
+            keys::attempts(keys::Tries::LoginAddress, "::1"),
+            GlobalKey::Attempts,
+        ),
         (keys::wallet_lookup("17"), GlobalKey::WalletLookup),
         (keys::wallet_lookup("wal_1"), GlobalKey::WalletLookup),
         (keys::escrow_lookup(3), GlobalKey::EscrowLookup),
@@ -149,6 +152,9 @@ fn every_name_of_a_mode_is_read_back() {
             (keys.intent_segments(mode), ModeKey::IntentSegments),
             (deposit.clone(), ModeKey::Deposit(hash)),
             (keys.webhooks(mode), ModeKey::Webhooks),
+            (keys.violations(mode), ModeKey::Violations),
+            (keys.violations_waiting(mode), ModeKey::ViolationsWaiting),
+            (keys.violations_order(mode), ModeKey::ViolationsOrder),
             (keys.webhook(mode, "wh_1"), ModeKey::Webhook("wh_1")),
             (keys.deliveries(mode, "wh_1"), ModeKey::Deliveries("wh_1")),
             (

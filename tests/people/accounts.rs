@@ -1,0 +1,222 @@
+//! People in several accounts (decision D74): each invited, accepted and removed by itself, with one address; signing in names the
+//! account where the password is that of several.
+
+use crate::factors::enable_with;
+use crate::world::{World, problem, success, text};
+use harness::{Reply, Role, SeedAccount, SessionCaller};
+use serde_json::{Value, json};
+use shared::store::keys::{Tries, attempts};
+
+const PASSWORD: &str = "a password of mine";
+const EMAIL: &str = "grace@example.com";
+
+/// Invites an address and accepts in its place; the answer.
+async fn join(world: &World, boss: &SessionCaller, email: &str, password: &str) -> Reply {
+    let body = json!({ "email": email, "role": "viewer" });
+    let invited = success(&boss.post("/api/user/invitations", body).await);
+    let token = text(&invited, "/link").split_once("/#/join/").unwrap().1;
+    let body = json!({ "token": token, "password": password });
+    let nobody = world.admin.caller("");
+    nobody.post("/api/user/invitations/accept", body).await
+}
+
+async fn login(world: &World, more: Value) -> Reply {
+    let mut body = json!({ "email": EMAIL, "password": PASSWORD });
+    for (name, value) in more.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    world.admin.login(&body).await
+}
+
+async fn account_of(world: &World, reply: &Reply) -> String {
+    success(reply);
+    let me = success(&world.admin.session(reply).get("/api/user/me").await);
+    text(&me, "/account/id").to_owned()
+}
+
+async fn failures(world: &World, account: &SeedAccount) -> usize {
+    let types = world.audit_types(account).await;
+    types.iter().filter(|kind| *kind == "user.login_failed").count()
+}
+
+/// An owner who takes somebody's address takes it from nobody.
+#[tokio::test]
+async fn an_address_is_invited_accepted_and_removed_in_each_account_by_itself() {
+    let world = World::start().await;
+    let ((one, first), (two, second)) = (world.user(Role::Owner).await, world.user(Role::Owner).await);
+    success(&join(&world, &first, EMAIL, "what a stranger chose").await);
+    let joined = join(&world, &second, EMAIL, PASSWORD).await;
+    assert_eq!(account_of(&world, &joined).await, two.account.id);
+    // Each password leads into its account.
+    let of_stranger = json!({ "password": "what a stranger chose" });
+    assert_eq!(
+        account_of(&world, &login(&world, of_stranger.clone()).await).await,
+        one.account.id
+    );
+    let mine = login(&world, json!({})).await;
+    assert_eq!(account_of(&world, &mine).await, two.account.id);
+    let mine = world.admin.session(&mine);
+    // The other account's user, password and removal are nothing to this one.
+    let team = success(&first.get("/api/user/team").await);
+    let stranger = team["users"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|user| user["email"] == json!(EMAIL));
+    let path = format!("/api/user/team/{}", text(stranger.unwrap(), "/id"));
+    problem(&second.delete(&path).await, 404, "NOT_FOUND");
+    success(&first.delete(&path).await);
+    success(&mine.get("/api/user/me").await);
+    problem(&login(&world, of_stranger).await, 401, "INVALID_CREDENTIALS");
+    assert_eq!(
+        account_of(&world, &login(&world, json!({})).await).await,
+        two.account.id
+    );
+    // Twice in one account it is not.
+    let body = json!({ "email": EMAIL, "role": "viewer" });
+    problem(
+        &second.post("/api/user/invitations", body.clone()).await,
+        409,
+        "CONFLICT",
+    );
+    success(&first.post("/api/user/invitations", body).await);
+}
+
+#[tokio::test]
+async fn one_password_in_several_accounts_asks_which() {
+    let world = World::start().await;
+    let (mut accounts, mut bosses) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        let (owner, boss) = world.user(Role::Owner).await;
+        accounts.push(owner.account);
+        bosses.push(boss);
+    }
+    for (boss, password) in bosses.iter().zip([PASSWORD, PASSWORD, "of the third account"]) {
+        success(&join(&world, boss, EMAIL, password).await);
+    }
+    let asked = login(&world, json!({})).await;
+    problem(&asked, 400, "ACCOUNT_REQUIRED");
+    let two: Vec<Value> = accounts[..2]
+        .iter()
+        .map(|account| json!({ "id": account.id, "name": "Test" }))
+        .collect();
+    assert_eq!(
+        asked.json()["accounts"],
+        json!(two),
+        "those that the password opens, and no other"
+    );
+    for account in &accounts[..2] {
+        let reply = login(&world, json!({ "account": account.id })).await;
+        assert_eq!(account_of(&world, &reply).await, account.id);
+    }
+    // Nothing is said of accounts to who does not know the password.
+    let unknown = world.try_login("nobody@example.com", "wrong password").await;
+    let mut told = vec![unknown.text()];
+    problem(&unknown, 401, "INVALID_CREDENTIALS");
+    for more in [
+        json!({ "password": "wrong password" }),
+        json!({ "account": accounts[2].id }),
+        json!({ "account": "acct_none" }),
+        json!({ "account": "acct 1/../x" }),
+    ] {
+        let reply = login(&world, more).await;
+        problem(&reply, 401, "INVALID_CREDENTIALS");
+        told.push(reply.text());
+    }
+    told.dedup();
+    assert_eq!(told.len(), 1, "{told:?}");
+    for bad in [json!({ "account": 5 }), json!({ "account": "x".repeat(65) })] {
+        assert!(problem(&login(&world, bad).await, 400, "VALIDATION").contains("account"));
+    }
+    // A wrong password may have been about each of them; one with an account about that one.
+    assert_eq!(failures(&world, &accounts[0]).await, 1);
+    assert_eq!(failures(&world, &accounts[2]).await, 2);
+}
+
+#[tokio::test]
+async fn the_second_factor_is_that_of_the_account_and_no_code_is_used_up_before() {
+    let world = World::start().await;
+    let ((one, first), (two, second)) = (world.user(Role::Owner).await, world.user(Role::Owner).await);
+    let joined = join(&world, &first, EMAIL, PASSWORD).await;
+    let mine = world.admin.session(&joined);
+    success(&join(&world, &second, EMAIL, PASSWORD).await);
+    let (_, codes) = enable_with(&mine, PASSWORD).await;
+    let recovery = &codes[0];
+    for more in [json!({}), json!({ "totp": recovery })] {
+        problem(&login(&world, more).await, 400, "ACCOUNT_REQUIRED");
+    }
+    problem(
+        &login(&world, json!({ "account": one.account.id })).await,
+        401,
+        "TOTP_REQUIRED",
+    );
+    let reply = login(&world, json!({ "account": two.account.id })).await;
+    assert_eq!(account_of(&world, &reply).await, two.account.id);
+    let with = json!({ "account": one.account.id, "totp": recovery });
+    let reply = login(&world, with.clone()).await;
+    assert_eq!(
+        account_of(&world, &reply).await,
+        one.account.id,
+        "the code was not used up"
+    );
+    problem(&login(&world, with).await, 401, "INVALID_CREDENTIALS");
+}
+
+/// An e-mail has ten attempts, whichever accounts they name.
+#[tokio::test]
+async fn naming_accounts_gives_no_more_guesses() {
+    let world = World::start().await;
+    let ((one, first), (two, second)) = (world.user(Role::Owner).await, world.user(Role::Owner).await);
+    success(&join(&world, &first, EMAIL, PASSWORD).await);
+    success(&join(&world, &second, EMAIL, PASSWORD).await);
+    for n in 0..10 {
+        let account = if n % 2 == 0 {
+            &one.account.id
+        } else {
+            &two.account.id
+        };
+        let wrong = json!({ "password": "wrong password", "account": account });
+        problem(&login(&world, wrong).await, 401, "INVALID_CREDENTIALS");
+    }
+    let right = json!({ "account": one.account.id });
+    problem(&login(&world, right).await, 429, "LOGIN_LOCKED");
+    assert_eq!(
+        world
+            .redis
+            .command::<i64>(&["LLEN", &attempts(Tries::Login, EMAIL)]),
+        10
+    );
+}
+
+#[tokio::test]
+async fn the_operator_names_the_account_where_there_are_several() {
+    let world = World::start().await;
+    let (one, two) = (world.seed.account("free").await, world.seed.account("free").await);
+    let cli = harness::Cli::new(crate::world::BINARY, world.redis.url());
+    for account in [&one, &two] {
+        let create = [
+            "user",
+            "create",
+            "--account",
+            &account.id,
+            "--email",
+            EMAIL,
+            "--role",
+            "owner",
+            "--password-stdin",
+            "--json",
+        ];
+        let made = cli.run_with_stdin(&create, PASSWORD);
+        assert_eq!(made.code, Some(0), "{made:?}");
+    }
+    let unlock = ["user", "unlock", "--email", EMAIL, "--json"];
+    let asked = cli.run(&unlock);
+    assert_eq!(asked.code, Some(1));
+    let said: Value = serde_json::from_str(&asked.stdout).unwrap();
+    assert_eq!(said["code"], json!("ACCOUNT_REQUIRED"), "{said}");
+    assert!(said["error"].as_str().unwrap().contains(&two.id), "{said}");
+    let named = [&unlock[..], &["--account", &two.id]].concat();
+    let done: Value = serde_json::from_str(&cli.run(&named).stdout).unwrap();
+    assert_eq!(done["accountId"], json!(two.id), "{done}");
+    problem(&login(&world, json!({})).await, 400, "ACCOUNT_REQUIRED");
+}
