@@ -28,7 +28,7 @@ pub async fn of(script: &str, store: &Store) -> Checked {
         let stage = Stage { store, period };
         match script {
             "spend" => {
-                budgets::spends(&stage).await?;
+                Box::pin(budgets::spends(&stage)).await?;
                 spends::all(&stage).await?;
                 low_balance::spends(&stage).await?;
                 standing::all(&stage).await?;
@@ -38,19 +38,19 @@ pub async fn of(script: &str, store: &Store) -> Checked {
             "spend_deny" => approvals::all(&stage).await,
             "transfer_own" | "transfer_out" => {
                 raced::no_account(&stage).await?;
-                budgets::transfers(&stage).await?;
+                Box::pin(budgets::transfers(&stage)).await?;
                 low_balance::transfers(&stage).await?;
                 transfers::all(&stage).await
             }
             "transit_arrive" => {
                 raced::full(&stage).await?;
-                budgets::transfers(&stage).await?;
-                budgets::spends(&stage).await?;
+                Box::pin(budgets::transfers(&stage)).await?;
+                Box::pin(budgets::spends(&stage)).await?;
                 arrivals::all(&stage).await
             }
             "deposit_make" | "deposit_confirm" => {
                 raced::no_deposit(&stage).await?;
-                budgets::deposits(&stage).await?;
+                Box::pin(budgets::deposits(&stage)).await?;
                 deposits::all(&stage).await
             }
             "number_draw" => {
@@ -59,13 +59,13 @@ pub async fn of(script: &str, store: &Store) -> Checked {
             }
             "escrow_create" | "escrow_fund" | "escrow_list" => {
                 raced::no_escrow(&stage).await?;
-                budgets::escrows(&stage).await?;
+                Box::pin(budgets::escrows(&stage)).await?;
                 low_balance::escrows(&stage).await?;
                 escrows::all(&stage).await
             }
             "escrow_resolve" | "intent_blocked" => {
                 raced::no_escrow(&stage).await?;
-                budgets::verdicts(&stage).await?;
+                Box::pin(budgets::verdicts(&stage)).await?;
                 escrows::all(&stage).await?;
                 verdicts::all(&stage).await?;
                 payouts::all(&stage).await

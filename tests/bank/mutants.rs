@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 const CASES: u32 = 8;
 /// Stores and threads.
 const WORKERS: usize = 2;
+/// Bytes of stack of each of them.
+const STACK: usize = 16 << 20;
 /// A changed script that keeps the checks busy longer than this has been noticed.
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -99,7 +101,9 @@ fn survivors(mutants: &[Mutant]) -> BTreeSet<String> {
     };
     std::thread::scope(|scope| {
         for _ in 0..WORKERS {
-            scope.spawn(worker);
+            // The checks are one large future in a build without optimisation.
+            let thread = std::thread::Builder::new().stack_size(STACK);
+            thread.spawn_scoped(scope, worker).unwrap();
         }
     });
     survivors.into_inner().unwrap()

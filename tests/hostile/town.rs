@@ -36,8 +36,8 @@ pub struct Town {
     pub edge: Edge,
     pub admin: Admin,
     pub seed: Seed,
-    pub upstream: Upstream,
     pub attacker: SeedAccount,
+    _upstream: Upstream,
     _plans: TempDir,
 }
 
@@ -85,7 +85,7 @@ impl Setup {
             attacker: seed.account("unlimited").await,
             redis,
             seed,
-            upstream,
+            _upstream: upstream,
             _plans: plans,
         }
     }

@@ -6,6 +6,8 @@ const POLICY: &str = "an agent with a policy has all fields of it, an unset limi
 const ROUNDED: &str = "where it decides, doubles are 1024 apart: one nano more is rounded away";
 const ROW: &str = "what is given together is empty together: id and row, amount and words, intent and heads";
 
+const SPAN: &str = "the spans of our time have larger numbers than 0 and 1";
+
 const CLAIM: &str =
     "who keeps a refusal under another id holds the claim of its key, so nothing else is there";
 
@@ -34,6 +36,38 @@ pub const LIST: &[(&str, &str)] = &[
     (
         "deposit/make: if tonumber(wallet[2]) + tonumber(wallet[3] or '0') + tonumber(ARGV[4]) > CEILING then return {'too_much'} end | 48: '0' -> '1'",
         ROUNDED,
+    ),
+    (
+        "deposit/make: count_refusal(ARGV[7], ARGV[8]) | 20: 7 -> 8",
+        KEYED,
+    ),
+    (
+        "deposit/make: if is_refusal_over(ARGV[7], ARGV[8]) then return over_budget('refusals') end | 25: 7 -> 8",
+        KEYED,
+    ),
+    (
+        "transfer/checks: count_refusal(ARGV[7], ARGV[8]) | 20: 7 -> 8",
+        KEYED,
+    ),
+    (
+        "transfer/checks: if is_refusal_over(ARGV[7], ARGV[8]) then return over_budget('refusals') end | 25: 7 -> 8",
+        KEYED,
+    ),
+    (
+        "intent: local bytes = #(redis.call('HGET', KEYS[intent], 'request') or '') | 64: '' -> 'x'",
+        "every intent keeps its request",
+    ),
+    (
+        "refusals: if tonumber(at or '0') == span - 1 then return span, 0, tonumber(this) end | 19: '0' -> '1'",
+        SPAN,
+    ),
+    (
+        "refusals: if tonumber(at or '0') == span then return span, tonumber(this), tonumber(before) end | 19: '0' -> '1'",
+        SPAN,
+    ),
+    (
+        "spend/spend: if agent[3] and is_full('transactions', redis.call('HLEN', KEYS[3]) - (account[12] or '0')) then return over_budget('transactions') end | 10: 3 -> 4",
+        WALLET,
     ),
     (
         "escrow/fund: if here then redis.call('SADD', KEYS[19], ARGV[6]) end | 4: here -> true",
@@ -87,10 +121,6 @@ pub const LIST: &[(&str, &str)] = &[
     (
         "spend/spend: redis.call('HSET', KEYS[8], 'state', state, 'reason', why, 'head', head, unpack(ARGV, 15)) | 25: 8 -> 9",
         "only approvals come here, whose spare id is the intent's own",
-    ),
-    (
-        "transit/arrive: if ARGV[4] ~= '' then post(4, ARGV[4], ARGV[5]) end | 9: 4 -> 5",
-        ROW,
     ),
     ("transit/arrive: if ARGV[4] ~= '' then | 9: 4 -> 5", ROW),
     (

@@ -4,6 +4,7 @@ use super::World;
 use super::doing::{Told, scope, usd, wrong};
 use crate::act::{Act, Asked, Decide, NewEscrow, Verdict};
 use crate::model::{Place, USD, account};
+use shared::store::StoreError;
 use shared::store::escrow::{Escrow, EscrowStatus, Party};
 use shared::store::once::Once;
 use shared::store::script::escrow::{self as script, Called, Ended, Winner, decide, end_dispute, fund};
@@ -98,10 +99,11 @@ impl World {
         };
         let called = decide(self.store(act.crash), &act.asked.asked(&once), &escrow, verdict).await;
         // A payee's answer needs what is delivered.
-        let Ok(called) = called else {
-            return Ok("error".to_owned());
-        };
-        Ok(told(called, |()| "done".to_owned()))
+        match called {
+            Ok(called) => Ok(told(called, |()| "done".to_owned())),
+            Err(error @ StoreError::OverBudget { .. }) => Err(wrong(error)),
+            Err(_) => Ok("error".to_owned()),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ local budgets = table.remove(ARGV)
 -- Whether `count` records of a kind leave no room for one more.
 local function is_full(kind, count)
   local most = string.match(budgets, string.format(' %s=(%%d+)', kind))
-  return tonumber(count or '0') >= tonumber(most)
+  return tonumber(count) >= tonumber(most)
 end
 
 -- The answer of a script that would make one record too many of a kind; nothing is written then.

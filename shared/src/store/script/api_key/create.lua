@@ -9,7 +9,7 @@
 if redis.call('EXISTS', KEYS[3]) == 1 then return {'exists'} end
 local full = redis.call('ZCARD', KEYS[4]) >= tonumber(ARGV[4])
 if full and (ARGV[5] == '' or not redis.call('HGET', KEYS[5], 'revoked_at')) then return {'too_many'} end
-if is_full('keys', redis.call('HGET', KEYS[1], 'key_seq')) then return over_budget('keys') end
+if is_full('keys', redis.call('HGET', KEYS[1], 'key_seq') or '0') then return over_budget('keys') end
 
 local words
 if full then

@@ -23,7 +23,7 @@ redis.call('HSET', KEYS[12], 'id', ARGV[5], 'status', 'pending', 'created_at', n
   unpack(ARGV, 12, 11 + own))
 redis.call('ZADD', KEYS[13], ARGV[5], ARGV[5])
 redis.call('HINCRBY', KEYS[1], string.format('%s_escrows', ARGV[1]), 1)
-redis.call('HINCRBY', KEYS[1], string.format('%s_text_bytes', ARGV[1]), #(redis.call('HGET', KEYS[12], 'conditions') or ''))
+redis.call('HINCRBY', KEYS[1], string.format('%s_text_bytes', ARGV[1]), #redis.call('HGET', KEYS[12], 'conditions'))
 if ARGV[9] ~= '' then redis.call('HSET', KEYS[15], ARGV[9], ARGV[10]) end
 keep_intent(5, 6, ARGV[6], 'settled', '', ARGV[7], 12 + own)
 recorded('outcome=settled')

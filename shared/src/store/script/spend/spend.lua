@@ -40,7 +40,7 @@ local agent = redis.call('HMGET', KEYS[4], 'frozen', 'slot', 'wallet', 'balance'
 if not agent[3] and not agent[10] and not agent_exists(4, 17) then return {'not_found'} end
 if not approving then
   if is_full('intents', redis.call('LLEN', KEYS[10])) then return over_budget('intents') end
-  if is_full('text_bytes', account[11]) then return over_budget('text_bytes') end
+  if is_full('text_bytes', account[11] or '0') then return over_budget('text_bytes') end
   if agent[3] and is_full('transactions', redis.call('HLEN', KEYS[3]) - (account[12] or '0')) then return over_budget('transactions') end
 end
 

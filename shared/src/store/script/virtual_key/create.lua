@@ -9,7 +9,7 @@ local plan = redis.call('HGET', KEYS[1], 'plan')
 if plan ~= ARGV[4] then return {'other_plan', plan} end
 if redis.call('EXISTS', KEYS[5]) == 1 then return {'exists'} end
 if ARGV[5] ~= '' and redis.call('ZCARD', KEYS[3]) >= tonumber(ARGV[5]) then return {'plan_limit'} end
-if is_full('keys', redis.call('HGET', KEYS[1], 'key_seq')) then return over_budget('keys') end
+if is_full('keys', redis.call('HGET', KEYS[1], 'key_seq') or '0') then return over_budget('keys') end
 
 local number = redis.call('HINCRBY', KEYS[1], 'key_seq', 1)
 redis.call('HSET', KEYS[5], 'created_at', now, unpack(ARGV, 6))
