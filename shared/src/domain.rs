@@ -8,6 +8,7 @@ pub mod chain;
 pub mod check;
 pub mod checkpoint;
 pub mod denial;
+pub mod denial_window;
 pub mod email;
 pub mod entry;
 pub mod event;

@@ -12,6 +12,7 @@ pub mod checkpoint_key;
 pub mod connection;
 pub mod decisions;
 pub mod delivery;
+pub mod denial_windows;
 pub mod deposit;
 pub mod durability;
 pub mod email;

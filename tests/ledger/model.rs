@@ -86,6 +86,16 @@ impl Run {
     }
 }
 
+/// Denials of a key beyond its rate, of one reason and window.
+#[derive(Debug, Clone)]
+pub struct Counted {
+    /// When the window ends.
+    pub ends: Window,
+    /// Reason, account, agent, key.
+    pub name: String,
+    pub count: u64,
+}
+
 /// A virtual key.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Key {
@@ -107,6 +117,7 @@ pub struct Model {
     pub keys: BTreeMap<String, Key>,
     pub agents: BTreeMap<String, Agent>,
     pub runs: BTreeMap<(String, String), Run>,
+    pub counted: Vec<Counted>,
     pub charges: Vec<Charge>,
     pub tombstones: BTreeMap<String, Window>,
     /// The audit lines without number and moment.
@@ -154,6 +165,7 @@ impl Model {
             keys: BTreeMap::new(),
             agents: BTreeMap::new(),
             runs: BTreeMap::new(),
+            counted: Vec::new(),
             charges: Vec::new(),
             tombstones: BTreeMap::new(),
             log: Vec::new(),

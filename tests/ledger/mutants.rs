@@ -38,6 +38,7 @@ fn all() -> Vec<Mutant> {
         ("settle", |texts| &mut texts.settle),
         ("void", |texts| &mut texts.void),
         ("reap", |texts| &mut texts.reap),
+        ("denial_window", |texts| &mut texts.denial_window),
         ("period", |texts| &mut texts.period),
     ];
     let mut all = Vec::new();

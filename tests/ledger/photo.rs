@@ -86,6 +86,8 @@ pub enum Shape {
     Text(String),
     Hash(BTreeMap<String, Cell>),
     Zset(BTreeMap<String, Cell>),
+    /// Counts of a hash whose fields begin with a moment: moment, the rest of the field, count.
+    Counts(Vec<(Window, String, u64)>),
     /// Lines of an audit log: number, moment, the rest.
     Log(Vec<(u64, Window, String)>),
 }
@@ -142,6 +144,7 @@ fn agrees(shape: &Shape, kind: &str, items: &[String]) -> bool {
         Shape::Text(text) => kind == "string" && items == [text.as_str()],
         Shape::Hash(cells) => kind == "hash" && pairs_agree(cells, items),
         Shape::Zset(cells) => kind == "zset" && pairs_agree(cells, items),
+        Shape::Counts(counts) => kind == "hash" && counts_agree(counts, items),
         Shape::Log(entries) => {
             kind == "list"
                 && entries.len() == items.len()
@@ -153,6 +156,17 @@ fn agrees(shape: &Shape, kind: &str, items: &[String]) -> bool {
                 })
         }
     }
+}
+
+fn counts_agree(counts: &[(Window, String, u64)], items: &[String]) -> bool {
+    let same = |pair: &[String]| {
+        let (moment, rest) = pair[0].split_once(' ').unwrap_or_default();
+        let mut its = counts
+            .iter()
+            .filter(|(at, name, _)| at.has(moment) && name == rest);
+        its.any(|(_, _, count)| count.to_string() == pair[1])
+    };
+    counts.len() * 2 == items.len() && items.chunks(2).all(same)
 }
 
 fn pairs_agree(cells: &BTreeMap<String, Cell>, items: &[String]) -> bool {
@@ -189,6 +203,12 @@ pub fn write(key: &str, shape: &Shape) -> Cmd {
             command.arg("HSET").arg(key);
             for (field, cell) in cells {
                 command.arg(field).arg(cell.text());
+            }
+        }
+        Shape::Counts(counts) => {
+            command.arg("HSET").arg(key);
+            for (at, rest, count) in counts {
+                command.arg(format!("{} {rest}", at.from)).arg(count);
             }
         }
         Shape::Zset(cells) => {

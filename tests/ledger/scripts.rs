@@ -1,6 +1,7 @@
 //! The ledger's scripts as texts that can be changed.
 
 use shared::store::script::authorize::AUTHORIZE;
+use shared::store::script::denial_window::DENIAL_WINDOW;
 use shared::store::script::reap::REAP;
 use shared::store::script::settle::SETTLE;
 use shared::store::script::void::VOID;
@@ -16,6 +17,9 @@ pub const SETTLE_LUA: &str = include_str!("../../shared/src/store/script/settle.
 pub const LACKS_WRITES_LUA: &str = include_str!("../../shared/src/store/script/lacks_writes.lua");
 pub const VOID_LUA: &str = include_str!("../../shared/src/store/script/void.lua");
 pub const REAP_LUA: &str = include_str!("../../shared/src/store/script/reap.lua");
+pub const DENIAL_WINDOW_LUA: &str = include_str!("../../shared/src/store/script/denial_window.lua");
+/// What a change begins and ends with; its own changes are noticed by the money tests.
+const CHANGE: &str = include_str!("../../shared/src/store/script/change.lua");
 pub const RUN_LUA: &str = include_str!("../../shared/src/store/script/run.lua");
 pub const RESOLVE_LUA: &str = include_str!("../../shared/src/store/script/resolve.lua");
 /// The clock of `settle`, `void` and `reap`. It is changed as a part of [`PERIOD`], where the tests can tell it the time.
@@ -40,12 +44,18 @@ return out
 /// How the scripts ask for the time, and how a test tells it: as text in the script, or as arguments.
 const TIME: &str = "call('TIME')";
 
+/// What the clock answers at `at_ms`.
+fn clock_at(at_ms: u64) -> String {
+    format!("{{'{}', '{}'}}", at_ms / 1000, at_ms % 1000 * 1000 + 999)
+}
+
 /// One set of scripts: the real ones, or with one of them changed.
 pub struct Scripts {
     pub authorize: Script,
     pub settle: Script,
     pub void: Script,
     pub reap: Script,
+    pub denial_window: Script,
     /// `reap` at the very moment of the deadline.
     pub reap_at_deadline: Script,
     /// The period fragment made visible: ARGV is the clock's seconds and microseconds, many times.
@@ -56,9 +66,14 @@ pub struct Scripts {
 impl Scripts {
     /// `authorize` as it will run at `at_ms`.
     pub fn authorize_at(&self, at_ms: u64) -> Script {
-        let clock = format!("{{'{}', '{}'}}", at_ms / 1000, at_ms % 1000 * 1000 + 999);
-        let period = self.texts.period.replace(TIME, &clock);
+        let period = self.texts.period.replace(TIME, &clock_at(at_ms));
         self.texts.authorize_with(&period)
+    }
+
+    /// `denial_window` as it will run at `at_ms`.
+    pub fn denial_window_at(&self, at_ms: u64) -> Script {
+        let clock = CLOCK.replace(TIME, &clock_at(at_ms));
+        self.texts.denial_window_with(&clock)
     }
 }
 
@@ -74,6 +89,7 @@ pub struct Texts {
     pub settle: String,
     pub void: String,
     pub reap: String,
+    pub denial_window: String,
 }
 
 impl Texts {
@@ -88,6 +104,7 @@ impl Texts {
             settle: SETTLE_LUA.to_owned(),
             void: VOID_LUA.to_owned(),
             reap: REAP_LUA.to_owned(),
+            denial_window: DENIAL_WINDOW_LUA.to_owned(),
         }
     }
 
@@ -95,6 +112,11 @@ impl Texts {
         let fragments = [("run.lua", self.run.as_str()), ("prune.lua", &self.prune)];
         let own = with_fragments(&self.authorize, &fragments);
         Script::new("authorize", WhenFull::Refuse, &[period, &own])
+    }
+
+    fn denial_window_with(&self, clock: &str) -> Script {
+        let parts = [clock, CHANGE, &self.denial_window];
+        Script::new("denial_window", WhenFull::Run, &parts)
     }
 
     pub fn build(&self) -> Scripts {
@@ -109,6 +131,7 @@ impl Texts {
             settle: end("settle", &self.settle),
             void: end("void", &self.void),
             reap: end("reap", &self.reap),
+            denial_window: self.denial_window_with(CLOCK),
             reap_at_deadline: Script::new("reap", WhenFull::Run, &reap_parts),
             period: Script::new(
                 "period",
@@ -132,6 +155,7 @@ fn what_is_tested_here_is_what_the_product_runs() {
         (&scripts.settle, &*SETTLE),
         (&scripts.void, &*VOID),
         (&scripts.reap, &*REAP),
+        (&scripts.denial_window, &*DENIAL_WINDOW),
     ] {
         assert_eq!(ours.source(), theirs.source(), "{}", theirs.name());
     }

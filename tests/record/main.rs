@@ -13,6 +13,7 @@ mod dry_run;
 mod insight;
 mod intents;
 mod office;
+mod rate_windows;
 mod runs;
 mod scribe;
 mod sealers;

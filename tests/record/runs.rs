@@ -207,6 +207,32 @@ async fn paused_runs_name_what_they_wait_for() {
     assert_eq!(ids(&client.runs("?status=paused").await), ["new"]);
 }
 
+/// Decision D70: a run of which every call and spend was denied leaves nothing behind, also while its agent is frozen.
+#[tokio::test]
+async fn a_denial_makes_no_run() {
+    let stage = Stage::start().await;
+    let policy = json!({ "maxSpendPerRun": 0.000001, "maxSpendPerTransaction": 0.5 });
+    let client = stage.client("builder", policy).await;
+    for frozen in [false, true] {
+        client.agent.frozen(frozen).await;
+        for run in 0..5 {
+            let run = format!("run-{run}");
+            assert!([402, 403].contains(&client.call(Some(&run)).await.0.status));
+            assert_eq!(client.spend(&run, "0.6").await["state"], "blocked");
+            let path = format!("/v1/agents/bot/runs/{run}");
+            problem(&client.api.get(&path).await, 404, "NOT_FOUND");
+            problem(&client.end(&run, "failed").await, 404, "NOT_FOUND");
+        }
+    }
+    let record = client.account.keys.run(Mode::Live, "bot", "*");
+    let left: Vec<String> = stage.world.redis.command(&["KEYS", &record]);
+    assert_eq!(left, Vec::<String>::new(), "no record");
+    let index = client.account.keys.runs(Mode::Live, "bot");
+    let listed: u64 = stage.world.redis.command(&["EXISTS", &index]);
+    assert_eq!(listed, 0, "no index");
+    assert_eq!(client.runs("").await["total"], json!(0));
+}
+
 #[tokio::test]
 async fn what_is_no_run_is_refused() {
     let stage = Stage::start().await;

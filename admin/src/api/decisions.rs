@@ -12,12 +12,13 @@ use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply};
 use crate::trail::Trail;
 use serde::Serialize;
+use shared::domain::denial_window;
 use shared::domain::entry::{Entry, Sealed};
 use shared::domain::id::Kind;
 use shared::domain::mode::Mode;
 use shared::store::StoreError;
 use shared::store::chain::Head;
-use shared::store::open_holds;
+use shared::store::{denial_windows, open_holds};
 use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]
@@ -47,8 +48,12 @@ pub async fn get(call: Call) -> Answer {
     // The hold first: a call that ends between the two looks has its entry by then.
     let hold = open_hold(&call, id).await?;
     let mut entries = recorded(&call, id).await?;
+    let mut open = hold;
+    if entries.is_empty() && open.is_none() {
+        (entries, open) = window(&call, id).await?;
+    }
     let is_open = entries.is_empty();
-    if let (true, Some(entry)) = (is_open, hold) {
+    if let (true, Some(entry)) = (is_open, open) {
         entries.push(Recorded {
             entry,
             hash: String::new(),
@@ -75,8 +80,24 @@ async fn recorded(call: &Call, id: &str) -> Result<Vec<Recorded>, Problem> {
         .iter()
         .filter_map(Recorded::of)
         .collect();
-    found.retain(|recorded| recorded.entry.id == id);
+    found.retain(|recorded| recorded.entry.decision_id() == id);
     Ok(found)
+}
+
+/// The record of the rate window that counted the denial `id`; or the entry that an open window would have if its record were
+/// written now (decision D70).
+async fn window(call: &Call, id: &str) -> Result<(Vec<Recorded>, Option<Entry>), Problem> {
+    let Some(record_id) = denial_window::record_of(id).filter(|_| call.caller.mode == Mode::Live) else {
+        return Ok((Vec::new(), None));
+    };
+    // The count first: one that becomes a record between the two looks has it by then. The id may be the record's own.
+    let (store, account) = (&call.app.store, &call.caller.account);
+    let mut open = denial_windows::open(store, account, &record_id).await?;
+    if open.is_none() && Kind::Deny.has_form(id) {
+        open = denial_windows::open(store, account, id).await?;
+    }
+    let recorded = recorded(call, &record_id).await?;
+    Ok((recorded, open.and_then(|counted| counted.entry())))
 }
 
 impl Recorded {

@@ -1,5 +1,6 @@
 //! The reaper: a hold that nobody settled by its deadline becomes a kept one. Its charge stays, and becomes visible in
-//! the log, the metrics, the audit log and `tollgate-admin holds`.
+//! the log, the metrics, the audit log and `tollgate-admin holds`. A rate window that has ended gets its record of the denials
+//! that were only counted (decision D70).
 
 use super::next_round;
 use crate::metrics::Worker;
@@ -8,8 +9,9 @@ use crate::serve::App;
 use futures::{StreamExt, stream};
 use shared::store::connection::round::Round;
 use shared::store::keys::{BUCKETS, Bucket};
+use shared::store::read::Read;
 use shared::store::script::reap::sweep;
-use shared::store::{StoreError, server_clock};
+use shared::store::{StoreError, denial_windows, server_clock};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -55,7 +57,23 @@ async fn sweep_all(app: &App) -> Result<(), StoreError> {
         }
     }
     drop(sweeps);
+    record_windows(app, &round, now_ms).await;
     round.end()
+}
+
+/// Records the rate windows that have ended, of the buckets that count any denials.
+async fn record_windows(app: &App, round: &Round<'_>, now_ms: u64) {
+    let reads: Vec<Read> = Bucket::all()
+        .map(|bucket| Read::hash_length(bucket, bucket.counted_denials()))
+        .collect();
+    let mut answers = round.many(&reads).await;
+    let counting: Vec<Bucket> = Bucket::all()
+        .filter(|_| answers.read::<u64>().is_some_and(|windows| windows > 0))
+        .collect();
+    let sweeps = stream::iter(counting);
+    let sweeps = sweeps.map(|bucket| round.run(bucket, denial_windows::sweep(&app.store, bucket, now_ms)));
+    let mut sweeps = sweeps.buffer_unordered(AT_ONCE);
+    while sweeps.next().await.is_some() {}
 }
 
 const _: () = assert!(

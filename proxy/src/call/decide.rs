@@ -13,6 +13,7 @@ use secrecy::SecretString;
 use shared::clock;
 use shared::crypto::seal::SealedFor;
 use shared::domain::denial::Denial;
+use shared::domain::denial_window::DenialWindow;
 use shared::domain::entry::How;
 use shared::domain::id::Kind;
 use shared::domain::money::Nanos;
@@ -93,6 +94,10 @@ pub async fn decide(gate: &Gate, known: &KnownKey, wanted: &Wanted) -> Result<Ap
             sealed,
         } => (provider_key_id, sealed),
         Outcome::Denied(denial) => return Err(denied(denial, Some(plan))),
+        Outcome::CountedIn { denial, ends_ms } => {
+            let window = window(owner, denial, ends_ms);
+            return Err(counted(gate, window, &name, Some(wanted), plan));
+        }
         Outcome::Revoked => return Err(unknown_key()),
         _ => return Err(denied(Denial::ServiceUnavailable, None)),
     };
@@ -165,6 +170,11 @@ pub async fn admit(gate: &Gate, known: &KnownKey) -> Result<(), Stop> {
             plan,
             ..
         }) => Err(denied(gate, denial, &name, None, Some(plan))),
+        Ok(Asked {
+            outcome: Outcome::CountedIn { denial, ends_ms },
+            plan,
+            ..
+        }) => Err(counted(gate, window(owner, denial, ends_ms), &name, None, plan)),
         Ok(Asked {
             outcome: Outcome::Revoked,
             ..
@@ -276,7 +286,7 @@ async fn ask(
                 return Err(());
             }
             Ok(Answer {
-                outcome: Outcome::Denied(_),
+                outcome: Outcome::Denied(_) | Outcome::CountedIn { .. },
                 ..
             }) if limits.name.is_empty() => {
                 tracing::error!(account = name.account, "the account's record names no plan");
@@ -315,6 +325,29 @@ fn without_requests(plan: &Plan) -> Plan {
         proxy_requests_per_minute: Some(0),
         ..plan.clone()
     }
+}
+
+fn window(owner: &VirtualKeyOwner, denial: Denial, ends_ms: u64) -> DenialWindow<'_> {
+    DenialWindow {
+        key_id: owner.key_id(),
+        denial,
+        ends_ms,
+    }
+}
+
+/// A denial that its rate window counts: its id leads to the record of the window (decision D70).
+fn counted(
+    gate: &Gate,
+    window: DenialWindow<'_>,
+    name: &HoldName,
+    wanted: Option<&Wanted>,
+    plan: Arc<PlanLimits>,
+) -> Stop {
+    let mut stop = denied(gate, window.denial, name, wanted, Some(plan));
+    if let (Stop::Denied(denied), Ok(id)) = (&mut stop, window.mint(clock::now_ms())) {
+        denied.id = id;
+    }
+    stop
 }
 
 fn denied(

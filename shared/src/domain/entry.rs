@@ -10,6 +10,7 @@ pub use call::How;
 pub use checks::{Check, before_memo};
 
 use super::chain;
+use super::denial_window;
 use super::id::Kind;
 use crate::clock::iso_from_ms;
 use serde_json::{Map, Value, json};
@@ -86,6 +87,12 @@ impl Entry {
         String::from_utf8(chain::canonical(&value)?).ok()
     }
 
+    /// The id of the decision, or of the denials, that it is about.
+    #[must_use]
+    pub fn decision_id(&self) -> &str {
+        decision_id(&self.kind, &self.id, self.data.get(denial_window::ID_FIELD))
+    }
+
     /// The lists of the index that it stands in: those of its agent, of its type, and of both.
     pub fn indexes(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
         let (agent, kind) = (self.agent.as_deref(), Some(self.kind.as_str()));
@@ -115,6 +122,16 @@ impl Entry {
             },
         })
     }
+}
+
+/// The id by which an entry of this type and id is found among decisions; `said` is its field
+/// [`ID_FIELD`](denial_window::ID_FIELD).
+#[must_use]
+pub fn decision_id<'a>(kind: &str, id: &'a str, said: Option<&'a Value>) -> &'a str {
+    let of_window = said
+        .filter(|_| kind == denial_window::KIND)
+        .and_then(Value::as_str);
+    of_window.unwrap_or(id)
 }
 
 fn with_hash(canonical: &str, hash: [u8; 32]) -> Option<Sealed> {

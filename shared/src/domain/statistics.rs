@@ -5,6 +5,7 @@
 //! everything else on the day of its entry.
 
 use super::denial::Denial;
+use super::denial_window;
 use super::entry::{Entry, How};
 use super::intent::Reason;
 use super::period::DAY_MS;
@@ -47,8 +48,8 @@ impl Amounts {
 /// What an entry adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect<'a> {
-    /// A call or a spend was refused.
-    Refused(&'static str),
+    /// Calls or spends were refused, for this reason: so many.
+    Refused(&'static str, u64),
     /// An agent was charged.
     Charged(&'a str, Amounts),
     /// A hold was kept: its agent stays charged, until more is known.
@@ -81,8 +82,15 @@ pub fn of(entry: &Entry) -> Option<(u64, Effect<'_>)> {
     match entry.kind.as_str() {
         "decision.denied" => Some((
             today,
-            Effect::Refused(Denial::from_reason(text("reason")?)?.reason()),
+            Effect::Refused(Denial::from_reason(text("reason")?)?.reason(), 1),
         )),
+        denial_window::KIND => {
+            let count = entry.data.get("count")?.as_u64()?;
+            Some((
+                today,
+                Effect::Refused(Denial::from_reason(text("reason")?)?.reason(), count),
+            ))
+        }
         "decision.approved" | "decision.voided" => {
             let day = entry.data.get("day")?.as_u64().filter(|day| *day <= DAY_MAX)?;
             Some((day, ended(entry, How::parse(text("outcome")?)?)?))
@@ -92,10 +100,13 @@ pub fn of(entry: &Entry) -> Option<(u64, Effect<'_>)> {
                 let charged = Amounts::spent(nanos(entry, "amountNanos")?);
                 Some((today, Effect::Charged(entry.agent.as_deref()?, charged)))
             }
-            "blocked" => Some((today, Effect::Refused(Reason::parse(text("reason")?)?.as_str()))),
+            "blocked" => Some((
+                today,
+                Effect::Refused(Reason::parse(text("reason")?)?.as_str(), 1),
+            )),
             _ => None,
         },
-        "spend.denied" => Some((today, Effect::Refused(Reason::ApprovalDenied.as_str()))),
+        "spend.denied" => Some((today, Effect::Refused(Reason::ApprovalDenied.as_str(), 1))),
         _ => None,
     }
 }
@@ -212,7 +223,7 @@ mod tests {
             entry(LATE_MS, json.trim_end())
         };
         let denied = entry(LATE_MS, &format!("D daily_limit {ID} 75 ,,,,,, {MEMO}"));
-        assert_eq!(of(&denied), Some((today, Effect::Refused("daily_limit"))));
+        assert_eq!(of(&denied), Some((today, Effect::Refused("daily_limit", 1))));
         for kind in ["spend.requested", "spend.approved"] {
             let settled = spend(kind, "outcome=settled");
             assert_eq!(
@@ -222,13 +233,13 @@ mod tests {
             let blocked = spend(kind, "outcome=blocked reason=insufficient_balance");
             assert_eq!(
                 of(&blocked),
-                Some((today, Effect::Refused("insufficient_balance")))
+                Some((today, Effect::Refused("insufficient_balance", 1)))
             );
         }
         assert_eq!(of(&spend("spend.requested", "outcome=pending_approval")), None);
         assert_eq!(
             of(&spend("spend.denied", "")),
-            Some((today, Effect::Refused("approval_denied")))
+            Some((today, Effect::Refused("approval_denied", 1)))
         );
         assert_eq!(of(&spend("agent.frozen", "")), None);
         let invented = spend("spend.requested", "outcome=blocked reason=whatever");

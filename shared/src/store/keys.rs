@@ -208,6 +208,13 @@ impl Bucket {
         self.key(&["/kept/", allow_id])
     }
 
+    /// How many denials beyond its rate each key of the bucket's accounts got, by rate window and reason (hash of
+    /// [`crate::store::denial_windows`]).
+    #[must_use]
+    pub fn counted_denials(self) -> String {
+        self.key(&["/denials"])
+    }
+
     /// What has left an account of this bucket and has not arrived in another account yet (hash of transit id to row).
     #[must_use]
     pub fn transit(self) -> String {
@@ -473,6 +480,7 @@ mod tests {
             keys.bucket().due(),
             keys.bucket().kept(),
             keys.bucket().kept_hold("allow_1"),
+            keys.bucket().counted_denials(),
             keys.bucket().transit(),
             keys.bucket().arrived("txn_1"),
             keys.bucket().counter(Series::Wallet),

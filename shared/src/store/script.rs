@@ -16,6 +16,7 @@ pub mod attempts;
 pub mod authorize;
 pub mod blocked;
 pub mod change;
+pub mod denial_window;
 pub mod deposit;
 pub mod escrow;
 pub mod fence;

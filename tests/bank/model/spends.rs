@@ -169,7 +169,12 @@ impl Model {
         let moment = self.now();
         if let Some((reason, limit)) = self.refusal(asks) {
             (request.state, request.reason) = ("blocked", reason);
-            if !["insufficient_balance", "injection_detected"].contains(&reason)
+            let known = asks.run.is_some_and(|run| {
+                let name = (asks.agent.to_owned(), run.to_owned());
+                self.sides[asks.at].runs.contains_key(&name)
+            });
+            if known
+                && !["insufficient_balance", "injection_detected"].contains(&reason)
                 && let Some(run) = self.seen(asks, &moment)
             {
                 run.denied += 1;

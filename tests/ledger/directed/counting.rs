@@ -1,13 +1,19 @@
 //! Keys, rate, plan: everything that is decided before Cap, and what is remembered of a request.
 
 use super::Bench;
-use crate::world::{Checked, KEYS, unlimited};
+use crate::model;
+use crate::photo::Window;
+use crate::world::{ACCOUNT, Checked, KEYS, unlimited};
+use shared::clock;
+use shared::store::denial_windows::Counted;
 use shared::store::script::authorize::{AccountView, Outcome};
 use std::time::Duration;
 
 pub async fn all(bench: &Bench<'_>) -> Checked {
     ranks(bench).await?;
     rates(bench).await?;
+    counted(bench).await?;
+    recorded(bench).await?;
     rate_windows(bench).await?;
     agents(bench).await?;
     staleness(bench).await?;
@@ -52,6 +58,64 @@ async fn rates(bench: &Bench<'_>) -> Checked {
         }
     }
     Ok(())
+}
+
+/// Beyond the rate ten denials of a reason have a line each; the others are counted, also when the plan changes meanwhile.
+async fn counted(bench: &Bench<'_>) -> Checked {
+    let mut world = bench.installed().await?;
+    for request in 0..40_u64 {
+        let mut call = world.call_in("r", 1);
+        KEYS[1].clone_into(&mut call.key_id);
+        call.plan.proxy_requests_per_minute = Some(if request < 8 { 2 } else { 3 });
+        call.plan.active_virtual_keys = (request % 3 == 2).then_some(1);
+        if request % 5 == 4 {
+            call.estimate = None;
+        }
+        world.authorize(&call).await?;
+    }
+    let mut of_another = world.call(1);
+    of_another.plan.proxy_requests_per_minute = Some(0);
+    for _ in 0..12 {
+        let mut call = of_another.clone();
+        call.name.allow_id.push('x');
+        world.authorize(&call).await?;
+    }
+    // A key beyond the plan's that is within its rate has a line for each.
+    let mut world = bench.installed().await?;
+    for _ in 0..12 {
+        let mut call = world.call(1);
+        call.plan.active_virtual_keys = Some(0);
+        call.plan.proxy_requests_per_minute = Some(12);
+        world.authorize(&call).await?;
+    }
+    Ok(())
+}
+
+/// A window becomes a record once, when it has ended, and only with the count that is there.
+async fn recorded(bench: &Bench<'_>) -> Checked {
+    let now = clock::now_ms();
+    let mut world = bench.world();
+    let name = |key: &str| format!("rate_limited {ACCOUNT} a {key}");
+    for (key, ends_ms) in [("vk_1", now - 10), ("vk_2", now + 3_600_000), ("vk_3", now - 10)] {
+        let (ends, name) = (Window::at(ends_ms), name(key));
+        world.model.counted.push(model::Counted {
+            ends,
+            name,
+            count: 14,
+        });
+    }
+    world.install().await?;
+    let window = |key: &str, ends_ms: u64, count: u64| {
+        Counted::parse(&format!("{ends_ms} {}", name(key)), &count.to_string()).ok_or("a window")
+    };
+    let first = window("vk_1", now - 10, 14)?;
+    world.record_window(&window("vk_1", now - 10, 13)?, None).await?;
+    world.record_window(&first, None).await?;
+    world.record_window(&first, None).await?;
+    let later = window("vk_2", now + 3_600_000, 14)?;
+    world.record_window(&later, None).await?;
+    world.record_window(&later, Some(later.ends_ms - 1)).await?;
+    world.record_window(&later, Some(later.ends_ms)).await
 }
 
 /// The minute opens at the first request and is not moved by the next ones.

@@ -279,6 +279,10 @@ async fn kept_index(bench: &Bench<'_>) -> Checked {
     ] {
         world.model.kept_extra.insert(id.to_owned(), moment);
     }
+    for number in 0..20 {
+        let moment = now - life - 1000 + number;
+        world.model.kept_extra.insert(format!("gone-{number}"), moment);
+    }
     world.install().await?;
     let call = approved(&mut world, false, 10, NOW).await?;
     let hold = world.hold(&call);

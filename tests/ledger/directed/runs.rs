@@ -12,6 +12,8 @@ use shared::store::script::authorize::RUN_LIFE;
 pub async fn all(bench: &Bench<'_>) -> Checked {
     ended(bench).await?;
     index(bench).await?;
+    unknown(bench).await?;
+    many_ended(bench).await?;
     minutes(bench).await?;
     held_below(bench).await
 }
@@ -69,6 +71,42 @@ async fn index(bench: &Bench<'_>) -> Checked {
             call.plan.tracked_usd_per_month = denied.then(|| usd(4));
             world.authorize(&call).await?;
         }
+    }
+    Ok(())
+}
+
+/// A denial makes no run record, whatever it is denied for; the approved call behind it does.
+async fn unknown(bench: &Bench<'_>) -> Checked {
+    for frozen in [false, true] {
+        let mut world = bench.world();
+        if let Some(agent) = world.model.agents.get_mut("a") {
+            agent.frozen = frozen;
+        }
+        world.install().await?;
+        for estimate in [50, 50, 5, 50] {
+            let mut call = world.call_in("r", estimate);
+            call.plan.tracked_usd_per_month = Some(usd(40));
+            world.authorize(&call).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Of many runs that have ended a new one drops the ten that were seen first.
+async fn many_ended(bench: &Bench<'_>) -> Checked {
+    let life = u64::try_from(RUN_LIFE.as_millis()).map_err(|error| error.to_string())?;
+    let mut world = bench.world();
+    for number in 0..25 {
+        let seen = clock::now_ms() - life - 1000 + number;
+        world
+            .model
+            .listed
+            .insert(name(&format!("gone-{number}")), Window::at(seen));
+    }
+    world.install().await?;
+    for run in ["one", "one", "two", "three", "four"] {
+        let call = world.call_in(run, 5);
+        world.approve(&call).await?;
     }
     Ok(())
 }

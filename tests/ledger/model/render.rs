@@ -1,6 +1,6 @@
 //! The model's state as the keys and values that the store should hold.
 
-use super::{Agent, Charge, Key, MINUTE_MS, MODEL, Model, PRICE_VERSION, Run, State, millis};
+use super::{Agent, Charge, Counted, Key, MINUTE_MS, MODEL, Model, PRICE_VERSION, Run, State, millis};
 use crate::photo::{Cell, Expected, Record, Shape, Window};
 use shared::domain::cap::CapPolicy;
 use shared::domain::mode::Mode;
@@ -52,6 +52,12 @@ impl Model {
             );
         }
         self.render_holds(&mut all, &keys);
+        let counts = self.counted.iter().map(|counted| {
+            let Counted { ends, name, count } = counted;
+            (*ends, name.clone(), *count)
+        });
+        let counts = Shape::Counts(counts.collect());
+        put(&mut all, keys.bucket().counted_denials(), None, counts);
         let log = self
             .log
             .iter()
@@ -200,6 +206,7 @@ fn put(all: &mut Expected, key: String, expires: Option<Window>, shape: Shape) {
     let empty = match &shape {
         Shape::Text(_) => false,
         Shape::Hash(cells) | Shape::Zset(cells) => cells.is_empty(),
+        Shape::Counts(counts) => counts.is_empty(),
         Shape::Log(entries) => entries.is_empty(),
     };
     if !empty {

@@ -1,17 +1,25 @@
 //! What each script should answer, and what should be different afterwards.
 
-use super::{CEILING, Call, Charge, MINUTE_MS, MODEL, Model, Moment, PRICE_VERSION, Run, State, millis};
+use super::{
+    CEILING, Call, Charge, Counted, MINUTE_MS, MODEL, Model, Moment, PRICE_VERSION, Run, State, millis,
+};
 use crate::photo::Window;
 use shared::domain::cap::{self, Standing};
 use shared::domain::denial::{Denial, Stage};
+use shared::domain::denial_window::OWN_RECORDS;
 use shared::domain::entry::How;
 use shared::domain::money::Nanos;
 use shared::domain::period::Period;
+use shared::store::denial_windows::Counted as Asked;
 use shared::store::script::authorize::{Answer, Outcome, RUN_LIFE};
+use shared::store::script::denial_window::Recorded;
 use shared::store::script::hold::{AsOf, HoldName};
 use shared::store::script::reap::{KEPT_LIFE, Reaped};
 use shared::store::script::settle::Settled;
 use shared::store::script::void::{TOMBSTONE_LIFE, Voided};
+
+/// Most members that a script drops from an index at once.
+const EXPIRED_MAX: usize = 10;
 
 impl Model {
     /// What `authorize` should answer; the state afterwards is the model's.
@@ -53,19 +61,66 @@ impl Model {
             .active_virtual_keys
             .is_some_and(|limit| rank as u64 >= limit)
         {
-            return Outcome::Denied(Denial::PlanKeyLimit);
+            return self.before_cap(call, Denial::PlanKeyLimit, before, opened);
         }
         if call
             .plan
             .proxy_requests_per_minute
             .is_some_and(|limit| before >= limit)
         {
-            return Outcome::Denied(Denial::RateLimited);
+            return self.before_cap(call, Denial::RateLimited, before, opened);
         }
         match call.estimate {
             None => Outcome::Counted,
             Some(estimate) => self.cap(call, estimate),
         }
+    }
+
+    /// A denial of a key that made so many requests `before` in its minute: beyond its rate it is counted, and has a line only
+    /// when it is one of the first.
+    fn before_cap(&mut self, call: &Call, denial: Denial, before: u64, opened: Window) -> Outcome {
+        let limit = call.plan.proxy_requests_per_minute;
+        if limit.is_none_or(|limit| before < limit) {
+            return Outcome::Denied(denial);
+        }
+        let HoldName { account, agent, .. } = &call.name;
+        let name = format!("{} {account} {agent} {}", denial.reason(), call.key_id);
+        let ends = opened.later(MINUTE_MS);
+        let known = |counted: &&mut Counted| counted.name == name && counted.ends == ends;
+        let count = match self.counted.iter_mut().find(known) {
+            Some(counted) => {
+                counted.count += 1;
+                counted.count
+            }
+            None => {
+                self.counted.push(Counted { ends, name, count: 1 });
+                1
+            }
+        };
+        let ends_ms = ends.from;
+        match count > OWN_RECORDS {
+            true => Outcome::CountedIn { denial, ends_ms },
+            false => Outcome::Denied(denial),
+        }
+    }
+
+    /// What `denial_window` should answer; `text` is the entry that is written.
+    pub fn record_window(&mut self, counted: &Asked, text: String, at: Window) -> Recorded {
+        if counted.ends_ms > at.to {
+            return Recorded::Early;
+        }
+        let name = counted.field.split_once(' ').map_or("", |(_, name)| name);
+        let same = |there: &Counted| there.name == name && there.ends.from == counted.ends_ms;
+        let Some(found) = self.counted.iter().position(same) else {
+            return Recorded::Changed;
+        };
+        if self.counted[found].count != counted.count {
+            return Recorded::Changed;
+        }
+        self.counted.remove(found);
+        self.version += 1;
+        self.log.push((at, text));
+        Recorded::Done
     }
 
     /// What stands before a call, a group for each check.
@@ -130,7 +185,8 @@ impl Model {
             call.key_id
         );
         self.log.push((at.clock, line));
-        if call.named && denial.stage() != Stage::BeforeCap {
+        let run = (call.name.agent.clone(), call.name.run.clone());
+        if call.named && denial.stage() != Stage::BeforeCap && self.runs.contains_key(&run) {
             self.seen(call, at).denied += 1;
         }
     }
@@ -154,8 +210,13 @@ impl Model {
             Some(_) => (now, now, expires),
             None => {
                 let oldest = now.to.saturating_sub(millis(RUN_LIFE));
-                self.listed
-                    .retain(|(agent, _), seen| *agent != name.0 || seen.from > oldest);
+                let of_agent = self.listed.iter().filter(|((agent, _), _)| *agent == name.0);
+                let ended = of_agent.filter(|(_, seen)| seen.from <= oldest);
+                let mut ended: Vec<_> = ended.map(|(run, seen)| (seen.from, run.clone())).collect();
+                ended.sort_unstable();
+                for (_, run) in ended.into_iter().take(EXPIRED_MAX) {
+                    self.listed.remove(&run);
+                }
                 (now, now, expires)
             }
         };
@@ -343,7 +404,15 @@ impl Model {
         let estimate = charge.estimate;
         self.ended(found, How::Kept, estimate, at);
         let life = millis(KEPT_LIFE);
-        self.kept_extra.retain(|_, moment| *moment + life > at.to);
+        let ended = self
+            .kept_extra
+            .iter()
+            .filter(|(_, moment)| **moment + life <= at.to);
+        let mut ended: Vec<_> = ended.map(|(id, moment)| (*moment, id.clone())).collect();
+        ended.sort_unstable();
+        for (_, id) in ended.into_iter().take(EXPIRED_MAX) {
+            self.kept_extra.remove(&id);
+        }
         Reaped::Kept
     }
 

@@ -31,6 +31,8 @@ enum Line {
     /// The approval's answer was lost.
     Voided(u8, u64),
     Denied(usize),
+    /// The record of a rate window, of so many denials.
+    Window(u64),
     Spend(u8, u64),
     Blocked,
     Pending(u8, u64),
@@ -53,6 +55,7 @@ fn line() -> impl Strategy<Value = Line> {
         (agent.clone(), day.clone(), amount.clone()).prop_map(|(a, d, n)| Line::Estimated(a, d, n)),
         (agent.clone(), day).prop_map(|(a, d)| Line::Voided(a, d)),
         (0..REASONS.len()).prop_map(Line::Denied),
+        (1_u64..3_000).prop_map(Line::Window),
         (agent.clone(), 1_u64..5_000).prop_map(|(a, n)| Line::Spend(a, n)),
         Just(Line::Blocked),
         (agent, 1_u64..5_000).prop_map(|(a, n)| Line::Pending(a, n)),
@@ -95,6 +98,9 @@ fn written(lines: &[Line], today: u64) -> Vec<(u64, String)> {
                     REASONS[*reason]
                 )
             }
+            Line::Window(count) => format!(
+                r#"{{"type":"decisions.denied","agentId":"bot-1","actor":"vk_1","data":{{"reason":"rate_limited","outcome":"denied","count":{count}}}}}"#
+            ),
             Line::Spend(agent, nanos) => spend(*agent, *nanos, "outcome=settled"),
             Line::Blocked => spend(1, 5, "outcome=blocked reason=insufficient_balance intentId=int_1"),
             Line::Pending(agent, nanos) => spend(*agent, *nanos, "outcome=pending_approval"),
@@ -128,17 +134,21 @@ fn recomputed(export: &[Value]) -> BTreeMap<u64, Model> {
         let text = |name: &str| data[name].as_str().unwrap_or_default();
         let nanos = |name: &str| -> i128 { text(name).parse().unwrap() };
         let at = shared::clock::ms_from_iso(entry["at"].as_str().unwrap()).unwrap() / DAY_MS;
-        let mut refuse = |reason: &str| {
+        let mut refuse = |reason: &str, count: u64| {
             *days
                 .entry(at)
                 .or_default()
                 .refused
                 .entry(reason.to_owned())
-                .or_default() += 1;
+                .or_default() += count;
         };
         let (day, calls, spent) = match (entry["type"].as_str().unwrap(), text("outcome")) {
             ("decision.denied", _) | ("spend.requested", "blocked") => {
-                refuse(text("reason"));
+                refuse(text("reason"), 1);
+                continue;
+            }
+            ("decisions.denied", _) => {
+                refuse(text("reason"), data["count"].as_u64().unwrap());
                 continue;
             }
             ("spend.requested", "settled") => (at, 0, nanos("amountNanos")),

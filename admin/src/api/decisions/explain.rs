@@ -4,9 +4,10 @@ use super::Recorded;
 use crate::openapi::is;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use shared::clock::iso_from_ms;
+use shared::clock::{iso_from_ms, ms_from_iso};
 use shared::domain::check::{Asked, Check, CheckName, Reset, Unit, usd};
 use shared::domain::denial::{Denial, RATE_RETRY_AFTER_S};
+use shared::domain::denial_window::{self, OWN_RECORDS};
 use shared::domain::entry::{Entry, How};
 use shared::domain::id::made_at_ms;
 use shared::domain::money::Nanos;
@@ -31,6 +32,13 @@ pub(super) struct Explained {
     reason: Value,
     #[schema(value_type = is::Outcome)]
     outcome: String,
+    /// How many calls this record stands for: more than one for those that a virtual key made beyond its requests a minute, of
+    /// which only the first ten of a minute have a record each.
+    #[schema(example = 1)]
+    count: u64,
+    /// The end of the minute in which those calls were made; null for a record of one call.
+    #[schema(value_type = Option<is::Time>)]
+    window_ends_at: Option<String>,
     /// The decision in a sentence, with its numbers.
     #[schema(example = "Approved. It was estimated at 0.00042 USD and cost 0.00031 USD.")]
     message: String,
@@ -102,22 +110,30 @@ impl Explained {
         // The time of an approval is that of its id: the entry is written when the call ends.
         let decided_ms = if approved { made_at_ms(&entry.id) } else { None };
         let decided_ms = decided_ms.unwrap_or(entry.at_ms);
-        let outcome = if is_open {
+        let outcome = if is_open && approved {
             OPEN.to_owned()
         } else {
             word(data, "outcome").to_owned()
         };
         let ended_ms = (approved && !is_open).then_some(entry.at_ms);
-        let resets_ms =
-            CheckName::parse(word(data, "reason")).and_then(|name| resets_at_ms(name, decided_ms));
-        let message = match Denial::from_reason(word(data, "reason")) {
-            Some(denial) if How::parse(&outcome).is_none() => denied(denial, data, resets_ms),
+        let window_ends_at =
+            (entry.kind == denial_window::KIND).then(|| word(data, "windowEndsAt").to_owned());
+        let count = data.get("count").and_then(Value::as_u64).unwrap_or(1);
+        let resets_ms = match &window_ends_at {
+            Some(end) => ms_from_iso(end),
+            None => CheckName::parse(word(data, "reason")).and_then(|name| resets_at_ms(name, decided_ms)),
+        };
+        let message = match (&window_ends_at, Denial::from_reason(word(data, "reason"))) {
+            (Some(end), Some(denial)) => of_window(denial, count, end),
+            (None, Some(denial)) if How::parse(&outcome).is_none() => denied(denial, data, resets_ms),
             _ => told(&outcome, data),
         };
         Some(Self {
             message,
             outcome,
-            id: entry.id.clone(),
+            count,
+            window_ends_at,
+            id: entry.decision_id().to_owned(),
             approved: get("approved"),
             reason: get("reason"),
             agent_id: entry.agent.clone(),
@@ -192,6 +208,16 @@ fn checks(data: &Map<String, Value>, at_ms: u64) -> Vec<Value> {
         check.insert("resetsAt".to_owned(), resets.into());
     }
     checks
+}
+
+/// Why the calls of a rate window's record were denied.
+fn of_window(denial: Denial, count: u64, end: &str) -> String {
+    let calls = if count == 1 { "call was" } else { "calls were" };
+    format!(
+        "{count} more {calls} denied in the minute of this virtual key that ends at {end}, behind the first {OWN_RECORDS}, which \
+         have a record each. {}",
+        denial.message()
+    )
 }
 
 /// Why it was denied: with the numbers of the check that decided, where it had any.

@@ -4,7 +4,8 @@ use super::opened::read;
 use super::{Descriptor, Manifest, VERSION, hash_text};
 use sha2::{Digest, Sha256};
 use shared::clock::ms_from_iso;
-use shared::domain::entry::Sealed;
+use shared::domain::denial_window;
+use shared::domain::entry::{Entry, Sealed};
 use shared::domain::mode::Mode;
 use shared::store::chain::Head;
 use shared::store::decisions;
@@ -88,10 +89,14 @@ impl Draft {
         for list in lists {
             *self.lists.entry(list).or_default() += 1;
         }
+        let found_by = match line.kind == denial_window::KIND {
+            true => Entry::of_json(&entry.json)?.decision_id().to_owned(),
+            false => line.id.into_owned(),
+        };
         let at_ms = ms_from_iso(&line.at)?;
         (self.from_ms, self.to_ms) = (self.from_ms.min(at_ms), self.to_ms.max(at_ms));
         self.decisions
-            .extend(decisions::archived_record(&line.id, line.seq));
+            .extend(decisions::archived_record(&found_by, line.seq));
         self.text.push_str(&entry.json);
         self.text.push('\n');
         self.entries += 1;

@@ -32,6 +32,26 @@ fn filled(entries: &[Sealed], entries_max: usize) -> Draft {
     draft
 }
 
+/// The record of a rate window is found by the id of its denials' record, and other entries by their own.
+#[test]
+fn a_manifest_finds_the_record_of_a_rate_window() {
+    let window = "deny_01KAH3V9J80123456780000000";
+    let of_kind = |kind: &str| {
+        let line = format!(
+            r#"1 1000 {{"type":"{kind}","agentId":"bot","actor":"vk_1","data":{{"decisionId":"{window}","count":3}}}}"#
+        );
+        let sealed = Entry::of_line(1, line.as_bytes()).seal(GENESIS).unwrap();
+        let built = filled(&[sealed], 10)
+            .build("acct_1", Mode::Live)
+            .unwrap()
+            .unwrap();
+        let manifest: Manifest = serde_json::from_slice(&built.manifest).unwrap();
+        manifest.find(window)
+    };
+    assert_eq!(of_kind("decisions.denied"), [1]);
+    assert_eq!(of_kind("agent.updated"), Vec::<u64>::new());
+}
+
 #[test]
 fn a_segment_is_cut_before_it_has_to_do_with_too_many_lists() {
     let entries = chain((0..600).map(|n| format!("agent-{n}")), "");

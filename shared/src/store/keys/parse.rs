@@ -56,6 +56,7 @@ pub enum BucketKey<'a> {
     Due,
     Kept,
     KeptHold(&'a str),
+    CountedDenials,
     Transit,
     Arrived(&'a str),
     WebhooksReady,
@@ -218,6 +219,7 @@ fn bucket_key(bucket: Bucket, rest: &str) -> Option<BucketKey<'_>> {
     match rest.split_once('/') {
         None if rest == "due" => Some(BucketKey::Due),
         None if rest == "kept" => Some(BucketKey::Kept),
+        None if rest == "denials" => Some(BucketKey::CountedDenials),
         None if rest == "transit" => Some(BucketKey::Transit),
         None if rest == "webhooks-ready" => Some(BucketKey::WebhooksReady),
         None if rest == "witnessed" => Some(BucketKey::Witnessed),

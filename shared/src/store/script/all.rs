@@ -2,11 +2,11 @@
 
 use super::{
     Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, archive, archive_intents::ARCHIVE_INTENTS,
-    attempts::TAKE_ATTEMPT, authorize::AUTHORIZE, blocked::BLOCKED, deposit, escrow, fence::FENCE,
-    invitation, lookup, number, policy, provider_key, reap::REAP, replace_prices::REPLACE_PRICES,
-    reseal::RESEAL, reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY, run_end::RUN_END, seal::SEAL, session,
-    settle::SETTLE, spend, standing::STANDING, technical::TECHNICAL, transfer, transit, user, virtual_key,
-    void::VOID, wallet, webhook, witness::WITNESS,
+    attempts::TAKE_ATTEMPT, authorize::AUTHORIZE, blocked::BLOCKED, denial_window::DENIAL_WINDOW, deposit,
+    escrow, fence::FENCE, invitation, lookup, number, policy, provider_key, reap::REAP,
+    replace_prices::REPLACE_PRICES, reseal::RESEAL, reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY,
+    run_end::RUN_END, seal::SEAL, session, settle::SETTLE, spend, standing::STANDING, technical::TECHNICAL,
+    transfer, transit, user, virtual_key, void::VOID, wallet, webhook, witness::WITNESS,
 };
 use crate::store::refused::REFUSE;
 
@@ -18,6 +18,7 @@ pub fn all() -> Vec<&'static Script> {
         &*SETTLE,
         &*VOID,
         &*REAP,
+        &*DENIAL_WINDOW,
         &*FENCE,
         &*WITNESS,
         &*account::CREATE,

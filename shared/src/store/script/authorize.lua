@@ -1,21 +1,24 @@
 -- Purpose: decide on one proxied call and, if nothing speaks against it, charge its estimate and open a hold:
 --   specification §4.4 steps 1, 2, 3 and 5 in one atomic step. A denial writes its audit line and, when Cap or the plan
---   denies a named run, that it was denied; besides only the rate count and, when it opens a rate window, the time of the key's last use.
+--   denies a run that has a record, that it was denied; besides only the rate count and, when it opens a rate window, the time
+--   of the key's last use. Beyond the key's rate only the first denials of a window and reason have a line of their own; the
+--   others are counted (decision D70).
 -- KEYS: 1 account record  2 active keys  3 rate  4 agent  5 hold  6 due  7 run  8 virtual key  9 audit log
---   10 runs of the agent
+--   10 runs of the agent  11 counted denials of the bucket
 -- ARGV: 1 key id  2 plan that the limits below belong to  3 generation known  4 lowest version acceptable
 --   5 active keys  6 requests a minute  7 agents a month  8 tracked nanos a month (each '' = unlimited)
 --   9 allow id  10 memo kept in the hold and in the audit line  11 estimate nanos ('' = stop after the rate: a probe)
 --   12 run, when the caller named it ('' = unnamed)  13 life of the hold ms
 --   14, 15 fields of the agent that hold the id and the sealed form of its provider key
--- Returns: 'word generation version plan', or, when it is approved, 'ok generation version id sealed plan' with id and
---   sealed form of the provider key; the words are those of authorize.rs
--- Cost: O(log keys of the account + log runs of the agent), and O(fields of the agent) once a day; up to 10 calls for a
---   denial, 11 for an approval, two more in the first call of a key's minute, three in a run's first of a minute of the
---   clock, two more in a new run, one in a run that had ended, two in an agent's first
---   call of the month, and four more where a counter has reached 2^53
+-- Returns: 'word generation version plan'; or, when it is approved, 'ok generation version id sealed plan' with id and
+--   sealed form of the provider key; or, of a denial without a line, 'counted_in generation version end reason plan' with the
+--   end of the rate window in ms. The words are those of authorize.rs
+-- Cost: O(log keys of the account + log runs of the agent), and O(fields of the agent, of which there are some hundred) once
+--   a day; up to 10 calls for a denial, 6 for one that is counted, 11 for an approval, two more in the first call of a key's
+--   minute and in the first denials beyond its rate, three in a run's first of a minute of the clock, three more in a new run,
+--   one in a run that had ended, two in an agent's first call of the month, and four more where a counter has reached 2^53
 -- Counters are int64; a double is exact for integers below 2^53 only. Texts that are told stay texts.
-local CEILING, EXACT, MINUTE, RUN_LIFE = 9e18, 2 ^ 53, 60000, 3024060000
+local CEILING, EXACT, MINUTE, RUN_LIFE, OWN_RECORDS = 9e18, 2 ^ 53, 60000, 3024060000, 10
 
 local day_text = format('%d', today)
 local month_text = format('%d', month)
@@ -41,11 +44,12 @@ if requests == 1 then
   call('PEXPIRE', KEYS[3], MINUTE)
   call('HSET', KEYS[8], 'last_used', format('%d', now_ms))
 end
+local over = ARGV[6] ~= '' and requests > ARGV[6] + 0
 local agent, reason_text, checks_text
 if ARGV[5] ~= '' and rank >= ARGV[5] + 0 then
   reason_text = 'plan_key_limit'
   checks_text = format('%d:%s:,,,,,,', rank, ARGV[5])
-elseif ARGV[6] ~= '' and requests > ARGV[6] + 0 then
+elseif over then
   reason_text = 'rate_limited'
   checks_text = format(',%d:%s:,,,,,', requests - 1, ARGV[6])
 elseif ARGV[11] == '' then
@@ -59,6 +63,15 @@ else
   end
 end
 if reason_text then
+  if over then
+    -- One count for each key, reason and window; whoever finds it after the window's end writes its record.
+    local end_text = format('%d', call('PEXPIRETIME', KEYS[3]))
+    local window_text = end_text .. ' ' .. reason_text .. ' ' .. string.match(ARGV[10], '^%S+ %S+ ') .. ARGV[1]
+    if call('HINCRBY', KEYS[11], window_text, '1') > OWN_RECORDS then
+      return 'counted_in ' .. generation_text .. ' ' .. account[2] .. ' ' .. end_text .. ' ' .. reason_text .. ' '
+        .. plan_text
+    end
+  end
   local seq = call('HINCRBY', KEYS[1], 'live_audit_seq', '1')
   local estimate_text = ARGV[11] == '' and '-' or ARGV[11]
   call('RPUSH', KEYS[9], format('%d %d D ', seq, now_ms) .. reason_text .. ' ' .. ARGV[9] .. ' ' .. estimate_text .. ' '
@@ -111,10 +124,13 @@ checks_text = format('%d:%s:,%d:%s:,', rank, ARGV[5], requests - 1, ARGV[6]) .. 
 local listed = not named or run[3] and run[3] - run[3] % MINUTE == now_ms - now_ms % MINUTE
 
 if reason_text then
-  if named then call('HINCRBY', KEYS[7], 'denied', '1') end
-  if not listed then
-    --@ run.lua
-    list_run(7, 10, run[3], 12, RUN_LIFE)
+  -- A denial makes no run record: it is counted on one that is there.
+  if run[3] then
+    call('HINCRBY', KEYS[7], 'denied', '1')
+    if not listed then
+      --@ run.lua
+      list_run(7, 10, run[3], 12, RUN_LIFE)
+    end
   end
   local seq = call('HINCRBY', KEYS[1], 'live_audit_seq', '1')
   call('RPUSH', KEYS[9], format('%d %d D ', seq, now_ms) .. reason_text .. ' ' .. ARGV[9] .. ' ' .. ARGV[11] .. ' '

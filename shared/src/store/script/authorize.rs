@@ -96,6 +96,14 @@ pub enum Outcome {
     Counted,
     /// Denied, which the audit log tells; of what was spent nothing changed.
     Denied(Denial),
+    /// Denied beyond the key's rate, and counted for the record of the key's rate window: there is no audit line of its own
+    /// (decision D70).
+    CountedIn {
+        /// Why it is denied.
+        denial: Denial,
+        /// When the window ends, in ms since 1970 on the store's clock.
+        ends_ms: u64,
+    },
     /// The key is revoked or was never one of this account's.
     Revoked,
     /// The limits sent belong to another plan than the account's; nothing changed. Ask again with those of the plan in
@@ -149,6 +157,7 @@ impl Authorize<'_> {
         let (active, rate) = (account.active_keys(), account.rate(self.key_id));
         let virtual_key = account.virtual_key(self.key_id);
         let runs = account.runs(Mode::Live, &self.name.agent);
+        let denials = account.bucket().counted_denials();
         let keys = [
             &hold.account,
             &active,
@@ -160,6 +169,7 @@ impl Authorize<'_> {
             &virtual_key,
             &hold.audit,
             &runs,
+            &denials,
         ]
         .map(String::as_str);
         let number = |number: u64| Cow::Owned(number.to_string());
@@ -196,8 +206,8 @@ impl Authorize<'_> {
     }
 }
 
-/// Reads `word generation version plan`, or what follows `ok`: `generation version id sealed plan`. The plan comes last,
-/// since it alone may contain spaces. A word that is not known is an error, so that a store that answers anything unexpected
+/// Reads `word generation version plan`; or what follows `ok`: `generation version id sealed plan`; or what follows
+/// `counted_in`: `generation version end reason plan`. The plan comes last, since it alone may contain spaces. A word that is not known is an error, so that a store that answers anything unexpected
 /// never approves.
 fn parse(reply: &str) -> Result<Answer, StoreError> {
     let nonsense = || StoreError::Nonsense("authorize".to_owned());
@@ -221,6 +231,10 @@ fn parse(reply: &str) -> Result<Answer, StoreError> {
                 sealed: sealed.to_owned(),
             }
         }
+        "counted_in" => Outcome::CountedIn {
+            ends_ms: next()?.parse().map_err(|_| nonsense())?,
+            denial: Denial::from_reason(next()?).ok_or_else(nonsense)?,
+        },
         "counted" => Outcome::Counted,
         "revoked" => Outcome::Revoked,
         "other_plan" => Outcome::OtherPlan,
@@ -240,6 +254,7 @@ fn parse(reply: &str) -> Result<Answer, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::denial_window::OWN_RECORDS;
 
     fn outcome(reply: &str) -> Option<Outcome> {
         parse(reply).ok().map(|answer| answer.outcome)
@@ -257,6 +272,12 @@ mod tests {
         assert_eq!(answer.view.plan, "a plan");
         assert_eq!(outcome("counted 1 2 free"), Some(Outcome::Counted));
         assert_eq!(outcome("no_account 0 0 "), Some(Outcome::Stale));
+        let answer = parse("counted_in 1 2 1795000060000 rate_limited a plan").unwrap();
+        let counted = Outcome::CountedIn {
+            denial: Denial::RateLimited,
+            ends_ms: 1_795_000_060_000,
+        };
+        assert_eq!((answer.outcome, answer.view.plan.as_str()), (counted, "a plan"));
         assert_eq!(outcome("frozen 1 2 free"), Some(Outcome::Denied(Denial::Frozen)));
     }
 
@@ -273,6 +294,9 @@ mod tests {
             "ok 1 -2 pk_1 sealed free",
             "okay 1 2 pk_1 sealed free",
             "counted 1",
+            "counted_in 1 2 1795000060000 no_such_reason free",
+            "counted_in 1 2 -1 rate_limited free",
+            "counted_in 1 2 rate_limited free",
         ] {
             assert_eq!(outcome(reply), None, "{reply}");
         }
@@ -280,8 +304,8 @@ mod tests {
 
     /// `authorize.lua` and the spends say how long a run lives, each in its own way.
     #[test]
-    fn the_life_of_a_run_is_the_one_in_the_script() {
-        let life = format!("= 9e18, 2 ^ 53, 60000, {}\n", RUN_LIFE.as_millis());
-        assert!(AUTHORIZE.source().contains(&life));
+    fn the_constants_of_the_script_are_those_of_the_product() {
+        let constants = format!("= 9e18, 2 ^ 53, 60000, {}, {OWN_RECORDS}\n", RUN_LIFE.as_millis());
+        assert!(AUTHORIZE.source().contains(&constants));
     }
 }

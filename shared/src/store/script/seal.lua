@@ -10,8 +10,8 @@
 --   numbers; then for each text what is appended to it
 -- Returns: {'sealed'} | {'moved'} (the next entry to be sealed is another one) | {'disagree'} (the hash before is another one:
 --   lines or hashes were changed by hand, or another version computes other entries)
--- Cost: O(entries); 5 calls, one a list and text; for each day 2, one a sum, and of each agent up to 2; up to 6 a kept hold
-local CEILING, FIRST_DAY = 9e18, 4 -- what would pass the ceiling, where counters end, is not added
+-- Cost: O(entries); 5 calls, one a list and text; for each day 2, one a sum, and of each agent up to 2; up to 7 a kept hold
+local CEILING, FIRST_DAY, EXPIRED_MAX = 9e18, 4, 10 -- what would pass the ceiling, where counters end, is not added
 local base = redis.call('HMGET', KEYS[3], 'seq', 'hash')
 local sealed, count, lists, days = redis.call('LLEN', KEYS[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 if tonumber(base[1] or '0') + sealed + 1 ~= tonumber(ARGV[1]) then return {'moved'} end
@@ -58,7 +58,9 @@ end
 local function move(day, first, names)
   local agent, calls, nanos, what, other_calls, other_nanos, id, when = unpack(ARGV, first, first + 7)
   if what == 'keep' then
-    redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', tonumber(when) - tonumber(ARGV[7]))
+    local oldest = tonumber(when) - tonumber(ARGV[7])
+    local over = redis.call('ZRANGEBYSCORE', KEYS[4], '-inf', oldest, 'LIMIT', 0, EXPIRED_MAX)
+    if over[1] then redis.call('ZREM', KEYS[4], unpack(over)) end
     redis.call('ZADD', KEYS[4], when, id)
   elseif what == 'end' and redis.call('ZREM', KEYS[4], id) == 1 then
     calls, nanos = other_calls, other_nanos

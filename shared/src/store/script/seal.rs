@@ -106,7 +106,7 @@ impl Batch {
                 let list = account.audit_index(mode, agent, kind);
                 lists.entry(list).or_default().push(entry.seq);
             }
-            if let Some((start, record)) = decisions::record(&entry.id, entry.seq) {
+            if let Some((start, record)) = decisions::record(entry.decision_id(), entry.seq) {
                 let key = account.audit_decisions(mode, start);
                 texts.entry(key).or_default().push_str(&record);
             }

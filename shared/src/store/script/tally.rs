@@ -40,7 +40,10 @@ impl Tally {
                 })
             };
             match effect {
-                Effect::Refused(reason) => *day.reasons.entry(reason).or_default() += 1,
+                Effect::Refused(reason, count) => {
+                    let sum = day.reasons.entry(reason).or_default();
+                    *sum = sum.saturating_add(count);
+                }
                 Effect::Charged(agent, amounts) => {
                     let place = place(day, agent);
                     let sum = day.charged.entry(place).or_default();

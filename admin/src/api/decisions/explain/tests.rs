@@ -20,6 +20,37 @@ fn told_of(entries: &[Recorded], is_open: bool) -> Value {
 }
 
 #[test]
+fn the_record_of_a_rate_window_tells_how_many_it_stands_for() {
+    let window = "deny_01KAH3V9J80123456780000000";
+    let rest = format!(
+        r#"{{"type":"decisions.denied","agentId":"bot","actor":"vk_1","data":{{"decisionId":"{window}","approved":false,"reason":"rate_limited","outcome":"denied","keyId":"vk_1","count":27,"windowEndsAt":"2026-11-18T11:06:40.000Z"}}}}"#
+    );
+    let told = told_of(&[line(7, &rest)], false);
+    for (field, value) in [
+        ("id", json!(window)),
+        ("count", json!(27)),
+        ("windowEndsAt", json!("2026-11-18T11:06:40.000Z")),
+        ("resetsAt", json!("2026-11-18T11:06:40.000Z")),
+        ("reason", json!("rate_limited")),
+        ("outcome", json!("denied")),
+        ("model", json!(null)),
+        ("checks", json!([])),
+    ] {
+        assert_eq!(told[field], value, "{field}");
+    }
+    assert_eq!(
+        told["message"],
+        "27 more calls were denied in the minute of this virtual key that ends at 2026-11-18T11:06:40.000Z, behind the first 10, \
+         which have a record each. This virtual key has used up its requests for this minute. Wait 60 seconds."
+    );
+    let open = told_of(&[line(7, &rest)], true);
+    assert_eq!(
+        (&open["outcome"], &open["auditSeq"]),
+        (&json!("denied"), &json!(null))
+    );
+}
+
+#[test]
 fn a_denial_names_the_check_that_decided_with_its_numbers() {
     let rest = format!(
         "D daily_limit {ID} 750000000 0:10:,3:120:,,9500000000:10000000000:1200000000,,, acct_1 bot run-1 vk_1 p1 m"

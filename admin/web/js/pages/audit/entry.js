@@ -71,6 +71,7 @@ function Related({ entry }) {
   const { data = {} } = entry;
   const links = [
     entry.type?.startsWith('decision.') && ['Open the decision', href('/decisions', entry.id)],
+    entry.type === 'decisions.denied' && ['Open the decision', href('/decisions', data.decisionId)],
     data.escrowId && ['Open the escrow', href('/escrow', data.escrowId)],
     data.webhookId && entry.type !== 'webhook.deleted' && ['Open the webhook', href('/webhooks', data.webhookId)],
   ].filter(Boolean);

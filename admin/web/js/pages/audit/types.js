@@ -2,7 +2,7 @@
  * The types of entries that can be filtered by, in groups. One that is not here can still stand in the address.
  */
 export const TYPES = [
-  ['Calls', ['decision.approved', 'decision.denied', 'decision.voided']],
+  ['Calls', ['decision.approved', 'decision.denied', 'decisions.denied', 'decision.voided']],
   ['Agents and policies', ['agent.created', 'agent.updated', 'agent.frozen', 'agent.unfrozen', 'agent.deleted', 'agent.run.completed', 'agent.run.failed',
     'policy.set', 'policy.deleted']],
   ['Money', ['deposit.requested', 'deposit.confirmed', 'wallet.opened', 'transfer.requested', 'transfer.received',

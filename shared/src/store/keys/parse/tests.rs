@@ -49,6 +49,7 @@ fn every_name_of_a_bucket_is_read_back() {
             (bucket.due(), BucketKey::Due),
             (bucket.kept(), BucketKey::Kept),
             (bucket.kept_hold("allow_1"), BucketKey::KeptHold("allow_1")),
+            (bucket.counted_denials(), BucketKey::CountedDenials),
             (bucket.transit(), BucketKey::Transit),
             (bucket.webhooks_ready(), BucketKey::WebhooksReady),
             (format!("{{b{:04}}}/{FENCE}", bucket.0), BucketKey::Fence),

@@ -96,7 +96,8 @@ local function ran(count)
 end
 if reason then
   -- Neither lack of money nor a suspicious text is a denial by a policy or a plan.
-  if reason ~= NO_MONEY and reason ~= INJECTION then ran('denied') end
+  -- A denial makes no run record: it is counted on one that is there (decision D70).
+  if reason ~= NO_MONEY and reason ~= INJECTION and run[2] then ran('denied') end
   local spare = reason == NO_MONEY and not approving
   local id = spare and ARGV[10] or ARGV[9]
   keep(spare and 9 or 8, id, 'blocked', reason)

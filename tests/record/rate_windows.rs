@@ -1,0 +1,166 @@
+//! Denials of a virtual key beyond its requests a minute (decision D70): the first ten have a record each, the rest one at the
+//! end of the minute, and every answer still leads to the record that tells of it.
+
+use crate::stage::{Client, Stage};
+use crate::world::{BINARY, minted, problem, success, text};
+use harness::{Cli, eventually};
+use serde_json::{Value, json};
+use shared::domain::mode::Mode;
+use std::collections::HashSet;
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(30);
+/// Requests a minute of the free plan.
+const LIMIT: u64 = 10;
+/// Denials that have a record each.
+const OWN: usize = 10;
+/// How long a minute lasts in these tests, in ms: longer than all calls of one take.
+const WINDOW_MS: &str = "8000";
+
+/// The lines of the trail.
+async fn lines(stage: &Stage, client: &Client) -> Vec<String> {
+    let key = client.account.keys.audit(Mode::Live);
+    stage.world.redis.command(&["LRANGE", &key, "0", "-1"])
+}
+
+/// Opens a minute in which the key has used up its requests.
+fn use_up(stage: &Stage, client: &Client) {
+    let rate = client.account.keys.rate(&client.key_id);
+    let _: String = stage
+        .world
+        .redis
+        .command(&["SET", &rate, &LIMIT.to_string(), "PX", WINDOW_MS]);
+}
+
+/// Calls so often, and the ids of the denials.
+async fn flood(client: &Client, calls: usize, reason: &str) -> Vec<String> {
+    let mut ids = Vec::new();
+    for _ in 0..calls {
+        let (reply, id) = client.call(None).await;
+        assert_eq!(reply.header("x-service-reason"), Some(reason), "{reply:?}");
+        minted(&id, "deny_");
+        ids.push(id);
+    }
+    assert_eq!(
+        ids.iter().collect::<HashSet<_>>().len(),
+        calls,
+        "each has its own id"
+    );
+    ids
+}
+
+#[tokio::test]
+async fn a_flood_has_ten_records_and_one_for_the_rest() {
+    let stage = Stage::start().await;
+    let client = stage.client("free", json!({ "maxSpendPerDay": 10 })).await;
+    let before = lines(&stage, &client).await.len();
+    use_up(&stage, &client);
+    let ids = flood(&client, OWN + 15, "rate_limited").await;
+    assert_eq!(
+        lines(&stage, &client).await.len(),
+        before + OWN,
+        "the rest is counted"
+    );
+
+    for id in &ids[..OWN] {
+        let decision = client.decision(id).await;
+        assert_eq!((&decision["id"], &decision["count"]), (&json!(id), &json!(1)));
+    }
+    // While the minute is open: what its record would say now.
+    let open = client.decision(&ids[OWN]).await;
+    assert_eq!(
+        (&open["count"], &open["auditSeq"]),
+        (&json!(15), &json!(null)),
+        "{open}"
+    );
+    assert_eq!(
+        (&open["outcome"], &open["history"]),
+        (&json!("denied"), &json!([]))
+    );
+
+    let recorded = eventually("the record of the minute", SOON, async || {
+        let decision = client.decision(&ids[OWN]).await;
+        decision["auditSeq"].is_u64().then_some(decision)
+    })
+    .await;
+    assert_eq!(lines(&stage, &client).await.len(), before + OWN + 1);
+    for (field, value) in [
+        ("approved", json!(false)),
+        ("reason", json!("rate_limited")),
+        ("outcome", json!("denied")),
+        ("count", json!(15)),
+        ("agentId", json!("bot")),
+        ("keyId", json!(client.key_id)),
+        ("id", open["id"].clone()),
+        ("windowEndsAt", open["windowEndsAt"].clone()),
+        ("resetsAt", open["windowEndsAt"].clone()),
+        ("chargedNanos", json!("0")),
+    ] {
+        assert_eq!(recorded[field], value, "{field}: {recorded}");
+    }
+    let message = text(&recorded, "/message");
+    assert!(message.starts_with("15 more calls were denied"), "{message}");
+    for id in &ids[OWN..] {
+        assert_eq!(client.decision(id).await, recorded, "{id}");
+    }
+    assert_eq!(
+        client.decision(text(&recorded, "/id")).await,
+        recorded,
+        "by its own id"
+    );
+    told_elsewhere(&stage, &client, &ids).await;
+}
+
+/// Lists, statistics and verification count the record; other accounts know nothing of it.
+async fn told_elsewhere(stage: &Stage, client: &Client, ids: &[String]) {
+    let listed = client.api.get("/v1/audit?type=decisions.denied").await;
+    let listed: Value = success(&listed, 200);
+    assert_eq!(listed["total"], json!(1));
+    assert_eq!(listed["entries"][0]["data"]["count"], json!(15));
+    let day = stage.period().day;
+    let key = client.account.keys.audit_day(Mode::Live, day);
+    let count: String = stage.world.redis.command(&["HGET", &key, "n:rate_limited"]);
+    assert_eq!(count, (OWN + 15).to_string(), "each denial is counted");
+    let counted = client.account.keys.bucket().counted_denials();
+    let left: u64 = stage.world.redis.command(&["EXISTS", &counted]);
+    assert_eq!(left, 0, "nothing is left of the count");
+
+    let cli = Cli::new(BINARY, stage.world.redis.url());
+    let verified = cli.run(&["audit", "verify", "--account", &client.account.id, "--json"]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+
+    let other = stage.client("free", json!({})).await;
+    for id in ids {
+        problem(
+            &other.api.get(&format!("/v1/decisions/{id}")).await,
+            404,
+            "NOT_FOUND",
+        );
+    }
+}
+
+/// A key beyond the plan's is not kept from a flood by its rate, and leaves no more behind.
+#[tokio::test]
+async fn a_key_beyond_the_plans_leaves_no_more_than_one_beyond_its_rate() {
+    let stage = Stage::start().await;
+    let client = stage.client("free", json!({ "maxSpendPerDay": 10 })).await;
+    let newer = client.account.agent("newer");
+    newer.provider_key("sk-test-provider-key").await;
+    let (key_id, secret) = newer.virtual_key_with_id().await;
+    let newer = Client {
+        edge: stage.edge.caller(&secret),
+        account: client.account.clone(),
+        api: client.api.clone(),
+        agent: newer,
+        key_id,
+    };
+    use_up(&stage, &newer);
+    let before = lines(&stage, &newer).await.len();
+    let ids = flood(&newer, OWN + 3, "plan_key_limit").await;
+    assert_eq!(lines(&stage, &newer).await.len(), before + OWN);
+    let open = newer.decision(&ids[OWN + 2]).await;
+    assert_eq!(
+        (&open["count"], &open["reason"]),
+        (&json!(3), &json!("plan_key_limit"))
+    );
+}
