@@ -66,7 +66,8 @@ if reason_text then
   if over then
     -- One count for each key, reason and window; whoever finds it after the window's end writes its record.
     local end_text = format('%d', call('PEXPIRETIME', KEYS[3]))
-    local window_text = end_text .. ' ' .. reason_text .. ' ' .. string.match(ARGV[10], '^%S+ %S+ ') .. ARGV[1]
+    local agent_text = string.match(ARGV[10], '^%S+ %S+') -- and its account
+    local window_text = end_text .. ' ' .. reason_text .. ' ' .. agent_text .. ' ' .. ARGV[1]
     if call('HINCRBY', KEYS[11], window_text, '1') > OWN_RECORDS then
       return 'counted_in ' .. generation_text .. ' ' .. account[2] .. ' ' .. end_text .. ' ' .. reason_text .. ' '
         .. plan_text
