@@ -4,6 +4,7 @@
 mod archived;
 
 use crate::archive::Archive;
+use shared::domain::denial_window;
 use shared::domain::entry::Sealed;
 use shared::domain::mode::Mode;
 use shared::store::chain::{Chain, Filter, Head, Row};
@@ -96,7 +97,8 @@ impl<'a> Trail<'a> {
         Ok(self.row(seq, 1).await?.into_iter().next())
     }
 
-    /// The entries of a decision, oldest first: one, or two when a kept charge was corrected.
+    /// The entries of a decision, oldest first: one, or two when a kept charge was corrected. The record of a rate window is
+    /// found by the id that it gives to its denials (decision D70).
     ///
     /// # Errors
     /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
@@ -107,9 +109,9 @@ impl<'a> Trail<'a> {
         numbers.extend(self.archived_decision(id).await?);
         numbers.sort_unstable();
         numbers.dedup();
-        let wanted = format!("\"id\":\"{id}\"");
+        let wanted = ["id", denial_window::ID_FIELD].map(|field| format!("\"{field}\":\"{id}\""));
         let mut entries = self.entries(&numbers).await?;
-        entries.retain(|entry| entry.json.contains(&wanted));
+        entries.retain(|entry| wanted.iter().any(|wanted| entry.json.contains(wanted)));
         Ok(entries)
     }
 
