@@ -211,4 +211,6 @@ pub fn with_fragments(source: &str, fragments: &[(&str, &str)]) -> String {
 }
 
 #[cfg(test)]
+mod bounds;
+#[cfg(test)]
 mod lint;
