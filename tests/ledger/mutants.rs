@@ -29,7 +29,7 @@ struct Mutant {
 
 fn all() -> Vec<Mutant> {
     type Field = fn(&mut Texts) -> &mut String;
-    let parts: [(&str, Field); 9] = [
+    let parts: [(&str, Field); 10] = [
         ("authorize", |texts| &mut texts.authorize),
         ("prune", |texts| &mut texts.prune),
         ("run", |texts| &mut texts.run),
