@@ -95,7 +95,7 @@ pub async fn decide(gate: &Gate, known: &KnownKey, wanted: &Wanted) -> Result<Ap
         } => (provider_key_id, sealed),
         Outcome::Denied(denial) => return Err(denied(denial, Some(plan))),
         Outcome::CountedIn { denial, ends_ms } => {
-            let window = window(owner, denial, ends_ms);
+            let window = window(&known.owner, denial, ends_ms);
             return Err(counted(gate, window, &name, Some(wanted), plan));
         }
         Outcome::Revoked => return Err(unknown_key()),
@@ -174,7 +174,13 @@ pub async fn admit(gate: &Gate, known: &KnownKey) -> Result<(), Stop> {
             outcome: Outcome::CountedIn { denial, ends_ms },
             plan,
             ..
-        }) => Err(counted(gate, window(owner, denial, ends_ms), &name, None, plan)),
+        }) => Err(counted(
+            gate,
+            window(&known.owner, denial, ends_ms),
+            &name,
+            None,
+            plan,
+        )),
         Ok(Asked {
             outcome: Outcome::Revoked,
             ..
