@@ -92,6 +92,19 @@ impl Ended {
 /// Where an exchange with the provider broke off, as [`Failure::Unreachable`] says; the last stands for all others.
 const BROKE_OFF: [&str; 7] = ["resolve", "local", "connect", "write", "head", "body", "odd"];
 
+/// A limit for every plan (decision D71) that denied a call as `rate_limited`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limited {
+    /// The budget of runs.
+    Runs,
+    /// The account is refused what makes records.
+    StoreShare,
+}
+
+impl Limited {
+    const ALL: [&'static str; 2] = ["runs", "store_share"];
+}
+
 /// All metrics of the edge.
 #[derive(Debug, Clone)]
 pub struct Metrics {
@@ -100,6 +113,7 @@ pub struct Metrics {
     denied: Vec<IntCounter>,
     refused: Vec<IntCounter>,
     announced_retries: IntCounter,
+    limited: Vec<IntCounter>,
     own_time: Histogram,
     stages: Vec<Histogram>,
     upstream_time: Histogram,
@@ -138,6 +152,12 @@ impl Metrics {
                 "Refused requests, by error code. What went wrong behind an approval is in approved_total.",
                 "code",
                 RefusalKind::ALL.iter().map(|kind| kind.code()),
+            )?,
+            limited: metrics.counters(
+                "limited_total",
+                "Calls denied as rate_limited by a limit for every plan: runs (the budget of runs), store_share (the account is refused what makes records).",
+                "limit",
+                Limited::ALL,
             )?,
             announced_retries: metrics.counter(
                 "announced_retries_total",
@@ -195,6 +215,11 @@ impl Metrics {
     /// A denial.
     pub fn denied(&self, denial: Denial) {
         self.denied[denial as usize].inc();
+    }
+
+    /// A limit for every plan denied a call.
+    pub fn limited(&self, limit: Limited) {
+        self.limited[limit as usize].inc();
     }
 
     /// A refusal.

@@ -124,6 +124,10 @@ pub struct Model {
     pub log: Vec<(Window, String)>,
     /// The index of each agent's runs: when it saw them last.
     pub listed: BTreeMap<(String, String), Window>,
+    /// The same in the index of all agents' runs, by which they are counted.
+    pub counted_runs: BTreeMap<(String, String), Window>,
+    /// Most runs of the account.
+    pub runs_most: usize,
     /// More members of the kept index, by moment.
     pub kept_extra: BTreeMap<String, u64>,
     /// Members of the due index whose hold is gone, by deadline.
@@ -153,6 +157,12 @@ pub struct Call {
 }
 
 impl Model {
+    /// Puts a run into both indexes.
+    pub fn list(&mut self, run: (String, String), at: Window) {
+        self.listed.insert(run.clone(), at);
+        self.counted_runs.insert(run, at);
+    }
+
     pub fn new(account: &str, period: Period) -> Self {
         Self {
             account: account.to_owned(),
@@ -170,6 +180,8 @@ impl Model {
             tombstones: BTreeMap::new(),
             log: Vec::new(),
             listed: BTreeMap::new(),
+            counted_runs: BTreeMap::new(),
+            runs_most: usize::MAX,
             kept_extra: BTreeMap::new(),
             due_extra: BTreeMap::new(),
         }

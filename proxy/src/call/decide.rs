@@ -6,12 +6,14 @@ use super::known_key::KnownKey;
 use super::request::Wanted;
 use super::resolve::unknown_key;
 use crate::gate::{Gate, PlanLimits};
+use crate::metrics::Limited;
 use crate::pending::item::Origin;
 use crate::reply::denied::Denied;
 use crate::reply::refusal::Refusal;
 use secrecy::SecretString;
 use shared::clock;
 use shared::crypto::seal::SealedFor;
+use shared::domain::budget::Budget;
 use shared::domain::denial::Denial;
 use shared::domain::denial_window::DenialWindow;
 use shared::domain::entry::How;
@@ -97,6 +99,10 @@ pub async fn decide(gate: &Gate, known: &KnownKey, wanted: &Wanted) -> Result<Ap
         Outcome::CountedIn { denial, ends_ms } => {
             let window = window(&known.owner, denial, ends_ms);
             return Err(counted(gate, window, &name, Some(wanted), plan));
+        }
+        Outcome::RunsFull => {
+            gate.metrics.limited(Limited::Runs);
+            return Err(runs_full(gate, denied(Denial::RateLimited, Some(plan))));
         }
         Outcome::Revoked => return Err(unknown_key()),
         _ => return Err(denied(Denial::ServiceUnavailable, None)),
@@ -333,6 +339,18 @@ fn without_requests(plan: &Plan) -> Plan {
     }
 }
 
+/// A new run beyond the account's budget of runs says so to people.
+fn runs_full(gate: &Gate, mut stop: Stop) -> Stop {
+    if let Stop::Denied(denied) = &mut stop {
+        let most = gate.store.budgets().of(Budget::Runs);
+        let message = format!(
+            "Your account has used up its budget of {most} runs: a new one can begin when one was not seen for 35 days, or when the operator of this installation raises the budget. Calls in runs that are known, and without a run, go on."
+        );
+        denied.message = Some(message);
+    }
+    stop
+}
+
 fn window(owner: &VirtualKeyOwner, denial: Denial, ends_ms: u64) -> DenialWindow<'_> {
     DenialWindow {
         key_id: owner.key_id(),
@@ -364,7 +382,10 @@ fn denied(
     plan: Option<Arc<PlanLimits>>,
 ) -> Stop {
     let refused = (denial == Denial::RateLimited).then(|| gate.refused.cause(&name.account));
-    let message = refused.flatten().map(|cause| cause.message().to_owned());
+    let message = refused.flatten().map(|cause| {
+        gate.metrics.limited(Limited::StoreShare);
+        cause.message().to_owned()
+    });
     Stop::Denied(Box::new(Denied {
         denial,
         message,

@@ -69,6 +69,23 @@ pub async fn spends(stage: &Stage<'_>) -> Checked {
         world.want("settled", note(at, 10)).await?;
         world.over(Budget::Transactions, note(at, 11)).await?;
     }
+    for at in 0..2 {
+        let mut world = stage.with(stage.model(), Budget::Runs, 2).await?;
+        let run = |n, agent: &str, run: Option<&str>| {
+            Act::Spend(Spend {
+                agent: agent.to_owned(),
+                run: run.map(str::to_owned),
+                asked: asked(at, n),
+                ..spend(n, 1)
+            })
+        };
+        world.want("settled", run(10, "a", Some("one"))).await?;
+        world.want("settled", run(11, "b", Some("one"))).await?;
+        world.over(Budget::Runs, run(12, "a", Some("two"))).await?;
+        // Runs that are known, and none, go on.
+        world.want("settled", run(13, "a", Some("one"))).await?;
+        world.want("settled", run(14, "a", None)).await?;
+    }
     let mut model = stage.model();
     lay_walletless(&mut model);
     let mut world = stage.with(model, Budget::Transactions, 1).await?;
@@ -92,7 +109,12 @@ pub async fn spends(stage: &Stage<'_>) -> Checked {
 
 /// A spend that waits for approval is within all budgets already.
 async fn approved(stage: &Stage<'_>) -> Checked {
-    for budget in [Budget::Intents, Budget::TextBytes, Budget::Transactions] {
+    for budget in [
+        Budget::Intents,
+        Budget::TextBytes,
+        Budget::Transactions,
+        Budget::Runs,
+    ] {
         let mut model = stage.model();
         let limits = Limits {
             approval: Some(0),

@@ -57,6 +57,7 @@ async fn runs(stage: &Stage<'_>) -> Checked {
     let side = &mut model.sides[0];
     side.runs.insert(("a".to_owned(), "r".to_owned()), ended);
     side.listed_before.extend(["a".to_owned(), "b".to_owned()]);
+    side.counted_before = side.listed_before.clone();
     let place = model.place(0, "a");
     model.lay("made", &Act::Deposit(deposit(90, place, 10_000)));
     let mut world = stage.world(model).await?;

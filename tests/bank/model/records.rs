@@ -27,6 +27,8 @@ pub struct Side {
     pub runs: BTreeMap<(String, String), Run>,
     /// Agents with a run in their index whose record has ended.
     pub listed_before: BTreeSet<String>,
+    /// Those of them in the index of all agents' runs.
+    pub counted_before: BTreeSet<String>,
     /// Intents, transfers and deposits by id.
     pub requests: BTreeMap<String, Request>,
     /// Ids that are taken by a request which another account decides, with its fingerprint.

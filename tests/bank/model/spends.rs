@@ -97,6 +97,7 @@ impl Model {
         let name = (asks.agent.to_owned(), asks.run?.to_owned());
         if !self.sides[asks.at].runs.contains_key(&name) {
             self.sides[asks.at].listed_before.remove(asks.agent);
+            self.sides[asks.at].counted_before.clear();
         }
         let run = self.sides[asks.at].runs.entry(name).or_insert(Run {
             first: moment.to_owned(),

@@ -5,6 +5,7 @@ use crate::model::Run;
 use crate::photo::Window;
 use crate::world::{ACCOUNT, Checked, unlimited, usd};
 use shared::clock;
+use shared::domain::budget::Budget;
 use shared::domain::mode::Mode;
 use shared::store::keys::AccountKeys;
 use shared::store::script::authorize::RUN_LIFE;
@@ -14,6 +15,7 @@ pub async fn all(bench: &Bench<'_>) -> Checked {
     index(bench).await?;
     unknown(bench).await?;
     many_ended(bench).await?;
+    budget(bench).await?;
     minutes(bench).await?;
     held_below(bench).await
 }
@@ -32,7 +34,7 @@ async fn ended(bench: &Bench<'_>) -> Checked {
             ..Run::called(at, at.later(3_600_000))
         };
         world.model.runs.insert(name("r"), run);
-        world.model.listed.insert(name("r"), at);
+        world.model.list(name("r"), at);
         world.install().await?;
         let mut denied = world.call_in("r", 5);
         denied.plan = unlimited();
@@ -58,10 +60,10 @@ async fn index(bench: &Bench<'_>) -> Checked {
             ("r", now - 300_000),
         ];
         for (run, moment) in moments {
-            world.model.listed.insert(name(run), Window::at(moment));
+            world.model.list(name(run), Window::at(moment));
         }
         let of_another = ("b".to_owned(), "gone".to_owned());
-        world.model.listed.insert(of_another, Window::at(now - 2 * life));
+        world.model.list(of_another, Window::at(now - 2 * life));
         let seen = Window::at(now - 300_000);
         let known = Run::called(seen, seen.later(3_600_000));
         world.model.runs.insert(name("r"), known);
@@ -100,13 +102,41 @@ async fn many_ended(bench: &Bench<'_>) -> Checked {
         let seen = clock::now_ms() - life - 1000 + number;
         world
             .model
-            .listed
-            .insert(name(&format!("gone-{number}")), Window::at(seen));
+            .list(name(&format!("gone-{number}")), Window::at(seen));
     }
     world.install().await?;
     for run in ["one", "one", "two", "three", "four"] {
         let call = world.call_in(run, 5);
         world.approve(&call).await?;
+    }
+    Ok(())
+}
+
+/// A new run beyond the budget of runs is denied when nothing else speaks against it, and charges nothing; what is known and what
+/// has no run goes on (decision D71).
+async fn budget(bench: &Bench<'_>) -> Checked {
+    for most in [1, 2] {
+        let budgets = bench.store.budgets().with(Budget::Runs, most);
+        let store = bench.store.clone().with_budgets(budgets);
+        let mut world = Bench {
+            store: &store,
+            ..*bench
+        }
+        .world();
+        world.model.runs_most = usize::try_from(most).map_err(|error| error.to_string())?;
+        world.install().await?;
+        for run in ["one", "two", "one", "two", "three"] {
+            let call = world.call_in(run, 5);
+            world.authorize(&call).await?;
+            let mut dear = world.call_in(run, 50);
+            dear.plan.tracked_usd_per_month = Some(usd(40));
+            world.authorize(&dear).await?;
+        }
+        let unnamed = world.call(5);
+        world.approve(&unnamed).await?;
+        if world.model.counted_runs.len() != world.model.runs_most {
+            return Err(format!("{:?} of {most}", world.model.counted_runs));
+        }
     }
     Ok(())
 }

@@ -68,7 +68,7 @@ async fn before<'a>(bench: &Bench<'a>, gauge: Gauge, amount: i128) -> Result<Wor
         let at = crate::photo::Window::at(shared::clock::now_ms());
         let run = crate::model::Run::called(at, at.later(3_600_000));
         let name = ("a".to_owned(), "r".to_owned());
-        world.model.listed.insert(name.clone(), at);
+        world.model.list(name.clone(), at);
         world.model.runs.insert(name, run);
     }
     world.model.charges.push(charge);

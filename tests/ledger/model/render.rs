@@ -51,6 +51,14 @@ impl Model {
                 Shape::Zset(cells.collect()),
             );
         }
+        let counted = self.counted_runs.iter();
+        let cells = counted.map(|((agent, run), at)| (format!("{agent}/{run}"), Cell::Within(*at)));
+        put(
+            &mut all,
+            keys.all_runs(Mode::Live),
+            None,
+            Shape::Zset(cells.collect()),
+        );
         self.render_holds(&mut all, &keys);
         let counts = self.counted.iter().map(|counted| {
             let Counted { ends, name, count } = counted;

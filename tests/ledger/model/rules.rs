@@ -17,6 +17,8 @@ use shared::store::script::hold::{AsOf, HoldName};
 use shared::store::script::reap::{KEPT_LIFE, Reaped};
 use shared::store::script::settle::Settled;
 use shared::store::script::void::{TOMBSTONE_LIFE, Voided};
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Most members that a script drops from an index at once.
 const EXPIRED_MAX: usize = 10;
@@ -29,6 +31,7 @@ impl Model {
         match &outcome {
             Outcome::Charged { .. } => self.charge(call, before.join(","), at),
             Outcome::Denied(denial) => self.denied(call, *denial, &before, at),
+            Outcome::RunsFull => self.write_denial(call, Denial::RateLimited, 0..7, (&before, at)),
             _ => {}
         }
         Answer {
@@ -161,6 +164,21 @@ impl Model {
             Denial::NoProviderKey => 0..0,
             _ => 0..7,
         };
+        self.write_denial(call, denial, shown, (before, at));
+        let run = (call.name.agent.clone(), call.name.run.clone());
+        if call.named && denial.stage() != Stage::BeforeCap && self.runs.contains_key(&run) {
+            self.seen(call, at).denied += 1;
+        }
+    }
+
+    /// Writes the line of a denial that shows these groups.
+    fn write_denial(
+        &mut self,
+        call: &Call,
+        denial: Denial,
+        shown: Range<usize>,
+        (before, at): (&[String; 7], Moment),
+    ) {
         let groups = before.iter().enumerate();
         let groups = groups.map(|(group, text)| if shown.contains(&group) { text } else { "" });
         let groups: Vec<&str> = groups.collect();
@@ -185,10 +203,6 @@ impl Model {
             call.key_id
         );
         self.log.push((at.clock, line));
-        let run = (call.name.agent.clone(), call.name.run.clone());
-        if call.named && denial.stage() != Stage::BeforeCap && self.runs.contains_key(&run) {
-            self.seen(call, at).denied += 1;
-        }
     }
 
     /// A named run's record, seen now.
@@ -196,31 +210,31 @@ impl Model {
         let name = (call.name.agent.clone(), call.name.run.clone());
         let (now, expires) = (at.clock, at.real.later(millis(RUN_LIFE)));
         let listed = self.listed.get(&name).copied().unwrap_or(now);
+        let counted = self.counted_runs.get(&name).copied().unwrap_or(now);
         let minutes = |window: Window| (window.from / MINUTE_MS, window.to / MINUTE_MS);
         let run = self.runs.get(&name).copied();
-        let (listed, last, expires) = match run {
+        let (listed, counted, last, expires) = match run {
             // In the minute in which it was seen before, moment, index and end stay as they are.
             Some(run) if minutes(run.last) == minutes(now) && minutes(now).0 == minutes(now).1 => {
-                (listed, run.last, run.expires)
+                (listed, counted, run.last, run.expires)
             }
             // The minute may end between the two.
-            Some(run) if minutes(run.last).1 >= minutes(now).0 => {
-                (listed.hull(now), run.last.hull(now), run.expires.hull(expires))
-            }
-            Some(_) => (now, now, expires),
+            Some(run) if minutes(run.last).1 >= minutes(now).0 => (
+                listed.hull(now),
+                counted.hull(now),
+                run.last.hull(now),
+                run.expires.hull(expires),
+            ),
+            Some(_) => (now, now, now, expires),
             None => {
                 let oldest = now.to.saturating_sub(millis(RUN_LIFE));
-                let of_agent = self.listed.iter().filter(|((agent, _), _)| *agent == name.0);
-                let ended = of_agent.filter(|(_, seen)| seen.from <= oldest);
-                let mut ended: Vec<_> = ended.map(|(run, seen)| (seen.from, run.clone())).collect();
-                ended.sort_unstable();
-                for (_, run) in ended.into_iter().take(EXPIRED_MAX) {
-                    self.listed.remove(&run);
-                }
-                (now, now, expires)
+                drop_ended(&mut self.listed, oldest, |agent| *agent == name.0);
+                drop_ended(&mut self.counted_runs, oldest, |_| true);
+                (now, now, now, expires)
             }
         };
         self.listed.insert(name.clone(), listed);
+        self.counted_runs.insert(name.clone(), counted);
         let new = Run {
             calls: None,
             denied: 0,
@@ -260,6 +274,11 @@ impl Model {
         let policy = self.effective(&name.agent);
         if let Err(denial) = cap::decide(policy.as_ref(), &call.plan.cap(), &standing, estimate) {
             return Outcome::Denied(denial);
+        }
+        let run = (name.agent.clone(), name.run.clone());
+        let is_new = call.named && !self.runs.contains_key(&run);
+        if is_new && self.counted_runs.len() >= self.runs_most {
+            return Outcome::RunsFull;
         }
         let sums = [
             standing.run_spent,
@@ -429,5 +448,21 @@ fn is_old(field: &str, now: Period) -> bool {
         ("d", number) => age(number, now.day) > 40,
         ("m", number) => age(number, now.month) > 200,
         _ => false,
+    }
+}
+
+/// Drops the first of the runs of some agents that were not seen since `oldest`.
+fn drop_ended(
+    index: &mut BTreeMap<(String, String), Window>,
+    oldest: u64,
+    is_meant: impl Fn(&String) -> bool,
+) {
+    let ended = index
+        .iter()
+        .filter(|((agent, _), seen)| is_meant(agent) && seen.from <= oldest);
+    let mut ended: Vec<_> = ended.map(|(run, seen)| (seen.from, run.clone())).collect();
+    ended.sort_unstable();
+    for (_, run) in ended.into_iter().take(EXPIRED_MAX) {
+        index.remove(&run);
     }
 }

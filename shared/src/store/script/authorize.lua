@@ -4,15 +4,15 @@
 --   of the key's last use. Beyond the key's rate only the first denials of a window and reason have a line of their own; the
 --   others are counted (decision D70).
 -- KEYS: 1 account record  2 active keys  3 rate  4 agent  5 hold  6 due  7 run  8 virtual key  9 audit log
---   10 runs of the agent  11 counted denials of the bucket
+--   10 runs of the agent  11 counted denials of the bucket  12 runs of the account (any key in an unnamed run)
 -- ARGV: 1 key id  2 plan that the limits below belong to  3 generation known  4 lowest version acceptable
 --   5 active keys  6 requests a minute  7 agents a month  8 tracked nanos a month (each '' = unlimited)
 --   9 allow id  10 memo kept in the hold and in the audit line  11 estimate nanos ('' = stop after the rate: a probe)
 --   12 run, when the caller named it ('' = unnamed)  13 life of the hold ms
---   14, 15 fields of the agent that hold the id and the sealed form of its provider key
+--   14, 15 fields of the agent that hold the id and the sealed form of its provider key  16 most runs of the account
 -- Returns: 'word generation version plan'; or, when it is approved, 'ok generation version id sealed plan' with id and
 --   sealed form of the provider key; or, of a denial without a line, 'counted_in generation version end reason plan' with the
---   end of the rate window in ms. The words are those of authorize.rs
+--   end of the rate window in ms; 'runs_full …' is a denial whose line says rate_limited. The words are those of authorize.rs
 -- Cost: O(log keys of the account + log runs of the agent), and O(fields of the agent, of which there are some hundred) once
 --   a day; up to 10 calls for a denial, 6 for one that is counted, 11 for an approval, two more in the first call of a key's
 --   minute and in the first denials beyond its rate, three in a run's first of a minute of the clock, three more in a new run,
@@ -97,7 +97,7 @@ local tracked_text = account[4] or '0'
 
 local estimate, run_spent, day_spent = ARGV[11] + 0, run_spent_text + 0, day_spent_text + 0
 local month_spent, tracked, slots = month_spent_text + 0, tracked_text + 0, (account[5] or '0') + 0
-local has_slot, charges = agent[10] == month_field, estimate > 0
+local has_slot, charges, word_text = agent[10] == month_field, estimate > 0, nil
 -- The first of Cap's checks that fails.
 if agent[1] then
   reason_text = 'frozen'
@@ -113,6 +113,9 @@ elseif not has_slot and ARGV[7] ~= '' and slots >= ARGV[7] + 0 then
   reason_text = 'plan_agent_limit'
 elseif charges and ARGV[8] ~= '' and tracked + estimate > ARGV[8] + 0 then
   reason_text = 'plan_limit'
+elseif named and not run[3] and call('ZCARD', KEYS[12]) >= ARGV[16] + 0 then
+  -- A new run beyond the account's budget of runs (decision D71).
+  reason_text, word_text = 'rate_limited', 'runs_full '
 end
 local others = has_slot and slots - 1 or slots
 -- What stood before this call, a group for each check, also for those after the one that decided. Of agents, the others
@@ -130,13 +133,13 @@ if reason_text then
     call('HINCRBY', KEYS[7], 'denied', '1')
     if not listed then
       --@ run.lua
-      list_run(7, 10, run[3], 12, RUN_LIFE)
+      list_run(7, 10, 12, run[3], 12, RUN_LIFE)
     end
   end
   local seq = call('HINCRBY', KEYS[1], 'live_audit_seq', '1')
   call('RPUSH', KEYS[9], format('%d %d D ', seq, now_ms) .. reason_text .. ' ' .. ARGV[9] .. ' ' .. ARGV[11] .. ' '
     .. checks_text .. ' ' .. ARGV[10])
-  return reason_text .. ' ' .. view_text
+  return (word_text or reason_text .. ' ') .. view_text
 end
 
 local held = held_text + 0
@@ -178,7 +181,7 @@ if not has_slot then
 end
 if not listed then
   --@ run.lua
-  list_run(7, 10, run[3], 12, RUN_LIFE)
+  list_run(7, 10, 12, run[3], 12, RUN_LIFE)
 end
 if run[4] then call('HDEL', KEYS[7], 'status', 'ended') end
 return 'ok ' .. generation_text .. ' ' .. version_text .. ' ' .. agent[2] .. ' ' .. agent[3] .. ' ' .. plan_text

@@ -3,6 +3,7 @@
 use super::change::{CLOCK, PERIOD, PRUNE, RUN};
 use super::hold::{AsOf, HoldKeys, HoldName, NONE, memo};
 use super::{Script, WhenFull, with_fragments};
+use crate::domain::budget::Budget;
 use crate::domain::denial::Denial;
 use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
@@ -26,7 +27,7 @@ pub static AUTHORIZE: LazyLock<Script> = LazyLock::new(|| {
 pub const RUN_LIFE: Duration = Duration::from_secs(35 * 24 * 3600 + 60);
 
 /// Most arguments that the script takes.
-const ARGUMENTS: usize = 15;
+const ARGUMENTS: usize = 16;
 
 /// What an edge last heard of an account. A reply that is older than this means that the store lost writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -104,6 +105,8 @@ pub enum Outcome {
         /// When the window ends, in ms since 1970 on the store's clock.
         ends_ms: u64,
     },
+    /// A new run beyond the account's budget of runs (decision D71): denied as for its rate, which the audit log tells.
+    RunsFull,
     /// The key is revoked or was never one of this account's.
     Revoked,
     /// The limits sent belong to another plan than the account's; nothing changed. Ask again with those of the plan in
@@ -158,6 +161,8 @@ impl Authorize<'_> {
         let virtual_key = account.virtual_key(self.key_id);
         let runs = account.runs(Mode::Live, &self.name.agent);
         let denials = account.bucket().counted_denials();
+        let is_named = self.charge.is_some_and(|charge| charge.run_named);
+        let all_runs = is_named.then(|| account.all_runs(Mode::Live));
         let keys = [
             &hold.account,
             &active,
@@ -170,6 +175,7 @@ impl Authorize<'_> {
             &hold.audit,
             &runs,
             &denials,
+            all_runs.as_ref().unwrap_or(&hold.account),
         ]
         .map(String::as_str);
         let number = |number: u64| Cow::Owned(number.to_string());
@@ -198,6 +204,7 @@ impl Authorize<'_> {
                 charge.hold_life.as_millis().to_string().into(),
                 keys::provider_key_id_field(charge.provider).into(),
                 keys::provider_key_sealed_field(charge.provider).into(),
+                number(store.budgets().of(Budget::Runs)),
             ]),
         }
         let args: Vec<&str> = args.iter().map(AsRef::as_ref).collect();
@@ -236,6 +243,7 @@ fn parse(reply: &str) -> Result<Answer, StoreError> {
             denial: Denial::from_reason(next()?).ok_or_else(nonsense)?,
         },
         "counted" => Outcome::Counted,
+        "runs_full" => Outcome::RunsFull,
         "revoked" => Outcome::Revoked,
         "other_plan" => Outcome::OtherPlan,
         "stale" | "no_account" => Outcome::Stale,
@@ -278,6 +286,7 @@ mod tests {
             ends_ms: 1_795_000_060_000,
         };
         assert_eq!((answer.outcome, answer.view.plan.as_str()), (counted, "a plan"));
+        assert_eq!(outcome("runs_full 1 2 free"), Some(Outcome::RunsFull));
         assert_eq!(outcome("frozen 1 2 free"), Some(Outcome::Denied(Denial::Frozen)));
     }
 

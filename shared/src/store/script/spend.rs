@@ -209,6 +209,7 @@ impl Spend<'_> {
         });
         keys.push(account.agent_keys(self.agent));
         keys.push(account.runs(mode, self.agent));
+        keys.push(account.all_runs(mode));
         keys
     }
 

@@ -91,6 +91,13 @@ impl Model {
             page.expire(&key, run.expires);
         }
         let side = &self.sides[at];
+        let counted = side.runs.iter();
+        let mut counted: BTreeMap<_, _> = counted
+            .map(|((agent, name), run)| (format!("{agent}/{name}"), run.last.clone()))
+            .collect();
+        let before = side.counted_before.iter();
+        counted.extend(before.map(|agent| (format!("{agent}/ended"), "1".to_owned())));
+        page.put(keys(at).all_runs(mode(at)), Shape::Zset(counted));
         let named = side.runs.keys().map(|(agent, _)| agent);
         let agents: BTreeSet<&String> = named.chain(&side.listed_before).collect();
         for agent in agents {

@@ -4,7 +4,7 @@
 --   not stored under the caller's key (decision D59): it is kept as an intent of its own.
 -- KEYS: 1 account record  2 audit log  3 transactions  4 agent  5 to 7 the rest of its leg  8 intent
 --   9 spare intent for a refusal with 400  10 to 15 index of intents  16 run  17 virtual keys of the agent
---   18 runs of the agent
+--   18 runs of the agent  19 runs of all agents
 -- ARGV: 1 mode  2 audit entry  3 plan that the limits belong to ('' = no plan counts)  4 agents a month  5 tracked nanos a
 --   month (each '' = unlimited)  6 amount nanos  7 '' for a request, or the head of the intent that is approved
 --   8 heads  9 intent id  10 spare id  11 run, when the caller named it ('' = unnamed)  12 life of a
@@ -46,6 +46,7 @@ end
 
 local amount, named = tonumber(ARGV[6]), ARGV[11] ~= ''
 local run = named and redis.call('HMGET', KEYS[16], 'spent', 'last', 'status') or {}
+if not approving and named and not run[2] and is_full('runs', redis.call('ZCARD', KEYS[19])) then return over_budget('runs') end
 -- Sums stay texts, since they are told: as numbers they would lose digits beyond 2^53.
 local run_spent = run[1] or '0'
 local day_spent, month_spent, wallet_spent = agent[7] or '0', agent[8] or '0', agent[9] or '0'
@@ -92,7 +93,7 @@ end
 local function ran(count)
   if not named then return end
   if count then redis.call('HINCRBY', KEYS[16], count, 1) end
-  list_run(16, 18, run[2], 11, tonumber(ARGV[12]))
+  list_run(16, 18, 19, run[2], 11, tonumber(ARGV[12]))
 end
 if reason then
   -- Neither lack of money nor a suspicious text is a denial by a policy or a plan.
