@@ -28,6 +28,7 @@ fn is_background(command: &str) -> bool {
         "\"get\" \"tollgate/refused\"",
         "\"hget\" \"tollgate/blocked\"",
         "\"hgetall\" \"tollgate/blocked\"",
+        "\"get\" \"tollgate/refused\"",
         "\"ping\"",
         "\"client\"",
         "\"hello\"",

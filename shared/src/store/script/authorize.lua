@@ -15,7 +15,7 @@
 --   end of the rate window in ms; 'runs_full …' is a denial whose line says rate_limited. The words are those of authorize.rs
 -- Cost: O(log keys of the account + log runs of the agent), and O(fields of the agent, of which there are some hundred) once
 --   a day; up to 10 calls for a denial, 6 for one that is counted, 11 for an approval, two more in the first call of a key's
---   minute and in the first denials beyond its rate, three in a run's first of a minute of the clock, three more in a new run,
+--   minute and in the first denials beyond its rate, four in a run's first of a minute of the clock, four more in a new run,
 --   one in a run that had ended, two in an agent's first call of the month, and four more where a counter has reached 2^53
 -- Counters are int64; a double is exact for integers below 2^53 only. Texts that are told stay texts.
 local CEILING, EXACT, MINUTE, RUN_LIFE, OWN_RECORDS = 9e18, 2 ^ 53, 60000, 3024060000, 10
