@@ -116,7 +116,7 @@ async fn told_elsewhere(stage: &Stage, client: &Client, ids: &[String]) {
     let listed = client.api.get("/v1/audit?type=decisions.denied").await;
     let listed: Value = success(&listed, 200);
     assert_eq!(listed["total"], json!(1));
-    assert_eq!(listed["entries"][0]["data"]["count"], json!(15));
+    assert_eq!(listed["logs"][0]["data"]["count"], json!(15));
     let day = stage.period().day;
     let key = client.account.keys.audit_day(Mode::Live, day);
     let count: String = stage.world.redis.command(&["HGET", &key, "n:rate_limited"]);

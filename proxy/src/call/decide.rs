@@ -309,7 +309,12 @@ async fn ask(
                 let origin = origin(&news);
                 match outcome {
                     Outcome::KnownId => gate.pending.void(name.clone(), &origin),
-                    Outcome::Revoked | Outcome::Denied(Denial::RateLimited) => known.refused(),
+                    Outcome::Revoked
+                    | Outcome::Denied(Denial::RateLimited)
+                    | Outcome::CountedIn {
+                        denial: Denial::RateLimited,
+                        ..
+                    } => known.refused(),
                     _ => {}
                 }
                 return Ok(Asked {
