@@ -69,6 +69,7 @@ const BOUNDED: &[(&str, &str, &str)] = &[
     ("invitation/accept.lua", "HVALS", USERS),
     ("invitation/create.lua", "HGETALL", "INVITATIONS_MAX"),
     ("lookup/release.lua", "DEL", TEXT),
+    ("lookup/swap.lua", "DEL", TEXT),
     ("policy/delete.lua", "DEL", RECORD),
     ("policy/set.lua", "HGETALL", RECORD),
     ("policy/strictest.lua", "HVALS", POLICIES),
