@@ -9,6 +9,7 @@ use axum::http::Method;
 use shared::domain::budget::Budget;
 use shared::openapi::components::public;
 use shared::openapi::{Json, object};
+use shared::store::email::ACCOUNTS_MAX;
 
 /// The errors of one status.
 #[derive(Debug)]
@@ -127,6 +128,21 @@ fn fields_of(code: Code) -> Vec<Field> {
                 ),
                 Field::given("limit", limit, "How many records the budget allows."),
             ]
+        }
+        "ACCOUNT_REQUIRED" => {
+            let properties = object([
+                ("id", field::is("AccountId")),
+                ("name", field::string().eg("Acme")),
+            ]);
+            let account = object([
+                ("type", "object".into()),
+                ("required", vec!["id", "name"].into()),
+                ("properties", properties),
+                ("additionalProperties", false.into()),
+            ]);
+            let accounts = field::list(account, ACCOUNTS_MAX);
+            let says = "The accounts for whose users the password is right.";
+            vec![Field::given("accounts", accounts, says)]
         }
         "PLAN_FEATURE" => [plan()].into_iter().chain(up()).collect(),
         _ => Vec::new(),

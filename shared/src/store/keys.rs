@@ -13,7 +13,7 @@
 //! | key | why |
 //! |---|---|
 //! | [`virtual_key_lookup`], [`api_key_lookup`] | The name is the hash of 256 random bits, so nothing can take it twice. Written before the record, written again and confirmed after it (`store.durability`), and only then is the secret shown. The record has the hash: `ledger check` names a look-up that is gone. |
-//! | [`user_lookup`] | Reserved by a script that refuses what another user has; confirmed after the user was. Lost, it is written again by whoever adds the user again, and it counts only while the account has the user. |
+//! | [`user_lookup`] | Names the accounts that have a user of the e-mail; written and confirmed before and after the user is. Lost, it is written again by whoever adds the user again; signing in with the account named needs none; and it counts only while the account has the user. |
 //! | [`invitation_lookup`], [`reset_lookup`], [`session_lookup`] | Random tokens. A lost one lets nobody in: the invitation is revoked and made again, the reset issued again, the user signs in again. |
 //! | [`deposit_lookup`] | Confirmed before the deposit is. Lost, the operator names the account. |
 //! | [`ACCOUNTS`] | Confirmed before the account is made, so every account is listed. |
@@ -70,8 +70,8 @@ pub fn api_key_lookup(sha256_hex: &str) -> String {
     format!("tollgate/ak/{sha256_hex}")
 }
 
-/// Which account and user an e-mail (in lower case) belongs to: a login names nothing else. It outlives its user only when a
-/// removal was cut off, and holds only when the account has a user of that e-mail.
+/// Which accounts have a user of an e-mail (in lower case), a line for each. One outlives its user only when a removal was cut
+/// off, and holds only when the account has a user of that e-mail.
 #[must_use]
 pub fn user_lookup(email: &str) -> String {
     format!("tollgate/user/{}", hex::encode(Sha256::digest(email.as_bytes())))

@@ -44,7 +44,7 @@ recipes! {
     "transfer_out": ["clock", "change", "budget", "money", "once", "refusals", "low_balance", "transfer/checks", "transfer/out"]
         changing ["transfer/out"];
     "deposit_make": ["clock", "change", "budget", "money", "once", "refusals", "deposit/make"] changing ["deposit/make"];
-    "deposit_confirm": ["clock", "change", "money", "once", "deposit/confirm"] changing ["deposit/confirm"];
+    "deposit_confirm": ["clock", "change", "budget", "money", "once", "refusals", "deposit/confirm"] changing ["deposit/confirm"];
     "transit_arrive": ["clock", "change", "money", "intent", "transit/arrive"] changing ["transit/arrive"];
     "escrow_create": ["clock", "change", "budget", "intent", "escrow/create"] changing ["escrow/create"];
     "escrow_fund": ["clock", "change", "budget", "money", "intent", "low_balance", "escrow/fund"] changing ["escrow/fund"];

@@ -6,7 +6,7 @@ use super::{Script, WhenFull};
 use crate::store::{Store, StoreError};
 use std::sync::LazyLock;
 
-/// Changes a look-up of users. On a full store as well: people leave.
+/// Changes which users an e-mail leads to. On a full store as well: people leave.
 pub static SWAP: LazyLock<Script> = LazyLock::new(|| {
     let parts = [include_str!("lookup/swap.lua")];
     Script::new("lookup_swap", WhenFull::Run, &parts).of_names()
@@ -60,7 +60,7 @@ pub enum Swapped {
     Other(String),
 }
 
-/// Puts `new` in the place of `old`, an empty text being none, and waits until it is as safe as configured.
+/// Puts `new` in the place of `old`; an empty text is none.
 ///
 /// # Errors
 /// [`StoreError`]; it may have happened.

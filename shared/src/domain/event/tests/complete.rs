@@ -39,7 +39,13 @@ fn the_documentation_shows_what_is_told() {
         let fields = data.as_object().unwrap().keys().cloned().collect();
         (name.to_owned(), fields)
     });
-    assert_eq!(shown, told.collect());
+    let mut told: BTreeSet<(String, BTreeSet<String>)> = told.collect();
+    // Several violations together have some fields more.
+    let (name, data) = only("D daily_limit allow_1 5 ,,,,,, acct_1 bot run-1 vk_1 p1 m");
+    let fields = data.as_object().unwrap().keys().cloned();
+    let more = ["count", "firstAt", "lastAt", "firstAuditSeq"].map(str::to_owned);
+    told.insert((name.to_owned(), fields.chain(more).collect()));
+    assert_eq!(shown, told);
 }
 
 /// Every type of entry that scripts write, but for those that make an event.

@@ -125,6 +125,7 @@ mod tests {
         assert!(turns.take(&server, &key("acct_1")).now_or_never().is_none());
         let elsewhere = turns.take(&None, &key("acct_1")).now_or_never();
         assert!(elsewhere.is_some(), "each server by itself");
+        drop(elsewhere);
         let first = key("acct_1");
         let mut waiting = Box::pin(turns.take(&server, &first));
         assert!(futures::poll!(&mut waiting).is_pending());
