@@ -24,7 +24,7 @@ mutants: ## Plant faults in the Rust of money and gate, and list those that no u
 bench: ## Measure the edge beside nginx and a bare pass-through
 	@deploy/local/packages.sh build store nginx
 	$(CARGO) build --locked --profile dist -p gate-bench-rig
-	$(CARGO) build --locked --profile dist -p tollgate --bin tollgate-proxy # by itself, with the features it is deployed with
+	$(CARGO) build --locked --profile dist -p tollgate --bins # by themselves, with the features they are deployed with
 	$(CARGO) run --locked -p gate-bench --bin gate-bench -- --bin-dir "$${CARGO_TARGET_DIR:-target}/dist" $(BENCH_OPTIONS)
 
 bench-money: ## Measure what each money script costs the store, with few and with a million records

@@ -2,6 +2,8 @@
 
 use harness::{Caller, CapPolicy, Nanos, Redis, Seed, SeedAccount, SeedAgent, chat_body};
 use shared::domain::amount;
+use shared::domain::mode::Mode;
+use shared::domain::permission::Permission;
 use std::cell::Cell;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -85,6 +87,15 @@ impl Ledger {
     /// Adds `count` agents that may call, all in one account.
     pub(crate) async fn add_crowd(&self, count: usize) -> Result<Keyring, Box<dyn Error>> {
         keyring(&self.seed, &self.dir, Kind::Free, count, count).await
+    }
+
+    /// An API key that may read an account of its own.
+    pub(crate) async fn api_key(&self) -> String {
+        let account = self.seed.account("bench").await;
+        account
+            .issue(Mode::Live, &[Permission::Read], &[], None)
+            .await
+            .secret
     }
 
     /// Adds a full set of agents that are refused.

@@ -221,15 +221,15 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_run_is_planned_to_take_some_twenty_minutes_and_a_quick_one_some_four() {
+    fn a_whole_run_is_planned_to_take_some_twenty_five_minutes_and_a_quick_one_some_five() {
         let planned = |lengths| -> f64 { Section::ALL.iter().map(|section| section.planned(&lengths)).sum() };
         assert!(
-            (900.0..1320.0).contains(&planned(Lengths::FULL)),
+            (1200.0..1680.0).contains(&planned(Lengths::FULL)),
             "{}",
             planned(Lengths::FULL)
         );
         assert!(
-            (150.0..300.0).contains(&planned(Lengths::QUICK)),
+            (220.0..380.0).contains(&planned(Lengths::QUICK)),
             "{}",
             planned(Lengths::QUICK)
         );

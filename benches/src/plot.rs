@@ -30,7 +30,11 @@ pub(crate) fn all(results: &Results) -> Vec<(String, String)> {
             Found::Latency(found) => found.iter().map(latency).collect(),
             Found::Bodies(found) => vec![("bodies.svg".to_owned(), bodies(found))],
             Found::Memory(found) => vec![("memory.svg".to_owned(), memory(found))],
-            Found::Protocols(_) | Found::Edges(_) | Found::HotAccount(_) | Found::Nothing => Vec::new(),
+            Found::Protocols(_)
+            | Found::Edges(_)
+            | Found::HotAccount(_)
+            | Found::Floods(_)
+            | Found::Nothing => Vec::new(),
         })
         .collect()
 }

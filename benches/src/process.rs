@@ -57,6 +57,32 @@ impl Drop for Running {
     }
 }
 
+/// A program that runs beside what is measured; it is killed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Beside(Child);
+
+impl Beside {
+    /// Starts it.
+    pub(crate) fn start(program: &str, args: &[String]) -> Result<Self, Box<dyn Error>> {
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--", program]).args(args);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+        Ok(Self(child.map_err(|error| format!("{program}: {error}"))?))
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
 /// The processes that `pid` started.
 pub(crate) fn children(pid: u32) -> Result<Vec<u32>, Box<dyn Error>> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;

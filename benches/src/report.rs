@@ -49,6 +49,7 @@ fn section(measured: &Measured) -> String {
         Found::Memory(weighed) => limits::memory(weighed),
         Found::Edges(several) => limits::edges(several),
         Found::HotAccount(heats) => loads::hot_account(heats),
+        Found::Floods(flooded) => limits::floods(flooded),
         Found::Nothing => String::new(),
     }
 }
@@ -89,7 +90,7 @@ fn disturbance(found: &Found) -> Option<f64> {
             let rows = heats.iter().map(|heat| &heat.row);
             rows.filter(|row| row.edge_us.is_some()).collect()
         }
-        Found::Frontier(_) | Found::Memory(_) | Found::Nothing => Vec::new(),
+        Found::Frontier(_) | Found::Memory(_) | Found::Floods(_) | Found::Nothing => Vec::new(),
     };
     rows.iter().map(|row| row.others_percent).max_by(f64::total_cmp)
 }
@@ -175,6 +176,7 @@ pub(crate) mod tests {
     use crate::row::tests::outcome;
     use crate::sections::bodies::Body;
     use crate::sections::edges::{Race, Several};
+    use crate::sections::floods::{Flooded, Side};
     use crate::sections::frontier::{Curve, Frontier, Highest, Point};
     use crate::sections::hot_account::Heat;
     use crate::sections::latency::Paced;
@@ -197,6 +199,19 @@ pub(crate) mod tests {
             row(Name::PassThrough, 32.0, None, 70.0),
             row(Name::Tollgate, 48.0, Some(30.0), 180.0),
         ]
+    }
+
+    fn flooded(flood: Option<&str>, p99_us: f64) -> Flooded {
+        Flooded {
+            side: Side::Edge,
+            flood: flood.map(str::to_owned),
+            peak_kib: 30_000,
+            after_kib: 20_000,
+            percent: 12.0,
+            p50_us: 300.0,
+            p99_us,
+            errors: 0,
+        }
     }
 
     fn full_load() -> Vec<Row> {
@@ -279,6 +294,10 @@ pub(crate) mod tests {
                 whose: "one agent, in 64 runs".to_owned(),
                 row: row(Name::Tollgate, 51.0, Some(32.0), 210.0),
             }]),
+            Found::Floods(vec![
+                flooded(None, 500.0),
+                flooded(Some("4,000 slow heads"), 1500.0),
+            ]),
         ];
         for (section, found) in Section::ALL.into_iter().zip(found) {
             results.put(measured(section, "2026-11-22T10:00:00.000Z", found));
@@ -303,8 +322,10 @@ pub(crate) mod tests {
             "| HTTP/1.1 over TLS | HTTP/1.1 | 16.0 | 32.0 | 48.0 | 1.50 | 3.00 |",
             "| (c) Tollgate, everything on | 10.2 | 20.5 | 11.3 | 1.10 | 92.2 | 20.5 | 2.00 |",
             "| 4 | shared | 500000 | 50.0 | 31.0 | 4000 | 20 | 0.208200000 | 0.208200000 | 0.208300000 | 0 |",
+            "| none | edge | 31 | 20 | 12 | 0.30 | 0.50 | 1.0 | 0 |",
+            "| 4,000 slow heads | edge | 31 | 20 | 12 | 0.30 | 1.50 | 3.0 | 0 |",
             "| one agent, in 64 runs | 500000 | 51.0 | 32.0 | 210 | 420 | 630 |",
-            "the 56 approved calls",
+            "the 63 approved calls",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }

@@ -5,6 +5,7 @@ use crate::row::Row;
 use crate::section::Section;
 use crate::sections::bodies::Body;
 use crate::sections::edges::Several;
+use crate::sections::floods::Flooded;
 use crate::sections::frontier::Frontier;
 use crate::sections::hot_account::Heat;
 use crate::sections::latency::Paced;
@@ -38,6 +39,8 @@ pub(crate) enum Found {
     Edges(Vec<Several>),
     /// A hot account and its neighbour.
     HotAccount(Vec<Heat>),
+    /// Attacks beside a well-behaved caller.
+    Floods(Vec<Flooded>),
     /// Nothing: what the section failed with is among its errors.
     Nothing,
 }

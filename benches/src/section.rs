@@ -24,11 +24,13 @@ pub(crate) enum Section {
     Edges,
     /// All calls of one account, and its neighbour.
     HotAccount,
+    /// Attacks beside a well-behaved caller.
+    Floods,
 }
 
 impl Section {
     /// All of them, in the order in which they run.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::FullLoad,
         Self::Frontier,
         Self::Latency,
@@ -37,6 +39,7 @@ impl Section {
         Self::Memory,
         Self::Edges,
         Self::HotAccount,
+        Self::Floods,
     ];
 
     /// As in `--only`.
@@ -50,6 +53,7 @@ impl Section {
             Self::Memory => "memory",
             Self::Edges => "edges",
             Self::HotAccount => "hot-account",
+            Self::Floods => "floods",
         }
     }
 }
@@ -74,7 +78,7 @@ pub(crate) struct Lengths {
 }
 
 impl Lengths {
-    /// Some twenty minutes.
+    /// Some twenty-five minutes.
     pub(crate) const FULL: Self = Self {
         seconds: 5.0,
         warm_up: 1.0,
@@ -84,7 +88,7 @@ impl Lengths {
         probe_seconds: 3.0,
         rest_seconds: 10.0,
     };
-    /// Some four minutes: for a look, not for numbers.
+    /// Some five minutes: for a look, not for numbers.
     pub(crate) const QUICK: Self = Self {
         seconds: 1.0,
         warm_up: 0.3,

@@ -2,6 +2,7 @@
 
 pub(crate) mod bodies;
 pub(crate) mod edges;
+pub(crate) mod floods;
 pub(crate) mod frontier;
 pub(crate) mod full_load;
 pub(crate) mod hot_account;
@@ -82,6 +83,7 @@ impl Section {
             Self::Memory => memory::run(runner, lengths).await,
             Self::Edges => edges::run(runner, lengths).await,
             Self::HotAccount => hot_account::run(runner, lengths).await,
+            Self::Floods => floods::run(runner, lengths).await,
         }
     }
 
@@ -96,6 +98,7 @@ impl Section {
             Self::Memory => memory::planned(lengths),
             Self::Edges => edges::planned(lengths),
             Self::HotAccount => hot_account::planned(lengths),
+            Self::Floods => floods::planned(lengths),
         }
     }
 }

@@ -18,6 +18,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+/// The plans of the bench's accounts.
+pub(crate) const PLANS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/plans.toml");
+
 /// Where the programs are, where they run, and the directory of their files.
 #[derive(Debug)]
 pub(crate) struct Stage {
@@ -151,7 +154,6 @@ impl Stage {
         provider: &Server,
         sides: Sides,
     ) -> Result<Edge, Box<dyn Error>> {
-        let plans = concat!(env!("CARGO_MANIFEST_DIR"), "/plans.toml");
         let scheme = if sides.back_tls { "https" } else { "http" };
         let base = format!("{scheme}://{}/v1", provider.at);
         let binary = self.program("tollgate-proxy");
@@ -162,7 +164,7 @@ impl Stage {
         };
         let mut options = EdgeOptions::new(&binary, store, base)
             .env("TOLLGATE_PROXY__THREADS", "1")
-            .env("TOLLGATE_PLANS__FILE", plans);
+            .env("TOLLGATE_PLANS__FILE", PLANS);
         let shown = |path: &Path| path.display().to_string();
         let certificates = &self.certificates;
         if sides.front_tls {

@@ -3,6 +3,8 @@
 
 pub mod closed;
 pub mod cpu;
+pub mod flood;
+mod flood_http2;
 mod multiplexed;
 pub mod open;
 pub mod outcome;

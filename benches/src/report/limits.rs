@@ -2,6 +2,7 @@
 
 use super::table::{NONE, Table, number, whole};
 use crate::sections::edges::Several;
+use crate::sections::floods::{Flooded, Side};
 use crate::sections::frontier::{Curve, Frontier, Highest};
 use crate::sections::memory::Weighed;
 
@@ -125,6 +126,49 @@ pub(crate) fn edges(several: &[Several]) -> String {
     format!(
         "\n## Several edges on one store\n\n{}\nIn the race 64 connections over all edges spend the day's money of 8 \
          agents until they are denied. On shared cores requests/s say nothing about scaling.\n",
+        table.text
+    )
+}
+
+/// Attacks beside a well-behaved caller.
+pub(crate) fn floods(flooded: &[Flooded]) -> String {
+    let mut table = Table::new(&[
+        "flood",
+        "server",
+        "peak memory, MB",
+        "afterwards, MB",
+        "server, % of a core",
+        "caller p50, ms",
+        "p99, ms",
+        "p99 of that alone",
+        "errors",
+    ]);
+    for found in flooded {
+        let alone = flooded
+            .iter()
+            .find(|other| other.side == found.side && other.flood.is_none());
+        let megabytes = |kib: u64| number(Some(kib as f64 * 1024.0 / 1e6), 0);
+        let millis = |us: f64| number(Some(us / 1e3), 2);
+        let server = match found.side {
+            Side::Edge => "edge",
+            Side::EdgeTls => "edge, TLS",
+            Side::Admin => "admin server",
+        };
+        table.row(&[
+            found.flood.clone().unwrap_or_else(|| "none".to_owned()),
+            server.to_owned(),
+            megabytes(found.peak_kib),
+            megabytes(found.after_kib),
+            whole(Some(found.percent)),
+            millis(found.p50_us),
+            millis(found.p99_us),
+            number(alone.map(|alone| found.p99_us / alone.p99_us), 1),
+            found.errors.to_string(),
+        ]);
+    }
+    format!(
+        "\n## Floods\n\n{}\nA well-behaved caller beside each flood: 200 calls a second over 4 connections of the edge; one list \
+         after the other of the admin server. Each flood meets a fresh process.\n",
         table.text
     )
 }

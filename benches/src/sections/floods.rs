@@ -1,0 +1,343 @@
+//! Floods: what strangers and spent keys cost a well-behaved caller beside them, in latency and errors, and the server in
+//! memory and CPU time. Each flood meets a fresh process.
+//!
+//! The edge's caller makes calls at a fixed rate; the admin server's reads its agents one request after the other. On two cores
+//! the flood shares a core with the store, the provider and the caller, so that latencies also tell of that.
+
+use super::Outcome;
+use crate::contender::{Contender, EDGE, Name};
+use crate::ledger::{Kind, Ledger};
+use crate::machine::pin;
+use crate::measure::{Phase, Runner, Wire};
+use crate::process::Beside;
+use crate::results::Found;
+use crate::section::Lengths;
+use crate::sections::memory::{forget_peak, rest, sum};
+use crate::stage::{PLANS, Server, Sides, Stage, tollgate};
+use gate_bench_rig::cpu;
+use gate_bench_rig::flood::Flood;
+use harness::{Admin, AdminOptions, Caller};
+use serde::{Deserialize, Serialize};
+use std::error::Error;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Connections and requests a second of the well-behaved caller of the edge.
+const CALLER: (usize, f64) = (4, 200.0);
+/// Pause between two requests of the well-behaved caller of the admin server.
+const PAUSE: Duration = Duration::from_millis(5);
+/// How long a flood lasts beyond the caller's phase, in seconds.
+const MARGIN: f64 = 2.0;
+/// Agents with whose keys requests are begun and never ended.
+const SPARE_AGENTS: usize = 8;
+/// How long a flood has to open its connections, in seconds.
+const RISE: f64 = 1.5;
+
+/// Which server is flooded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Side {
+    /// `tollgate-proxy`.
+    Edge,
+    /// The same, whose callers speak TLS.
+    EdgeTls,
+    /// `tollgate-admin serve`.
+    Admin,
+}
+
+/// A kind of flood.
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    side: Side,
+    shown: &'static str,
+    flood: Flood,
+    connections: usize,
+    spread: bool,
+}
+
+const fn case(side: Side, shown: &'static str, flood: Flood, connections: usize, spread: bool) -> Case {
+    Case {
+        side,
+        shown,
+        flood,
+        connections,
+        spread,
+    }
+}
+
+/// What is measured, in this order.
+const CASES: [Case; 13] = [
+    case(Side::Edge, "10,000 idle connections", Flood::Idle, 10_000, true),
+    case(Side::Edge, "4,000 slow heads", Flood::SlowHead, 4000, true),
+    case(Side::Edge, "2,000 slow bodies", Flood::SlowBody, 2000, true),
+    case(
+        Side::EdgeTls,
+        "4,000 silent TLS handshakes",
+        Flood::SilentTls,
+        4000,
+        true,
+    ),
+    case(
+        Side::Edge,
+        "rapid reset, 16 connections",
+        Flood::RapidReset,
+        16,
+        false,
+    ),
+    case(
+        Side::Edge,
+        "CONTINUATION without end, 16 connections",
+        Flood::Continuation,
+        16,
+        false,
+    ),
+    case(
+        Side::Edge,
+        "invented keys, 64 at once",
+        Flood::InventedKeys,
+        64,
+        false,
+    ),
+    case(
+        Side::Edge,
+        "keys over their rate, bodies of 1 MiB, 32 at once",
+        Flood::OverRate,
+        32,
+        false,
+    ),
+    case(Side::Admin, "4,000 idle connections", Flood::Idle, 4000, true),
+    case(Side::Admin, "4,000 slow heads", Flood::SlowHead, 4000, true),
+    case(
+        Side::Admin,
+        "1,000 answers that nobody reads",
+        Flood::UnreadAnswers,
+        1000,
+        true,
+    ),
+    case(
+        Side::Admin,
+        "sign-ins from one address, 32 at once",
+        Flood::SignIns,
+        32,
+        false,
+    ),
+    case(
+        Side::Admin,
+        "sign-ins from 10,000 addresses, 32 at once",
+        Flood::SignIns,
+        32,
+        true,
+    ),
+];
+
+/// What a flood did to a server and to the caller beside it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Flooded {
+    /// Which server.
+    pub(crate) side: Side,
+    /// The flood; none of them is the caller alone.
+    pub(crate) flood: Option<String>,
+    /// Resident memory at its highest, in KiB.
+    pub(crate) peak_kib: u64,
+    /// Some seconds after the end of the flood.
+    pub(crate) after_kib: u64,
+    /// Percent of a core that the server took meanwhile.
+    pub(crate) percent: f64,
+    /// The caller's latencies, in microseconds.
+    pub(crate) p50_us: f64,
+    /// See `p50_us`.
+    pub(crate) p99_us: f64,
+    /// The caller's requests that failed.
+    pub(crate) errors: u64,
+}
+
+/// What the well-behaved caller saw.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    percent: f64,
+    p50_us: f64,
+    p99_us: f64,
+    errors: u64,
+}
+
+/// About how long it takes, in seconds.
+pub(crate) fn planned(lengths: &Lengths) -> f64 {
+    let one = 1.0 + RISE + lengths.phase() + MARGIN + lengths.rest_seconds;
+    (CASES.len() + 3) as f64 * one
+}
+
+/// Measures it.
+pub(crate) async fn run(runner: &Runner<'_>, lengths: &Lengths) -> Outcome {
+    let stage = runner.stage;
+    let ledger = stage.ledger(true).await?;
+    let hasty = ledger.add_refused(Kind::Hasty).await?;
+    let spare = ledger.add(Kind::Free, SPARE_AGENTS).await?.file;
+    let reader = ledger.api_key().await;
+    let mut found = Vec::new();
+    let mut checked = 0;
+    for side in [Side::Edge, Side::EdgeTls, Side::Admin] {
+        let cases = CASES.iter().filter(|case| case.side == side).map(Some);
+        for case in std::iter::once(None).chain(cases) {
+            let keys = match case.map(|case| case.flood) {
+                Some(Flood::OverRate) => hasty.clone(),
+                _ => spare.clone(),
+            };
+            let flooded = match side {
+                Side::Admin => on_admin(runner, lengths, &ledger, &reader, case, keys).await?,
+                _ => {
+                    let (flooded, calls) = on_edge(runner, lengths, &ledger, side, case, keys).await?;
+                    checked = calls;
+                    flooded
+                }
+            };
+            found.push(flooded);
+        }
+    }
+    Ok((Found::Floods(found), checked))
+}
+
+/// One case against a fresh edge.
+async fn on_edge(
+    runner: &Runner<'_>,
+    lengths: &Lengths,
+    ledger: &Ledger,
+    side: Side,
+    case: Option<&Case>,
+    keys: PathBuf,
+) -> Result<(Flooded, u64), Box<dyn Error>> {
+    let sides = Sides {
+        front_tls: side == Side::EdgeTls,
+        back_tls: false,
+    };
+    let provider: Server = runner.stage.provider(sides)?;
+    let edge = runner.stage.edge(runner.stage.look(), ledger, &provider, sides)?;
+    let contender = tollgate(Name::Tollgate, &[&edge], ledger, &provider);
+    let (connections, rate) = CALLER;
+    let phase = Phase {
+        wire: if sides.front_tls { Wire::Tls } else { Wire::Clear },
+        ..lengths.open(connections, rate)
+    };
+    let flood = start(runner.stage, case, edge.addr(), keys, lengths)?;
+    forget_peak(&[edge.pid()])?;
+    let seen = call(runner, &contender, phase)?;
+    let flooded = weigh(side, case, edge.pid(), seen, flood, lengths)?;
+    let checked = match sides.front_tls {
+        // The check's own call speaks no TLS.
+        true => 0,
+        false => runner.check(ledger, &edge.url()).await,
+    };
+    Ok((flooded, checked))
+}
+
+fn call(runner: &Runner<'_>, contender: &Contender<'_>, phase: Phase) -> Result<Seen, Box<dyn Error>> {
+    let outcome = runner.load(contender, phase)?;
+    let cpu = outcome.cpu_seconds.get(EDGE).copied().unwrap_or_default();
+    Ok(Seen {
+        percent: cpu * 100.0 / outcome.seconds,
+        p50_us: outcome.latency.p50_us,
+        p99_us: outcome.latency.p99_us,
+        errors: outcome.errors + outcome.unsent,
+    })
+}
+
+/// One case against a fresh admin server.
+async fn on_admin(
+    runner: &Runner<'_>,
+    lengths: &Lengths,
+    ledger: &Ledger,
+    key: &str,
+    case: Option<&Case>,
+    keys: PathBuf,
+) -> Result<Flooded, Box<dyn Error>> {
+    let options = AdminOptions::new(&runner.stage.program("tollgate-admin"), ledger.redis.url())
+        .env("TOLLGATE_PLANS__FILE", PLANS);
+    let admin = Admin::start(options);
+    pin(admin.pid(), runner.stage.cores.edge)?;
+    let caller = Caller::new(&admin.url(), key);
+    let flood = start(runner.stage, case, admin.addr(), keys, lengths)?;
+    forget_peak(&[admin.pid()])?;
+    let seen = read(&caller, admin.pid(), lengths).await?;
+    weigh(Side::Admin, case, admin.pid(), seen, flood, lengths)
+}
+
+/// Reads one list after the other.
+async fn read(caller: &Caller, pid: u32, lengths: &Lengths) -> Result<Seen, Box<dyn Error>> {
+    let (mut latencies, mut errors) = (Vec::new(), 0);
+    let before = cpu::of_process(pid)?;
+    let started = Instant::now();
+    let end = started + Duration::try_from_secs_f64(lengths.phase())?;
+    while Instant::now() < end {
+        let sent = Instant::now();
+        match caller.try_send("GET", "/v1/agents", &[], "").await {
+            Ok(reply) if reply.status == 200 => latencies.push(sent.elapsed().as_secs_f64() * 1e6),
+            _ => errors += 1,
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    let seconds = cpu::of_process(pid)? - before;
+    latencies.sort_unstable_by(f64::total_cmp);
+    let quantile = |of: f64| {
+        let at = ((latencies.len() as f64 * of) as usize).min(latencies.len().saturating_sub(1));
+        latencies.get(at).copied().unwrap_or(f64::NAN)
+    };
+    Ok(Seen {
+        percent: seconds * 100.0 / started.elapsed().as_secs_f64(),
+        p50_us: quantile(0.5),
+        p99_us: quantile(0.99),
+        errors,
+    })
+}
+
+/// Begins the flood, and gives it time to rise.
+fn start(
+    stage: &Stage,
+    case: Option<&Case>,
+    target: SocketAddr,
+    keys: PathBuf,
+    lengths: &Lengths,
+) -> Result<Option<Beside>, Box<dyn Error>> {
+    let Some(case) = case else { return Ok(None) };
+    let word = clap::ValueEnum::to_possible_value(&case.flood).ok_or("a flood without a name")?;
+    let seconds = (RISE + lengths.phase() + MARGIN).ceil();
+    let mut words: Vec<String> = [
+        ("flood", word.get_name().to_owned()),
+        ("target", target.to_string()),
+        ("connections", case.connections.to_string()),
+        ("seconds", seconds.to_string()),
+        ("keys", keys.display().to_string()),
+    ]
+    .into_iter()
+    .flat_map(|(name, value)| [format!("--{name}"), value])
+    .collect();
+    if case.spread {
+        words.push("--spread".to_owned());
+    }
+    let flood = Beside::start(&stage.program("bench-flood"), &words)?;
+    pin(flood.pid(), stage.cores.load)?;
+    rest(RISE);
+    Ok(Some(flood))
+}
+
+fn weigh(
+    side: Side,
+    case: Option<&Case>,
+    pid: u32,
+    seen: Seen,
+    flood: Option<Beside>,
+    lengths: &Lengths,
+) -> Result<Flooded, Box<dyn Error>> {
+    let peak_kib = sum(&[pid], "VmHWM:")?;
+    drop(flood);
+    rest(lengths.rest_seconds);
+    Ok(Flooded {
+        side,
+        flood: case.map(|case| case.shown.to_owned()),
+        peak_kib,
+        after_kib: sum(&[pid], "VmRSS:")?,
+        percent: seen.percent,
+        p50_us: seen.p50_us,
+        p99_us: seen.p99_us,
+        errors: seen.errors,
+    })
+}
