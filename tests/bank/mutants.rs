@@ -22,8 +22,6 @@ const WORKERS: usize = 2;
 const STACK: usize = 16 << 20;
 /// A changed script that keeps the checks busy longer than this has been noticed.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Bytes of a worker's stack: the checks of a whole table are one deep future.
-const STACK: usize = 16 << 20;
 
 struct Mutant {
     /// The script's file, and the change.
