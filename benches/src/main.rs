@@ -49,7 +49,7 @@ struct Options {
     /// Measure these only, and keep what the results say about the others
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Section>,
-    /// Some four minutes with short phases: for a look, not for numbers to keep
+    /// Some seven minutes with short phases: for a look, not for numbers to keep
     #[arg(long)]
     quick: bool,
     /// Length of every phase [default: 5, quick 1]
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_run_is_planned_to_take_some_twenty_five_minutes_and_a_quick_one_some_five() {
+    fn a_whole_run_is_planned_to_take_some_twenty_five_minutes_and_a_quick_one_some_seven() {
         let planned = |lengths| -> f64 { Section::ALL.iter().map(|section| section.planned(&lengths)).sum() };
         assert!(
             (1200.0..1680.0).contains(&planned(Lengths::FULL)),
@@ -229,7 +229,7 @@ mod tests {
             planned(Lengths::FULL)
         );
         assert!(
-            (220.0..380.0).contains(&planned(Lengths::QUICK)),
+            (330.0..480.0).contains(&planned(Lengths::QUICK)),
             "{}",
             planned(Lengths::QUICK)
         );

@@ -88,7 +88,7 @@ impl Lengths {
         probe_seconds: 3.0,
         rest_seconds: 10.0,
     };
-    /// Some five minutes: for a look, not for numbers.
+    /// Some seven minutes: for a look, not for numbers.
     pub(crate) const QUICK: Self = Self {
         seconds: 1.0,
         warm_up: 0.3,
