@@ -97,7 +97,8 @@ local tracked_text = account[4] or '0'
 
 local estimate, run_spent, day_spent = ARGV[11] + 0, run_spent_text + 0, day_spent_text + 0
 local month_spent, tracked, slots = month_spent_text + 0, tracked_text + 0, (account[5] or '0') + 0
-local has_slot, charges, word_text = agent[10] == month_field, estimate > 0, nil
+local has_slot, charges = agent[10] == month_field, estimate > 0
+local word_text
 -- The first of Cap's checks that fails.
 if agent[1] then
   reason_text = 'frozen'
@@ -115,7 +116,7 @@ elseif charges and ARGV[8] ~= '' and tracked + estimate > ARGV[8] + 0 then
   reason_text = 'plan_limit'
 elseif named and not run[3] and call('ZCARD', KEYS[12]) >= ARGV[16] + 0 then
   -- A new run beyond the account's budget of runs (decision D71).
-  reason_text, word_text = 'rate_limited', 'runs_full '
+  reason_text, word_text = 'rate_limited', 'runs_full'
 end
 local others = has_slot and slots - 1 or slots
 -- What stood before this call, a group for each check, also for those after the one that decided. Of agents, the others
@@ -139,7 +140,8 @@ if reason_text then
   local seq = call('HINCRBY', KEYS[1], 'live_audit_seq', '1')
   call('RPUSH', KEYS[9], format('%d %d D ', seq, now_ms) .. reason_text .. ' ' .. ARGV[9] .. ' ' .. ARGV[11] .. ' '
     .. checks_text .. ' ' .. ARGV[10])
-  return (word_text or reason_text .. ' ') .. view_text
+  local answer_text = word_text or reason_text
+  return answer_text .. ' ' .. view_text
 end
 
 local held = held_text + 0

@@ -68,7 +68,6 @@ const BOUNDED: &[(&str, &str, &str)] = &[
     ("escrow/blocked.lua", "DEL", RECORD),
     ("invitation/accept.lua", "HVALS", USERS),
     ("invitation/create.lua", "HGETALL", "INVITATIONS_MAX"),
-    ("lookup/release.lua", "DEL", TEXT),
     ("lookup/swap.lua", "DEL", TEXT),
     ("policy/delete.lua", "DEL", RECORD),
     ("policy/set.lua", "HGETALL", RECORD),
