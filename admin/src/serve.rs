@@ -10,6 +10,7 @@ pub use prices::Prices;
 
 use crate::{ops, routes, workers};
 use shared::connection_limit::ConnectionLimit;
+use shared::open_files;
 use shared::settings::{BadSettings, Settings};
 use shared::store::StoreError;
 use std::net::SocketAddr;
@@ -22,6 +23,8 @@ use tokio::sync::watch;
 
 /// Longest time for requests in flight and turns of workers after SIGTERM or SIGINT.
 const DRAIN: Duration = Duration::from_secs(15);
+/// Open files for everything but clients: the store's connections, receivers of webhooks, the archive.
+const FILES_SET_ASIDE: usize = 512;
 /// How long the collector may take for the last spans.
 const DRAIN_SPANS: Duration = Duration::from_secs(1);
 
@@ -64,18 +67,19 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
     shared::telemetry::export(&settings.telemetry, "tollgate-admin");
     let working = workers::start(&app, &stopping);
     let router = routes::router(Arc::clone(&app));
+    let open_files = open_files::raise();
     let [for_people, for_operators] = &app.metrics.connections;
     let serving = tokio::spawn(listener::serve(
         management,
         router,
-        limits(&settings),
+        limits(&settings, open_files),
         for_people.clone(),
         stopping.clone(),
     ));
     let operating = tokio::spawn(listener::serve(
         operations,
         ops::router(Arc::clone(&app)),
-        limits(&settings),
+        limits(&settings, open_files),
         for_operators.clone(),
         stopping,
     ));
@@ -101,12 +105,21 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// What a listener allows; each counts its own connections.
-fn limits(settings: &Settings) -> listener::Limits {
+/// What a listener allows; each counts its own connections. Of `open_files` each of the two has half of what is not set aside.
+fn limits(settings: &Settings, open_files: usize) -> listener::Limits {
     let admin = &settings.admin;
+    let most = (open_files.saturating_sub(FILES_SET_ASIDE) / 2).max(1);
+    if most < admin.max_connections {
+        tracing::warn!(
+            wanted = admin.max_connections,
+            most,
+            open_files,
+            "admin.max_connections is lowered: the system allows this process too few open files"
+        );
+    }
     listener::Limits {
         connections: ConnectionLimit::new(
-            admin.max_connections,
+            admin.max_connections.min(most),
             admin.max_connections_per_address,
             settings.network.trusted_proxies.clone(),
         ),

@@ -112,6 +112,8 @@ async fn main() -> ExitCode {
 /// Measures, and leaves the results after each section. True when nothing went wrong.
 async fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     let (lengths, sections) = (options.lengths()?, options.sections());
+    // The floods need more than the usual limit; what they flood inherits it.
+    shared::open_files::raise();
     let cores = Cores::of(std::thread::available_parallelism()?.get());
     let stage = Stage::new(&options.bin_dir, cores)?;
     let real_time = machine::has_real_time();

@@ -26,6 +26,7 @@ use pingora_core::server::configuration::{Opt, ServerConf};
 use pingora_core::server::{ListenFds, RunArgs, Server, ShutdownWatch};
 use pingora_core::services::listening::Service;
 use pingora_core::services::{ServiceReadyNotifier, ServiceWithDependents};
+use shared::open_files;
 use shared::settings::{self, BadSettings, ProxySettings, Settings};
 use shared::store::Store;
 use signals::{Fds, Signals};
@@ -145,7 +146,7 @@ fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
     let metrics = Metrics::new().map_err(|error| BadSettings(error.to_string()))?;
     let gate = Arc::new(OnceLock::new());
     let first_head_within = Duration::from_millis(proxy.client_timeout_ms);
-    let descriptors = Descriptors::divide(descriptors::raise(), proxy.max_connections);
+    let descriptors = Descriptors::divide(open_files::raise(), proxy.max_connections);
     let trusted = settings.network.trusted_proxies.clone();
     let each = proxy.max_connections_per_address;
     let connections = Arc::new(Connections::new(descriptors.callers, each, trusted));

@@ -37,14 +37,14 @@ struct Open {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
     /// As many are open as may be in all.
-    Total,
+    All,
     /// As many are open from this address as may be.
     Address,
 }
 
 impl Refused {
     /// Every reason as a metric's label, in the order of the variants.
-    pub const LABELS: [&'static str; 2] = ["total", "address"];
+    pub const LABELS: [&'static str; 2] = ["all", "address"];
 }
 
 /// The place of one open connection; dropping it frees the place.
@@ -68,22 +68,22 @@ impl ConnectionLimit {
         }
     }
 
-    /// Takes a place for a connection from `peer`.
+    /// Takes a place for a connection from `peer`; without an address only the limit in all holds.
     ///
     /// # Errors
     /// Which limit is reached.
-    pub fn admit(&self, peer: IpAddr) -> Result<OpenConnection, Refused> {
+    pub fn admit(&self, peer: Option<IpAddr>) -> Result<OpenConnection, Refused> {
         let shared = &self.shared;
-        let address = site(peer);
-        let is_proxy = shared
-            .trusted_proxies
-            .iter()
-            .any(|net| net.contains(&peer.to_canonical()));
+        let is_proxy = |address: &IpAddr| shared.trusted_proxies.iter().any(|net| net.contains(address));
+        let client = peer
+            .map(|peer| peer.to_canonical())
+            .filter(|peer| !is_proxy(peer));
+        let counted_as = client.map(site);
         let mut open = shared.lock();
         if open.total >= shared.max {
-            return Err(Refused::Total);
+            return Err(Refused::All);
         }
-        if !is_proxy {
+        if let Some(address) = counted_as {
             let count = open.by_address.entry(address).or_insert(0);
             if *count >= shared.max_per_address {
                 return Err(Refused::Address);
@@ -94,8 +94,14 @@ impl ConnectionLimit {
         drop(open);
         Ok(OpenConnection {
             shared: Arc::clone(shared),
-            counted_as: (!is_proxy).then_some(address),
+            counted_as,
         })
+    }
+
+    /// How many connections there can be.
+    #[must_use]
+    pub fn max(&self) -> usize {
+        self.shared.max
     }
 
     /// How many connections are open.
@@ -127,7 +133,7 @@ impl Drop for OpenConnection {
 
 /// What counts as one address: an IPv4 address, or the /64 of an IPv6 address.
 fn site(peer: IpAddr) -> IpAddr {
-    match peer.to_canonical() {
+    match peer {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => {
             let site = address.to_bits() >> SITE_BITS << SITE_BITS;
@@ -140,50 +146,50 @@ fn site(peer: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    fn address(text: &str) -> IpAddr {
-        text.parse().unwrap()
+    fn peer(text: &str) -> Option<IpAddr> {
+        Some(text.parse().unwrap())
     }
 
     #[test]
     fn the_limit_of_an_address_leaves_room_for_others_and_ends_with_its_connections() {
         let limit = ConnectionLimit::new(3, 2, Vec::new());
-        let first = limit.admit(address("192.0.2.1")).unwrap();
-        let _second = limit.admit(address("192.0.2.1")).unwrap();
-        assert_eq!(limit.admit(address("192.0.2.1")).unwrap_err(), Refused::Address);
+        let first = limit.admit(peer("192.0.2.1")).unwrap();
+        let _second = limit.admit(peer("192.0.2.1")).unwrap();
+        assert_eq!(limit.admit(peer("192.0.2.1")).unwrap_err(), Refused::Address);
         assert_eq!(
-            limit.admit(address("::ffff:192.0.2.1")).unwrap_err(),
+            limit.admit(peer("::ffff:192.0.2.1")).unwrap_err(),
             Refused::Address
         );
-        let _other = limit.admit(address("192.0.2.2")).unwrap();
-        assert_eq!(limit.admit(address("192.0.2.3")).unwrap_err(), Refused::Total);
+        let _other = limit.admit(peer("192.0.2.2")).unwrap();
+        assert_eq!(limit.admit(peer("192.0.2.3")).unwrap_err(), Refused::All);
         assert_eq!(limit.open(), 3);
         drop(first);
-        assert!(limit.admit(address("192.0.2.1")).is_ok());
+        assert!(limit.admit(peer("192.0.2.1")).is_ok());
     }
 
     #[test]
     fn all_addresses_of_an_ipv6_site_are_one() {
         let limit = ConnectionLimit::new(10, 1, Vec::new());
-        let _open = limit.admit(address("2001:db8:0:1::1")).unwrap();
+        let _open = limit.admit(peer("2001:db8:0:1::1")).unwrap();
         assert_eq!(
-            limit.admit(address("2001:db8:0:1:ffff::2")).unwrap_err(),
+            limit.admit(peer("2001:db8:0:1:ffff::2")).unwrap_err(),
             Refused::Address
         );
-        assert!(limit.admit(address("2001:db8:0:2::1")).is_ok());
+        assert!(limit.admit(peer("2001:db8:0:2::1")).is_ok());
     }
 
     #[test]
     fn a_trusted_proxy_counts_in_all_only() {
         let limit = ConnectionLimit::new(3, 1, vec!["10.0.0.0/8".parse().unwrap()]);
-        let _open = [(); 3].map(|()| limit.admit(address("10.1.2.3")).unwrap());
-        assert_eq!(limit.admit(address("10.1.2.3")).unwrap_err(), Refused::Total);
+        let _open = [(); 3].map(|()| limit.admit(peer("10.1.2.3")).unwrap());
+        assert_eq!(limit.admit(peer("10.1.2.3")).unwrap_err(), Refused::All);
     }
 
     #[test]
     fn nothing_is_remembered_of_addresses_without_a_connection() {
         let limit = ConnectionLimit::new(2, 2, Vec::new());
         for n in 0..100_u32 {
-            drop(limit.admit(IpAddr::V4(n.into())).unwrap());
+            drop(limit.admit(Some(IpAddr::V4(n.into()))).unwrap());
         }
         assert!(limit.shared.lock().by_address.is_empty());
         assert_eq!(limit.open(), 0);

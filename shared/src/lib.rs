@@ -6,6 +6,7 @@
 //! * [`chat_body`][]: the body of a chat-completions call, as the edge decides on it and the admin server predicts
 //! * [`connection_limit`][]: how many connections a listener has open, in all and for each address
 //! * [`crypto`][]: secrets (key hashes, sealed provider keys)
+//! * [`open_files`][]: the limit of open files
 //! * [`openapi`][]: what both servers' OpenAPI documents are made of
 //! * [`settings`][]: the configuration file and its environment overrides
 //! * [`telemetry`][]: metrics, traces and logs
@@ -18,6 +19,7 @@ pub mod crypto;
 pub mod domain;
 pub mod entropy;
 mod json_stops;
+pub mod open_files;
 pub mod openapi;
 pub mod settings;
 pub mod store;

@@ -64,7 +64,7 @@ async fn beyond_the_limit_in_all_a_connection_is_closed_at_once() {
     let _open = [RawClient::connect(addr).await, RawClient::connect(addr).await];
     reaches(&world, r#"connections{listener="management"}"#, 2).await;
     assert!(RawClient::connect(addr).await.closed(SOON).await);
-    let refused = r#"connections_refused_total{limit="total",listener="management"}"#;
+    let refused = r#"connections_refused_total{limit="all",listener="management"}"#;
     reaches(&world, refused, 1).await;
     // The ops listener has places of its own.
     assert_eq!(world.admin.ops("/livez").unwrap().0, 200);

@@ -63,7 +63,7 @@ pub(super) async fn serve(
                 continue;
             }
         };
-        let place = match limits.connections.admit(peer.ip()) {
+        let place = match limits.connections.admit(Some(peer.ip())) {
             Ok(place) => place,
             Err(refused) => {
                 metrics.refused[refused as usize].inc();

@@ -1,9 +1,9 @@
 //! What the edge is like at the moment somebody asks: calls under way, what waits, caches, the process. Read when
 //! `/metrics` is, from what is there anyway.
 
-use crate::edge::connections::Limit;
 use crate::gate::Gate;
 use prometheus::{IntCounter, IntGauge, Result};
+use shared::connection_limit::Refused;
 use shared::telemetry::process::ProcessMetrics;
 use shared::telemetry::registrar::{Registrar, level};
 use shared::telemetry::span::SpanMetrics;
@@ -73,7 +73,7 @@ impl State {
                 "connections_refused_total",
                 "Connections that were closed at once, by limit: all (proxy.max_connections), address (proxy.max_connections_per_address).",
                 "limit",
-                Limit::NAMES,
+                Refused::LABELS,
             )?,
             body_bytes: metrics.gauge(
                 "body_memory_bytes",

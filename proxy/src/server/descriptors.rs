@@ -15,15 +15,6 @@ pub struct Descriptors {
     pub provider: usize,
 }
 
-/// Raises the limit of open files to what the system allows this process, and returns it.
-pub fn raise() -> usize {
-    let limit = rlimit::increase_nofile_limit(u64::MAX).or_else(|error| {
-        tracing::warn!(%error, "the limit of open files cannot be raised");
-        rlimit::Resource::NOFILE.get_soft()
-    });
-    limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
-}
-
 impl Descriptors {
     /// Divides `limit` descriptors, of which callers shall have `wanted`. Each of their calls can need one for the provider
     /// as well, so callers have no more than half of what is not set aside.

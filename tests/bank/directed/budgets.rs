@@ -249,7 +249,44 @@ pub async fn deposits(stage: &Stage<'_>) -> Checked {
         closed: true,
         ..deposit(12, world.model.place(0, "a"), 1)
     });
-    world.want("blocked", unkeyed).await
+    world.want("blocked", unkeyed).await?;
+    Box::pin(repeated(stage)).await
+}
+
+/// A repetition under another key leaves a record, which counts as a refusal; one without a key leaves none.
+async fn repeated(stage: &Stage<'_>) -> Checked {
+    for pending in [false, true] {
+        let mut world = stage.with(stage.model(), Budget::Refusals, 1).await?;
+        let place = world.model.place(0, "a");
+        let put = |n, keyed| {
+            Act::Deposit(Deposit {
+                pending,
+                keyed,
+                reference: "ref".to_owned(),
+                ..deposit(n, place.clone(), 1)
+            })
+        };
+        world.want("made", put(10, true)).await?;
+        world.want("again", put(11, true)).await?;
+        world.over(Budget::Refusals, put(12, true)).await?;
+        world.want("again", put(13, false)).await?;
+    }
+    let mut world = stage.with(stage.model(), Budget::Refusals, 1).await?;
+    let pending = Deposit {
+        pending: true,
+        reference: "ref".to_owned(),
+        ..deposit(10, world.model.place(0, "a"), 1)
+    };
+    let confirm = |n, keyed| Act::Confirm {
+        asked: asked(0, n),
+        keyed,
+        reference: "ref".to_owned(),
+    };
+    world.want("made", Act::Deposit(pending)).await?;
+    world.want("confirmed", confirm(11, true)).await?;
+    world.want("again", confirm(12, true)).await?;
+    world.over(Budget::Refusals, confirm(13, true)).await?;
+    world.want("again", confirm(14, false)).await
 }
 
 pub async fn escrows(stage: &Stage<'_>) -> Checked {

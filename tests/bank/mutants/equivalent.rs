@@ -14,6 +14,34 @@ const CLAIM: &str =
 /// Name of the change, and why it changes nothing.
 pub const LIST: &[(&str, &str)] = &[
     (
+        "agent/delete: if ARGV[1] == 'live' then virtual_keys = redis.call('ZRANGE', KEYS[8], 0, #KEYS - FIRST_KEY) end | 81: - -> +",
+        "it reads more keys than it needs to see that there are others than the caller gave",
+    ),
+    (
+        "deposit/confirm: count_refusal(ARGV[6], ARGV[7]) | 20: 6 -> 7",
+        KEYED,
+    ),
+    (
+        "deposit/confirm: if is_refusal_over(ARGV[6], ARGV[7]) then return over_budget('refusals') end | 25: 6 -> 7",
+        KEYED,
+    ),
+    (
+        "deposit/make: if ARGV[7] ~= '' and there[1] == ARGV[3] and there[2] == ARGV[4] and there[3] == ARGV[13] then | 9: 7 -> 8",
+        KEYED,
+    ),
+    (
+        "escrow/create: if ARGV[9] ~= '' then redis.call('HSET', KEYS[15], ARGV[9], ARGV[10]) end | 9: 9 -> 10",
+        ROW,
+    ),
+    (
+        "number: local last = tonumber(call('GET', KEYS[1]) or '0') | 47: '0' -> '1'",
+        "a place is never below the milliseconds since 2026",
+    ),
+    (
+        "run: local EXPIRED_MAX = 10 | 21: 10 -> 11",
+        "no run ends in the 35 days of a check of money; the ledger's checks, where runs end, notice this line",
+    ),
+    (
         "agent_exists: if string.sub(field, 1, 6) == 'pk_id:' then return true end | 22: 1 -> 0",
         "a text begins at 1 also for who says 0",
     ),
