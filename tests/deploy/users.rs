@@ -179,7 +179,8 @@ async fn manage(citizen: &Citizen, town: &Town) {
     ok(&manager.post("/api/v1/decisions/dry-run", dry).await, 200);
 }
 
-async fn pay(citizen: &Citizen, town: &Town) {
+/// Money comes, goes and is held; the number of the escrow.
+async fn pay(citizen: &Citizen, town: &Town) -> String {
     let manager = &citizen.manager;
     let account = ["--account", citizen.account.as_str()];
     let deposit = [
@@ -213,6 +214,7 @@ async fn pay(citizen: &Citizen, town: &Town) {
     let named = json!({ "escrowId": made["escrow"]["id"] });
     ok(&manager.post("/v1/escrow/fund", named.clone()).await, 200);
     ok(&manager.post("/v1/escrow/release", named).await, 200);
+    made["escrow"]["id"].to_string()
 }
 
 async fn call(citizen: &Citizen) {
@@ -234,7 +236,7 @@ async fn call(citizen: &Citizen) {
 }
 
 /// Operator's commands that must succeed.
-fn operate(town: &Town, account: &str) {
+fn operate(town: &Town, account: &str, escrow: &str) {
     for line in [
         "store check",
         "account list",
@@ -250,7 +252,7 @@ fn operate(town: &Town, account: &str) {
         "ip unblock 10.1.2.3/32",
         "prices show gpt-4o",
         "holds list",
-        "escrow show --escrow 1",
+        "escrow show --escrow E",
         "keys rotate",
         "audit key",
         "audit verify --account A",
@@ -260,7 +262,11 @@ fn operate(town: &Town, account: &str) {
     ] {
         let words: Vec<&str> = line
             .split(' ')
-            .map(|word| if word == "A" { account } else { word })
+            .map(|word| match word {
+                "A" => account,
+                "E" => escrow,
+                word => word,
+            })
             .chain(["--json"])
             .collect();
         let done = town.cli.run_with_stdin(&words, "a-long-password\n");
@@ -282,9 +288,9 @@ async fn runs_under_its_users(town: Town) {
     let (edge, admin) = (town.edge(), town.admin());
     let citizen = town.settle(&edge, &admin).await;
     call(&citizen).await;
-    pay(&citizen, &town).await;
+    let escrow = pay(&citizen, &town).await;
     manage(&citizen, &town).await;
-    operate(&town, &citizen.account);
+    operate(&town, &citizen.account, &escrow);
     people(&admin).await;
     workers_ran(&admin).await;
     health(&town, &edge, &admin);

@@ -10,10 +10,16 @@ use crate::routes::new_request_id;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
 
 /// Longest answer that hyper writes by itself; its own have about 110 bytes.
 const BARE_BYTES_MAX: usize = 256;
+/// After such an answer, what the client still sends is read and dropped up to this many bytes and this long: a connection
+/// that is closed with bytes unread is reset, and the client may never see the answer.
+const LINGER_BYTES_MAX: usize = 1 << 20;
+const LINGER_MAX: Duration = Duration::from_secs(1);
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -21,6 +27,8 @@ pub(super) struct OwnErrors<S> {
     stream: S,
     /// What is written in place of hyper's answer, and how much of it is.
     instead: Option<(Vec<u8>, usize)>,
+    /// Set once an answer was replaced: the end of lingering, and how many bytes may still be dropped.
+    linger: Option<(Pin<Box<Sleep>>, usize)>,
 }
 
 impl<S> OwnErrors<S> {
@@ -28,6 +36,7 @@ impl<S> OwnErrors<S> {
         Self {
             stream,
             instead: None,
+            linger: None,
         }
     }
 }
@@ -73,7 +82,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for OwnErrors<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for OwnErrors<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for OwnErrors<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         if this.instead.is_none() {
@@ -89,6 +98,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for OwnErrors<S> {
             }
         }
         this.instead = None;
+        this.linger = Some((Box::pin(sleep(LINGER_MAX)), LINGER_BYTES_MAX));
         Poll::Ready(Ok(bytes.len()))
     }
 
@@ -97,7 +107,23 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for OwnErrors<S> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+        let this = self.get_mut();
+        ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
+        let Some((end, left)) = &mut this.linger else {
+            return Poll::Ready(Ok(()));
+        };
+        let mut some = [0; 4096];
+        while *left > 0 && end.as_mut().poll(context).is_pending() {
+            let mut buffer = ReadBuf::new(&mut some);
+            match Pin::new(&mut this.stream).poll_read(context, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
+                    *left = left.saturating_sub(buffer.filled().len());
+                }
+                Poll::Ready(_) => break,
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
