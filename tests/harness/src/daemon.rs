@@ -131,9 +131,17 @@ impl Daemon {
         self.with(|process| process.pid())
     }
 
-    /// Sends a signal, such as `HUP`, `QUIT`, `STOP`, `CONT`.
+    /// Sends a signal, such as `HUP`, `QUIT`, `STOP`, `CONT`. After `STOP` it stands still when this returns.
     pub fn signal(&self, name: &str) {
         self.with(|process| process.signal(name));
+        if name == "STOP" {
+            let stat = format!("/proc/{}/stat", self.pid());
+            blocking_until("a stopped process", READY_TIMEOUT, || {
+                let text = std::fs::read_to_string(&stat).ok()?;
+                let (_, rest) = text.rsplit_once(')')?;
+                rest.trim_start().starts_with('T').then_some(())
+            });
+        }
     }
 
     /// Asks it to end (SIGTERM) without waiting.

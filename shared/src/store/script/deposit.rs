@@ -8,6 +8,7 @@ use super::change::{BUDGET, CHANGE, Event, MONEY, ONCE, REFUSALS, Scope, nonsens
 use super::lookup::note;
 use super::transfer::record_args;
 use super::{Script, WhenFull};
+use crate::domain::budget::Budget;
 use crate::domain::intent::{Kind, Reason};
 use crate::domain::money::Nanos;
 use crate::store::deposit::{Deposit, DepositState};
@@ -108,7 +109,8 @@ impl NewDeposit<'_> {
             note(store, &deposit_lookup(self.reference), &place).await?;
         }
         let reply = match self.make(store, scope).await {
-            Err(error @ StoreError::OverBudget { .. }) => {
+            // A repetition is refused by the budget of refusals: then the look-up is that of the deposit that is there.
+            Err(error @ StoreError::OverBudget { budget, .. }) if budget != Budget::Refusals => {
                 self.retract(store, scope).await?;
                 return Err(error);
             }
