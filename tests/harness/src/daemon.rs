@@ -22,6 +22,9 @@ const LINES_WAIT: Duration = Duration::from_millis(150);
 /// The section of the settings of an admin server.
 const ADMIN: &str = "ADMIN";
 
+/// The path that answers as soon as the process is alive.
+const ALIVE: &str = "/livez";
+
 /// What both kinds of server have in common. `Edge` and `Admin` dereference to it.
 #[derive(Debug)]
 pub struct Daemon {
