@@ -68,10 +68,12 @@ impl Daemon {
             }
             (get(ops, ready_path)?.0 == 200).then_some(())
         });
-        // Whoever is alive need not listen for callers yet.
-        blocking_until("a listener", READY_TIMEOUT, || {
-            TcpStream::connect(listen).ok().map(drop)
-        });
+        // Whoever is only alive need not listen for callers yet.
+        if ready_path == ALIVE {
+            blocking_until("a listener", READY_TIMEOUT, || {
+                TcpStream::connect(listen).ok().map(drop)
+            });
+        }
         Self {
             process: Mutex::new(process),
             listen,

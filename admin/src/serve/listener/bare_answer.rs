@@ -7,7 +7,7 @@
 
 use crate::problem::Code;
 use crate::routes::new_request_id;
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -38,6 +38,26 @@ impl<S> OwnErrors<S> {
             instead: None,
             linger: None,
         }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> OwnErrors<S> {
+    /// Writes our answer in place of `bytes`; `None` when they are no answer of hyper's own.
+    fn poll_instead(&mut self, context: &mut Context<'_>, bytes: &[u8]) -> Option<Poll<io::Result<usize>>> {
+        if self.instead.is_none() {
+            self.instead = replacement(bytes).map(|answer| (answer, 0));
+        }
+        let (answer, written) = self.instead.as_mut()?;
+        while *written < answer.len() {
+            match Pin::new(&mut self.stream).poll_write(context, &answer[*written..]) {
+                Poll::Ready(Ok(0)) => return Some(Poll::Ready(Err(io::ErrorKind::WriteZero.into()))),
+                Poll::Ready(Ok(more)) => *written += more,
+                other => return Some(other),
+            }
+        }
+        self.instead = None;
+        self.linger = Some((Box::pin(sleep(LINGER_MAX)), LINGER_BYTES_MAX));
+        Some(Poll::Ready(Ok(bytes.len())))
     }
 }
 
@@ -85,21 +105,31 @@ impl<S: AsyncRead + Unpin> AsyncRead for OwnErrors<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for OwnErrors<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        if this.instead.is_none() {
-            this.instead = replacement(bytes).map(|answer| (answer, 0));
+        match this.poll_instead(context, bytes) {
+            Some(written) => written,
+            None => Pin::new(&mut this.stream).poll_write(context, bytes),
         }
-        let Some((answer, written)) = &mut this.instead else {
-            return Pin::new(&mut this.stream).poll_write(context, bytes);
+    }
+
+    /// So that hyper sends a body as it is, without a copy of it in each connection. An answer of its own is one piece.
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let instead = match pieces {
+            [only] => this.poll_instead(context, only),
+            _ => None,
         };
-        while *written < answer.len() {
-            match ready!(Pin::new(&mut this.stream).poll_write(context, &answer[*written..]))? {
-                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                more => *written += more,
-            }
+        match instead {
+            Some(written) => written,
+            None => Pin::new(&mut this.stream).poll_write_vectored(context, pieces),
         }
-        this.instead = None;
-        this.linger = Some((Box::pin(sleep(LINGER_MAX)), LINGER_BYTES_MAX));
-        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -4,7 +4,7 @@
 //! write may take `allowance`, which each [`BYTES_PER_SECOND`] bytes written refill by a second.
 
 use prometheus::IntCounter;
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -52,6 +52,22 @@ impl<S> Paced<S> {
             .min(self.allowance);
     }
 
+    /// What a write comes to: a blocked one waits as long as there is time.
+    fn after(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        match written {
+            Poll::Pending => self.wait(context),
+            Poll::Ready(Ok(bytes)) => {
+                self.progressed(bytes);
+                Poll::Ready(Ok(bytes))
+            }
+            failed => failed,
+        }
+    }
+
     /// Waits on, or fails when no time is left.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let left = self.left;
@@ -78,14 +94,22 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let paced = self.get_mut();
-        match Pin::new(&mut paced.stream).poll_write(context, bytes) {
-            Poll::Pending => paced.wait(context),
-            Poll::Ready(Ok(written)) => {
-                paced.progressed(written);
-                Poll::Ready(Ok(written))
-            }
-            failed => failed,
-        }
+        let written = Pin::new(&mut paced.stream).poll_write(context, bytes);
+        paced.after(context, written)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let paced = self.get_mut();
+        let written = Pin::new(&mut paced.stream).poll_write_vectored(context, pieces);
+        paced.after(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
