@@ -2,12 +2,12 @@
 //! server makes a few at a time, off the threads that answer.
 
 use crate::problem::{Code, Problem};
-use argon2::password_hash::{Output, PasswordHash, PasswordHasher, SaltString};
-use argon2::{Argon2, Params};
+use argon2::password_hash::{Output, PasswordHash, SaltString};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
 use secrecy::{ExposeSecret, SecretString};
 use shared::crypto::virtual_key::CheckSecret;
 use shared::entropy::random_bytes;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
@@ -21,6 +21,9 @@ const AT_ONCE: usize = 8;
 const WAITING_MAX: usize = 256;
 /// Longest wait for one's turn.
 const TURN: Duration = Duration::from_secs(10);
+
+/// Longest salt of a hash in PHC form, in bytes.
+const SALT_BYTES_MAX: usize = 48;
 
 /// Why a text can be no password.
 pub fn require(password: &str) -> Result<(), &'static str> {
@@ -55,9 +58,43 @@ impl Salt {
 /// # Errors
 /// [`HashFailed`] without memory.
 pub fn hash(password: &SecretString, salt: Salt) -> Result<String, HashFailed> {
+    hash_in(password, salt, &mut Memory::default())
+}
+
+fn hash_in(password: &SecretString, salt: Salt, memory: &mut Memory) -> Result<String, HashFailed> {
     let salt = SaltString::encode_b64(&salt.0).map_err(|_| HashFailed)?;
-    let hash = Argon2::default().hash_password(password.expose_secret().as_bytes(), &salt);
-    hash.map(|hash| hash.to_string()).map_err(|_| HashFailed)
+    let params = Params::default();
+    let mut way = PasswordHash {
+        algorithm: Algorithm::default().ident(),
+        version: Some(Version::default().into()),
+        params: (&params).try_into().map_err(|_| HashFailed)?,
+        salt: Some(salt.as_salt()),
+        hash: None,
+    };
+    way.hash = compute(password.expose_secret().as_bytes(), &way, memory);
+    way.hash.ok_or(HashFailed).map(|_| way.to_string())
+}
+
+/// What hashes are computed in, 19 MiB with today's parameters. It is kept from one hash to the next: the system's allocator
+/// would keep as much for each thread that ever computed one.
+#[derive(Default)]
+struct Memory(Vec<Block>);
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Memory({} KiB)", self.0.len())
+    }
+}
+
+impl Memory {
+    /// The blocks that these parameters need.
+    fn blocks(&mut self, params: &Params) -> &mut [Block] {
+        let count = params.block_count();
+        if self.0.len() < count {
+            self.0.resize(count, Block::default());
+        }
+        &mut self.0[..count]
+    }
 }
 
 /// Hashes that one sign-in computes at least: one with the e-mail's salt, and one with that of an earlier version's user, or
@@ -67,7 +104,7 @@ const COMPUTED: usize = 2;
 const COMPUTED_MAX: usize = 4;
 
 /// Which of the hashes the password is right for. The work is the same whether there are none, one or many of one e-mail.
-fn right_for(password: &SecretString, hashes: &[String], nobody: &str) -> Vec<bool> {
+fn right_for(password: &SecretString, hashes: &[String], nobody: &str, memory: &mut Memory) -> Vec<bool> {
     let password = password.expose_secret().as_bytes();
     let parsed: Vec<Option<PasswordHash<'_>>> =
         hashes.iter().map(|hash| PasswordHash::new(hash).ok()).collect();
@@ -82,7 +119,10 @@ fn right_for(password: &SecretString, hashes: &[String], nobody: &str) -> Vec<bo
     let fill = ways.first().cloned().or(nobody);
     let missing = COMPUTED.saturating_sub(ways.len());
     ways.extend(std::iter::repeat_n(fill, missing).flatten());
-    let computed: Vec<_> = ways.iter().map(|way| (way, compute(password, way))).collect();
+    let computed: Vec<_> = ways
+        .iter()
+        .map(|way| (way, compute(password, way, memory)))
+        .collect();
     let is_right = |hash: &PasswordHash<'_>| {
         let found = computed.iter().find(|(way, _)| is_alike(way, hash));
         found.is_some_and(|(_, output)| output.is_some() && *output == hash.hash)
@@ -100,22 +140,28 @@ fn is_alike(one: &PasswordHash<'_>, other: &PasswordHash<'_>) -> bool {
 }
 
 /// The hash of a password made as `way` was. Outputs are compared in constant time.
-fn compute(password: &[u8], way: &PasswordHash<'_>) -> Option<Output> {
+fn compute(password: &[u8], way: &PasswordHash<'_>, memory: &mut Memory) -> Option<Output> {
     let params = Params::try_from(way).ok()?;
-    let made = Argon2::default().hash_password_customized(
-        password,
-        Some(way.algorithm),
-        way.version,
-        params,
-        way.salt?,
-    );
-    made.ok()?.hash
+    let algorithm = Algorithm::try_from(way.algorithm).ok()?;
+    let version = way.version.map(Version::try_from).transpose().ok()?;
+    let length = params.output_len().unwrap_or(Params::DEFAULT_OUTPUT_LEN);
+    let mut salt = [0; SALT_BYTES_MAX];
+    let salt = way.salt?.decode_b64(&mut salt).ok()?;
+    let blocks = memory.blocks(&params);
+    let argon2 = Argon2::new(algorithm, version.unwrap_or_default(), params);
+    Output::init_with(length, |output| {
+        let made = argon2.hash_password_into_with_memory(password, salt, output, blocks);
+        made.map_err(|_| argon2::password_hash::Error::Crypto)
+    })
+    .ok()
 }
 
 /// Hashes and verifies passwords for a server.
 #[derive(Debug)]
 pub struct Passwords {
     room: Arc<Semaphore>,
+    /// As many as hashes were made at once, at most [`AT_ONCE`].
+    memories: Arc<Mutex<Vec<Memory>>>,
     /// The places of those who wait.
     line: Semaphore,
     /// What the password of nobody is compared with, so that it takes as long as anybody's.
@@ -132,6 +178,7 @@ impl Passwords {
         let password = hex::encode(random_bytes::<32>().map_err(|_| HashFailed)?);
         Ok(Self {
             room: Arc::new(Semaphore::new(cores.min(AT_ONCE))),
+            memories: Arc::default(),
             line: Semaphore::new(WAITING_MAX),
             nobody: hash(&password.into(), Salt([0; 16]))?,
         })
@@ -142,7 +189,7 @@ impl Passwords {
     /// # Errors
     /// 503 when the server has too many to make.
     pub async fn hash(&self, password: SecretString, salt: Salt) -> Result<String, Problem> {
-        self.off_thread(move || hash(&password, salt))
+        self.off_thread(move |memory| hash_in(&password, salt, memory))
             .await?
             .map_err(|error| {
                 tracing::error!(%error, "no hash");
@@ -156,13 +203,13 @@ impl Passwords {
     /// 503 when the server has too many to verify.
     pub async fn right_for(&self, password: SecretString, hashes: Vec<String>) -> Result<Vec<bool>, Problem> {
         let nobody = self.nobody.clone();
-        self.off_thread(move || right_for(&password, &hashes, &nobody))
+        self.off_thread(move |memory| right_for(&password, &hashes, &nobody, memory))
             .await
     }
 
     async fn off_thread<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> T + Send + 'static,
+        work: impl FnOnce(&mut Memory) -> T + Send + 'static,
     ) -> Result<T, Problem> {
         let too_many = || {
             tracing::warn!("too many passwords at once");
@@ -174,8 +221,16 @@ impl Passwords {
             return Err(too_many());
         };
         drop(place);
+        let memories = Arc::clone(&self.memories);
         let working = tokio::task::spawn_blocking(move || {
-            let done = work();
+            let kept =
+                |memories: &Mutex<Vec<Memory>>| memories.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let mut memory = kept(&memories).unwrap_or_default();
+            let done = work(&mut memory);
+            memories
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(memory);
             drop(turn);
             done
         });
@@ -196,7 +251,7 @@ mod tests {
     fn right(password: &str, hashes: &[&str]) -> Vec<bool> {
         let hashes: Vec<String> = hashes.iter().map(|hash| (*hash).to_owned()).collect();
         let nobody = hash(&"nobody".into(), Salt([0; 16])).unwrap();
-        right_for(&password.into(), &hashes, &nobody)
+        right_for(&password.into(), &hashes, &nobody, &mut Memory::default())
     }
 
     #[test]
@@ -256,5 +311,17 @@ mod tests {
         drop(waiting);
         drop(busy);
         assert!(hash().await.is_ok(), "who gave up has left the line");
+    }
+
+    #[tokio::test]
+    async fn hashes_take_the_memory_of_those_before_them() {
+        let passwords = Passwords::new().unwrap();
+        let at_once = passwords.room.available_permits();
+        let hashes = (0..3 * at_once).map(|_| passwords.hash("correct horse".into(), SALT));
+        for hash in futures::future::join_all(hashes).await {
+            assert!(hash.is_ok());
+        }
+        let memories = passwords.memories.lock().unwrap();
+        assert!((1..=at_once).contains(&memories.len()), "{memories:?}");
     }
 }
