@@ -167,8 +167,8 @@ pub(crate) fn floods(flooded: &[Flooded]) -> String {
         ]);
     }
     format!(
-        "\n## Floods\n\n{}\nA well-behaved caller beside each flood: 200 calls a second over 4 connections of the edge; one list \
-         after the other of the admin server. Each flood meets a fresh process.\n",
+        "\n## Floods\n\n{}\nA well-behaved caller beside each flood: 200 calls a second over 4 connections of the edge, over TLS one \
+         call after the other on each of 4; one list after the other of the admin server. Each flood meets a fresh process.\n",
         table.text
     )
 }

@@ -1,7 +1,8 @@
 //! Floods: what strangers and spent keys cost a well-behaved caller beside them, in latency and errors, and the server in
 //! memory and CPU time. Each flood meets a fresh process.
 //!
-//! The edge's caller makes calls at a fixed rate; the admin server's reads its agents one request after the other. On two cores
+//! The edge's caller makes calls at a fixed rate, over TLS one call after the other on each of its connections; the admin server's
+//! reads its agents one request after the other. On two cores
 //! the flood shares a core with the store, the provider and the caller, so that latencies also tell of that.
 
 use super::Outcome;
@@ -214,9 +215,14 @@ async fn on_edge(
     let edge = runner.stage.edge(runner.stage.look(), ledger, &provider, sides)?;
     let contender = tollgate(Name::Tollgate, &[&edge], ledger, &provider);
     let (connections, rate) = CALLER;
-    let phase = Phase {
-        wire: if sides.front_tls { Wire::Tls } else { Wire::Clear },
-        ..lengths.open(connections, rate)
+    let phase = match sides.front_tls {
+        // The load generator keeps a rate without TLS only.
+        true => Phase {
+            wire: Wire::Tls,
+            connections,
+            ..lengths.closed()
+        },
+        false => lengths.open(connections, rate),
     };
     let flood = start(runner.stage, case, edge.addr(), keys, lengths)?;
     forget_peak(&[edge.pid()])?;
