@@ -34,40 +34,86 @@ async fn reaches(world: &World, line: &str, value: u64) {
     eventually(line, SOON, async || (metric(world, line)? == value).then_some(())).await;
 }
 
-#[tokio::test]
-async fn beyond_the_limit_of_an_address_a_connection_is_closed_at_once() {
-    let world = world(&[("MAX_CONNECTIONS_PER_ADDRESS", "3")]).await;
-    let addr = world.admin.addr();
-    let mut open = Vec::new();
-    for _ in 0..3 {
-        open.push(RawClient::connect(addr).await);
-    }
-    reaches(&world, r#"connections{listener="management"}"#, 3).await;
-    assert!(RawClient::connect(addr).await.closed(SOON).await);
-    reaches(
-        &world,
-        r#"connections_refused_total{limit="address",listener="management"}"#,
-        1,
-    )
-    .await;
-    // A place is free again as soon as one of them ends.
-    drop(open.pop());
-    reaches(&world, r#"connections{listener="management"}"#, 2).await;
-    let mut next = RawClient::connect(addr).await;
-    assert_eq!(get(&mut next, "/openapi.json").await.status, 200);
+/// A connection with a request of `key` under way: a byte of its body is missing.
+async fn at_work(world: &World, key: &str) -> RawClient {
+    let mut client = RawClient::connect(world.admin.addr()).await;
+    let before = metric(world, "body_memory_bytes").unwrap();
+    let head = format!(
+        "POST /v1/agents HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{"
+    );
+    assert!(client.send(head).await);
+    reaches(world, "body_memory_bytes", before + 1).await;
+    client
 }
 
+async fn key(world: &World) -> String {
+    let (account, _) = world.account("enterprise").await;
+    let live = shared::domain::mode::Mode::Live;
+    let key = world.issue(&account, live, crate::world::FULL, &[], None).await;
+    key.secret
+}
+
+/// Both limits: of an address, and in all.
 #[tokio::test]
-async fn beyond_the_limit_in_all_a_connection_is_closed_at_once() {
-    let world = world(&[("MAX_CONNECTIONS", "2")]).await;
-    let addr = world.admin.addr();
-    let _open = [RawClient::connect(addr).await, RawClient::connect(addr).await];
-    reaches(&world, r#"connections{listener="management"}"#, 2).await;
-    assert!(RawClient::connect(addr).await.closed(SOON).await);
-    let refused = r#"connections_refused_total{limit="all",listener="management"}"#;
-    reaches(&world, refused, 1).await;
-    // The ops listener has places of its own.
-    assert_eq!(world.admin.ops("/livez").unwrap().0, 200);
+async fn beyond_a_limit_a_connection_is_closed_at_once_where_all_others_are_at_work() {
+    for (setting, limit) in [
+        ("MAX_CONNECTIONS_PER_ADDRESS", "address"),
+        ("MAX_CONNECTIONS", "all"),
+    ] {
+        let world = world(&[(setting, "3")]).await;
+        let (addr, key) = (world.admin.addr(), key(&world).await);
+        let mut open = Vec::new();
+        for _ in 0..3 {
+            open.push(at_work(&world, &key).await);
+        }
+        reaches(&world, r#"connections{listener="management"}"#, 3).await;
+        assert!(RawClient::connect(addr).await.closed(SOON).await);
+        let refused = format!(r#"connections_refused_total{{limit="{limit}",listener="management"}}"#);
+        reaches(&world, &refused, 1).await;
+        // The ops listener has places of its own.
+        assert_eq!(world.admin.ops("/livez").unwrap().0, 200);
+        // A place is free again as soon as one of them ends.
+        drop(open.pop());
+        reaches(&world, r#"connections{listener="management"}"#, 2).await;
+        let mut next = RawClient::connect(addr).await;
+        assert_eq!(get(&mut next, "/openapi.json").await.status, 200);
+        for client in &mut open {
+            assert!(client.send("}").await);
+            let reply = client.reply(SOON).await.expect("an answer");
+            assert_eq!(reply.status, 400, "{}", reply.head);
+        }
+    }
+}
+
+/// Strangers who take all places do not keep out those who call.
+#[tokio::test]
+async fn who_rests_makes_room_for_the_next_and_strangers_do_first() {
+    let world = world(&[("MAX_CONNECTIONS", "4")]).await;
+    let (addr, key) = (world.admin.addr(), key(&world).await);
+    let mut working = at_work(&world, &key).await;
+    let mut known = RawClient::connect(addr).await;
+    let request = format!("GET /v1/agents HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n\r\n");
+    assert!(known.send(&request).await);
+    assert_eq!(known.reply(SOON).await.unwrap().status, 200);
+    let mut served = RawClient::connect(addr).await;
+    assert_eq!(get(&mut served, "/openapi.json").await.status, 200);
+    let mut silent = RawClient::connect(addr).await;
+    reaches(&world, r#"connections{listener="management"}"#, 4).await;
+    let mut held = Vec::new();
+    let closed = r#"connections_closed_for_others_total{listener="management"}"#;
+    for (number, stranger) in [&mut served, &mut silent].into_iter().enumerate() {
+        let mut next = at_work(&world, &key).await;
+        assert!(stranger.closed(SOON).await);
+        reaches(&world, closed, number as u64 + 1).await;
+        assert!(next.send("}").await);
+        assert_eq!(next.reply(SOON).await.unwrap().status, 400);
+        reaches(&world, r#"connections{listener="management"}"#, 4).await;
+        held.push(next);
+    }
+    assert!(known.send(&request).await, "a known caller who rested stays");
+    assert_eq!(known.reply(SOON).await.unwrap().status, 200);
+    assert!(working.send("}").await);
+    assert_eq!(working.reply(SOON).await.unwrap().status, 400);
 }
 
 /// Connections whose answers nobody reads.
@@ -190,15 +236,8 @@ async fn an_accounts_bodies_take_a_quarter_of_the_memory_at_most() {
     let world = world(&[("MAX_BUFFERED_BYTES", &memory), ("CLIENT_TIMEOUT_MS", "20000")]).await;
     let (account, greedy) = world.account("enterprise").await;
     let (_, other) = world.account("free").await;
-    let key = world
-        .issue(
-            &account,
-            shared::domain::mode::Mode::Live,
-            crate::world::FULL,
-            &[],
-            None,
-        )
-        .await;
+    let live = shared::domain::mode::Mode::Live;
+    let key = world.issue(&account, live, crate::world::FULL, &[], None).await;
     let length = LEAST_MEMORY / 4;
     let mut stalled = RawClient::connect(world.admin.addr()).await;
     let head = format!(

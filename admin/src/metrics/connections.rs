@@ -14,6 +14,8 @@ pub struct ConnectionMetrics {
     pub open: IntGauge,
     /// Connections that were closed at once, in the order of [`Refused::LABELS`].
     pub refused: [IntCounter; 2],
+    /// Connections that rested and were closed for new ones.
+    pub closed_for_others: IntCounter,
     /// Connections that were closed since their client did not read its answer.
     pub stalled: IntCounter,
 }
@@ -27,6 +29,12 @@ impl ConnectionMetrics {
             "Connections that were closed at once: too many in all (admin.max_connections), or from one address (admin.max_connections_per_address).",
             &["listener", "limit"],
         )?;
+        let closed_for_others = metrics.counters(
+            "connections_closed_for_others_total",
+            "Connections without a known caller's request that were closed for new ones, since a limit was reached.",
+            "listener",
+            LISTENERS,
+        )?;
         let stalled = metrics.counters(
             "connections_stalled_total",
             "Connections that were closed since their client did not read its answer.",
@@ -36,6 +44,7 @@ impl ConnectionMetrics {
         let of = |at: usize| Self {
             open: open[at].clone(),
             refused: Refused::LABELS.map(|limit| refused.with_label_values(&[LISTENERS[at], limit])),
+            closed_for_others: closed_for_others[at].clone(),
             stalled: stalled[at].clone(),
         };
         Ok([of(0), of(1)])

@@ -21,6 +21,7 @@ use axum::middleware::Next;
 use bytes::Bytes;
 use shared::client_address::{UNKNOWN_ADDRESS, client_address, warn_of_untrusted_proxy};
 use shared::clock;
+use shared::connection_limit::{Requests, UnderWay};
 use shared::domain::mode::Mode;
 use shared::store::blocked::Verdict;
 use shared::store::script::api_key::count::Standing;
@@ -48,6 +49,8 @@ pub struct Seen {
     route: &'static str,
     caller: Option<(String, Mode)>,
     standing: Option<Standing>,
+    /// Keeps the connection's place for a known caller.
+    under_way: Option<Arc<UnderWay>>,
 }
 
 impl Seen {
@@ -58,6 +61,7 @@ impl Seen {
             route,
             caller: None,
             standing: None,
+            under_way: None,
         }
     }
 }
@@ -185,6 +189,9 @@ pub(super) async fn run(
     if let Some(standing) = &seen.standing {
         limits::tell(standing, response.headers_mut());
     }
+    if let Some(under_way) = seen.under_way.take() {
+        response.extensions_mut().insert(under_way);
+    }
     response.extensions_mut().insert(seen);
     response
 }
@@ -252,6 +259,10 @@ async fn admit(
 ) -> Result<Caller, Problem> {
     let caller = Caller::identify(app, route.access, &head.method, &head.headers, client).await?;
     seen.caller = Some((caller.account.clone(), caller.mode));
+    if let Some(requests) = head.extensions.get::<Requests>() {
+        let under_way = requests.begin().ok_or(Code::ServiceUnavailable)?;
+        seen.under_way = Some(Arc::new(under_way));
+    }
     limits::count(app, route.rate, &caller, &mut seen.standing).await?;
     caller.require(route.access)?;
     limits::require_room(app, route, &caller)?;

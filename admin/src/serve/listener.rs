@@ -4,6 +4,7 @@
 
 mod bare_answer;
 mod paced;
+mod under_way;
 
 use crate::metrics::ConnectionMetrics;
 use axum::Router;
@@ -12,14 +13,16 @@ use bare_answer::OwnErrors;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use paced::Paced;
-use prometheus::IntCounter;
-use shared::connection_limit::ConnectionLimit;
+use shared::connection_limit::{ConnectionLimit, OpenConnection, UnderWay};
+use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower_service::Service as _;
+use under_way::Answer;
 
 /// Longest head of a request, in bytes: hyper answers a longer one with 431. One that arrives in few reads may have twice as much.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -76,14 +79,13 @@ pub(super) async fn serve(
             Peer(peer),
             router.clone(),
             limits.client_timeout,
-            metrics.stalled.clone(),
+            (place, metrics.clone()),
             stopping.clone(),
         );
         let open = metrics.open.clone();
         connections.spawn(async move {
             connection.await;
             open.dec();
-            drop(place);
         });
     }
     drop(listener);
@@ -96,23 +98,31 @@ async fn one(
     peer: Peer,
     router: Router,
     timeout: Duration,
-    stalled: IntCounter,
+    (place, metrics): (OpenConnection, ConnectionMetrics),
     mut stopping: watch::Receiver<bool>,
 ) {
     drop(stream.set_nodelay(true));
+    let requests = place.requests();
     let service = hyper::service::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(peer);
-        router.clone().call(request.map(Body::new))
+        request.extensions_mut().insert(requests.clone());
+        let answering = router.clone().call(request.map(Body::new));
+        async move {
+            let mut response = answering.await?;
+            let under_way = response.extensions_mut().remove::<Arc<UnderWay>>();
+            Ok::<_, Infallible>(response.map(|body| Answer::new(body, under_way)))
+        }
     });
     let mut server = http1::Builder::new();
     server
         .timer(TokioTimer::new())
         .header_read_timeout(timeout)
         .max_buf_size(HEAD_BYTES_MAX);
-    let stream = OwnErrors::new(Paced::new(stream, timeout, stalled));
+    let stream = OwnErrors::new(Paced::new(stream, timeout, metrics.stalled));
     let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         _ = connection.as_mut() => return,
+        () = place.closed_for_another() => return metrics.closed_for_others.inc(),
         _ = stopping.wait_for(|stop| *stop) => {}
     }
     connection.as_mut().graceful_shutdown();

@@ -1,0 +1,44 @@
+//! The body of an answer. While it is written to a known caller, the connection keeps its place.
+
+use axum::body::Body;
+use bytes::Bytes;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use shared::connection_limit::UnderWay;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// See the head of this file.
+pub(super) struct Answer {
+    body: Body,
+    _under_way: Option<Arc<UnderWay>>,
+}
+
+impl Answer {
+    pub(super) const fn new(body: Body, under_way: Option<Arc<UnderWay>>) -> Self {
+        Self {
+            body,
+            _under_way: under_way,
+        }
+    }
+}
+
+impl HttpBody for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

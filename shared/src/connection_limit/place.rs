@@ -1,0 +1,91 @@
+//! One connection: whether it rests, and since when, or was closed for another. It is asked and told without a lock, since
+//! every request tells it twice.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
+use tokio::sync::Notify;
+
+/// In place of a number of requests: the place was given to another connection.
+const CLOSED: u32 = u32::MAX;
+
+/// The place of a connection.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// Later connections have higher numbers.
+    pub(super) number: u64,
+    /// The address that it counts for.
+    pub(super) counted_as: Option<IpAddr>,
+    started: Instant,
+    /// Requests under way, or [`CLOSED`].
+    requests: AtomicU32,
+    /// Whether it ever had a request of a known caller.
+    is_known: AtomicBool,
+    /// When it was opened, or its last request ended: milliseconds since `started`.
+    rests_since: AtomicU64,
+    closing: Notify,
+}
+
+impl Place {
+    /// The place of a connection that rests.
+    pub(super) fn new(number: u64, counted_as: Option<IpAddr>, started: Instant) -> Self {
+        let place = Self {
+            number,
+            counted_as,
+            started,
+            requests: AtomicU32::new(0),
+            is_known: AtomicBool::new(false),
+            rests_since: AtomicU64::new(0),
+            closing: Notify::new(),
+        };
+        place.rest();
+        place
+    }
+
+    /// A known caller's request begins. `false` when the connection was closed for another.
+    pub(super) fn begin(&self) -> bool {
+        // One more than CLOSED there is not.
+        let one_more = |requests: u32| requests.checked_add(1);
+        let (set, read) = (Ordering::AcqRel, Ordering::Acquire);
+        let begins = self.requests.fetch_update(set, read, one_more).is_ok();
+        self.is_known.store(true, Ordering::Relaxed);
+        begins
+    }
+
+    /// A request that had begun ends.
+    pub(super) fn end(&self) {
+        self.rest();
+        self.requests.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Whether its caller is known, and since when it rests. `None` while it has a request, or once it was closed.
+    pub(super) fn rests(&self) -> Option<(bool, u64)> {
+        let found = || {
+            (
+                self.is_known.load(Ordering::Relaxed),
+                self.rests_since.load(Ordering::Relaxed),
+            )
+        };
+        (self.requests.load(Ordering::Acquire) == 0).then(found)
+    }
+
+    /// Closes the connection if it rests.
+    pub(super) fn close(&self) -> bool {
+        let (set, read) = (Ordering::AcqRel, Ordering::Acquire);
+        let closed = self.requests.compare_exchange(0, CLOSED, set, read).is_ok();
+        if closed {
+            self.closing.notify_one();
+        }
+        closed
+    }
+
+    /// Waits until the connection is closed for another.
+    pub(super) async fn closed(&self) {
+        self.closing.notified().await;
+    }
+
+    fn rest(&self) {
+        let since = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.rests_since.store(since, Ordering::Relaxed);
+    }
+}
