@@ -242,6 +242,20 @@ fn another_installation_in_the_environment_is_left_alone() {
     assert!(!elsewhere.exists(), "nothing is written there");
 }
 
+/// Somebody who has pointed a client at the edge, as README has it, starts everything again in that shell.
+#[test]
+fn an_edge_is_not_taken_for_its_own_provider() {
+    let mut site = Site::new();
+    let edge = format!("http://{}/v1", site.env[1].1);
+    site.env.push(("OPENAI_BASE_URL", edge));
+    site.env
+        .push(("OPENAI_API_KEY", "vk_live_of_an_agent".to_owned()));
+    let running = site.up();
+    let answer = running.call();
+    assert!(answer.contains("You said: Hello"), "{answer}\n{}", site.logs());
+    assert!(running.stop().success());
+}
+
 #[test]
 fn nothing_is_left_when_the_script_is_killed() {
     let site = Site::new();

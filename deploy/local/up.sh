@@ -3,7 +3,7 @@
 # everything on Ctrl-C. All state is under .tollgate/; removing that directory starts over.
 #
 # Environment, all optional:
-#   OPENAI_BASE_URL, OPENAI_API_KEY   a real provider in place of the sandbox
+#   OPENAI_BASE_URL, OPENAI_API_KEY   a real provider in place of the sandbox; this edge itself, as clients are told, is none
 #   TOLLGATE_PROXY__LISTEN …          other addresses, as in config/tollgate.toml
 #   TOLLGATE_SANDBOX_LISTEN           address of the sandbox upstream
 #   TOLLGATE_BIN_DIR                  run the binaries in there instead of building them
@@ -29,6 +29,14 @@ own_settings() {
     "${!TOLLGATE_PROXY__TLS_@}"
   export TOLLGATE_STORE__URL_FILE="" TOLLGATE_STORE__CA_FILE="" TOLLGATE_SECRETS__MASTER_KEY=""
   export TOLLGATE_SECRETS__MASTER_KEY_FILE=$STATE/master.key TOLLGATE_AUDIT__ARCHIVE=$STATE/archive
+}
+
+# A shell in which a client was pointed at this edge (README) names no provider.
+own_edge() {
+  if [ "${OPENAI_BASE_URL:-}" = "http://$EDGE/v1" ]; then
+    say "OPENAI_BASE_URL is this edge, which is no provider: the sandbox is"
+    unset OPENAI_BASE_URL OPENAI_API_KEY
+  fi
 }
 
 prepare() {
@@ -163,6 +171,7 @@ main() {
   trap stop_all EXIT
   trap 'exit 0' INT TERM HUP
   own_settings
+  own_edge
   prepare
   build
   master_key

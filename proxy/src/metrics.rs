@@ -182,7 +182,7 @@ impl Metrics {
             )?,
             broke_off: metrics.counters(
                 "upstream_failures_total",
-                "Exchanges with the provider that broke off, by where: resolve, local (this machine had no descriptor, memory or port: nothing was sent, 503), connect, write, head, body, odd (not HTTP as we know it, or too long). Timeouts are in approved_total.",
+                "Exchanges with the provider that broke off, by where: resolve, local (this machine had no descriptor, memory or port, or the account had its part of the connections under way: nothing was sent, 503), connect, write, head, body, odd (not HTTP as we know it, or too long). Timeouts are in approved_total.",
                 "stage",
                 BROKE_OFF,
             )?,

@@ -52,6 +52,10 @@ journeys! {
     strangers;
     /// Cookies, sessions, addresses, the back button.
     sessions;
+    /// One address and one password in several accounts.
+    which_account;
+    /// Removing a person, and what becomes of the API keys that the person made.
+    removal;
     /// Two people edit one policy.
     tabs;
     /// With the keyboard alone.

@@ -1,11 +1,13 @@
 //! Connections of callers are counted, and no connection waits for ever for its first request.
 
+use crate::neighbours::neighbour;
 use crate::stage::{ACTUAL, SOON, Setup, Stage, answer, body, metric};
 use harness::{Edge, EdgeOptions, RawClient, eventually};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// A connection from this address of the machine.
@@ -99,9 +101,11 @@ async fn connections_of_a_trusted_proxy_are_not_those_of_one_caller() {
     );
 }
 
-/// Open files of the edge in the next test, and what of them callers get.
+/// Open files of the edge in the next tests, and what of them callers get.
 const FILES: usize = 320;
 const CALLERS: usize = (FILES - 256) / 2;
+/// Calls that an account may have under way: half of as many connections with the provider.
+const PART: usize = CALLERS / 2;
 
 /// An edge that may have no more than [`FILES`] open.
 fn with_few_files(stage: &Stage, dir: &std::path::Path) -> Edge {
@@ -151,39 +155,77 @@ async fn callers_cannot_use_up_the_descriptors_of_the_provider() {
     stage.settled_at(ACTUAL).await;
 }
 
-/// More calls than descriptors for the provider, over few connections: those that find none cost nothing (decision D69).
-#[tokio::test]
-async fn calls_beyond_the_descriptors_for_the_provider_are_503() {
-    let stage = Setup::default().start().await;
-    let dir = tempfile::tempdir().expect("a directory");
-    let edge = with_few_files(&stage, dir.path());
-    let gate = stage.gated();
+/// Calls over few connections of HTTP/2.
+fn calls_at_once(edge: &Edge, key: &str, count: usize) -> Vec<JoinHandle<u16>> {
     let client = reqwest::Client::builder()
         .no_proxy()
         .http2_prior_knowledge()
         .build();
-    let caller = edge.caller(&stage.key).with_client(client.expect("a client"));
-    let calls: Vec<_> = (0..2 * CALLERS)
-        .map(|_| {
-            let caller = caller.clone();
-            tokio::spawn(async move { caller.chat(body()).await.status })
-        })
-        .collect();
-    eventually("the calls decided", SOON, async || {
-        let refused = metric(&edge, "tollgate_proxy_upstream_failures_total{stage=\"local\"}");
-        (refused == CALLERS as u64).then_some(())
-    })
-    .await;
-    stage.upstream.wait_for(CALLERS, SOON).await;
-    stage.upstream.set(|_| answer());
-    gate.notify_waiters();
+    let caller = edge.caller(key).with_client(client.expect("a client"));
+    let call = |_| {
+        let caller = caller.clone();
+        tokio::spawn(async move { caller.chat(body()).await.status })
+    };
+    (0..count).map(call).collect()
+}
+
+/// How many calls were approved, and how many refused.
+async fn outcomes(calls: Vec<JoinHandle<u16>>) -> (usize, usize) {
     let mut statuses = Vec::new();
     for call in calls {
         statuses.push(call.await.expect("a call"));
     }
     let count = |status: u16| statuses.iter().filter(|found| **found == status).count();
-    assert_eq!((count(200), count(503)), (CALLERS, CALLERS), "{statuses:?}");
-    stage.settled_at(CALLERS as u64 * ACTUAL).await;
+    assert_eq!(count(200) + count(503), statuses.len(), "{statuses:?}");
+    (count(200), count(503))
+}
+
+/// Waits until so many calls found no connection with the provider.
+async fn refused_here(edge: &Edge, count: usize) {
+    eventually("the calls decided", SOON, async || {
+        let refused = metric(edge, "tollgate_proxy_upstream_failures_total{stage=\"local\"}");
+        (refused == count as u64).then_some(())
+    })
+    .await;
+}
+
+/// More calls than descriptors for the provider, of accounts within their parts: those that find none cost nothing (decision D69).
+#[tokio::test]
+async fn calls_beyond_the_descriptors_for_the_provider_are_503() {
+    let stage = Setup::default().start().await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let edge = with_few_files(&stage, dir.path());
+    let others = [neighbour(&stage).await, neighbour(&stage).await];
+    let gate = stage.gated();
+    let mut calls = Vec::new();
+    for key in [&stage.key, &others[0], &others[1]] {
+        calls.extend(calls_at_once(&edge, key, PART));
+    }
+    refused_here(&edge, 3 * PART - CALLERS).await;
+    stage.upstream.wait_for(CALLERS, SOON).await;
+    stage.upstream.set(|_| answer());
+    gate.notify_waiters();
+    assert_eq!(outcomes(calls).await, (CALLERS, 3 * PART - CALLERS));
+}
+
+/// A provider that answers late, and a tenant with as many calls under way as a few connections bring.
+#[tokio::test]
+async fn slow_calls_of_one_account_leave_descriptors_for_those_of_another() {
+    let stage = Setup::default().start().await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let edge = with_few_files(&stage, dir.path());
+    let other = neighbour(&stage).await;
+    let gate = stage.gated();
+    let calls = calls_at_once(&edge, &stage.key, CALLERS + 1);
+    refused_here(&edge, CALLERS + 1 - PART).await;
+    stage.upstream.wait_for(PART, SOON).await;
+    stage.upstream.set(|_| answer());
+    assert_eq!(outcomes(calls_at_once(&edge, &other, PART)).await, (PART, 0));
+    gate.notify_waiters();
+    assert_eq!(outcomes(calls).await, (PART, CALLERS + 1 - PART));
+    stage.settled_at(PART as u64 * ACTUAL).await;
+    let again = outcomes(calls_at_once(&edge, &stage.key, PART)).await;
+    assert_eq!(again, (PART, 0), "its calls have ended");
 }
 
 /// What a caller says before it falls silent.

@@ -6,7 +6,7 @@ use crate::stage::{SOON, Setup, Stage};
 use harness::{CapPolicy, RawClient, eventually};
 
 /// A second account that may call, and its key.
-async fn neighbour(stage: &Stage) -> String {
+pub async fn neighbour(stage: &Stage) -> String {
     let bot = stage.seed.account("enterprise").await.agent("neighbour");
     let enabled = CapPolicy {
         enabled: true,

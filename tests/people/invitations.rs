@@ -200,6 +200,31 @@ async fn invitations_have_their_bounds() {
     assert_eq!(list["total"], json!(100));
 }
 
+/// A look-up is outside of the account's bucket, where no budget counts it: there is one for each open invitation and no more.
+#[tokio::test]
+async fn an_invitation_that_is_none_leaves_no_look_up() {
+    let world = World::start().await;
+    let (owner, boss) = world.user(Role::Owner).await;
+    let lookups = || {
+        world
+            .redis
+            .command::<Vec<String>>(&["KEYS", "tollgate/invitation/*"])
+            .len()
+    };
+    let invited = success(&invite(&boss, "a@example.com", "viewer").await);
+    for email in ["a@example.com", &owner.email] {
+        problem(&invite(&boss, email, "viewer").await, 409, "CONFLICT");
+    }
+    assert_eq!(lookups(), 1, "refused ones leave none");
+    let path = format!("/api/user/invitations/{}", text(&invited, "/invitation/id"));
+    success(&boss.delete(&path).await);
+    assert_eq!(lookups(), 0, "nor does one that was taken back");
+    let again = token(&success(&invite(&boss, "a@example.com", "viewer").await));
+    assert_eq!(lookups(), 1);
+    success(&accept(&world, &again).await);
+    assert_eq!(lookups(), 0, "nor one that was used");
+}
+
 #[tokio::test]
 async fn who_is_removed_while_an_invitation_is_being_accepted_leaves_no_way_back() {
     let world = World::start().await;

@@ -11,6 +11,7 @@ use http::HeaderMap;
 use shared::domain::denial::Denial;
 use shared::store::script::hold::HoldKeys;
 use shared::store::script::settle::Settle;
+use std::io;
 
 /// A call that was sent.
 #[derive(Debug)]
@@ -38,8 +39,8 @@ pub fn headers(gate: &Gate, caller: &HeaderMap, length: usize) -> Result<HeaderM
 /// Sends the caller's exact bytes with the stored provider key.
 ///
 /// # Errors
-/// 503 when nothing could be sent: the stored key cannot be a header, or this machine has no descriptor, memory or port
-/// for a connection (decision D69). Then the estimate is released.
+/// 503 when nothing could be sent: the stored key cannot be a header, this machine has no descriptor, memory or port for a
+/// connection (decision D69), or the account has as many calls under way as it may. Then the estimate is released.
 pub async fn forward(
     gate: &Gate,
     approval: Approval,
@@ -54,7 +55,12 @@ pub async fn forward(
         );
         return Err(unsent(gate, hold.name, hold.estimate, (&keys, &origin)).await);
     }
-    match gate.upstream.exchange(&onward, body.bytes, body.share).await {
+    let part = body.share.account().begin_call(gate.upstream.account_calls_max());
+    let answer = match part {
+        Some(_under_way) => gate.upstream.exchange(&onward, body.bytes, body.share).await,
+        None => Err(Failure::NotSent(io::ErrorKind::ResourceBusy)),
+    };
+    match answer {
         Err(failure @ Failure::NotSent(_)) => {
             gate.metrics.broke_off(&failure);
             Err(unsent(gate, hold.name, hold.estimate, (&keys, &origin)).await)

@@ -29,6 +29,8 @@ const INTERIM_MAX: usize = 8;
 const JOINED_BODY: usize = 64 * 1024;
 /// Bytes of an answer that are read while the request is still being sent, before both go on side by side.
 const HEARD: usize = 512;
+/// An account has one in so many of the connections at most, so that its slow calls leave some to others.
+const ACCOUNT_PART: usize = 2;
 /// Room between a connection that is read and written at once and the reader of its answer.
 const DUPLEX: usize = 16 * 1024;
 
@@ -42,6 +44,7 @@ pub struct Upstream {
     forward_list: ForwardList,
     /// Connections that may still be made.
     free: Arc<Semaphore>,
+    account_calls_max: usize,
     /// Exchanges on a new connection, and on one that was there already.
     connected: [AtomicU64; 2],
 }
@@ -101,6 +104,7 @@ impl Upstream {
             timeout: Duration::from_millis(settings.timeout_ms),
             max_response_bytes: settings.max_response_bytes,
             free: Arc::new(Semaphore::new(connections_max.min(Semaphore::MAX_PERMITS))),
+            account_calls_max: (connections_max / ACCOUNT_PART).max(1),
             forward_list: ForwardList::parse(&settings.forward_headers)?,
             connected: Default::default(),
         })
@@ -116,6 +120,13 @@ impl Upstream {
     #[must_use]
     pub const fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// The most calls of one account that may be under way at once. A connection of HTTP/2 brings a hundred, and a caller who
+    /// has gone stops none, so the bounds of connections do not bound them.
+    #[must_use]
+    pub const fn account_calls_max(&self) -> usize {
+        self.account_calls_max
     }
 
     /// Request headers that reach the provider.

@@ -78,7 +78,8 @@ pub enum BodyError {
         /// The key, fit for quoting.
         key: String,
     },
-    /// A top-level key that a parser blind to case, or one that stops at a NUL, takes for a key that the gate reads.
+    /// A top-level key that another parser takes for a key that the gate reads: one that is blind to case, stops at a NUL, or
+    /// does not look at what separates words.
     #[error("the key `{key}` must be written `{wanted}`")]
     NearKey {
         /// The key, fit for quoting.

@@ -232,13 +232,17 @@ fn is_free(name: &str) -> bool {
     )
 }
 
-/// The decisive key that `name` is not, but could be taken for.
+/// The decisive key that `name` is not, but could be taken for: by a parser that is blind to case, or one that also takes
+/// `maxTokens` or `max-tokens` for `max_tokens`, as Protocol Buffers and some Java libraries do.
 fn near(name: &str) -> Option<&'static str> {
     let folded = folded(Cow::Borrowed(name));
-    if folded == name {
-        return None;
-    }
-    DECISIVE.iter().find(|key| **key == folded).copied()
+    let alike = DECISIVE.iter().find(|key| letters(key).eq(letters(&folded)));
+    alike.copied().filter(|key| *key != name)
+}
+
+/// A key without what separates its words.
+fn letters(key: &str) -> impl Iterator<Item = u8> {
+    key.bytes().filter(|byte| !matches!(byte, b'_' | b'-'))
 }
 
 /// The unescaped text, unless it is longer than `bytes_max` or has a control character.

@@ -18,6 +18,10 @@ pub struct InvitationBody {
     pub role: Role,
     /// The id of the user who invited.
     pub invited_by: String,
+    /// The hash of the token, by which the look-up is removed when the invitation is used or taken back. Empty in one of an
+    /// earlier version, whose look-up stays for the seven days.
+    #[serde(default)]
+    pub token_hash: String,
 }
 
 /// An invitation.
@@ -97,10 +101,14 @@ mod tests {
             id: "inv_1".to_owned(),
             role: Role::Viewer,
             invited_by: "usr_1".to_owned(),
+            token_hash: "ab".to_owned(),
         };
         let text = format!("5 9 {}", serde_json::to_string(&body).unwrap());
         let read = Invitation::parse("a@example.com".to_owned(), text).unwrap();
         assert_eq!((read.created_at_ms, read.expires_at_ms, read.body), (5, 9, body));
+        let older = r#"5 9 {"id":"inv_1","role":"viewer","invited_by":"usr_1"}"#;
+        let read = Invitation::parse(String::new(), older.to_owned()).unwrap();
+        assert_eq!(read.body.token_hash, "");
         assert_eq!(Invitation::parse(String::new(), "5 9 {}".to_owned()), None);
     }
 }

@@ -108,14 +108,15 @@ pub async fn create(call: Call) -> Answer {
     for dead in open(&call).await?.1 {
         script::revoke(store, &scope, &dead).await?;
     }
+    let token = Token::mint()?;
     let invitation = InvitationBody {
         id: Kind::Invitation.mint(now_ms())?,
         role,
         invited_by: call.caller.actor.clone(),
+        token_hash: token.hash(),
     };
-    let token = Token::mint()?;
     let conflict = |message: String| Err(Problem::new(Code::Conflict, message));
-    match script::create(store, &scope, &email, &invitation, &token.hash()).await? {
+    match script::create(store, &scope, &email, &invitation).await? {
         Invited::Done(created_at_ms, expires_at_ms) => Reply::ok(&Created {
             success: true,
             invitation: View::of(&email, &invitation, created_at_ms, expires_at_ms),

@@ -34,11 +34,13 @@ pub struct Room {
     longest: usize,
 }
 
-/// What the bodies of an account have taken.
+/// What an account has taken of what all accounts share: memory for bodies, and connections with the provider.
 #[derive(Debug, Default)]
 pub struct AccountPart {
     small: AtomicUsize,
     large: AtomicUsize,
+    /// Calls that are under way to the provider.
+    calls: AtomicUsize,
     /// Told when some of the large part is given back.
     freed: Notify,
 }
@@ -66,6 +68,23 @@ enum Held {
 struct Common {
     permit: OwnedSemaphorePermit,
     of_account: Taken,
+}
+
+/// A call of an account that is under way to the provider, until it is dropped.
+#[derive(Debug)]
+pub struct CallUnderWay(Arc<AccountPart>);
+
+impl Drop for CallUnderWay {
+    fn drop(&mut self) {
+        self.0.calls.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl AccountPart {
+    /// Counts one more call, unless `max` of the account's are under way.
+    pub fn begin_call(self: &Arc<Self>, max: usize) -> Option<CallUnderWay> {
+        take(&self.calls, 1, max).then(|| CallUnderWay(Arc::clone(self)))
+    }
 }
 
 /// Bytes that count for an account's large part.
@@ -138,6 +157,12 @@ impl Share {
             bytes: 0,
             held: Held::Small,
         }
+    }
+
+    /// Whose body it is.
+    #[must_use]
+    pub const fn account(&self) -> &Arc<AccountPart> {
+        &self.account
     }
 
     /// Grows so that `needed` bytes fit, and `hoped` ones where there is room for them now.
@@ -328,6 +353,19 @@ mod tests {
         assert_eq!(scene.accounts[1].large.load(Ordering::SeqCst), 0);
         drop((small, _more, _other));
         scene.nothing_is_taken();
+    }
+
+    #[test]
+    fn an_account_has_no_more_calls_under_way_than_its_part() {
+        let scene = Scene::new(16 * LONGEST);
+        let [one, other] = &scene.accounts;
+        let mut under_way: Vec<_> = (0..3).map(|_| one.begin_call(3).unwrap()).collect();
+        assert!(one.begin_call(3).is_none());
+        assert!(other.begin_call(3).is_some());
+        under_way.pop();
+        assert!(one.begin_call(3).is_some(), "one has ended");
+        drop(under_way);
+        assert_eq!(one.calls.load(Ordering::SeqCst), 0);
     }
 
     #[test]

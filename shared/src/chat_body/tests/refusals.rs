@@ -52,6 +52,18 @@ fn ambiguous_keys() {
         ("Modalities", "Modalities", "modalities"),
         ("Audio", "Audio", "audio"),
         ("Web_Search_Options", "Web_Search_Options", "web_search_options"),
+        ("maxTokens", "maxTokens", "max_tokens"),
+        ("max-tokens", "max-tokens", "max_tokens"),
+        ("maxtokens", "maxtokens", "max_tokens"),
+        ("MAX__TOKENS_", "MAX__TOKENS_", "max_tokens"),
+        (
+            "maxCompletionTokens",
+            "maxCompletionTokens",
+            "max_completion_tokens",
+        ),
+        ("serviceTier", "serviceTier", "service_tier"),
+        ("webSearchOptions", "webSearchOptions", "web_search_options"),
+        ("_n", "_n", "n"),
     ] {
         let fragment = format!("the key `{shown}` must be written `{wanted}`");
         refused(
@@ -61,7 +73,15 @@ fn ambiguous_keys() {
             Some(shown),
         );
     }
-    assert!(parse(with(",\"nn\":1,\"n \":1,\"User\":1,\"user\":1,\"Tools\":[]").as_bytes()).is_ok());
+    assert!(
+        parse(
+            with(
+                ",\"nn\":1,\"n \":1,\"n_n\":1,\"max_token\":1,\"topP\":1,\"User\":1,\"user\":1,\"Tools\":[]"
+            )
+            .as_bytes()
+        )
+        .is_ok()
+    );
     assert!(
         parse(with(",\"metadata\":{\"n\":1,\"n\":2,\"Stream\":true}").as_bytes()).is_ok(),
         "top level only (D62)"

@@ -59,7 +59,7 @@ pub enum Invited {
     TooMany,
 }
 
-/// Invites `email`; the token of this hash accepts it. The look-up is written first: without an invitation it leads nowhere.
+/// Invites `email`; the token of the body's hash accepts it. The look-up is written first: without an invitation it leads nowhere.
 ///
 /// # Errors
 /// [`StoreError`]: the token must then not be given out.
@@ -68,11 +68,10 @@ pub async fn create(
     scope: &Scope<'_>,
     email: &str,
     body: &InvitationBody,
-    token_hash: &str,
 ) -> Result<Invited, StoreError> {
     let life = LIFE.as_millis().to_string();
     let mut set = redis::cmd("SET");
-    set.arg(keys::invitation_lookup(token_hash))
+    set.arg(keys::invitation_lookup(&body.token_hash))
         .arg(format!("{} {}", scope.account, body.id))
         .arg("PX")
         .arg(&life);
@@ -88,15 +87,28 @@ pub async fn create(
     let args = [email, &text, &life, &INVITATIONS_MAX.to_string()];
     let reply = scope.run(store, &CREATE, event, &keys, &args).await?;
     let words: Vec<&str> = reply.iter().map(String::as_str).collect();
-    match words[..] {
-        ["created", created, ends] => match (created.parse(), ends.parse()) {
-            (Ok(created), Ok(ends)) => Ok(Invited::Done(created, ends)),
-            _ => nonsense(&CREATE),
-        },
-        ["member"] => Ok(Invited::Member),
-        ["exists"] => Ok(Invited::Exists),
-        ["too_many"] => Ok(Invited::TooMany),
-        _ => nonsense(&CREATE),
+    let refused = match words[..] {
+        ["created", created, ends] => {
+            return match (created.parse(), ends.parse()) {
+                (Ok(created), Ok(ends)) => Ok(Invited::Done(created, ends)),
+                _ => nonsense(&CREATE),
+            };
+        }
+        ["member"] => Invited::Member,
+        ["exists"] => Invited::Exists,
+        ["too_many"] => Invited::TooMany,
+        _ => return nonsense(&CREATE),
+    };
+    forget(store, body).await;
+    Ok(refused)
+}
+
+/// Removes the look-up of an invitation that is none, so that their number is bounded by that of open invitations. One that
+/// stays because the store does not answer leads nowhere, and ends by itself.
+async fn forget(store: &Store, body: &InvitationBody) {
+    if !body.token_hash.is_empty() {
+        let lookup = keys::invitation_lookup(&body.token_hash);
+        drop(store.command::<i64>(redis::cmd("DEL").arg(lookup)).await);
     }
 }
 
@@ -115,7 +127,10 @@ pub async fn revoke(store: &Store, scope: &Scope<'_>, invitation: &Invitation) -
         .run(store, &REVOKE, event, &[scope.keys().invitations()], &args)
         .await?;
     match reply.first().map(String::as_str) {
-        Some("revoked") => Ok(true),
+        Some("revoked") => {
+            forget(store, &invitation.body).await;
+            Ok(true)
+        }
         Some("missing" | "no_account") => Ok(false),
         _ => nonsense(&REVOKE),
     }
@@ -179,6 +194,7 @@ pub async fn accept(
     let refused = match words[..] {
         ["joined", created, ends] => {
             owner.join(store, &user.email).await?;
+            forget(store, &invitation.body).await;
             return match session.opened(created, ends) {
                 Some(session) => Ok(Joined::Done(session)),
                 None => nonsense(&ACCEPT),
