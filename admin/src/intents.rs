@@ -1,10 +1,14 @@
 //! The intents of an account and mode as readers see them: complete, whether they are in the store or in the archive.
 
+mod position;
+mod walk;
+
 use crate::archive::Archive;
+use shared::domain::intent::State;
 use shared::domain::mode::Mode;
 use shared::store::intent::IntentRecord;
 use shared::store::keys::{AccountKeys, IntentIndex};
-use shared::store::page::Page;
+use shared::store::page::{Page, Part};
 use shared::store::{Store, StoreError};
 
 /// Times that a look is repeated when intents are archived meanwhile.
@@ -55,47 +59,29 @@ impl<'a> Intents<'a> {
         Ok(None)
     }
 
-    /// The intents of a list on a page, newest first, and how many there are in all. Those in the archive come behind those
-    /// in the store.
+    /// The intents of a list on a page, newest first. Those in the archive come behind those in the store; one that leaves the
+    /// store while its list is read page by page comes with the next page, or has come before.
     ///
     /// # Errors
     /// As for [`Intents::read`].
     pub async fn list(
         &self,
         index: IntentIndex<'_>,
-        page: Page,
-    ) -> Result<(Vec<IntentRecord>, u64), StoreError> {
-        let keys = AccountKeys::of(self.account);
+        page: Page<'_>,
+    ) -> Result<Part<IntentRecord>, StoreError> {
+        if index == IntentIndex::State(State::PendingApproval.as_str()) {
+            let keys = AccountKeys::of(self.account);
+            return IntentRecord::waiting(self.store, &keys, self.mode, page).await;
+        }
         for _ in 0..ATTEMPTS {
-            let before = self.segments().await?.len();
-            let live = IntentRecord::list(self.store, &keys, self.mode, index, page).await;
             let segments = self.segments().await?;
-            if segments.len() != before {
-                continue; // some were archived while we looked
+            let part = walk::Walk::of(self, index, page.limit, &segments)
+                .page(page.start)
+                .await;
+            // Others that were archived while we looked are in neither of the two.
+            if self.segments().await?.len() == segments.len() {
+                return part;
             }
-            let (mut records, live) = live?;
-            let archived: u64 = segments.iter().map(|segment| segment.count(index)).sum();
-            let mut skip = (page.offset as u64).saturating_sub(live);
-            for descriptor in segments.iter().rev() {
-                if records.len() >= page.limit {
-                    break;
-                }
-                let count = descriptor.count(index);
-                if skip >= count {
-                    skip -= count;
-                    continue;
-                }
-                let segment = self
-                    .archive
-                    .intent_segment(self.account, self.mode, descriptor)
-                    .await?;
-                let missing = page.limit - records.len();
-                let skipped = usize::try_from(skip).unwrap_or(usize::MAX);
-                let found = segment.newest(index).into_iter().skip(skipped).take(missing);
-                records.extend(found.cloned());
-                skip = 0;
-            }
-            return Ok((records, live + archived));
         }
         Err(StoreError::Nonsense(
             "the intents were archived while they were read".to_owned(),

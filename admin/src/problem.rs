@@ -277,6 +277,9 @@ impl From<StoreError> for Problem {
         if let StoreError::OverBudget { budget, most } = error {
             return over_budget(budget, most);
         }
+        if matches!(error, StoreError::BadPosition) {
+            return crate::routes::bad_cursor();
+        }
         tracing::error!(error = %chain(&error), "store failure");
         match error {
             StoreError::NotDurable { ran: true, .. } => Code::NotConfirmed.into(),

@@ -3,6 +3,7 @@
 mod body;
 mod call;
 mod dispatch;
+mod paging;
 mod receive;
 mod reply;
 mod request_id;
@@ -13,12 +14,11 @@ mod wallet_name;
 
 pub use body::{CURRENCIES, Fields, Given, OBJECT_MAX as FIELD_OBJECT_MAX, Text, missing};
 pub(crate) use call::no_plan;
-pub use call::{
-    Call, IDEMPOTENCY_FIELDS, IdempotencyKey, OFFSET_MAX, OpenCall, PAGE_DEFAULT, PAGE_MAX, page,
-    require_agent_id, time,
-};
+pub use call::{Call, IDEMPOTENCY_FIELDS, IdempotencyKey, OpenCall, require_agent_id, time};
 pub use dispatch::Seen;
 pub(crate) use dispatch::method_label;
+pub(crate) use paging::bad_cursor;
+pub use paging::{CURSOR_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX, PAGING, Paging};
 pub use receive::{BODY_MAX, BodyMemory, PUBLIC_BODY_MAX};
 pub use reply::{Answer, Done, Reply};
 pub(crate) use request_id::generated as new_request_id;

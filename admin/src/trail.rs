@@ -7,8 +7,8 @@ use crate::archive::Archive;
 use shared::domain::denial_window;
 use shared::domain::entry::Sealed;
 use shared::domain::mode::Mode;
-use shared::store::chain::{Chain, Filter, Head, Row};
-use shared::store::page::Page;
+use shared::store::chain::{Backwards, Chain, Filter, Head, Row};
+use shared::store::page::{Page, Part, Start};
 use shared::store::{Store, StoreError};
 
 /// Entries read in one go.
@@ -45,27 +45,48 @@ impl<'a> Trail<'a> {
         self.chain.seal().await
     }
 
-    /// The entries on a page, newest first, and how many match in all. Everything that happened until now is among them.
+    /// The entries on a page, newest first. Everything that happened until now is among them. A position is the number of an
+    /// entry: what leaves the store for the archive keeps it.
     ///
     /// # Errors
     /// [`StoreError`]; [`StoreError::Archive`] when a segment that is needed is missing or damaged.
-    pub async fn list(&self, filter: Filter<'_>, page: Page) -> Result<(Vec<Sealed>, u64), StoreError> {
+    pub async fn list(&self, filter: Filter<'_>, page: Page<'_>) -> Result<Part<Sealed>, StoreError> {
         self.seal().await?;
         let many = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-        let (offset, limit) = (many(page.offset), many(page.limit));
+        let (before, skip) = match page.start {
+            Start::Offset(offset) => (u64::MAX, many(offset)),
+            Start::After(position) => (position.parse().map_err(|_| StoreError::BadPosition)?, 0),
+        };
+        // One more shows whether the store has more.
+        let count = many(page.limit).saturating_add(1);
         for _ in 0..ATTEMPTS {
-            let (numbers, live, archived) = self.chain.numbers(filter, offset, limit).await?;
-            let Some(before) = self.archived_total(filter, archived).await? else {
+            let wanted = Backwards { before, skip, count };
+            let (numbers, live, archived) = self.chain.numbers(filter, wanted).await?;
+            let Some(old) = self.archived_total(filter, archived).await? else {
                 continue;
             };
-            let mut entries = self.entries(&numbers).await?;
-            entries.reverse();
-            let missing = limit - entries.len() as u64;
-            if missing > 0 && before > 0 {
-                let skip = offset.saturating_sub(live);
-                entries.extend(self.archived_page(filter, archived, skip, missing).await?);
+            let entries = self.entries(&numbers).await?;
+            let mut found: Vec<(u64, Sealed)> = numbers.into_iter().zip(entries).collect();
+            found.reverse();
+            let mut goes_on = found.len() > page.limit;
+            found.truncate(page.limit);
+            if !goes_on && old > 0 {
+                let rest = Backwards {
+                    before,
+                    skip: skip.saturating_sub(live),
+                    count: many(page.limit - found.len()),
+                };
+                let (entries, more) = self.archived_page(filter, archived, rest).await?;
+                found.extend(entries);
+                goes_on = more;
             }
-            return Ok((entries, live + before));
+            let last = found.last().filter(|_| goes_on);
+            let next = last.map(|(number, _)| number.to_string());
+            return Ok(Part {
+                records: found.into_iter().map(|(_, entry)| entry).collect(),
+                total: live + old,
+                next,
+            });
         }
         Err(busy())
     }

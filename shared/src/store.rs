@@ -43,6 +43,7 @@ pub mod sealed;
 mod search;
 pub mod server_clock;
 pub mod session;
+mod sift;
 pub mod statistics;
 pub mod survey;
 pub mod transaction;

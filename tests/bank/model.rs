@@ -214,6 +214,8 @@ impl Model {
         let side = &mut self.sides[at];
         side.claims.remove(id);
         side.order.push(id.to_owned());
+        side.last_place += 1;
+        side.places.insert(id.to_owned(), (side.last_place, None));
         side.requests.insert(id.to_owned(), request);
         side.file(id, moment);
     }
@@ -222,6 +224,7 @@ impl Model {
     pub fn archive(&mut self, at: At, id: &str) {
         let side = &mut self.sides[at];
         side.requests.remove(id);
+        side.places.remove(id);
         for list in [&mut side.order, &mut side.settled, &mut side.blocked] {
             list.retain(|other| other != id);
         }

@@ -70,8 +70,7 @@ async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {
     assert_eq!(third["policy"]["id"], json!(id));
 
     let listed = success(&caller.get("/v1/policies?agentId=bot").await, 200);
-    let expected =
-        json!({ "success": true, "policies": [third["policy"]], "total": 1, "limit": 50, "offset": 0 });
+    let expected = json!({ "success": true, "policies": [third["policy"]], "total": 1, "limit": 50, "offset": 0, "nextCursor": null });
     assert_eq!(listed, expected);
     assert_eq!(
         success(&caller.delete(&format!("/v1/policies/{id}")).await, 200),

@@ -28,7 +28,7 @@ async fn a_key_is_sealed_for_its_record_and_replaced_in_one_step() {
 
     let reply = caller.get("/v1/agents/bot/provider-keys").await;
     let expected = json!({ "success": true, "providerKeys": [second["providerKey"], other["providerKey"]],
-        "total": 2, "limit": 50, "offset": 0 });
+        "total": 2, "limit": 50, "offset": 0, "nextCursor": null });
     assert_eq!(success(&reply, 200), expected);
     let page = success(
         &caller.get("/v1/agents/bot/provider-keys?limit=1&offset=1").await,

@@ -102,13 +102,11 @@ async fn parallel_writers_of_account_wide_policies_leave_the_strictest() {
             }
         });
         join_all(tasks).await;
-        let page = Page {
-            limit: 200,
-            offset: 0,
-        };
-        let (policies, _) = PolicyRecord::list(&world.store, &account.keys, Mode::Live, page)
+        let page = Page::at(0, 200);
+        let policies = PolicyRecord::list(&world.store, &account.keys, Mode::Live, page)
             .await
-            .unwrap();
+            .unwrap()
+            .records;
         let caps: Vec<CapPolicy> = policies
             .iter()
             .map(|policy| CapPolicy {

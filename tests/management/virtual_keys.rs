@@ -70,7 +70,7 @@ async fn a_key_from_issue_to_revocation() {
     let listed = success(&caller.get(path).await, 200);
     fresh(text(&listed, "/virtualKeys/0/lastUsedAt"));
     record["lastUsedAt"] = listed["virtualKeys"][0]["lastUsedAt"].clone();
-    let expected = json!({ "success": true, "virtualKeys": [record], "total": 1, "limit": 50, "offset": 0 });
+    let expected = json!({ "success": true, "virtualKeys": [record], "total": 1, "limit": 50, "offset": 0, "nextCursor": null });
     assert_eq!(listed, expected);
 
     let other = success(&caller.send("POST", path, &[], "").await, 201);

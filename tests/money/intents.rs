@@ -260,7 +260,8 @@ async fn lists_are_newest_first_and_filtered() {
     for only_whole in ["timeline", "xor_siblings", "downstream"] {
         whole.as_object_mut().unwrap().remove(only_whole);
     }
-    let expected = json!({ "success": true, "intents": [whole], "total": 5, "limit": 1, "offset": 0 });
+    let next = text(&listed, "/nextCursor");
+    let expected = json!({ "success": true, "intents": [whole], "total": 5, "limit": 1, "offset": 0, "nextCursor": next });
     assert_eq!(listed, expected);
     for (query, named) in [
         ("?kind=spend&state=settled", "Give one of agentId, kind, state"),

@@ -98,7 +98,7 @@ async fn a_writer_reads_its_own_entry_at_once_as_it_was_hashed() {
     let mut logs: Vec<String> = all.text().lines().map(str::to_owned).collect();
     logs.reverse();
     let body = format!(
-        r#"{{"success":true,"logs":[{}],"total":{},"limit":200,"offset":0}}"#,
+        r#"{{"success":true,"logs":[{}],"total":{},"limit":200,"offset":0,"nextCursor":null}}"#,
         logs.join(","),
         entries.len()
     );
@@ -180,8 +180,9 @@ async fn filters_and_pages_agree_with_a_scan() {
                 (7, scan.len()),
                 (200, scan.len().saturating_sub(3)),
             ] {
-                let (found, total) = trail.list(filter, Page { limit, offset }).await.unwrap();
-                let found: Vec<&String> = found.iter().map(|entry| &entry.json).collect();
+                let part = trail.list(filter, Page::at(offset, limit)).await.unwrap();
+                let total = part.total;
+                let found: Vec<&String> = part.records.iter().map(|entry| &entry.json).collect();
                 let page: Vec<&String> = scan.iter().skip(offset).take(limit).copied().collect();
                 assert_eq!(total, scan.len() as u64, "{filter:?}");
                 assert!(found == page, "{filter:?} {limit} {offset}");

@@ -283,3 +283,53 @@ async fn what_is_no_run_is_refused() {
     problem(&tester.get(path).await, 404, "NOT_FOUND");
     assert_eq!(client.run("a").await["status"], "running");
 }
+
+/// Runs of one status are looked for, some at a time: all of them are found by going on, and no page looks at more than it may.
+#[tokio::test]
+async fn runs_of_a_status_are_found_behind_any_number_of_others() {
+    use shared::store::run::LOOKED_AT_MAX;
+    let stage = Stage::start().await;
+    let client = stage.client("enterprise", json!({})).await;
+    let index = client.account.keys.runs(Mode::Live, "bot");
+    let prefix = client.account.keys.run(Mode::Live, "bot", "");
+    // Three in a row of which one failed, behind as many that completed as one page looks at, and that many again.
+    let fill = "for n = 1, tonumber(ARGV[2]) do local id = string.format('r%05d', n) \
+        local status = n <= 6 and (n % 3 == 0 and 'failed' or '') or 'completed' \
+        redis.call('ZADD', KEYS[1], tonumber(ARGV[1]) + n, id) \
+        redis.call('HSET', KEYS[2] .. id, 'first', ARGV[1], 'last', tonumber(ARGV[1]) + n) \
+        if status ~= '' then redis.call('HSET', KEYS[2] .. id, 'status', status, 'ended', ARGV[1]) end end return 1";
+    let (now, count) = (shared::clock::now_ms() - 100_000, 2 * LOOKED_AT_MAX + 6);
+    let (now, count) = (now.to_string(), count.to_string());
+    let redis = &stage.world.redis;
+    assert_eq!(
+        redis.command::<u64>(&["EVAL", fill, "2", &index, &prefix, &now, &count]),
+        1
+    );
+    for (status, limit, expected, in_vain) in [
+        ("failed", 50, vec!["r00006", "r00003"], 2),
+        // Behind the last one are two more to look at.
+        ("failed", 1, vec!["r00006", "r00003"], 3),
+        ("running", 3, vec!["r00005", "r00004", "r00002", "r00001"], 2),
+    ] {
+        let (mut found, mut cursor, mut empty) = (Vec::new(), String::new(), 0);
+        loop {
+            let page = client
+                .runs(&format!("?status={status}&limit={limit}{cursor}"))
+                .await;
+            let here = ids(&page);
+            empty += usize::from(here.is_empty());
+            assert_eq!(page["total"], json!(here.len()), "{page}");
+            found.extend(here.into_iter().map(str::to_owned));
+            let Some(next) = page["nextCursor"].as_str() else {
+                assert_eq!(page["partial"], json!(false));
+                break;
+            };
+            cursor = format!("&cursor={next}");
+        }
+        assert_eq!(found, expected, "{status} in pages of {limit}");
+        assert_eq!(empty, in_vain, "{status}: what was looked at in vain is said so");
+    }
+    let first = client.runs("?status=completed&limit=1&offset=999").await;
+    assert_eq!((&first["total"], &first["partial"]), (&json!(1000), &json!(true)));
+    assert_eq!(ids(&first), ["r01007"]);
+}

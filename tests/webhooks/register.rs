@@ -25,7 +25,7 @@ async fn a_webhook_is_registered_changed_and_deleted() {
     let one = format!("/v1/webhooks/{id}");
     assert_eq!(success(&caller.get(&one).await, 200)["webhook"], expected);
     let listed = success(&caller.get("/v1/webhooks").await, 200);
-    let list = json!({ "success": true, "webhooks": [expected], "total": 1, "limit": 50, "offset": 0 });
+    let list = json!({ "success": true, "webhooks": [expected], "total": 1, "limit": 50, "offset": 0, "nextCursor": null });
     assert_eq!(listed, list);
 
     let change = json!({ "events": ["policy.violation"], "description": null, "status": "disabled" });

@@ -7,7 +7,7 @@ pub(crate) use doc::section;
 use super::listing::Listing;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
-use crate::routes::{Answer, Call, Fields, Given, Reply, Text, page};
+use crate::routes::{Answer, Call, Fields, Given, PAGING, Reply, Text};
 use ipnet::IpNet;
 use secrecy::ExposeSecret;
 use serde::Serialize;
@@ -18,6 +18,7 @@ use shared::domain::id::Kind;
 use shared::domain::mode::Mode;
 use shared::domain::permission::Permission;
 use shared::store::api_key::{API_KEYS_MAX, ApiKey};
+use shared::store::page::Order;
 use shared::store::script::api_key::{self, Created, NewApiKey, Revoked};
 use shared::store::script::change::Scope;
 use utoipa::ToSchema;
@@ -212,8 +213,8 @@ pub async fn create(call: Call) -> Answer {
 /// # Errors
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
-    let query = call.query(&["mode", "limit", "offset"])?;
-    let page = page(&query)?;
+    let query = call.query(&[&["mode"][..], &PAGING].concat())?;
+    let paging = call.paging(&query, "apiKeys")?;
     let mode = match query.get("mode") {
         None => None,
         Some(word) => {
@@ -221,11 +222,15 @@ pub async fn list(call: Call) -> Answer {
             Some(mode.ok_or_else(|| Problem::validation("mode must be live or test."))?)
         }
     };
-    let mut keys = ApiKey::list(&call.app.store, &call.keys()).await?;
-    keys.retain(|key| mode.is_none_or(|mode| key.mode == mode));
+    let mut keys = ApiKey::numbered(&call.app.store, &call.keys()).await?;
+    keys.retain(|(_, key)| mode.is_none_or(|mode| key.mode == mode));
+    let part = paging
+        .page()
+        .of_all(keys, Order::Descending, |(number, _)| (*number, ""))?;
     let now = now_ms();
-    let views: Vec<View<'_>> = keys.iter().map(|key| View::of(key, now)).collect();
-    Reply::ok(&Listing::of_all("apiKeys", &views, page))
+    let shown = part.records.iter().map(|(_, key)| View::of(key, now));
+    let views: Vec<View<'_>> = shown.collect();
+    Reply::ok(&Listing::of("apiKeys", &views, &part, &paging))
 }
 
 /// `DELETE /api-keys/{id}`

@@ -12,7 +12,7 @@ use crate::checkpoint::{self, Stays};
 use crate::export::{CONTENT_TYPE, Export, ExportError};
 use crate::openapi::is;
 use crate::problem::{Code, Problem, chain};
-use crate::routes::{Answer, Call, Reply, page, require_agent_id, time};
+use crate::routes::{Answer, Call, PAGING, Paging, Reply, require_agent_id, time};
 use crate::trail::Trail;
 use futures::TryStreamExt;
 use serde::Serialize;
@@ -22,12 +22,15 @@ use shared::domain::entry::Sealed;
 use shared::domain::mode::Mode;
 use shared::store::chain::Filter;
 use shared::store::checkpoint_key;
+use shared::store::page::Part;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// Longest name of a type of entry.
 const TYPE_MAX: usize = 64;
+/// The parameter that names the entry below which a list starts.
+const BEFORE: &str = "before";
 /// Tells how many entries there were when an export began, and the hash of the last one.
 const SIZE_HEADER: &str = "x-service-audit-size";
 /// See [`SIZE_HEADER`].
@@ -63,29 +66,40 @@ struct Signed {
 /// # Errors
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
-    let query = call.query(&["agentId", "type", "from", "to", "limit", "offset"])?;
+    let query = call.query(&[&["agentId", "type", "from", "to", BEFORE][..], &PAGING].concat())?;
     if let Some(agent) = query.get("agentId") {
         require_agent_id("agentId", agent)?;
     }
-    let page = page(&query)?;
+    let paging = paging(&call, &query)?;
     let filter = Filter {
         agent: query.get("agentId").map(String::as_str),
         kind: query.get("type").map(String::as_str),
         from_ms: time(&query, "from")?,
         to_ms: time(&query, "to")?,
     };
-    let (entries, total) = match filter.kind {
+    let mut part = match filter.kind {
         // No entry has such a type, and no key of the index may be named so.
-        Some(kind) if !is_type(kind) => (Vec::new(), 0),
-        _ => trail(&call).list(filter, page).await?,
+        Some(kind) if !is_type(kind) => Part::empty(),
+        _ => trail(&call).list(filter, paging.page()).await?,
     };
+    let entries = std::mem::take(&mut part.records);
     let records: Vec<Box<RawValue>> = entries.into_iter().map(raw).collect::<Result<_, _>>()?;
-    Reply::ok(&Listing {
-        plural: "logs",
-        records: &records,
-        total,
-        page,
-    })
+    Reply::ok(&Listing::of("logs", &records, &part, &paging))
+}
+
+/// Which entries a query asks for: `before` is the position behind which the page starts, by the number of an entry.
+fn paging(call: &Call, query: &BTreeMap<String, String>) -> Result<Paging, Problem> {
+    let mut filters = query.clone();
+    filters.remove(BEFORE);
+    let paging = call.paging(&filters, "logs")?;
+    let Some(before) = number(query, BEFORE)? else {
+        return Ok(paging);
+    };
+    if query.contains_key("offset") || query.contains_key("cursor") {
+        let message = "before says where the page starts; give neither offset nor cursor with it.";
+        return Err(Problem::validation(message));
+    }
+    Ok(paging.after(before.to_string()))
 }
 
 /// `GET /audit/export`

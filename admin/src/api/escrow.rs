@@ -11,7 +11,7 @@ use super::listing::Listing;
 use super::once::Name;
 use super::wallet_name::{Found, canonical, find};
 use crate::problem::{Code, Problem};
-use crate::routes::{Answer, Call, Fields, IDEMPOTENCY_FIELDS, Reply, Text, page};
+use crate::routes::{Answer, Call, Fields, IDEMPOTENCY_FIELDS, PAGING, Reply, Text};
 use serde::Serialize;
 use serde_json::json;
 use shared::clock::now_ms;
@@ -172,16 +172,11 @@ async fn resolve(call: &Call, name: &Name, once: &Once, number: u64, verdict: Ve
 /// # Errors
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
-    let page = page(&call.query(&["limit", "offset"])?)?;
+    let paging = call.paging(&call.query(&PAGING)?, "escrows")?;
     let scope = (call.caller.account.as_str(), call.caller.mode);
-    let (escrows, total) = Escrow::list(&call.app.store, scope, page).await?;
-    let views: Result<Vec<_>, Problem> = escrows.iter().map(view::record).collect();
-    Reply::ok(&Listing {
-        plural: "escrows",
-        records: &views?,
-        total,
-        page,
-    })
+    let part = Escrow::list(&call.app.store, scope, paging.page()).await?;
+    let views: Result<Vec<_>, Problem> = part.records.iter().map(view::record).collect();
+    Reply::ok(&Listing::of("escrows", &views?, &part, &paging))
 }
 
 /// `GET /escrow/{id}`

@@ -15,7 +15,7 @@ use super::spend::{PlanNamed, Stored, Told, denied, no_agent, settled, too_much}
 use crate::intents::Intents;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
-use crate::routes::{Answer, Call, Reply, Text, page, require_agent_id};
+use crate::routes::{Answer, Call, PAGING, Reply, Text, require_agent_id};
 use serde::Serialize;
 use shared::clock::now_ms;
 use shared::domain::id;
@@ -56,17 +56,12 @@ struct Denied<'a> {
 /// # Errors
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
-    let query = call.query(&["limit", "offset", FILTERS[0], FILTERS[1], FILTERS[2]])?;
-    let page = page(&query)?;
+    let query = call.query(&[PAGING, FILTERS].concat())?;
+    let paging = call.paging(&query, "intents")?;
     let index = index(&query)?;
-    let (records, total) = intents(&call).list(index, page).await?;
-    let documents: Vec<Document<'_>> = records.iter().map(Document::brief).collect();
-    Reply::ok(&Listing {
-        plural: "intents",
-        records: &documents,
-        total,
-        page,
-    })
+    let part = intents(&call).list(index, paging.page()).await?;
+    let documents: Vec<Document<'_>> = part.records.iter().map(Document::brief).collect();
+    Reply::ok(&Listing::of("intents", &documents, &part, &paging))
 }
 
 /// The caller's intents.

@@ -8,11 +8,14 @@ pub(crate) use doc::section;
 use super::listing::Listing;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
-use crate::routes::{Answer, CURRENCIES, Call, Fields, Given, Reply, Text, missing, page, require_agent_id};
+use crate::routes::{
+    Answer, CURRENCIES, Call, Fields, Given, PAGING, Reply, Text, missing, require_agent_id,
+};
 use serde::Serialize;
 use shared::clock::{iso_from_ms, now_ms};
 use shared::domain::id::Kind;
 use shared::domain::money::Nanos;
+use shared::store::page::Order;
 use shared::store::policy::PolicyRecord;
 use shared::store::script::change::FieldChange;
 use shared::store::script::policy::{self, ACCOUNT_POLICIES_MAX, Deleted, PolicySet};
@@ -215,25 +218,22 @@ async fn store(call: &Call, agent: Option<&str>, changes: &[FieldChange]) -> Ans
 /// # Errors
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
-    let query = call.query(&["agentId", "limit", "offset"])?;
-    let page = page(&query)?;
+    let query = call.query(&[&["agentId"][..], &PAGING].concat())?;
+    let paging = call.paging(&query, "policies")?;
+    let page = paging.page();
     let (store, keys, mode) = (&call.app.store, call.keys(), call.caller.mode);
-    let (policies, total) = match query.get("agentId") {
+    let part = match query.get("agentId") {
         None => PolicyRecord::list(store, &keys, mode, page).await?,
         Some(agent) => {
             require_agent_id("agentId", agent)?;
             let policy = PolicyRecord::of_agent(store, &keys, mode, agent).await?;
-            let total = u64::from(policy.is_some());
-            (policy.into_iter().skip(page.offset).collect(), total)
+            page.of_all(policy.into_iter().collect(), Order::Descending, |policy| {
+                (policy.created_at_ms, &policy.id)
+            })?
         }
     };
-    let records: Vec<View<'_>> = policies.iter().map(View::of).collect();
-    Reply::ok(&Listing {
-        plural: "policies",
-        records: &records,
-        total,
-        page,
-    })
+    let records: Vec<View<'_>> = part.records.iter().map(View::of).collect();
+    Reply::ok(&Listing::of("policies", &records, &part, &paging))
 }
 
 /// `DELETE /policies/{id}`

@@ -8,13 +8,14 @@ use super::agents;
 use super::listing::Listing;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
-use crate::routes::{Answer, Call, Given, Reply, missing, page};
+use crate::routes::{Answer, Call, Given, PAGING, Reply, missing};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use shared::clock::{iso_from_ms, now_ms};
 use shared::crypto::seal::SealedFor;
 use shared::domain::id::Kind;
 use shared::store::agent::ProviderKeyRecord;
+use shared::store::page::Order;
 use shared::store::script::provider_key::{NewProviderKey, PROVIDERS_MAX, Stored};
 use utoipa::ToSchema;
 
@@ -121,16 +122,15 @@ pub async fn store(call: Call) -> Answer {
 /// # Errors
 /// 400, 404, 503.
 pub async fn list(call: Call) -> Answer {
-    let page = page(&call.query(&["limit", "offset"])?)?;
+    let paging = call.paging(&call.query(&PAGING)?, "providerKeys")?;
     let agent = agents::require(&call, call.agent()?).await?;
-    let keys = agent.provider_keys.iter().map(View::of);
-    let records: Vec<View<'_>> = keys.skip(page.offset).take(page.limit).collect();
-    Reply::ok(&Listing {
-        plural: "providerKeys",
-        records: &records,
-        total: agent.provider_keys.len() as u64,
-        page,
-    })
+    let part = paging
+        .page()
+        .of_all(agent.provider_keys, Order::Ascending, |key| {
+            (key.created_at_ms, &key.key_id)
+        })?;
+    let records: Vec<View<'_>> = part.records.iter().map(View::of).collect();
+    Reply::ok(&Listing::of("providerKeys", &records, &part, &paging))
 }
 
 /// The provider's name in lower case.

@@ -8,16 +8,20 @@ use super::listing::Listing;
 use super::wallets::require_own;
 use crate::openapi::is;
 use crate::problem::Problem;
-use crate::routes::{Answer, Call, Reply, WalletName, page, require_agent_id, time};
+use crate::routes::{Answer, Call, PAGING, Paging, Reply, WalletName, require_agent_id, time};
 use serde::Serialize;
 use shared::clock::iso_from_ms;
 use shared::domain::money::Nanos;
 use shared::store::keys::closed_holder;
+use shared::store::page::Part;
 use shared::store::transaction::list::{Filter, list as list_transactions};
 use shared::store::transaction::{Transaction, TransactionType};
 use shared::store::wallet::{Wallet, WalletPlace, WalletStatus};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
+
+/// What the records of the lists are called.
+const PLURAL: &str = "transactions";
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -79,7 +83,7 @@ enum Whose {
 /// # Errors
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
-    let query = call.query(&["agentId", "walletId", "type", "from", "to", "limit", "offset"])?;
+    let query = call.query(&[&["agentId", "walletId", "type", "from", "to"][..], &PAGING].concat())?;
     let filter = filter(&query)?;
     if let Some(agent) = query.get("agentId") {
         require_agent_id("agentId", agent)?;
@@ -98,9 +102,9 @@ pub async fn list(call: Call) -> Answer {
 /// # Errors
 /// 400, 404, 503.
 pub async fn list_of_wallet(call: Call) -> Answer {
-    let query = call.query(&["type", "from", "to", "limit", "offset"])?;
+    let query = call.query(&[&["type", "from", "to"][..], &PAGING].concat())?;
     let filter = filter(&query)?;
-    page(&query)?;
+    paging(&call, &query)?;
     let found = require_own(&call).await?;
     let whose = Whose::Holder(holder(&found.wallet));
     show(&call, &query, filter, &whose).await
@@ -147,23 +151,29 @@ fn filter(query: &BTreeMap<String, String>) -> Result<Filter<'static>, Problem> 
 }
 
 async fn show(call: &Call, query: &BTreeMap<String, String>, filter: Filter<'_>, whose: &Whose) -> Answer {
-    let page = page(query)?;
+    let paging = paging(call, query)?;
     let holder = match whose {
         Whose::Everyone | Whose::Nobody => None,
         Whose::Holder(holder) => Some(holder.as_str()),
     };
-    let (transactions, total) = match whose {
-        Whose::Nobody => (Vec::new(), 0),
+    let part = match whose {
+        Whose::Nobody => Part::empty(),
         Whose::Everyone | Whose::Holder(_) => {
             let filter = Filter { holder, ..filter };
-            list_transactions(&call.app.store, &call.keys(), call.caller.mode, filter, page).await?
+            list_transactions(
+                &call.app.store,
+                &call.keys(),
+                call.caller.mode,
+                filter,
+                paging.page(),
+            )
+            .await?
         }
     };
-    let records: Vec<View<'_>> = transactions.iter().map(View::of).collect();
-    Reply::ok(&Listing {
-        plural: "transactions",
-        records: &records,
-        total,
-        page,
-    })
+    let records: Vec<View<'_>> = part.records.iter().map(View::of).collect();
+    Reply::ok(&Listing::of(PLURAL, &records, &part, &paging))
+}
+
+fn paging(call: &Call, query: &BTreeMap<String, String>) -> Result<Paging, Problem> {
+    call.paging(query, PLURAL)
 }

@@ -10,7 +10,7 @@ use super::listing::Listing;
 use super::upgrade;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
-use crate::routes::{Answer, Call, Given, Reply, Text, page};
+use crate::routes::{Answer, Call, Given, PAGING, Reply, Text};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use shared::clock::{iso_from_ms, now_ms};
@@ -155,16 +155,12 @@ async fn limit_reached(call: &Call, plan_name: &str, plan: &Plan) -> Problem {
 /// # Errors
 /// 400, 404, 503.
 pub async fn list(call: Call) -> Answer {
-    let page = page(&call.query(&["limit", "offset"])?)?;
+    let paging = call.paging(&call.query(&PAGING)?, "virtualKeys")?;
     let agent = agents::require(&call, call.agent()?).await?;
-    let (keys, total) = VirtualKeyRecord::list(&call.app.store, &call.keys(), &agent.id, page).await?;
-    let records: Vec<View<'_>> = keys.iter().map(View::of).collect();
-    Reply::ok(&Listing {
-        plural: "virtualKeys",
-        records: &records,
-        total,
-        page,
-    })
+    let (store, keys) = (&call.app.store, call.keys());
+    let part = VirtualKeyRecord::list(store, &keys, &agent.id, paging.page()).await?;
+    let records: Vec<View<'_>> = part.records.iter().map(View::of).collect();
+    Reply::ok(&Listing::of("virtualKeys", &records, &part, &paging))
 }
 
 /// `DELETE /agents/{id}/virtual-keys/{keyId}`

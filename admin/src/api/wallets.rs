@@ -9,7 +9,7 @@ use super::wallet_name::{Found, look_up};
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{
-    Answer, CURRENCIES, Call, Given, Reply, Text, WalletName, missing, page, require_agent_id,
+    Answer, CURRENCIES, Call, Given, PAGING, Reply, Text, WalletName, missing, require_agent_id,
 };
 use serde::Serialize;
 use shared::clock::iso_from_ms;
@@ -99,6 +99,10 @@ struct All<'a> {
     limit: usize,
     #[schema(example = 0)]
     offset: usize,
+    /// Give it as `cursor` for the next page; null at the end.
+    #[serde(rename = "nextCursor")]
+    #[schema(value_type = Option<String>, example = json!(null))]
+    next_cursor: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -110,6 +114,9 @@ struct Sums {
     usdc_pending: Nanos,
     #[schema(example = 2)]
     wallets: u64,
+    /// Whether the sums are of the user wallet and the newest 10,000 agents' wallets alone, because there are more.
+    #[schema(example = false)]
+    partial: bool,
 }
 
 /// The agent of a wallet; none for the account's own.
@@ -190,27 +197,29 @@ pub async fn of_agent_id(call: Call) -> Answer {
 /// # Errors
 /// 400, 503.
 pub async fn all(call: Call) -> Answer {
-    let mut query = call.query(&["limit", "offset"])?;
+    let mut query = call.query(&PAGING)?;
     query
         .entry("limit".to_owned())
         .or_insert_with(|| PAGE_DEFAULT.to_owned());
-    let page = page(&query)?;
+    let paging = call.paging(&query, "agent_wallets")?;
     let (store, keys, mode) = (&call.app.store, call.keys(), call.caller.mode);
     let user = user_wallet(store, &call.scope()).await?;
-    let (agents, total) = Wallet::list(store, &keys, mode, page).await?;
+    let part = Wallet::list(store, &keys, mode, paging.page()).await?;
     let sums = Totals::of_agents(store, &keys, mode).await?;
     Reply::ok(&All {
         success: true,
         user_wallet: Snapshot::of(&user),
-        agent_wallets: agents.iter().map(Snapshot::of).collect(),
+        agent_wallets: part.records.iter().map(Snapshot::of).collect(),
         totals: Sums {
             usdc: sums.balance.saturating_add(user.balance),
             usdc_pending: sums.pending.saturating_add(user.pending),
             wallets: sums.wallets + 1,
+            partial: sums.partial,
         },
-        total,
-        limit: page.limit,
-        offset: page.offset,
+        total: part.total,
+        limit: paging.limit(),
+        offset: paging.offset(),
+        next_cursor: paging.cursor(part.next.as_deref()),
     })
 }
 

@@ -15,7 +15,7 @@ pub use redeliver::again;
 use super::listing::Listing;
 use crate::openapi::is;
 use crate::problem::{Code, Problem, chain};
-use crate::routes::{Answer, Call, Reply, missing, page};
+use crate::routes::{Answer, Call, PAGING, Reply, missing};
 use crate::trail::Trail;
 use crate::webhook::dispatch::{Reach, dispatch};
 use request::Request;
@@ -152,16 +152,11 @@ fn seal(call: &Call, id: &str, secret: &SecretString) -> Result<String, Problem>
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
     gate::require(&call)?;
-    let page = page(&call.query(&["limit", "offset"])?)?;
-    let (webhooks, total) =
-        WebhookRecord::list(&call.app.store, &call.keys(), call.caller.mode, page).await?;
-    let records: Vec<View<'_>> = webhooks.iter().map(View::of).collect();
-    Reply::ok(&Listing {
-        plural: "webhooks",
-        records: &records,
-        total,
-        page,
-    })
+    let paging = call.paging(&call.query(&PAGING)?, "webhooks")?;
+    let (store, keys) = (&call.app.store, call.keys());
+    let part = WebhookRecord::list(store, &keys, call.caller.mode, paging.page()).await?;
+    let records: Vec<View<'_>> = part.records.iter().map(View::of).collect();
+    Reply::ok(&Listing::of("webhooks", &records, &part, &paging))
 }
 
 /// `GET /webhooks/{id}`

@@ -1,6 +1,6 @@
 //! The fields of bodies and the parameters of queries and paths: what [`crate::routes::Fields`] reads, told as schemas.
 
-use crate::routes::{CURRENCIES, FIELD_OBJECT_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX};
+use crate::routes::{CURRENCIES, CURSOR_MAX, FIELD_OBJECT_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX};
 use shared::domain::names::{AGENT_ID_MAX, RUN_ID_MAX};
 use shared::openapi::components::{or_null, reference};
 use shared::openapi::example::NOT_IN_EXAMPLES;
@@ -192,12 +192,26 @@ pub(crate) fn idempotency_key() -> Json {
     pattern(&format!("^[ -~]{{1,{KEY_MAX}}}$")).eg("order-7731")
 }
 
+/// What is said of `cursor`.
+pub(crate) const CURSOR_SAYS: &str = "The `nextCursor` of the page before this one, with the same filters. It goes on from any depth, \
+     and gives each record that is there throughout once, whatever comes and goes meanwhile. Give no `offset` with it.";
+
+/// How many records to leave out.
+pub(crate) fn offset() -> Json {
+    whole(0, OFFSET_MAX).with("default", 0_u64)
+}
+
+/// Where the page before ended.
+pub(crate) fn cursor() -> Json {
+    pattern(&format!("^[A-Za-z0-9_-]{{1,{CURSOR_MAX}}}$")).eg("AfQ1bGl2ZSAxNzY0MDI2NjI5MTIz")
+}
+
 /// The parameters of a page.
-pub(super) fn page() -> [Field; 2] {
+pub(super) fn page() -> [Field; 3] {
     let limit = whole(1, PAGE_MAX).with("default", PAGE_DEFAULT);
-    let offset = whole(0, OFFSET_MAX).with("default", 0_u64);
     [
         Field::given("limit", limit, "Most records on the page."),
-        Field::given("offset", offset, "Records to leave out at the beginning."),
+        Field::given("offset", offset(), "Records to leave out at the beginning."),
+        Field::given("cursor", cursor(), CURSOR_SAYS),
     ]
 }

@@ -1,11 +1,11 @@
 //! One operation of the document, of its row in the route table and its documentation.
 
 use super::doc::{Body, Doc, Given, Section, Shape};
-use super::field::Field;
+use super::field::{self, Field};
 use super::{errors, headers, words};
 use crate::routes::{Access, Modes, Rate, Route};
 use axum::http::Method;
-use shared::openapi::components::reference;
+use shared::openapi::components::{or_null, reference};
 use shared::openapi::example::NOT_IN_EXAMPLES;
 use shared::openapi::{Components, Json, example, object};
 
@@ -181,6 +181,12 @@ fn content(components: &mut Components, given: &Given, error: Option<&errors::Er
     }
 }
 
+/// The cursor of the page behind this one.
+fn next_cursor() -> Json {
+    let says = "Give it as `cursor` for the next page; null at the end of the list.";
+    or_null(field::string()).with("description", says).eg(Json::Null)
+}
+
 /// The form of all lists (decision D5).
 fn page(components: &mut Components, plural: &str, record: &Json, more: &[Field]) -> Json {
     let name = record
@@ -201,7 +207,14 @@ fn page(components: &mut Components, plural: &str, record: &Json, more: &[Field]
         (plural, list),
         ("total", whole("How many there are in all.", 1)),
         ("limit", whole("Most records on a page.", 50)),
-        ("offset", whole("Records that were left out at the beginning.", 0)),
+        (
+            "offset",
+            whole(
+                "Records that were left out at the beginning; 0 when `cursor` said where the page starts.",
+                0,
+            ),
+        ),
+        ("nextCursor", next_cursor()),
     ];
     let names: Vec<&str> = properties.iter().map(|(name, _)| *name).collect();
     let mut properties = object(properties);

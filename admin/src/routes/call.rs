@@ -1,6 +1,7 @@
 //! What a handler gets: a call with its parameters and its body, and who makes it.
 
 use super::body::{Fields, Given};
+use super::paging::{ListId, PAGING, Paging};
 use crate::caller::Caller;
 use crate::problem::{Code, Problem};
 use crate::serve::App;
@@ -14,18 +15,10 @@ use shared::domain::names::is_agent_id;
 use shared::domain::plan::Plan;
 use shared::store::keys::AccountKeys;
 use shared::store::once::{KEY_MAX, is_key};
-use shared::store::page::Page;
 use shared::store::script::change::Scope;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-
-/// Records on a page when the caller does not say.
-pub const PAGE_DEFAULT: usize = 50;
-/// Most records on a page.
-pub const PAGE_MAX: usize = 200;
-/// Farthest into a list.
-pub const OFFSET_MAX: usize = 1_000_000_000;
 
 /// The header of an idempotency key.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -119,6 +112,21 @@ impl Call {
             mode: self.caller.mode,
             actor: &self.caller.actor,
         }
+    }
+
+    /// The part of the list `plural` that a query asks for. Its cursors hold for this path and these filters, by this
+    /// account and in this mode.
+    ///
+    /// # Errors
+    /// 400: see [`Paging::of`].
+    pub fn paging(&self, query: &BTreeMap<String, String>, plural: &str) -> Result<Paging, Problem> {
+        let caller = &self.caller;
+        let mut words = vec![caller.account.as_str(), caller.mode.as_str(), plural];
+        let filters = query.iter().filter(|(name, _)| !PAGING.contains(&name.as_str()));
+        for (name, value) in self.params.iter().chain(filters) {
+            words.extend([name.as_str(), value.as_str()]);
+        }
+        Paging::of(query, ListId::of(words))
     }
 
     /// The plan of this name.
@@ -248,31 +256,6 @@ pub(crate) fn no_plan(name: &str, account: &str) -> Problem {
     Code::ServiceUnavailable.into()
 }
 
-/// `limit` and `offset` of a query.
-///
-/// # Errors
-/// 400 when one is out of range (decision D59).
-pub fn page(query: &BTreeMap<String, String>) -> Result<Page, Problem> {
-    let number = |name: &str, default: usize, range: std::ops::RangeInclusive<usize>| match query.get(name) {
-        None => Ok(default),
-        Some(text) => {
-            let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            let number = text
-                .parse()
-                .ok()
-                .filter(|number| digits && range.contains(number));
-            let (low, high) = (range.start(), range.end());
-            number.ok_or_else(|| {
-                Problem::validation(format!("{name} must be a whole number from {low} to {high}."))
-            })
-        }
-    };
-    Ok(Page {
-        limit: number("limit", PAGE_DEFAULT, 1..=PAGE_MAX)?,
-        offset: number("offset", 0, 0..=OFFSET_MAX)?,
-    })
-}
-
 /// The timestamp of a query, in milliseconds.
 ///
 /// # Errors
@@ -316,37 +299,6 @@ pub(super) fn is_json(kind: &HeaderValue) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pages_are_bounded() {
-        let query = |pairs: &[(&str, &str)]| {
-            let pairs = pairs
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-            page(&pairs.collect())
-        };
-        assert_eq!(query(&[]), Ok(Page { limit: 50, offset: 0 }));
-        assert_eq!(
-            query(&[("limit", "200"), ("offset", "3")]),
-            Ok(Page {
-                limit: 200,
-                offset: 3
-            })
-        );
-        for (name, bad) in [
-            ("limit", "0"),
-            ("limit", "201"),
-            ("limit", ""),
-            ("limit", "+5"),
-            ("limit", "5.0"),
-            ("limit", "99999999999999999999999"),
-            ("offset", "-1"),
-            ("offset", "x"),
-        ] {
-            let error = query(&[(name, bad)]).unwrap_err();
-            assert!(error.message().starts_with(name), "{name}={bad}: {error:?}");
-        }
-    }
 
     #[test]
     fn json_types_are_recognised() {

@@ -6,7 +6,7 @@ use crate::archive::segment::Descriptor;
 use futures::{StreamExt, TryStreamExt, stream};
 use shared::domain::entry::Sealed;
 use shared::store::StoreError;
-use shared::store::chain::Filter;
+use shared::store::chain::{Backwards, Filter};
 use shared::store::decisions;
 use std::sync::Arc;
 
@@ -35,34 +35,41 @@ impl Trail<'_> {
         Ok(Some(total))
     }
 
-    /// The archived entries that match, of those up to number `end`, newest first, without the newest `skip`, `count` at
-    /// most.
+    /// The archived entries that match, of those up to number `end` and of these the ones that `part` names, newest first,
+    /// with their numbers; and whether there may be more behind them.
     pub(super) async fn archived_page(
         &self,
         filter: Filter<'_>,
         end: u64,
-        skip: u64,
-        count: u64,
-    ) -> Result<Vec<Sealed>, StoreError> {
-        let (mut skip, mut missing) = (skip, count);
+        part: Backwards,
+    ) -> Result<(Vec<(u64, Sealed)>, bool), StoreError> {
+        let mut part = part;
         let mut found = Vec::new();
-        for segment in self.up_to(end).await?.into_iter().rev() {
-            if missing == 0 {
-                break;
+        let segments = self.up_to(end).await?.into_iter().rev();
+        for segment in segments.skip_while(|segment| segment.first >= part.before) {
+            if part.count == 0 {
+                // No segment is opened to see whether one is left in it.
+                match may_match(&segment, filter) {
+                    true => return Ok((found, true)),
+                    false => continue,
+                }
             }
             let matching = self.count(&segment, filter).await?;
-            if matching <= skip {
-                skip -= matching;
+            if matching <= part.skip {
+                part.skip -= matching;
                 continue;
             }
             let opened = self.archive.segment(&self.account, self.mode, &segment).await?;
-            let (mut entries, _) = opened.matching(filter, skip, missing);
+            let (mut entries, more) = opened.matching(filter, part);
             entries.reverse();
-            missing -= entries.len() as u64;
-            skip = 0;
+            part.count -= entries.len() as u64;
+            part.skip = 0;
             found.extend(entries);
+            if more {
+                return Ok((found, true));
+            }
         }
-        Ok(found)
+        Ok((found, false))
     }
 
     /// Archived entries in a row; `None` when `first` is not archived.
@@ -104,7 +111,7 @@ impl Trail<'_> {
             None if whole == 0 => Ok(0),
             None => {
                 let opened = self.archive.segment(&self.account, self.mode, segment).await?;
-                Ok(opened.matching(filter, 0, 0).1)
+                Ok(opened.count(filter))
             }
         }
     }
@@ -119,4 +126,9 @@ impl Trail<'_> {
         segments.retain(|segment| segment.last <= end);
         Ok(segments)
     }
+}
+
+/// Whether a segment may have entries that match.
+fn may_match(segment: &Descriptor, filter: Filter<'_>) -> bool {
+    segment.count(filter.agent, filter.kind) > 0 && segment.within(filter) != Some(false)
 }

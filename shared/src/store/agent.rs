@@ -3,7 +3,7 @@
 use super::keys::{
     AccountKeys, PROVIDER_KEY_ID_PREFIX, provider_key_created_field, provider_key_last4_field,
 };
-use super::page::Page;
+use super::page::{Page, Part};
 use super::{Store, StoreError};
 use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
@@ -102,7 +102,7 @@ impl AgentRecord {
         Ok(exists.then_some(agent))
     }
 
-    /// The agents that have a wallet row, newest first, and how many there are in all.
+    /// The agents that have a wallet row, newest first.
     ///
     /// # Errors
     /// [`StoreError`], also for a record that makes no sense.
@@ -110,18 +110,19 @@ impl AgentRecord {
         store: &Store,
         account: &AccountKeys,
         mode: Mode,
-        page: Page,
-    ) -> Result<(Vec<Self>, u64), StoreError> {
-        let (records, total) = page
+        page: Page<'_>,
+    ) -> Result<Part<Self>, StoreError> {
+        let part = page
             .records(store, &account.agents(mode), |id| account.agent(mode, id))
             .await?;
-        let agents = records.iter().map(|(id, fields)| Self::from_fields(id, fields));
-        let agents: Vec<Self> = agents.collect::<Option<_>>().ok_or_else(nonsense)?;
+        let agents = part
+            .records
+            .iter()
+            .map(|(id, fields)| Self::from_fields(id, fields));
+        let mut agents: Vec<Self> = agents.collect::<Option<_>>().ok_or_else(nonsense)?;
         // One that was deleted between the two reads is left out.
-        Ok((
-            agents.into_iter().filter(|agent| agent.row.is_some()).collect(),
-            total,
-        ))
+        agents.retain(|agent| agent.row.is_some());
+        Ok(part.with(agents))
     }
 }
 

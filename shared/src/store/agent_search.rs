@@ -2,13 +2,11 @@
 
 use super::agent::AgentRecord;
 use super::keys::AccountKeys;
-use super::page::{Page, records};
+use super::page::{Page, Part, Ranked, records};
+use super::sift::{Filter, Sifted};
 use super::survey::AGENTS_MAX;
 use super::{Store, StoreError};
 use crate::domain::mode::Mode;
-
-/// Agents asked for in one round trip.
-const CHUNK: usize = 500;
 
 /// What agents must be like.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,8 +27,8 @@ impl Wanted {
 }
 
 impl AgentRecord {
-    /// The agents with a wallet row that are wanted, newest first, how many these are in all, and whether every agent was
-    /// looked at: of more than [`AGENTS_MAX`] only the newest are.
+    /// The agents with a wallet row that are wanted, newest first; and whether there are agents behind those that were looked
+    /// at: for a page [`AGENTS_MAX`] are, at most. The total counts those that were found for it.
     ///
     /// # Errors
     /// [`StoreError`], also for records that make no sense.
@@ -39,38 +37,32 @@ impl AgentRecord {
         account: &AccountKeys,
         mode: Mode,
         wanted: &Wanted,
-        page: Page,
-    ) -> Result<(Vec<Self>, u64, bool), StoreError> {
-        let newest = Page {
-            limit: AGENTS_MAX,
-            offset: 0,
+        page: Page<'_>,
+    ) -> Result<(Part<Self>, bool), StoreError> {
+        let set = account.agents(mode);
+        let list = Ranked {
+            store,
+            set: &set,
+            floor: None,
         };
-        let (ids, rows) = newest.members(store, &account.agents(mode)).await?;
-        let mut found = Vec::new();
-        for ids in ids.chunks(CHUNK) {
-            let mut look = redis::pipe();
-            for id in ids {
-                look.cmd("HMGET")
-                    .arg(account.agent(mode, id))
-                    .arg("name")
-                    .arg("frozen");
-            }
-            let seen: Vec<(Option<String>, Option<String>)> = store.pipeline(&look).await?;
-            let seen = ids.iter().zip(seen);
-            let fitting = seen.filter(|(id, (name, frozen))| {
-                wanted.fits(id, name.as_deref().unwrap_or_default(), frozen.is_some())
-            });
-            found.extend(fitting.map(|(id, _)| id.clone()));
-        }
-        let total = found.len() as u64;
-        let shown = found.into_iter().skip(page.offset).take(page.limit).collect();
-        let records = records(store, shown, |id| account.agent(mode, id)).await?;
+        let key = |id: &str| account.agent(mode, id);
+        let filter = Filter {
+            looked_at_max: AGENTS_MAX,
+            key,
+            fields: &["name", "frozen"],
+            fits: |id: &str, fields: &[Option<String>]| {
+                let field = |at: usize| fields.get(at).and_then(Option::as_deref);
+                wanted.fits(id, field(0).unwrap_or_default(), field(1).is_some())
+            },
+        };
+        let Sifted { mut part, is_partial } = list.sift(page, &filter).await?;
+        let records = records(store, std::mem::take(&mut part.records), key).await?;
         let agents = records.iter().map(|(id, fields)| Self::from_fields(id, fields));
         let agents: Option<Vec<Self>> = agents.collect();
         let mut agents = agents.ok_or_else(|| StoreError::Nonsense("agent record".to_owned()))?;
         // One that was deleted between the looks is left out.
         agents.retain(|agent| agent.row.is_some());
-        Ok((agents, total, rows <= AGENTS_MAX as u64))
+        Ok((part.with(agents), is_partial))
     }
 }
 

@@ -1,6 +1,7 @@
 //! API key records, as the store keeps them: read here, written by the scripts in `script/api_key`.
 
 use super::keys::AccountKeys;
+use super::page::records;
 use super::{Store, StoreError};
 use crate::domain::mode::Mode;
 use crate::domain::permission::Permission;
@@ -150,13 +151,28 @@ impl ApiKey {
     /// # Errors
     /// [`StoreError`].
     pub async fn list(store: &Store, account: &AccountKeys) -> Result<Vec<Self>, StoreError> {
+        let keys = Self::numbered(store, account).await?;
+        Ok(keys.into_iter().map(|(_, key)| key).collect())
+    }
+
+    /// The same, each with the number that it was given when it was made.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn numbered(store: &Store, account: &AccountKeys) -> Result<Vec<(u64, Self)>, StoreError> {
         let mut range = redis::cmd("ZREVRANGE");
         range.arg(account.api_keys()).arg(0).arg(API_KEYS_MAX - 1);
-        let ids: Vec<String> = store.command(&range).await?;
-        let mut keys = Vec::with_capacity(ids.len());
-        for id in ids {
-            keys.extend(Self::read(store, account, &id).await?);
-        }
-        Ok(keys)
+        range.arg("WITHSCORES");
+        let found: Vec<(String, u64)> = store.command(&range).await?;
+        let (ids, numbers): (Vec<String>, Vec<u64>) = found.into_iter().unzip();
+        let found = records(store, ids, |id| account.api_key(id)).await?;
+        // One that made room for another meanwhile is left out.
+        let there = numbers
+            .into_iter()
+            .zip(found)
+            .filter(|(_, (_, fields))| !fields.is_empty());
+        let keys = there.map(|(number, (_, fields))| Some((number, Self::from_fields(&fields)?)));
+        let keys: Option<Vec<_>> = keys.collect();
+        keys.ok_or_else(|| StoreError::Nonsense("API key record".to_owned()))
     }
 }

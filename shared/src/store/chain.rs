@@ -5,7 +5,7 @@ mod archived;
 mod live;
 
 pub use archived::Standing;
-pub use live::{Filter, Row};
+pub use live::{Backwards, Filter, Row};
 
 use super::account::ModeField;
 use super::keys::AccountKeys;

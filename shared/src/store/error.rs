@@ -51,6 +51,9 @@ pub enum StoreError {
     /// An answer that the caller does not understand.
     #[error("the store's answer makes no sense: {0}")]
     Nonsense(String),
+    /// A page was to start behind a position that the list cannot have; nothing was read.
+    #[error("the list has no such position")]
+    BadPosition,
     /// What was asked for has left the store, and where it went it cannot be read.
     #[error("{0}")]
     Archive(String),
@@ -73,6 +76,7 @@ impl StoreError {
                 | Self::LostWrites { .. }
                 | Self::NotDurable { ran: false, .. }
                 | Self::LacksWrites
+                | Self::BadPosition
         )
     }
 

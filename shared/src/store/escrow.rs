@@ -4,7 +4,7 @@
 //! which is only read.
 
 use super::keys::{self, AccountKeys, Bucket};
-use super::page::Page;
+use super::page::{Page, Part};
 use super::{Store, StoreError};
 use crate::domain::intent::Reason;
 use crate::domain::mode::Mode;
@@ -184,18 +184,19 @@ impl Escrow {
         place.map(|place| parse(place).ok_or_else(nonsense)).transpose()
     }
 
-    /// The escrows that an account pays or is paid by, newest first, and how many its list has. A number whose escrow was
-    /// never made, since a crash came between, is left out.
+    /// The escrows that an account pays or is paid by, newest first. A number whose escrow was never made, since a
+    /// crash came between, is left out.
     ///
     /// # Errors
     /// [`StoreError`], also for a record that makes no sense.
     pub async fn list(
         store: &Store,
         (account, mode): (&str, Mode),
-        page: Page,
-    ) -> Result<(Vec<Self>, u64), StoreError> {
+        page: Page<'_>,
+    ) -> Result<Part<Self>, StoreError> {
         let list = AccountKeys::of(account).escrows(mode);
-        let (numbers, total) = page.members(store, &list).await?;
+        let mut part = page.members(store, &list).await?;
+        let numbers = std::mem::take(&mut part.records);
         let reads = numbers.into_iter().map(|number| async move {
             match number.parse() {
                 Ok(number) => Self::read(store, number).await,
@@ -205,7 +206,7 @@ impl Escrow {
         // In order, and one by one on the wire: the records of a page can lie in different slots of a cluster.
         let found: Vec<Option<Self>> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
         let mine = |escrow: &Self| escrow.mode == mode && escrow.names(account);
-        Ok((found.into_iter().flatten().filter(mine).collect(), total))
+        Ok(part.with(found.into_iter().flatten().filter(mine).collect()))
     }
 
     /// Reads the fields of a record; `None` when they make no sense.

@@ -4,15 +4,16 @@
 //! The timeline is not stored: it follows from the record, and the hash of its last entry is stored beside it, so that a
 //! record that was changed behind our back shows.
 
+mod list;
 mod old;
 mod outcome;
 mod place;
 
+pub use list::{Listed, Place};
 pub use place::IntentPlace;
 
 use self::outcome::{Outcome, decided, events, heads};
-use super::keys::{AccountKeys, IntentIndex};
-use super::page::Page;
+use super::keys::AccountKeys;
 use super::{Store, StoreError};
 use crate::domain::intent::{Entry, Kind, Reason, State, timeline};
 use crate::domain::mode::Mode;
@@ -62,6 +63,10 @@ pub struct IntentRecord {
     pub escrow: Option<u64>,
     /// The hash of the timeline's last entry.
     pub head: String,
+    /// Its number in the account and mode; 0 when an earlier version made it.
+    pub seq: u64,
+    /// The number that it took when it was decided, if it waited for that.
+    pub filed: Option<u64>,
 }
 
 /// What somebody decided about an intent that waited for approval.
@@ -203,6 +208,8 @@ impl IntentRecord {
             charged: optional("day")?.zip(optional("month")?),
             escrow: optional("escrow")?,
             head: get("head")?.clone(),
+            seq: optional("seq")?.unwrap_or(0),
+            filed: optional("filed")?,
         })
     }
 
@@ -244,31 +251,6 @@ impl IntentRecord {
         }
         let record = Self::from_fields(&fields).map(Box::new).map(Found::Record);
         record.ok_or_else(|| StoreError::Nonsense("intent record".to_owned()))
-    }
-
-    /// The intents of a list, newest first, and how many there are in all.
-    ///
-    /// # Errors
-    /// [`StoreError`], also for a record that makes no sense.
-    pub async fn list(
-        store: &Store,
-        account: &AccountKeys,
-        mode: Mode,
-        index: IntentIndex<'_>,
-        page: Page,
-    ) -> Result<(Vec<Self>, u64), StoreError> {
-        let list = account.intents(mode, index);
-        let waiting = index == IntentIndex::State(State::PendingApproval.as_str());
-        let key = |id: &str| account.intent(mode, id);
-        let (records, total) = match waiting {
-            true => page.records(store, &list, key).await?,
-            false => page.records_of_list(store, &list, key).await?,
-        };
-        let records = records.iter().map(|(_, fields)| Self::from_fields(fields));
-        records
-            .collect::<Option<_>>()
-            .map(|records| (records, total))
-            .ok_or_else(|| StoreError::Nonsense("intent record".to_owned()))
     }
 
     /// What happened, chained. A record that is no intent has none.

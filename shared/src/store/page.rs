@@ -1,20 +1,120 @@
-//! Reading one page of a listing: a sorted set of ids, and the records behind them.
+//! Reading one page of a listing: a part of a sorted set of ids, and the records behind them. A page starts at an offset, or
+//! behind the position in which another one ended: that costs the same however deep it is, and stays right while records come
+//! and go.
 
+use super::search::Search;
 use super::{Store, StoreError};
+use std::cmp::Ordering;
 use std::collections::HashMap;
+
+/// Times that a look is repeated when others add or remove meanwhile.
+const ATTEMPTS: usize = 8;
+
+/// Where a page starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start<'a> {
+    /// Behind so many records.
+    Offset(usize),
+    /// Behind the position that [`Part::next`] gave.
+    After(&'a str),
+}
 
 /// A part of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
+pub struct Page<'a> {
     /// How many at most.
     pub limit: usize,
-    /// How many to skip.
-    pub offset: usize,
+    /// Where it starts.
+    pub start: Start<'a>,
 }
 
-impl Page {
-    /// The records (hashes) of the members of a sorted set on this page, highest first, and the size of the set. A record
-    /// that is deleted between the two reads is empty.
+/// What is on a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part<T> {
+    /// The records.
+    pub records: Vec<T>,
+    /// How many the list has in all, wherever the page starts.
+    pub total: u64,
+    /// The position behind the last one; none at the end of the list.
+    pub next: Option<String>,
+}
+
+impl<T> Part<T> {
+    /// The same part of the list, with other records.
+    pub fn with<U>(self, records: Vec<U>) -> Part<U> {
+        Part {
+            records,
+            total: self.total,
+            next: self.next,
+        }
+    }
+
+    /// A list of nothing.
+    #[must_use]
+    pub const fn empty() -> Self {
+        Self {
+            records: Vec::new(),
+            total: 0,
+            next: None,
+        }
+    }
+}
+
+/// A member of a sorted set, and where it stands there.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Mark {
+    score: f64,
+    pub(super) member: String,
+}
+
+impl Mark {
+    /// The position behind it.
+    pub(super) fn position(&self) -> String {
+        format!("{} {}", self.score, self.member)
+    }
+
+    fn parse(position: &str) -> Result<Self, StoreError> {
+        let parsed = position.split_once(' ').and_then(|(score, member)| {
+            let score: f64 = score.parse().ok()?;
+            let member = member.to_owned();
+            score.is_finite().then_some(Self { score, member })
+        });
+        parsed.ok_or(StoreError::BadPosition)
+    }
+
+    /// Whether it comes behind `other`, highest first.
+    fn is_behind(&self, other: &Self) -> bool {
+        let order = self.score.partial_cmp(&other.score).unwrap_or(Ordering::Equal);
+        order.then_with(|| self.member.cmp(&other.member)) == Ordering::Less
+    }
+}
+
+/// A sorted set that is listed from its highest member on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ranked<'a> {
+    pub(super) store: &'a Store,
+    pub(super) set: &'a str,
+    /// Members with this score or less are not listed.
+    pub(super) floor: Option<u64>,
+}
+
+impl<'a> Page<'a> {
+    /// A page that starts behind `offset` records.
+    #[must_use]
+    pub const fn at(offset: usize, limit: usize) -> Self {
+        let start = Start::Offset(offset);
+        Self { limit, start }
+    }
+
+    /// A page that starts behind a position.
+    #[must_use]
+    pub const fn after(position: &'a str, limit: usize) -> Self {
+        let start = Start::After(position);
+        Self { limit, start }
+    }
+
+    /// The records (hashes) of the members of a sorted set on this page, highest first. A record that is deleted between the
+    /// two reads is empty.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -23,50 +123,176 @@ impl Page {
         store: &Store,
         set: &str,
         key: impl Fn(&str) -> String,
-    ) -> Result<(Vec<(String, HashMap<String, String>)>, u64), StoreError> {
-        let (ids, total) = self.members(store, set).await?;
-        Ok((records(store, ids, key).await?, total))
+    ) -> Result<Part<(String, HashMap<String, String>)>, StoreError> {
+        let mut part = self.members(store, set).await?;
+        let ids = std::mem::take(&mut part.records);
+        let found = records(store, ids, key).await?;
+        Ok(part.with(found))
     }
 
-    /// The records (hashes) of the items of a list on this page, last first, and the length of the list.
+    /// The members of a sorted set on this page, highest first.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub(super) async fn records_of_list(
+    pub(super) async fn members(self, store: &Store, set: &str) -> Result<Part<String>, StoreError> {
+        let floor = None;
+        self.ranked(Ranked { store, set, floor }).await
+    }
+
+    /// The same of what is listed of a set.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(super) async fn ranked(self, list: Ranked<'_>) -> Result<Part<String>, StoreError> {
+        let mut part = list.marks(self).await?;
+        let marks = std::mem::take(&mut part.records);
+        Ok(part.with(marks.into_iter().map(|mark| mark.member).collect()))
+    }
+
+    /// The part of a list that is all at hand, in the order of `key`, or in the opposite order.
+    ///
+    /// # Errors
+    /// [`StoreError::BadPosition`].
+    pub fn of_all<T>(
         self,
-        store: &Store,
-        list: &str,
-        key: impl Fn(&str) -> String,
-    ) -> Result<(Vec<(String, HashMap<String, String>)>, u64), StoreError> {
-        let (ids, total) = self.items(store, list).await?;
-        Ok((records(store, ids, key).await?, total))
+        mut all: Vec<T>,
+        order: Order,
+        key: impl Fn(&T) -> (u64, &str),
+    ) -> Result<Part<T>, StoreError> {
+        let total = all.len() as u64;
+        let skipped = match self.start {
+            Start::Offset(offset) => offset.min(all.len()),
+            Start::After(position) => {
+                let (number, id) = position.split_once(' ').ok_or(StoreError::BadPosition)?;
+                let number: u64 = number.parse().map_err(|_| StoreError::BadPosition)?;
+                let shown = |one: &T| match order {
+                    Order::Ascending => key(one) <= (number, id),
+                    Order::Descending => key(one) >= (number, id),
+                };
+                all.iter().take_while(|one| shown(one)).count()
+            }
+        };
+        let mut records = all.split_off(skipped);
+        let more = records.len() > self.limit;
+        records.truncate(self.limit);
+        let last = records.last().filter(|_| more).map(&key);
+        let next = last.map(|(number, id)| format!("{number} {id}"));
+        Ok(Part { records, total, next })
+    }
+}
+
+/// In which order a list that is all at hand stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// The lowest first.
+    Ascending,
+    /// The highest first.
+    Descending,
+}
+
+impl Ranked<'_> {
+    /// The members on a page, with their places.
+    pub(super) async fn marks(self, page: Page<'_>) -> Result<Part<Mark>, StoreError> {
+        match page.start {
+            Start::Offset(offset) => {
+                let (marks, total) = self.window(offset as u64, page.limit as u64 + 1).await?;
+                Ok(part(self.above_floor(marks), page.limit, total, false))
+            }
+            Start::After(position) => self.behind(&Mark::parse(position)?, page.limit).await,
+        }
     }
 
-    /// The items of a list on this page, last first, and the length of the list.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub(super) async fn items(self, store: &Store, list: &str) -> Result<(Vec<String>, u64), StoreError> {
-        let end = |skipped: usize| -i64::try_from(skipped).unwrap_or(i64::MAX);
+    /// Members from a rank on, highest first, and how many there are in all.
+    async fn window(self, from: u64, count: u64) -> Result<(Vec<Mark>, u64), StoreError> {
         let mut look = redis::pipe();
-        let (first, last) = (end(self.offset.saturating_add(self.limit)), end(self.offset + 1));
-        look.cmd("LRANGE").arg(list).arg(first).arg(last);
-        look.cmd("LLEN").arg(list);
-        let (mut items, total): (Vec<String>, u64) = store.pipeline(&look).await?;
-        items.reverse();
-        Ok((items, total))
+        let last = from.saturating_add(count).saturating_sub(1);
+        look.cmd("ZREVRANGE")
+            .arg(self.set)
+            .arg(from)
+            .arg(last)
+            .arg("WITHSCORES");
+        match self.floor {
+            None => look.cmd("ZCARD").arg(self.set),
+            Some(floor) => look
+                .cmd("ZCOUNT")
+                .arg(self.set)
+                .arg(format!("({floor}"))
+                .arg("+inf"),
+        };
+        let (found, total): (Vec<(String, f64)>, u64) = self.store.pipeline(&look).await?;
+        let marks = found.into_iter().map(|(member, score)| Mark { score, member });
+        Ok((marks.collect(), total))
     }
 
-    /// The members of a sorted set on this page, highest first, and the size of the set.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub(super) async fn members(self, store: &Store, set: &str) -> Result<(Vec<String>, u64), StoreError> {
-        let last = self.offset.saturating_add(self.limit).saturating_sub(1);
+    /// The members behind a place. The rank of the place is of one moment and the members of another; the window begins one
+    /// member earlier, so that it shows whether members came or went between the two.
+    async fn behind(self, mark: &Mark, limit: usize) -> Result<Part<Mark>, StoreError> {
+        for _ in 0..ATTEMPTS {
+            let from = self.rank(mark).await?.saturating_sub(1);
+            let count = limit as u64 + 2;
+            let (window, total) = self.window(from, count).await?;
+            let is_full = window.len() as u64 == count;
+            let is_whole = from == 0 || window.first().is_some_and(|first| !first.is_behind(mark));
+            let behind: Vec<Mark> = window.into_iter().filter(|one| one.is_behind(mark)).collect();
+            if is_whole && !(is_full && behind.is_empty()) {
+                let count = behind.len();
+                let listed = self.above_floor(behind);
+                let may_go_on = is_full && listed.len() == count;
+                return Ok(part(listed, limit, total, may_go_on));
+            }
+        }
+        Err(StoreError::Nonsense(
+            "a list that changes faster than it is read".to_owned(),
+        ))
+    }
+
+    fn above_floor(self, marks: Vec<Mark>) -> Vec<Mark> {
+        #[expect(clippy::cast_precision_loss, reason = "scores are milliseconds, below 2^53")]
+        let is_above = |mark: &Mark| self.floor.is_none_or(|floor| mark.score > floor as f64);
+        marks.into_iter().take_while(is_above).collect()
+    }
+
+    /// How many members stand before the place, itself included when it is there.
+    async fn rank(self, mark: &Mark) -> Result<u64, StoreError> {
         let mut look = redis::pipe();
-        look.cmd("ZREVRANGE").arg(set).arg(self.offset).arg(last);
-        look.cmd("ZCARD").arg(set);
-        store.pipeline(&look).await
+        look.cmd("ZREVRANK").arg(self.set).arg(&mark.member);
+        look.cmd("ZSCORE").arg(self.set).arg(&mark.member);
+        look.cmd("ZCOUNT")
+            .arg(self.set)
+            .arg(format!("({}", mark.score))
+            .arg("+inf");
+        look.cmd("ZCOUNT").arg(self.set).arg(mark.score).arg(mark.score);
+        type Found = (Option<u64>, Option<f64>, u64, u64);
+        let (rank, score, above, beside): Found = self.store.pipeline(&look).await?;
+        if let (Some(rank), true) = (rank, score == Some(mark.score)) {
+            return Ok(rank + 1);
+        }
+        // Members of the same score stand in the order of their bytes.
+        let mut search = Search::between(above, above + beside);
+        while let Some(ranks) = search.places() {
+            let mut look = redis::pipe();
+            for rank in &ranks {
+                look.cmd("ZREVRANGE").arg(self.set).arg(*rank).arg(*rank);
+            }
+            let found: Vec<Vec<String>> = self.store.pipeline(&look).await?;
+            let late = found
+                .iter()
+                .map(|one| one.first().is_none_or(|one| *one < mark.member));
+            search.tell(&ranks, late);
+        }
+        Ok(search.found())
+    }
+}
+
+/// The first `limit` of `marks`; `may_go_on` when there may be more than those.
+fn part(mut marks: Vec<Mark>, limit: usize, total: u64, may_go_on: bool) -> Part<Mark> {
+    let goes_on = may_go_on || marks.len() > limit;
+    marks.truncate(limit);
+    let next = marks.last().filter(|_| goes_on).map(Mark::position);
+    Part {
+        records: marks,
+        total,
+        next,
     }
 }
 

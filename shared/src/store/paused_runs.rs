@@ -1,11 +1,10 @@
 //! Runs that are paused: a spend of theirs waits for approval (decision D23).
 
 use super::intent::IntentRecord;
-use super::keys::{AccountKeys, IntentIndex};
+use super::keys::AccountKeys;
 use super::page::Page;
 use super::run::{Run, RunStatus};
 use super::{Store, StoreError};
-use crate::domain::intent::State;
 use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
 use serde::Deserialize;
@@ -13,8 +12,8 @@ use std::collections::BTreeMap;
 
 /// Intents that wait, read in one round trip.
 const PAGE: usize = 200;
-/// Pages of them that are looked at; what waits behind those is not seen.
-const PAGES_MAX: usize = 20;
+/// Pages of them that are looked at, newest first; what waits behind those is not seen.
+const PAGES_MAX: usize = 5;
 
 /// What a run waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -46,31 +45,29 @@ impl Waiting {
         agent: &str,
     ) -> Result<BTreeMap<String, Self>, StoreError> {
         let mut found: BTreeMap<String, Self> = BTreeMap::new();
-        let index = IntentIndex::State(State::PendingApproval.as_str());
-        for number in 0..PAGES_MAX {
-            let page = Page {
-                limit: PAGE,
-                offset: number * PAGE,
+        let mut position: Option<String> = None;
+        for _ in 0..PAGES_MAX {
+            let page = match &position {
+                None => Page::at(0, PAGE),
+                Some(position) => Page::after(position, PAGE),
             };
-            let (records, total) = IntentRecord::list(store, account, mode, index, page).await?;
-            for record in records.iter().filter(|record| record.agent == agent) {
+            let part = IntentRecord::waiting(store, account, mode, page).await?;
+            for record in part.records.iter().filter(|record| record.agent == agent) {
                 let request: Option<Request> = serde_json::from_str(&record.request).ok();
                 if let Some(run) = request.and_then(|request| request.run_id) {
                     found.entry(run).or_default().add(record);
                 }
             }
-            if total <= u64::try_from(page.offset + PAGE).unwrap_or(u64::MAX) {
+            position = part.next;
+            if position.is_none() {
                 break;
             }
         }
         Ok(found)
     }
 
-    /// The pages come newest first, and what came meanwhile can show an intent twice.
+    /// The pages come newest first.
     fn add(&mut self, record: &IntentRecord) {
-        if self.intents.contains(&record.id) {
-            return;
-        }
         self.last_ms = self.last_ms.max(record.at_ms);
         self.first_ms = record.at_ms;
         self.intents.push(record.id.clone());

@@ -1,7 +1,7 @@
 //! Policy records, as the store keeps them: read here, written by the scripts in `script/policy` (decision D20).
 
 use super::keys::AccountKeys;
-use super::page::Page;
+use super::page::{Page, Part};
 use super::{Store, StoreError};
 use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
@@ -118,7 +118,7 @@ impl PolicyRecord {
             .await
     }
 
-    /// The policies of an account and mode, newest first, and how many there are in all.
+    /// The policies of an account and mode, newest first.
     ///
     /// # Errors
     /// [`StoreError`], also for a record that makes no sense.
@@ -126,19 +126,17 @@ impl PolicyRecord {
         store: &Store,
         account: &AccountKeys,
         mode: Mode,
-        page: Page,
-    ) -> Result<(Vec<Self>, u64), StoreError> {
-        let (records, total) = page
+        page: Page<'_>,
+    ) -> Result<Part<Self>, StoreError> {
+        let part = page
             .records(store, &account.policies(mode), |id| account.policy(mode, id))
             .await?;
         // One that was deleted between the two reads is left out.
-        let present = records
-            .iter()
-            .map(|(_, fields)| fields)
-            .filter(|fields| !fields.is_empty());
-        let policies = present.map(Self::from_fields).collect::<Option<_>>();
+        let records = part.records.iter().map(|(_, fields)| fields);
+        let present = records.filter(|fields| !fields.is_empty());
+        let policies: Option<Vec<Self>> = present.map(Self::from_fields).collect();
         policies
-            .map(|policies| (policies, total))
+            .map(|policies| part.with(policies))
             .ok_or_else(|| StoreError::Nonsense("policy record".to_owned()))
     }
 }

@@ -1,12 +1,16 @@
 //! Named runs (decision D38), as the store keeps them: written by the scripts of calls and spends, ended by `run_end`.
 
 use super::keys::AccountKeys;
-use super::page::{Page, records};
+use super::page::{Page, Part, Ranked, records};
 use super::script::authorize::RUN_LIFE;
+use super::sift::{Filter, Sifted};
 use super::{Store, StoreError, server_clock};
 use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
 use std::collections::HashMap;
+
+/// Runs looked at for a page of those with one status: no index knows the status, since keeping one would cost each call.
+pub const LOOKED_AT_MAX: usize = 1_000;
 
 /// Whether a run goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,8 +83,8 @@ impl Run {
         })
     }
 
-    /// The runs of an agent that were seen within their life of 35 days, those seen last first, and how many there are. The
-    /// index knows the minute in which a run was seen, so pages are in order to the minute and each page to the millisecond.
+    /// The runs of an agent that were seen within their life of 35 days, those seen last first. The index knows the minute in
+    /// which a run was seen, so pages are in order to the minute and each page to the millisecond.
     ///
     /// # Errors
     /// [`StoreError`], also for a record that makes no sense.
@@ -89,32 +93,52 @@ impl Run {
         account: &AccountKeys,
         mode: Mode,
         agent: &str,
-        page: Page,
-    ) -> Result<(Vec<Self>, u64), StoreError> {
-        // Records end by themselves; the index drops what has ended only when a new run comes.
-        let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
-        let oldest = server_clock::now_ms(store).await?.saturating_sub(life);
-        let index = account.runs(mode, agent);
-        let mut look = redis::pipe();
-        look.cmd("ZREVRANGEBYSCORE")
-            .arg(&index)
-            .arg("+inf")
-            .arg(format!("({oldest}"))
-            .arg("LIMIT")
-            .arg(page.offset)
-            .arg(page.limit);
-        look.cmd("ZCOUNT")
-            .arg(&index)
-            .arg(format!("({oldest}"))
-            .arg("+inf");
-        let (ids, total): (Vec<String>, u64) = store.pipeline(&look).await?;
-        let found = records(store, ids, |id| account.run(mode, agent, id)).await?;
-        // One whose life ended between the two reads is left out.
-        let there = found.into_iter().filter(|(_, fields)| !fields.is_empty());
-        let runs: Option<Vec<Self>> = there.map(|(id, fields)| Self::from_fields(id, &fields)).collect();
-        let mut runs = runs.ok_or_else(nonsense)?;
-        runs.sort_by_key(|run| std::cmp::Reverse(run.last_ms));
-        Ok((runs, total))
+        page: Page<'_>,
+    ) -> Result<Part<Self>, StoreError> {
+        let set = account.runs(mode, agent);
+        let floor = Some(oldest(store).await?);
+        let list = Ranked {
+            store,
+            set: &set,
+            floor,
+        };
+        let part = page.ranked(list).await?;
+        read(store, (account, mode, agent), part).await
+    }
+
+    /// The same of the runs with a status; of each page at most [`LOOKED_AT_MAX`] are looked at, and the total counts those
+    /// that were found for it. A page with a position behind it may be short or empty.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn of_status(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        (agent, status): (&str, RunStatus),
+        page: Page<'_>,
+    ) -> Result<(Part<Self>, bool), StoreError> {
+        let set = account.runs(mode, agent);
+        let floor = Some(oldest(store).await?);
+        let list = Ranked {
+            store,
+            set: &set,
+            floor,
+        };
+        let filter = Filter {
+            looked_at_max: LOOKED_AT_MAX,
+            key: |id: &str| account.run(mode, agent, id),
+            fields: &["first", "status"],
+            fits: |_: &str, fields: &[Option<String>]| {
+                let field = |at: usize| fields.get(at).and_then(Option::as_deref);
+                field(0).is_some() && RunStatus::stored(field(1)) == Some(status)
+            },
+        };
+        let Sifted { part, is_partial } = list.sift(page, &filter).await?;
+        let mut part = read(store, (account, mode, agent), part).await?;
+        // One that ended or went on meanwhile is left out.
+        part.records.retain(|run| run.status == status);
+        Ok((part, is_partial))
     }
 
     /// The run `id` of an agent, or `None` when there is none.
@@ -136,6 +160,27 @@ impl Run {
         let run = Self::from_fields(id.to_owned(), &fields);
         run.map(Some).ok_or_else(nonsense)
     }
+}
+
+/// Since when a run has to have been seen. Records end by themselves; the index drops what has ended only when a new run comes.
+async fn oldest(store: &Store) -> Result<u64, StoreError> {
+    let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
+    Ok(server_clock::now_ms(store).await?.saturating_sub(life))
+}
+
+/// The runs of these ids. One whose life ended meanwhile is left out.
+async fn read(
+    store: &Store,
+    (account, mode, agent): (&AccountKeys, Mode, &str),
+    mut part: Part<String>,
+) -> Result<Part<Run>, StoreError> {
+    let ids = std::mem::take(&mut part.records);
+    let found = records(store, ids, |id| account.run(mode, agent, id)).await?;
+    let there = found.into_iter().filter(|(_, fields)| !fields.is_empty());
+    let runs: Option<Vec<Run>> = there.map(|(id, fields)| Run::from_fields(id, &fields)).collect();
+    let mut runs = runs.ok_or_else(nonsense)?;
+    runs.sort_by_key(|run| std::cmp::Reverse(run.last_ms));
+    Ok(part.with(runs))
 }
 
 fn nonsense() -> StoreError {

@@ -1,7 +1,7 @@
 //! Virtual key records, as the store keeps them: read here, written by the scripts in `script/virtual_key`.
 
 use super::keys::AccountKeys;
-use super::page::Page;
+use super::page::{Page, Part};
 use super::{Store, StoreError};
 use std::collections::HashMap;
 
@@ -44,7 +44,7 @@ impl VirtualKeyRecord {
         })
     }
 
-    /// The keys of `agent`, newest first, revoked ones included, and how many there are in all.
+    /// The keys of `agent`, newest first, revoked ones included.
     ///
     /// # Errors
     /// [`StoreError`], also for a record that makes no sense.
@@ -52,14 +52,15 @@ impl VirtualKeyRecord {
         store: &Store,
         account: &AccountKeys,
         agent: &str,
-        page: Page,
-    ) -> Result<(Vec<Self>, u64), StoreError> {
-        let (records, total) = page
+        page: Page<'_>,
+    ) -> Result<Part<Self>, StoreError> {
+        let mut part = page
             .records(store, &account.agent_keys(agent), |id| account.virtual_key(id))
             .await?;
+        let records = std::mem::take(&mut part.records);
         let mut keys = Vec::with_capacity(records.len());
         if records.is_empty() {
-            return Ok((keys, total));
+            return Ok(part.with(keys));
         }
         let ids: Vec<&str> = records.iter().map(|(id, _)| id.as_str()).collect();
         let mut look = redis::cmd("ZMSCORE");
@@ -73,7 +74,7 @@ impl VirtualKeyRecord {
             let key = Self::from_fields(id, score.is_some(), fields);
             keys.push(key.ok_or_else(|| StoreError::Nonsense("virtual key record".to_owned()))?);
         }
-        Ok((keys, total))
+        Ok(part.with(keys))
     }
 }
 

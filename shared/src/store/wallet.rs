@@ -6,7 +6,7 @@
 //! has a number below [`number::FIRST`](crate::domain::number::FIRST) and look-ups outside the buckets, which are only read.
 
 use super::keys::{self, AccountKeys, Bucket, Series, USER};
-use super::page::Page;
+use super::page::{Page, Part};
 use super::script::change::Scope;
 use super::script::number;
 use super::{Store, StoreError};
@@ -195,7 +195,7 @@ impl Wallet {
         }
     }
 
-    /// The wallets of the account's agents on a page, newest first, and how many there are in all.
+    /// The wallets of the account's agents on a page, newest first.
     ///
     /// # Errors
     /// [`StoreError`], also for a record that makes no sense.
@@ -203,15 +203,18 @@ impl Wallet {
         store: &Store,
         account: &AccountKeys,
         mode: Mode,
-        page: Page,
-    ) -> Result<(Vec<Self>, u64), StoreError> {
+        page: Page<'_>,
+    ) -> Result<Part<Self>, StoreError> {
         let key = |agent: &str| account.agent(mode, agent);
-        let (records, total) = page.records(store, &account.agents(mode), key).await?;
+        let part = page.records(store, &account.agents(mode), key).await?;
         // One that was deleted between the two reads is left out.
-        let there = records.iter().filter(|(_, fields)| fields.contains_key("wallet"));
+        let there = part
+            .records
+            .iter()
+            .filter(|(_, fields)| fields.contains_key("wallet"));
         let wallets = there.map(|(agent, fields)| Self::from_fields(agent, fields));
         match wallets.collect::<Option<_>>() {
-            Some(wallets) => Ok((wallets, total)),
+            Some(wallets) => Ok(part.with(wallets)),
             None => Err(StoreError::Nonsense("wallet".to_owned())),
         }
     }

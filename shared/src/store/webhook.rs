@@ -1,7 +1,7 @@
 //! Webhook records, as the store keeps them: read here, written by the scripts in `script/webhook` (decision D42).
 
 use super::keys::AccountKeys;
-use super::page::Page;
+use super::page::{Page, Part};
 use super::{Store, StoreError};
 use crate::domain::event::EventName;
 use crate::domain::mode::Mode;
@@ -115,7 +115,7 @@ impl WebhookRecord {
         }
     }
 
-    /// The webhooks of an account and mode, newest first, and how many there are in all.
+    /// The webhooks of an account and mode, newest first.
     ///
     /// # Errors
     /// [`StoreError`], also for a record that makes no sense.
@@ -123,16 +123,16 @@ impl WebhookRecord {
         store: &Store,
         account: &AccountKeys,
         mode: Mode,
-        page: Page,
-    ) -> Result<(Vec<Self>, u64), StoreError> {
-        let (records, total) = page
+        page: Page<'_>,
+    ) -> Result<Part<Self>, StoreError> {
+        let part = page
             .records(store, &account.webhooks(mode), |id| account.webhook(mode, id))
             .await?;
         // One that was deleted between the two reads is left out.
-        let present = records.iter().map(|(_, fields)| fields);
+        let present = part.records.iter().map(|(_, fields)| fields);
         let present = present.filter(|fields| !fields.is_empty());
         let webhooks: Option<Vec<Self>> = present.map(Self::from_fields).collect();
-        Ok((webhooks.ok_or_else(nonsense)?, total))
+        Ok(part.with(webhooks.ok_or_else(nonsense)?))
     }
 
     /// All webhooks of an account and mode.
@@ -140,11 +140,8 @@ impl WebhookRecord {
     /// # Errors
     /// As [`WebhookRecord::list`].
     pub async fn all(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Vec<Self>, StoreError> {
-        let page = Page {
-            limit: WEBHOOKS_MAX,
-            offset: 0,
-        };
-        Ok(Self::list(store, account, mode, page).await?.0)
+        let page = Page::at(0, WEBHOOKS_MAX);
+        Ok(Self::list(store, account, mode, page).await?.records)
     }
 }
 

@@ -37,6 +37,9 @@ pub struct Side {
     pub order: Vec<String>,
     pub settled: Vec<String>,
     pub blocked: Vec<String>,
+    /// The number that each took when it came into the lists, and when it was decided; and the last one given.
+    pub places: BTreeMap<String, (usize, Option<usize>)>,
+    pub last_place: usize,
     /// Those that wait, since when.
     pub waiting: BTreeMap<String, String>,
     pub deposits: BTreeMap<String, Deposit>,
@@ -223,6 +226,14 @@ pub struct Arrival {
 }
 
 impl Side {
+    /// Lists an intent that waited until it was decided.
+    pub fn decided(&mut self, id: &str, moment: &str) {
+        self.file(id, moment);
+        self.last_place += 1;
+        let place = self.places.get_mut(id).expect("a place");
+        place.1 = Some(self.last_place);
+    }
+
     /// Lists an intent by its state.
     pub fn file(&mut self, id: &str, moment: &str) {
         self.waiting.remove(id);

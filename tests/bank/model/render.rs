@@ -125,6 +125,7 @@ impl Model {
             let conditions: usize = own.map(|escrow| escrow.conditions.len()).sum();
             let requests: usize = side.order.iter().map(|id| side.requests[id].request.len()).sum();
             set(format!("{mode}_text_bytes"), conditions + requests);
+            set(format!("{mode}_intent_seq"), side.last_place);
         }
         let months: BTreeSet<u64> = self.sides[at]
             .charges

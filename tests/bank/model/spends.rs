@@ -273,7 +273,7 @@ impl Model {
             (request.state, request.reason) = ("blocked", "approval_denied");
             let moment = self.now();
             self.sides[at].requests.insert(id.to_owned(), request);
-            self.sides[at].file(id, &moment);
+            self.sides[at].decided(id, &moment);
             self.record(at, entry(moment, "spend.denied", DECIDER, &agent, amount, None));
             return "denied".to_owned();
         }
@@ -294,7 +294,7 @@ impl Model {
         };
         let (words, outcome) = told(&request, id, words);
         self.sides[at].requests.insert(id.to_owned(), request);
-        self.sides[at].file(id, &moment);
+        self.sides[at].decided(id, &moment);
         self.record(
             at,
             entry(moment, "spend.approved", DECIDER, &agent, amount, Some(words)),

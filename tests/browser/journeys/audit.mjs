@@ -31,6 +31,23 @@ await play(async (journey) => {
     assert.equal(await rows(), 3, 'a head and two entries');
   });
 
+  await journey.step('page by page, while entries are written', async () => {
+    for (let turn = 0; turn < 15; turn += 1) for (const way of ['unfreeze', 'freeze']) await call('POST', `/agents/${other.id}/${way}`);
+    await vera.open('/audit');
+    const texts = () => vera.page.getByRole('table', { name: 'Entries' }).getByRole('row').allInnerTexts();
+    await vera.sees(/^1–25 of \d+$/);
+    const first = await texts();
+    await call('POST', `/agents/${other.id}/unfreeze`);
+    await vera.press('Next');
+    await vera.sees(/^26–\d+ of \d+$/);
+    const second = await texts();
+    assert.ok(second.slice(1).every((row) => !first.slice(1).includes(row)), 'no entry is shown twice');
+    await vera.press('Previous');
+    await vera.sees(/^1–25 of \d+$/);
+    await vera.open('/audit?entry=1');
+    await vera.dialog('Entry 1').waitFor();
+  });
+
   await journey.step('the signed end of the chain can be kept', async () => {
     await vera.open('/audit');
     const { name, text } = await vera.download(() => vera.press('Download checkpoint'));

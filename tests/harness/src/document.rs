@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn only_documented_answers_pass() {
-        let good = r#"{"success":true,"agents":[],"total":0,"limit":50,"offset":0}"#;
+        let good = r#"{"success":true,"agents":[],"total":0,"limit":50,"offset":0,"nextCursor":null}"#;
         check("GET", "/v1/agents?limit=50", &reply(200, good));
         check("GET", "/nowhere", &reply(200, "{}"));
         check("PUT", "/v1/agents", &reply(405, "{}"));
@@ -198,7 +198,10 @@ mod tests {
         let said = complaint(
             "GET",
             "/v1/agents",
-            reply(200, r#"{"success":true,"agents":[],"total":0,"limit":50}"#),
+            reply(
+                200,
+                r#"{"success":true,"agents":[],"total":0,"limit":50,"nextCursor":null}"#,
+            ),
         );
         assert!(said.contains("offset"), "{said}");
         let said = complaint(

@@ -139,7 +139,7 @@ async fn escrows_are_listed_newest_first() {
     let empty = success(&payer.caller.get("/v1/escrow").await, 200);
     assert_eq!(
         empty,
-        json!({ "success": true, "escrows": [], "total": 0, "limit": 50, "offset": 0 })
+        json!({ "success": true, "escrows": [], "total": 0, "limit": 50, "offset": 0, "nextCursor": null })
     );
     let mut numbers = Vec::new();
     for _ in 0..12 {

@@ -34,10 +34,7 @@ fn named<T: std::fmt::Debug>(found: Result<T, StoreError>, file: &str) {
 async fn noticed(street: &Street, id: &str, segment_is_bad: bool) {
     let fresh = archive_at(street.root.path());
     let trail = admin::trail::Trail::of(&street.store, &fresh, &street.account.id, Mode::Live);
-    let everything = Page {
-        limit: 100,
-        offset: 0,
-    };
+    let everything = Page::at(0, 100);
     if segment_is_bad {
         named(
             trail.list(EVERYTHING, everything).await,
@@ -50,7 +47,7 @@ async fn noticed(street: &Street, id: &str, segment_is_bad: bool) {
             ..EVERYTHING
         };
         named(
-            trail.list(across, Page { limit: 1, offset: 0 }).await,
+            trail.list(across, Page::at(0, 1)).await,
             "000000000001-000000000010",
         );
     } else {
@@ -58,11 +55,8 @@ async fn noticed(street: &Street, id: &str, segment_is_bad: bool) {
     }
     // The rest is not affected.
     assert_eq!(trail.read(11).await.unwrap().len(), 10);
-    let (page, total) = trail
-        .list(EVERYTHING, Page { limit: 20, offset: 0 })
-        .await
-        .unwrap();
-    assert_eq!((page.len(), total), (20, 30));
+    let part = trail.list(EVERYTHING, Page::at(0, 20)).await.unwrap();
+    assert_eq!((part.records.len(), part.total), (20, 30));
 }
 
 /// A manifest without what it says of the segment's compression.
@@ -153,17 +147,8 @@ async fn untouched(street: &Street, archive: &Archive, count: u64) {
     let standing = street.chain().standing().await.unwrap();
     assert_eq!((standing.archived, standing.live), (0, count));
     let trail = admin::trail::Trail::of(&street.store, archive, &street.account.id, Mode::Live);
-    let (page, total) = trail
-        .list(
-            EVERYTHING,
-            Page {
-                limit: 100,
-                offset: 0,
-            },
-        )
-        .await
-        .unwrap();
-    assert_eq!((page.len() as u64, total), (count, count));
+    let part = trail.list(EVERYTHING, Page::at(0, 100)).await.unwrap();
+    assert_eq!((part.records.len() as u64, part.total), (count, count));
 }
 
 #[tokio::test]

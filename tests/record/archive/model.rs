@@ -85,6 +85,16 @@ async fn every_filter_and_page_is_the_same_wherever_the_entries_are() {
                 );
             }
         }
+        for filter in &filters {
+            let wanted = expected(&all, *filter);
+            for limit in [1, 7, 13, wanted.len().max(1)] {
+                let pages = street.pages(*filter, limit, async |_| {}).await;
+                assert!(
+                    pages.concat() == wanted,
+                    "{filter:?} in pages of {limit} with {left} left"
+                );
+            }
+        }
         for id in &ids {
             let found = street.trail().decision(id).await.unwrap();
             assert_eq!(found.len(), 1, "{id}");
@@ -280,4 +290,28 @@ async fn a_decision_corrected_after_it_was_archived_has_both_entries() {
     }
     let keys: Vec<String> = street.redis.command(&["KEYS", "*/audit/decisions/*"]);
     assert_eq!(keys, Vec::<String>::new());
+}
+
+/// Entries that are archived, and new ones that come, while a list is gone through.
+#[tokio::test]
+async fn going_through_by_cursor_is_not_disturbed() {
+    const COUNT: u64 = 80;
+    let street = Street::new().await;
+    street.fill(COUNT).await;
+    let all = street.trail().read(1).await.unwrap();
+    let whole = filters(&street, COUNT)
+        .into_iter()
+        .filter(|filter| filter.from_ms.is_none() && filter.to_ms.is_none());
+    for (filter, limit) in whole.zip((1..9).cycle()) {
+        let wanted = expected(&all, filter);
+        let pages = street.pages(filter, limit, async |page| {
+            if page % 3 == 1 {
+                street.fill(1).await;
+            }
+            street.move_segment(1).await;
+        });
+        let met = pages.await.concat();
+        // One that came before the first page of this filter is at its beginning.
+        assert!(met.ends_with(&wanted), "{filter:?} in pages of {limit}");
+    }
 }

@@ -110,8 +110,33 @@ impl Street {
     }
 
     pub async fn list(&self, filter: Filter<'_>, offset: usize, limit: usize) -> (Vec<Sealed>, u64) {
-        let page = Page { limit, offset };
-        self.trail().list(filter, page).await.unwrap()
+        let page = Page::at(offset, limit);
+        let part = self.trail().list(filter, page).await.unwrap();
+        (part.records, part.total)
+    }
+
+    /// The same list by cursor, in pages of `limit`, while `between` happens before each page but the first.
+    pub async fn pages(
+        &self,
+        filter: Filter<'_>,
+        limit: usize,
+        between: impl AsyncFn(usize),
+    ) -> Vec<Vec<Sealed>> {
+        let mut pages = Vec::new();
+        let mut position: Option<String> = None;
+        loop {
+            let page = match &position {
+                None => Page::at(0, limit),
+                Some(position) => Page::after(position, limit),
+            };
+            let part = self.trail().list(filter, page).await.unwrap();
+            pages.push(part.records);
+            position = part.next;
+            if position.is_none() {
+                return pages;
+            }
+            between(pages.len()).await;
+        }
     }
 
     /// The objects in the archive.

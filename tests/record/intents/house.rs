@@ -220,7 +220,7 @@ impl House {
         for path in paths {
             let reply = self.get(&path).await;
             assert_eq!(reply.status, 200, "{path}: {}", reply.text());
-            told.push((path, reply.text()));
+            told.push((path.clone(), without_cursor(&path, &reply)));
         }
         told
     }
@@ -232,6 +232,16 @@ impl House {
             .redis
             .command(&["LLEN", &format!("{keys}/{MODE}/intents")])
     }
+}
+
+/// An answer, and a list without its cursor: that says where the page ended, which is in the archive later.
+pub fn without_cursor(path: &str, reply: &Reply) -> String {
+    if !path.contains("limit=") {
+        return reply.text();
+    }
+    let mut list = reply.json();
+    list["nextCursor"] = Value::Null;
+    list.to_string()
 }
 
 /// An archive with empty caches.

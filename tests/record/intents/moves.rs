@@ -295,3 +295,21 @@ async fn many_that_have_to_stay_stand_in_nobodys_way() {
     let escrow = house.escrow("fund", json!({ "escrowId": unfunded })).await;
     assert_eq!(escrow["success"], json!(true), "it can be funded even so");
 }
+
+/// Taking an intent out of a list costs a step for each that stands before it there: so many and no more are taken.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_stands_too_far_behind_others_stays_until_those_have_left() {
+    use shared::store::script::archive_intents::PASSED_MAX;
+    let house = House::build().await;
+    let list = format!("{}/{MODE}/intents/state/settled", house.account.keys.prefix());
+    let fill = "for n = 1, tonumber(ARGV[1]) do redis.call('RPUSH', KEYS[1], 'another') end return 1";
+    let count = (PASSED_MAX + 1).to_string();
+    let redis = &house.world.redis;
+    assert_eq!(redis.command::<u64>(&["EVAL", fill, "1", &list, &count]), 1);
+    let id = house.settled("ann", 1, "far").await;
+    assert_eq!(house.move_all().await, 0, "one place too far");
+    let _: String = redis.command(&["LPOP", &list]);
+    assert_eq!(house.move_all().await, 1, "at the bound");
+    assert_eq!(redis.command::<u64>(&["LLEN", &list]), PASSED_MAX as u64);
+    success(&house.get(&format!("/v1/intents/{id}")).await, 200);
+}

@@ -3,7 +3,7 @@
 use super::{NAME_MAX, View};
 use crate::api::listing::Listing;
 use crate::problem::Problem;
-use crate::routes::{Answer, Call, Reply, page};
+use crate::routes::{Answer, Call, PAGING, Reply};
 use serde::Serialize;
 use shared::store::agent::AgentRecord;
 use shared::store::agent_search::Wanted;
@@ -14,26 +14,19 @@ use std::collections::BTreeMap;
 /// # Errors
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
-    let query = call.query(&["q", "status", "limit", "offset"])?;
-    let page = page(&query)?;
+    let query = call.query(&[&["q", "status"][..], &PAGING].concat())?;
+    let paging = call.paging(&query, "agents")?;
+    let page = paging.page();
     let (store, keys, mode) = (&call.app.store, call.keys(), call.caller.mode);
-    let (agents, total, partial) = match search(&query)? {
-        None => {
-            let (agents, total) = AgentRecord::list(store, &keys, mode, page).await?;
-            (agents, total, None)
-        }
+    let (part, partial) = match search(&query)? {
+        None => (AgentRecord::list(store, &keys, mode, page).await?, None),
         Some(wanted) => {
-            let (agents, total, all) = AgentRecord::search(store, &keys, mode, &wanted, page).await?;
-            (agents, total, Some(!all))
+            let (part, partial) = AgentRecord::search(store, &keys, mode, &wanted, page).await?;
+            (part, Some(partial))
         }
     };
-    let records: Vec<View<'_>> = agents.iter().map(View::of).collect();
-    let listing = Listing {
-        plural: "agents",
-        records: &records,
-        total,
-        page,
-    };
+    let records: Vec<View<'_>> = part.records.iter().map(View::of).collect();
+    let listing = Listing::of("agents", &records, &part, &paging);
     match partial {
         None => Reply::ok(&listing),
         Some(partial) => Reply::ok(&Searched { listing, partial }),

@@ -54,6 +54,11 @@ fn list() -> Doc {
         .query("type", string().eg("agent.frozen"), "Entries of this type.")
         .query("from", time(), "Entries from this moment on.")
         .query("to", time(), "Entries before this moment.")
+        .query(
+            "before",
+            count(0),
+            "Entries below this number. Give neither `offset` nor `cursor` with it.",
+        )
         .lists::<Entry>(
             "logs",
             "A page of entries, the newest first. What happened before the request is in it.",

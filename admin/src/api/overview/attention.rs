@@ -6,13 +6,12 @@ use crate::routes::Call;
 use futures::future::try_join_all;
 use serde::Serialize;
 use shared::clock::iso_from_ms;
-use shared::domain::intent::State as IntentState;
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::store::delivery::{Delivery, State};
 use shared::store::intent::IntentRecord;
 use shared::store::kept_calls;
-use shared::store::keys::{IntentIndex, USER};
+use shared::store::keys::USER;
 use shared::store::page::Page;
 use shared::store::survey::{AgentSeen, Survey};
 use shared::store::wallet::Wallet;
@@ -112,14 +111,11 @@ fn frozen_agents(survey: &Survey, frozen: &[&AgentSeen]) -> Found {
 }
 
 async fn approvals(call: &Call) -> Result<Found, Problem> {
-    let index = IntentIndex::State(IntentState::PendingApproval.as_str());
-    let page = Page {
-        limit: SHOWN_MAX,
-        offset: 0,
-    };
+    let page = Page::at(0, SHOWN_MAX);
     let (keys, mode) = (call.keys(), call.caller.mode);
-    let (intents, total) = IntentRecord::list(&call.app.store, &keys, mode, index, page).await?;
-    let items = intents.into_iter().map(|intent| Item {
+    let waiting = IntentRecord::waiting(&call.app.store, &keys, mode, page).await?;
+    let total = waiting.total;
+    let items = waiting.records.into_iter().map(|intent| Item {
         kind: "approval_waiting",
         text: format!(
             "A spend of {} {} waits for approval.",

@@ -10,7 +10,7 @@ use crate::caller::require;
 use crate::openapi::is;
 use crate::password::Salt;
 use crate::problem::{Code, Problem};
-use crate::routes::{Answer, Call, Fields, Given, OpenCall, Reply, missing, page};
+use crate::routes::{Answer, Call, Fields, Given, OpenCall, PAGING, Reply, missing};
 use crate::serve::App;
 use serde::Serialize;
 use shared::clock::{iso_from_ms, now_ms};
@@ -21,6 +21,7 @@ use shared::domain::role::Role;
 use shared::store::account::Account;
 use shared::store::invitation::{INVITATIONS_MAX, Invitation, InvitationBody};
 use shared::store::keys::{AccountKeys, Tries};
+use shared::store::page::Order;
 use shared::store::script::invitation::{self as script, Invited, Joined};
 use shared::store::user::User;
 use shared::store::versions::View as Version;
@@ -146,13 +147,17 @@ fn given_email(body: &Fields<'_>) -> Result<String, Problem> {
 /// # Errors
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
-    let page = page(&call.query(&["limit", "offset"])?)?;
+    let paging = call.paging(&call.query(&PAGING)?, "invitations")?;
     let (invitations, _) = open(&call).await?;
-    let views: Vec<View<'_>> = invitations
+    let part = paging
+        .page()
+        .of_all(invitations, Order::Descending, |one| (0, &one.body.id))?;
+    let views: Vec<View<'_>> = part
+        .records
         .iter()
         .map(|one| View::of(&one.email, &one.body, one.created_at_ms, one.expires_at_ms))
         .collect();
-    Reply::ok(&Listing::of_all("invitations", &views, page))
+    Reply::ok(&Listing::of("invitations", &views, &part, &paging))
 }
 
 /// `DELETE /invitations/{id}`

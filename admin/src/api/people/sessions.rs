@@ -5,10 +5,11 @@ use crate::api::listing::Listing;
 use crate::caller::session;
 use crate::openapi::is;
 use crate::problem::Code;
-use crate::routes::{Answer, Call, Reply, page};
+use crate::routes::{Answer, Call, PAGING, Reply};
 use serde::Serialize;
 use shared::clock::iso_from_ms;
 use shared::domain::id::Kind;
+use shared::store::page::Order;
 use shared::store::script::session::{End, end};
 use utoipa::ToSchema;
 
@@ -40,10 +41,15 @@ pub(super) struct View<'a> {
 /// # Errors
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
-    let page = page(&call.query(&["limit", "offset"])?)?;
+    let query = call.query(&PAGING)?;
     let me = Me::of(&call)?;
+    let paging = call.paging(&query, &format!("sessions of {}", me.id))?;
     let sessions = me.sessions(&call).await?;
-    let views: Vec<View<'_>> = sessions
+    let part = paging.page().of_all(sessions, Order::Descending, |session| {
+        (session.created_at_ms, &session.id)
+    })?;
+    let views: Vec<View<'_>> = part
+        .records
         .iter()
         .map(|session| View {
             id: &session.id,
@@ -55,7 +61,7 @@ pub async fn list(call: Call) -> Answer {
             current: session.id == me.session,
         })
         .collect();
-    Reply::ok(&Listing::of_all("sessions", &views, page))
+    Reply::ok(&Listing::of("sessions", &views, &part, &paging))
 }
 
 /// `DELETE /sessions/{id}`

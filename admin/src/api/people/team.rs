@@ -5,7 +5,7 @@ use super::person::{UserView, scope};
 use crate::api::api_keys::View as KeyView;
 use crate::api::listing::Listing;
 use crate::problem::{Code, Problem};
-use crate::routes::{Answer, Call, Fields, Given, Reply, missing, page};
+use crate::routes::{Answer, Call, Fields, Given, PAGING, Reply, missing};
 use serde::Serialize;
 use serde_json::json;
 use shared::clock::now_ms;
@@ -13,6 +13,7 @@ use shared::domain::id::Kind;
 use shared::domain::role::Role;
 use shared::store::api_key::ApiKey;
 use shared::store::email::EmailOwner;
+use shared::store::page::Order;
 use shared::store::script::api_key::revoke;
 use shared::store::script::change::Scope;
 use shared::store::script::user::{ChangeUser, Ending, UserChanged};
@@ -24,15 +25,16 @@ use utoipa::ToSchema;
 /// # Errors
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
-    let page = page(&call.query(&["limit", "offset"])?)?;
+    let paging = call.paging(&call.query(&PAGING)?, "users")?;
     let (store, keys) = (&call.app.store, call.keys());
     let (users, logins) = tokio::try_join!(User::list(store, &keys), last_logins(store, &keys))?;
-    let views: Vec<UserView<'_>> = users
-        .iter()
-        .rev()
-        .map(|user| UserView::of(user, &logins))
-        .collect();
-    Reply::ok(&Listing::of_all("users", &views, page))
+    let newest_first = users.into_iter().rev().collect();
+    let part = paging
+        .page()
+        .of_all(newest_first, Order::Descending, |user: &User| (0, &user.id))?;
+    let shown = part.records.iter().map(|user| UserView::of(user, &logins));
+    let views: Vec<UserView<'_>> = shown.collect();
+    Reply::ok(&Listing::of("users", &views, &part, &paging))
 }
 
 /// The role of a body.

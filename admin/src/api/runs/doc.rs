@@ -1,7 +1,7 @@
 //! What the document says of runs.
 
 use super::{One, View};
-use crate::openapi::field::{agent_id, run_id, words};
+use crate::openapi::field::{agent_id, flag, run_id, words};
 use crate::openapi::{Body, Doc, Section};
 use crate::problem::Code;
 
@@ -15,12 +15,18 @@ pub(crate) fn section() -> Section {
 
 fn list() -> Doc {
     Doc::of("GET /agents/{id}/runs", "listRuns", "List the runs of an agent")
+        .says("Runs of one status are looked for: at most 1,000 runs for a page, so that a page can be short, or empty, and still have a `nextCursor`.")
         .query(
             "status",
             words(["running", "completed", "failed", "paused"]),
             "Those of this status; `paused` ones wait for approval.",
         )
         .lists::<View<'_>>("runs", "A page of runs, last seen first.")
+        .can_have(
+            "partial",
+            flag(),
+            "Only with `status` other than `paused`: whether there are runs that were not looked at; `total` does not count them.",
+        )
         .refuses(&[Code::NotFound])
 }
 

@@ -2,15 +2,11 @@
 
 use crate::problem::Problem;
 use crate::routes::Call;
-use shared::store::page::Page;
+use shared::store::page::{Order, Page, Part};
 use shared::store::paused_runs::Waiting;
 use shared::store::run::{Run, RunStatus};
 use std::collections::BTreeMap;
 
-/// Runs looked at in one round trip when only those of one status are wanted.
-const LOOK: usize = 500;
-/// Most of them: a list by status is of the agent's newest so many runs.
-const LOOKED_AT_MAX: usize = 20_000;
 /// The word for runs that wait for approval.
 const PAUSED: &str = "paused";
 
@@ -24,9 +20,10 @@ pub(super) enum Wanted {
 
 /// A page of what is asked for.
 pub(super) struct Selected {
-    pub(super) runs: Vec<Run>,
-    pub(super) total: u64,
+    pub(super) part: Part<Run>,
     pub(super) waiting: BTreeMap<String, Waiting>,
+    /// Where runs are looked at one by one: whether there are runs behind those that were.
+    pub(super) partial: Option<bool>,
 }
 
 impl Wanted {
@@ -51,15 +48,12 @@ impl Wanted {
     /// Those of the page, last seen first.
     ///
     /// # Errors
-    /// 503.
-    pub(super) async fn select(self, call: &Call, agent: &str, page: Page) -> Result<Selected, Problem> {
+    /// 400 for a position that is none, 503.
+    pub(super) async fn select(self, call: &Call, agent: &str, page: Page<'_>) -> Result<Selected, Problem> {
         let (store, keys, mode) = (&call.app.store, call.keys(), call.caller.mode);
         let waiting = Waiting::of_agent(store, &keys, mode, agent).await?;
-        let all = match self {
-            Self::All => {
-                let (runs, total) = Run::list(store, &keys, mode, agent, page).await?;
-                return Ok(Selected { runs, total, waiting });
-            }
+        let (part, partial) = match self {
+            Self::All => (Run::list(store, &keys, mode, agent, page).await?, None),
             Self::Paused => {
                 let mut all = Vec::with_capacity(waiting.len());
                 for (id, waiting) in &waiting {
@@ -67,27 +61,19 @@ impl Wanted {
                     all.push(found.unwrap_or_else(|| waiting.run(id.clone())));
                 }
                 all.sort_by(|a, b| (b.last_ms, &b.id).cmp(&(a.last_ms, &a.id)));
-                all
+                let part = page.of_all(all, Order::Descending, |run| (run.last_ms, &run.id))?;
+                (part, None)
             }
-            Self::Of(status) => of_status(call, agent, status).await?,
+            Self::Of(status) => {
+                let wanted = (agent, status);
+                let (part, partial) = Run::of_status(store, &keys, mode, wanted, page).await?;
+                (part, Some(partial))
+            }
         };
-        let total = u64::try_from(all.len()).unwrap_or(u64::MAX);
-        let runs = all.into_iter().skip(page.offset).take(page.limit).collect();
-        Ok(Selected { runs, total, waiting })
+        Ok(Selected {
+            part,
+            waiting,
+            partial,
+        })
     }
-}
-
-/// The runs with this status among the agent's newest.
-async fn of_status(call: &Call, agent: &str, status: RunStatus) -> Result<Vec<Run>, Problem> {
-    let (store, keys, mode) = (&call.app.store, call.keys(), call.caller.mode);
-    let mut all = Vec::new();
-    for offset in (0..LOOKED_AT_MAX).step_by(LOOK) {
-        let page = Page { limit: LOOK, offset };
-        let (runs, total) = Run::list(store, &keys, mode, agent, page).await?;
-        all.extend(runs.into_iter().filter(|run| run.status == status));
-        if total <= u64::try_from(offset + LOOK).unwrap_or(u64::MAX) {
-            break;
-        }
-    }
-    Ok(all)
 }

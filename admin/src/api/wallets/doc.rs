@@ -2,10 +2,10 @@
 
 use super::super::agents::NAME_MAX;
 use super::{All, One, PAGE_DEFAULT, Snapshot};
-use crate::openapi::field::{agent_id, line, wallet_of_path, whole};
+use crate::openapi::field::{CURSOR_SAYS, agent_id, cursor, line, offset, wallet_of_path, whole};
 use crate::openapi::{Body, Doc, Section};
 use crate::problem::Code;
-use crate::routes::{OFFSET_MAX, PAGE_MAX};
+use crate::routes::PAGE_MAX;
 
 pub(crate) fn section() -> Section {
     let about = "Wallets: one for each agent that was made with one, and the account's own user wallet. A wallet is named by its \
@@ -62,8 +62,9 @@ fn all() -> Doc {
     .query("limit", limit, "Most wallets of agents on the page.")
     .query(
         "offset",
-        whole(0, OFFSET_MAX).with("default", 0_u64),
+        offset(),
         "Wallets of agents to leave out at the beginning.",
     )
+    .query("cursor", cursor(), CURSOR_SAYS)
     .gives::<All<'_>>(200, "The wallets.")
 }

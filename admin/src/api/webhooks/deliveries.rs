@@ -4,7 +4,7 @@ use super::super::listing::Listing;
 use super::{gate, of_path};
 use crate::openapi::is;
 use crate::problem::Problem;
-use crate::routes::{Answer, Call, Reply, page};
+use crate::routes::{Answer, Call, PAGING, Reply};
 use serde::Serialize;
 use shared::clock::iso_from_ms;
 use shared::store::delivery::{Attempt, Delivery, Listed, State, Wanted, delivery_id};
@@ -102,8 +102,8 @@ impl<'a> View<'a> {
 /// 400, 404, 503.
 pub async fn deliveries(call: Call) -> Answer {
     gate::require(&call)?;
-    let query = call.query(&["status", "limit", "offset"])?;
-    let page = page(&query)?;
+    let query = call.query(&[&["status"][..], &PAGING].concat())?;
+    let paging = call.paging(&query, "deliveries")?;
     let wanted = match query.get("status").map(String::as_str) {
         None => Wanted::All,
         Some("pending") => Wanted::Pending,
@@ -118,18 +118,14 @@ pub async fn deliveries(call: Call) -> Answer {
     let webhook = of_path(&call).await?;
     let (account, mode) = (&call.caller.account, call.caller.mode);
     let (store, keys) = (&call.app.store, call.keys());
-    let (listed, total) = Delivery::list(store, &keys, mode, &webhook.id, wanted, page).await?;
-    let records: Vec<View<'_>> = listed
+    let part = Delivery::list(store, &keys, mode, &webhook.id, wanted, paging.page()).await?;
+    let records: Vec<View<'_>> = part
+        .records
         .iter()
         .map(|listed| {
             let Delivery { seq, event, .. } = listed.delivery;
             View::of(delivery_id(account, mode, &webhook.id, seq, event), listed)
         })
         .collect();
-    Reply::ok(&Listing {
-        plural: "deliveries",
-        records: &records,
-        total,
-        page,
-    })
+    Reply::ok(&Listing::of("deliveries", &records, &part, &paging))
 }

@@ -9,7 +9,7 @@ use shared::domain::mode::Mode;
 use shared::store::escrow::{Escrow, EscrowStatus};
 use shared::store::intent::{IntentRecord, is_claim};
 use shared::store::keys::AccountKeys;
-use shared::store::script::archive_intents::{ArchivedIntents, INTENTS_MAX};
+use shared::store::script::archive_intents::{ArchivedIntents, INTENTS_MAX, PASSED_MAX};
 use shared::store::{Store, StoreError};
 use std::collections::{HashMap, HashSet};
 
@@ -18,9 +18,8 @@ const READ_FIRST: usize = 8;
 const READ_BATCH: usize = 200;
 /// Intents that are looked at in one step.
 const LOOKED_AT_MAX: usize = 2_000;
-/// Most places of lists that the script of one step passes to take intents out: a segment that comes behind many intents that
-/// stay is made shorter.
-const PASSED_MAX: usize = INTENTS_MAX * LOOKED_AT_MAX;
+/// Intents that stand too far behind others in a list, found in one step at most: each costs a look at that many places.
+const TOO_FAR_MAX: usize = 4;
 /// Most bytes of lines in one segment.
 const CONTENT_MAX: usize = 16 << 20;
 
@@ -43,8 +42,12 @@ struct Chosen {
     records: Vec<(IntentRecord, Fields)>,
     ids: HashSet<String>,
     content: usize,
-    /// Most of them.
-    most: usize,
+    /// Places of lists that the script passes to take them out.
+    passed: usize,
+    /// Intents that were found too far behind others.
+    too_far: usize,
+    /// Whether there is no room for more.
+    is_full: bool,
     /// Escrows that were looked at, and whether they hold money.
     open: HashMap<u64, bool>,
 }
@@ -117,10 +120,7 @@ async fn choose(
     age: Age,
     from: usize,
 ) -> Result<(Chosen, usize), StoreError> {
-    let mut chosen = Chosen {
-        most: (PASSED_MAX / (from + LOOKED_AT_MAX)).clamp(1, INTENTS_MAX),
-        ..Chosen::default()
-    };
+    let mut chosen = Chosen::default();
     let (mut skip, mut count) = (from, READ_FIRST);
     while skip < from + LOOKED_AT_MAX {
         let read = IntentRecord::oldest(store, keys, mode, (skip, count)).await?;
@@ -135,7 +135,8 @@ async fn choose(
                 return Ok((chosen, 0)); // and so are all that come behind it
             }
             if age.is_old(record.updated_at_ms()) && chosen.may_go(store, &record).await? {
-                match chosen.add(record, fields) {
+                let passed = record.passed(store, keys, mode, PASSED_MAX).await?;
+                match chosen.add(record, fields, passed) {
                     Room::Left => {}
                     Room::Taken => return Ok((chosen, at)),
                     Room::None => return Ok((chosen, at - 1)),
@@ -185,24 +186,37 @@ impl Chosen {
         Ok(!open)
     }
 
-    /// Adds an intent, unless there is no room.
-    fn add(&mut self, record: IntentRecord, fields: Fields) -> Room {
+    /// Adds an intent that stands behind `passed` others in its lists, unless there is no room. One that stands too far behind
+    /// them stays until those before it have left.
+    fn add(&mut self, record: IntentRecord, fields: Fields, passed: Option<usize>) -> Room {
+        let Some(passed) = passed else {
+            self.too_far += 1;
+            return if self.too_far < TOO_FAR_MAX {
+                Room::Left
+            } else {
+                Room::Taken
+            };
+        };
         let length: usize = fields.iter().map(|(name, value)| name.len() + value.len()).sum();
-        if self.content + length > CONTENT_MAX && !self.records.is_empty() {
+        let is_too_much = self.content + length > CONTENT_MAX || self.passed + passed > PASSED_MAX;
+        if is_too_much && !self.records.is_empty() {
+            self.is_full = true;
             return Room::None;
         }
         if self.ids.insert(record.id.clone()) {
             self.content += length;
+            self.passed += passed;
             self.records.push((record, fields));
         }
-        match self.records.len() < self.most {
-            true => Room::Left,
-            false => Room::Taken,
+        self.is_full = self.records.len() == INTENTS_MAX;
+        match self.is_full {
+            true => Room::Taken,
+            false => Room::Left,
         }
     }
 
     fn is_due(&self, age: Age) -> bool {
-        let full = self.records.len() == self.most || self.content > CONTENT_MAX / 2;
+        let full = self.is_full || self.content > CONTENT_MAX / 2;
         let oldest = self
             .records
             .iter()

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use shared::clock::ms_from_iso;
 use shared::domain::entry::{Entry, Sealed};
-use shared::store::chain::Filter;
+use shared::store::chain::{Backwards, Filter};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Read;
@@ -114,24 +114,38 @@ impl Segment {
         rows.map(|row| self.sealed(row)).collect()
     }
 
-    /// The entries that match, oldest first, without the last `skip`, `count` at most; and how many match in all.
+    /// The entries that match, of those that `part` names, oldest first, with their numbers; and whether
+    /// there are older ones.
     #[must_use]
-    pub fn matching(&self, filter: Filter<'_>, skip: u64, count: u64) -> (Vec<Sealed>, u64) {
+    pub fn matching(&self, filter: Filter<'_>, part: Backwards) -> (Vec<(u64, Sealed)>, bool) {
+        let matching = self.rows_matching(filter);
+        let least = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let below = matching.partition_point(|(seq, _)| *seq < part.before);
+        let end = below.saturating_sub(least(part.skip));
+        let start = end.saturating_sub(least(part.count));
+        let found = matching[start..end]
+            .iter()
+            .map(|(seq, row)| (*seq, self.sealed(row)));
+        (found.collect(), start > 0)
+    }
+
+    /// How many entries match.
+    #[must_use]
+    pub fn count(&self, filter: Filter<'_>) -> u64 {
+        self.rows_matching(filter).len() as u64
+    }
+
+    /// The rows that match, oldest first, with the numbers of their entries.
+    fn rows_matching(&self, filter: Filter<'_>) -> Vec<(u64, &Row)> {
         let number = |name: Option<&str>| name.map(|name| self.names.get(name).copied());
         let (agent, kind) = (number(filter.agent), number(filter.kind));
-        let matching: Vec<&Row> = self
-            .rows
-            .iter()
-            .filter(|row| agent.is_none_or(|agent| agent.is_some() && row.agent == agent))
-            .filter(|row| kind.is_none_or(|kind| kind == Some(row.kind)))
-            .filter(|row| filter.from_ms.is_none_or(|from_ms| row.at_ms >= from_ms))
-            .filter(|row| filter.to_ms.is_none_or(|to_ms| row.at_ms < to_ms))
-            .collect();
-        let least = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let end = matching.len().saturating_sub(least(skip));
-        let start = end.saturating_sub(least(count));
-        let found = matching[start..end].iter().map(|row| self.sealed(row));
-        (found.collect(), matching.len() as u64)
+        let rows = (self.first..).zip(&self.rows);
+        let matching = rows
+            .filter(|(_, row)| agent.is_none_or(|agent| agent.is_some() && row.agent == agent))
+            .filter(|(_, row)| kind.is_none_or(|kind| kind == Some(row.kind)))
+            .filter(|(_, row)| filter.from_ms.is_none_or(|from_ms| row.at_ms >= from_ms))
+            .filter(|(_, row)| filter.to_ms.is_none_or(|to_ms| row.at_ms < to_ms));
+        matching.collect()
     }
 
     /// How much memory it takes, about.

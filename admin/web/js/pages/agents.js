@@ -44,7 +44,7 @@ export default function Agents({ query }) {
       <${SearchFilter} name="q" label="Search" placeholder="Name or id" />
       <${SelectFilter} name="status" label="Status" options=${[['', 'All'], ['active', 'Active'], ['frozen', 'Frozen']]} />
     <//>
-    ${partial && html`<p class="alert alert-warn">There are more agents than one search looks at: only the 5,000 newest were searched.</p>`}
+    ${partial && html`<p class="alert alert-warn">A search looks at 5,000 agents at a time, the newest first: “Next” searches those behind them.</p>`}
     <div class="card card-flush"><div class="card-body">
       <${ListTable} path="/agents" plural="agents" query=${{ q: query.q, status: query.status }} caption="Agents" columns=${COLUMNS}
         onData=${(answer) => setPartial(answer.partial === true)} keyOf=${(agent) => agent.id} empty=${empty} />

@@ -64,39 +64,41 @@ function Openable({ columns, row, detail }) {
  *   empty: unknown, detail?: object, onData?: (answer: object) => void}} props `refresh`: another value loads again
  */
 export function ListTable({ path, plural, query = {}, refresh = 0, caption, columns, keyOf, empty, detail, onData }) {
-  const [offset, setOffset] = useState(0);
-  const filters = JSON.stringify(query);
-  useEffect(() => setOffset(0), [path, filters]);
+  const list = JSON.stringify([path, query]);
+  // The cursors of the pages up to the one that is shown: none is that of the first page.
+  const [place, setPlace] = useState({ list, cursors: [] });
+  const cursors = place.list === list ? place.cursors : [];
+  const go = (to) => setPlace({ list, cursors: to });
+  const back = () => go(cursors.slice(0, -1));
+  const cursor = cursors.at(-1);
   const { data, error, loading, reload } = useLoad(
-    (signal) => get(path, { ...query, limit: PAGE, offset }, { signal }),
-    [path, filters, offset, refresh],
+    (signal) => get(path, { ...query, limit: PAGE, cursor }, { signal }),
+    [list, cursor, refresh],
   );
   useEffect(() => {
     if (!data) return;
     // The last record of the last page went: the page before it is the last one then.
-    if (data[plural].length === 0 && data.total > 0 && offset >= data.total) setOffset(lastPage(data.total));
+    if (data[plural].length === 0 && data.nextCursor === null && cursors.length > 0) back();
     onData?.(data);
   }, [data]);
   if (error) return html`<${Failed} error=${error} retry=${reload} />`;
   if (!data) return html`<${Skeleton} rows=${5} label=${`Loading: ${caption}`} />`;
   const rows = data[plural];
-  if (data.total === 0) return typeof empty === 'string' ? html`<${Empty} title=${empty} />` : empty;
+  const isAll = cursors.length === 0 && data.nextCursor === null;
+  if (rows.length === 0 && isAll) return typeof empty === 'string' ? html`<${Empty} title=${empty} />` : empty;
   return html`<div>
     <${Table} ...${{ caption, columns, rows, keyOf, detail, busy: loading }} />
-    <${Pager} total=${data.total} offset=${offset} limit=${PAGE} go=${setOffset} />
+    ${!isAll && html`<${Pager} ...${{ pages: cursors.length, rows: rows.length, data, back, next: () => go([...cursors, data.nextCursor]) }} />`}
   </div>`;
 }
 
-/** Where the last page begins. */
-const lastPage = (total) => Math.floor((total - 1) / PAGE) * PAGE;
-
-/** Which part of a list is shown, and the way to the others. */
-export function Pager({ total, offset, limit, go }) {
-  if (total <= limit && offset === 0) return null;
-  const last = Math.min(offset + limit, total);
+/** Which part of a list is shown, and the way to the others. What is looked for record by record has no total. */
+function Pager({ pages, rows, data, back, next }) {
+  const first = rows === 0 ? 0 : pages * PAGE + 1;
+  const total = data.partial === undefined ? ` of ${data.total}` : '';
   return html`<nav class="pager" aria-label="Pages">
-    <span class="muted num">${total === 0 ? 0 : offset + 1}–${last} of ${total}</span>
-    <${Button} small disabled=${offset === 0} onClick=${() => go(Math.max(0, offset - limit))}>Previous<//>
-    <${Button} small disabled=${last >= total} onClick=${() => go(offset + limit)}>Next<//>
+    <span class="muted num">${first}–${rows === 0 ? 0 : first + rows - 1}${total}</span>
+    <${Button} small disabled=${pages === 0} onClick=${back}>Previous<//>
+    <${Button} small disabled=${data.nextCursor === null} onClick=${next}>Next<//>
   </nav>`;
 }

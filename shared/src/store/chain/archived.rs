@@ -9,6 +9,9 @@ use crate::store::read::{Answers, Read};
 use crate::store::script::archive::{self, Archived, FORGET_BATCH, LetGo};
 use crate::store::{Store, StoreError, decisions};
 
+/// Descriptions of segments that are read in one round trip.
+const SEGMENTS_AT_ONCE: usize = 200;
+
 /// How much of a chain is there to be archived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
@@ -86,21 +89,29 @@ impl<'a> Chain<'a> {
     /// # Errors
     /// [`StoreError`].
     pub async fn segments(&self, skip: usize) -> Result<(Head, Vec<String>), StoreError> {
-        let mut look = redis::pipe();
-        look.atomic();
-        look.cmd("HMGET")
-            .arg(self.keys.audit_base(self.mode))
-            .arg("seq")
-            .arg("hash");
-        look.cmd("LRANGE")
-            .arg(self.keys.audit_segments(self.mode))
-            .arg(skip)
-            .arg(-1);
-        type Found = ((Option<u64>, Option<Vec<u8>>), Vec<String>);
-        let ((seq, hash), segments): Found = self.store.pipeline(&look).await?;
-        let hash = hash.map(|hash| to_hash(&hash)).transpose()?;
-        let seq = seq.unwrap_or(0);
-        Ok((Head { seq, hash }, segments))
+        let mut segments = Vec::new();
+        loop {
+            let first = skip + segments.len();
+            let mut look = redis::pipe();
+            look.atomic();
+            look.cmd("HMGET")
+                .arg(self.keys.audit_base(self.mode))
+                .arg("seq")
+                .arg("hash");
+            look.cmd("LRANGE")
+                .arg(self.keys.audit_segments(self.mode))
+                .arg(first)
+                .arg(first + SEGMENTS_AT_ONCE - 1);
+            type Found = ((Option<u64>, Option<Vec<u8>>), Vec<String>);
+            let ((seq, hash), piece): Found = self.store.pipeline(&look).await?;
+            let is_last = piece.len() < SEGMENTS_AT_ONCE;
+            segments.extend(piece);
+            if is_last {
+                let hash = hash.map(|hash| to_hash(&hash)).transpose()?;
+                let seq = seq.unwrap_or(0);
+                return Ok((Head { seq, hash }, segments));
+            }
+        }
     }
 
     /// How many archived entries match an agent, a type, or both; and the last archived one.

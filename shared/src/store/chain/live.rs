@@ -21,6 +21,17 @@ pub struct Filter<'a> {
     pub to_ms: Option<u64>,
 }
 
+/// Which of the entries that match a filter, from the newest backwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backwards {
+    /// Those below this number.
+    pub before: u64,
+    /// Of these, not the newest so many.
+    pub skip: u64,
+    /// At most so many.
+    pub count: u64,
+}
+
 /// Entries in a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Row {
@@ -91,29 +102,27 @@ impl Chain<'_> {
         Err(busy())
     }
 
-    /// The numbers of the live sealed entries that match, ascending, from place `skip_last` before their end backwards, `count`
-    /// at most; how many match in all; and the last entry that was archived when this was so.
+    /// The numbers of the live sealed entries that match, ascending, of those that `part` names; how many match in all; and
+    /// the last entry that was archived when this was so.
     ///
     /// # Errors
     /// [`StoreError`].
     pub async fn numbers(
         &self,
         filter: Filter<'_>,
-        skip_last: u64,
-        count: u64,
+        part: Backwards,
     ) -> Result<(Vec<u64>, u64, u64), StoreError> {
         for _ in 0..ATTEMPTS {
             let extent = self.extent().await?;
             let (first, last) = self.span(&extent, filter).await?;
             let found = match (filter.agent, filter.kind) {
                 (None, None) => {
-                    let end = last.saturating_sub(skip_last).max(first);
-                    let start = end.saturating_sub(count).max(first);
+                    let (start, end) = part.within(first, last.min(part.before));
                     ((start..end).collect(), last - first)
                 }
                 (agent, kind) => {
                     let list = self.keys.audit_index(self.mode, agent, kind);
-                    self.listed(&list, first, last, skip_last, count).await?
+                    self.listed(&list, (first, last), part).await?
                 }
             };
             if self.extent().await?.archived == extent.archived {
@@ -141,7 +150,12 @@ impl Chain<'_> {
             if archived > end {
                 return Ok(None);
             }
-            let (_, live) = self.listed(&list, archived + 1, end + 1, 0, 0).await?;
+            let nothing = Backwards {
+                before: u64::MAX,
+                skip: 0,
+                count: 0,
+            };
+            let (_, live) = self.listed(&list, (archived + 1, end + 1), nothing).await?;
             if self.archived_count(agent, kind).await? == (count, archived) {
                 return Ok(Some(count + live));
             }
@@ -216,26 +230,35 @@ impl Chain<'_> {
         Ok(search.found())
     }
 
-    /// The numbers from `first` to before `last` in an index, of which the last `skip_last` are skipped.
+    /// The numbers from `first` to before `last` in an index, of those that `part` names; and how many there are in all.
     async fn listed(
         &self,
         list: &str,
-        first: u64,
-        last: u64,
-        skip_last: u64,
-        count: u64,
+        (first, last): (u64, u64),
+        part: Backwards,
     ) -> Result<(Vec<u64>, u64), StoreError> {
         let length: u64 = self.store.command(redis::cmd("LLEN").arg(list)).await?;
         let low = self.place_of(list, length, first).await?;
         let high = self.place_of(list, length, last).await?;
-        let end = high.saturating_sub(skip_last).max(low);
-        let start = end.saturating_sub(count).max(low);
+        let below = match part.before < last {
+            true => self.place_of(list, high, part.before).await?,
+            false => high,
+        };
+        let (start, end) = part.within(low, below);
         if start == end {
             return Ok((Vec::new(), high - low));
         }
         let mut range = redis::cmd("LRANGE");
         range.arg(list).arg(start).arg(end - 1);
         Ok((self.store.command(&range).await?, high - low))
+    }
+}
+
+impl Backwards {
+    /// Which of the places from `low` to before `high`.
+    fn within(self, low: u64, high: u64) -> (u64, u64) {
+        let end = high.saturating_sub(self.skip).max(low);
+        (end.saturating_sub(self.count).max(low), end)
     }
 }
 

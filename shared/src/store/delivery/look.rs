@@ -4,7 +4,7 @@ use super::{Delivery, State};
 use crate::domain::event::EventName;
 use crate::domain::mode::Mode;
 use crate::store::keys::{AccountKeys, DeliverySet};
-use crate::store::page::Page;
+use crate::store::page::{Order, Page, Part};
 use crate::store::{Store, StoreError};
 
 /// Deliveries looked at in one round trip when one is searched for.
@@ -33,6 +33,16 @@ pub enum Wanted {
 }
 
 impl Wanted {
+    /// The sets that name them.
+    const fn sets(self) -> &'static [DeliverySet] {
+        match self {
+            Self::All => &DeliverySet::ALL,
+            Self::Pending => &[DeliverySet::Due, DeliverySet::Parked],
+            Self::Delivered => &[DeliverySet::Delivered],
+            Self::Failed => &[DeliverySet::Failed],
+        }
+    }
+
     const fn takes(self, state: State) -> bool {
         match self {
             Self::All => true,
@@ -75,9 +85,7 @@ impl Delivery {
         look.arg(account.deliveries(mode, webhook)).arg(&numbers);
         let texts: Vec<Option<String>> = store.command(&look).await?;
         let found = texts.into_iter().flatten().map(|text| Self::parse(&text));
-        found
-            .collect::<Option<_>>()
-            .ok_or_else(|| StoreError::Nonsense("delivery".to_owned()))
+        found.collect::<Option<_>>().ok_or_else(nonsense)
     }
 
     /// The delivery of a webhook that fits, by the entry and event it is about: its number, its text, and what that says.
@@ -110,8 +118,8 @@ impl Delivery {
         }
     }
 
-    /// The deliveries of a webhook on a page, newest first, and how many match in all. At most
-    /// `webhooks.waiting_max` + `webhooks.history_max` are there.
+    /// The deliveries of a webhook on a page, newest first. At most `webhooks.waiting_max` + `webhooks.history_max` are there,
+    /// and their numbers are read for each page; of the deliveries themselves those on the page.
     ///
     /// # Errors
     /// [`StoreError`], also for a text that makes no sense.
@@ -121,27 +129,22 @@ impl Delivery {
         mode: Mode,
         webhook: &str,
         wanted: Wanted,
-        page: Page,
-    ) -> Result<(Vec<Listed>, u64), StoreError> {
-        let sets: &[DeliverySet] = match wanted {
-            Wanted::All => &DeliverySet::ALL,
-            Wanted::Pending => &[DeliverySet::Due, DeliverySet::Parked],
-            Wanted::Delivered => &[DeliverySet::Delivered],
-            Wanted::Failed => &[DeliverySet::Failed],
-        };
+        page: Page<'_>,
+    ) -> Result<Part<Listed>, StoreError> {
         let mut look = redis::pipe();
         look.atomic();
-        for set in sets {
+        for set in wanted.sets() {
             let key = account.deliveries_in(mode, webhook, *set);
             look.cmd("ZRANGE").arg(key).arg(0).arg(-1);
         }
         let found: Vec<Vec<String>> = store.pipeline(&look).await?;
-        let mut numbers = found.concat();
+        let numbers = found.iter().flatten().map(|number| number.parse().ok());
+        let mut numbers: Vec<u64> = numbers.collect::<Option<_>>().ok_or_else(nonsense)?;
         numbers.sort_unstable_by(|a, b| b.cmp(a));
-        let total = numbers.len() as u64;
-        let shown: Vec<String> = numbers.into_iter().skip(page.offset).take(page.limit).collect();
+        let mut part = page.of_all(numbers, Order::Descending, |number| (*number, ""))?;
+        let shown: Vec<String> = part.records.drain(..).map(number_text).collect();
         if shown.is_empty() {
-            return Ok((Vec::new(), total));
+            return Ok(part.with(Vec::new()));
         }
         // What they say and when they are due is of one moment.
         let mut look = redis::pipe();
@@ -156,11 +159,15 @@ impl Delivery {
         for (text, next_at_ms) in texts.into_iter().zip(due) {
             // One that was forgotten since its number was read is left out, and so is one that ended meanwhile and is not wanted.
             let Some(text) = text else { continue };
-            let delivery = Self::parse(&text).ok_or_else(|| StoreError::Nonsense("delivery".to_owned()))?;
+            let delivery = Self::parse(&text).ok_or_else(nonsense)?;
             if wanted.takes(delivery.state) {
                 listed.push(Listed { delivery, next_at_ms });
             }
         }
-        Ok((listed, total))
+        Ok(part.with(listed))
     }
+}
+
+fn nonsense() -> StoreError {
+    StoreError::Nonsense("delivery".to_owned())
 }

@@ -5,13 +5,12 @@ use super::change::{
 };
 use super::{Script, WhenFull, virtual_key};
 use crate::domain::mode::Mode;
-use crate::store::keys::closed_holder;
+use crate::store::keys::{AccountKeys, closed_holder};
 use crate::store::open_escrows;
 use crate::store::transaction::TransactionType;
 use crate::store::wallet::NewPlace;
 use crate::store::{Store, StoreError};
 use serde_json::json;
-use std::collections::HashSet;
 use std::sync::LazyLock;
 
 /// Creates an agent.
@@ -246,21 +245,34 @@ async fn forget_keys(
     if scope.mode == Mode::Test || stays || count <= KEYS_AT_ONCE {
         return Ok(Ok(Vec::new()));
     }
-    let all = redis::Cmd::zrange(account.agent_keys(agent), 0, -1);
-    let mut revoked: Vec<String> = store.command(&all).await?;
-    let mut active = HashSet::new();
-    for ids in revoked.chunks(KEYS_AT_ONCE) {
-        let places = redis::Cmd::zscore_multiple(account.active_keys(), ids);
+    let (mut revoked, mut active) = (Vec::new(), 0);
+    for first in (0..count).step_by(KEYS_AT_ONCE) {
+        let ids = keys_at(&account, agent, first, KEYS_AT_ONCE);
+        let ids: Vec<String> = store.command(&ids).await?;
+        if ids.is_empty() {
+            break;
+        }
+        let places = redis::Cmd::zscore_multiple(account.active_keys(), &ids);
         let places: Vec<Option<f64>> = store.command(&places).await?;
-        let both = ids.iter().zip(places);
-        active.extend(both.filter_map(|(id, place)| place.map(|_| id.clone())));
+        active += places.iter().flatten().count();
+        let both = ids.into_iter().zip(places);
+        revoked.extend(both.filter(|(_, place)| place.is_none()).map(|(id, _)| id));
     }
-    if active.len() > KEYS_AT_ONCE {
-        return Ok(Err(active.len()));
+    if active > KEYS_AT_ONCE {
+        return Ok(Err(active));
     }
-    revoked.retain(|id| !active.contains(id));
     virtual_key::forget_revoked(store, scope, agent, &revoked).await?;
     Ok(Ok(revoked))
+}
+
+/// Reads virtual keys of an agent, `count` from a place on.
+fn keys_at(account: &AccountKeys, agent: &str, first: usize, count: usize) -> redis::Cmd {
+    let mut range = redis::cmd("ZRANGE");
+    range
+        .arg(account.agent_keys(agent))
+        .arg(first)
+        .arg(first + count - 1);
+    range
 }
 
 /// One attempt; `None` when policy, wallet or virtual keys changed between the look and the script. `forgotten` are keys
@@ -277,7 +289,8 @@ async fn try_delete(
     look.cmd("HMGET")
         .arg(&record)
         .arg(&["policy_id", "wallet_number"]);
-    look.cmd("ZRANGE").arg(account.agent_keys(agent)).arg(0).arg(-1);
+    // With one more than can go at once the script finds others than it was given.
+    look.add_command(keys_at(&account, agent, 0, KEYS_AT_ONCE + 1));
     let ((policy, number), virtual_keys): ((Option<String>, Option<u64>), Vec<String>) =
         store.pipeline(&look).await?;
     let Some(number) = number else {

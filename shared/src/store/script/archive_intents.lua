@@ -5,7 +5,7 @@
 --   4 and on, for each intent: id, state, hash of its timeline's end, and which of the keys its three other lists are
 --   last: field of the account that counts the text of the intents
 -- Returns: 'archived' | 'changed' (somebody else archived meanwhile, or an intent is another one)
--- Cost: O(intents + what is before them in their lists); 6 calls an intent and 1
+-- Cost: O(intents + what is before them in their lists: PASSED_MAX places, which the caller counts); 6 calls an intent and 3
 local count = tonumber(ARGV[3])
 if redis.call('LLEN', KEYS[1]) ~= tonumber(ARGV[1]) then return 'changed' end
 local bytes = 0

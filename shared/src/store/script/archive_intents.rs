@@ -20,6 +20,10 @@ pub static ARCHIVE_INTENTS: LazyLock<Script> = LazyLock::new(|| {
 /// Intents that leave the store at once, at most: the store does nothing else meanwhile.
 pub const INTENTS_MAX: usize = 200;
 
+/// Places of lists that are passed at once to take intents out, at most: the caller counts them with [`IntentRecord::passed`].
+/// A place in a list only falls, since lists grow at their ends alone.
+pub const PASSED_MAX: usize = 400_000;
+
 /// Intents that were written to a segment.
 #[derive(Debug)]
 pub struct ArchivedIntents<'a> {

@@ -53,7 +53,7 @@ const BOUNDED: &[(&str, &str, &str)] = &[
     (
         "archive_intents.lua",
         "LREM",
-        "not bounded: it walks over the intents of each list that cannot be archived yet, which the account's budget of intents bounds",
+        "PASSED_MAX places of lists in all, which the caller counts before: a place in a list only falls",
     ),
     (
         "attempts/take.lua",

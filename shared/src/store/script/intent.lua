@@ -7,6 +7,12 @@ local function head_for(heads, outcome)
   end
 end
 
+-- Intents of an account and mode are numbered in the order in which they come into their lists, so that a place in a list has a
+-- name that stays: one that is decided later takes another number for the list of its state.
+local function next_place()
+  return string.format('%d', redis.call('HINCRBY', KEYS[1], string.format('%s_intent_seq', ARGV[1]), 1))
+end
+
 local function file_under(index, id, state)
   if state == 'pending_approval' then
     redis.call('ZADD', KEYS[index + 5], now_ms, id)
@@ -21,7 +27,7 @@ end
 local function keep_intent(intent, index, id, state, reason, heads, first)
   local head = head_for(heads, state == 'blocked' and reason or state)
   redis.call('HSET', KEYS[intent], 'id', id, 'state', state, 'first', state, 'reason', reason, 'head', head,
-    unpack(ARGV, first))
+    'seq', next_place(), unpack(ARGV, first))
   local bytes = #(redis.call('HGET', KEYS[intent], 'request') or '')
   redis.call('HINCRBY', KEYS[1], string.format('%s_text_bytes', ARGV[1]), bytes)
   redis.call('RPUSH', KEYS[index], id)

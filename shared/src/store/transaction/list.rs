@@ -5,7 +5,7 @@
 use super::{Transaction, TransactionType};
 use crate::domain::mode::Mode;
 use crate::store::keys::AccountKeys;
-use crate::store::page::Page;
+use crate::store::page::{Page, Part, Start};
 use crate::store::search::Search;
 use crate::store::{Store, StoreError};
 
@@ -22,7 +22,7 @@ pub struct Filter<'a> {
     pub to_ms: Option<u64>,
 }
 
-/// The transactions on a page, newest first, and how many match in all.
+/// The transactions on a page, newest first. A position is the number of a transaction: numbers stay where they are.
 ///
 /// # Errors
 /// [`StoreError`], also for a line that makes no sense.
@@ -31,8 +31,8 @@ pub async fn list(
     account: &AccountKeys,
     mode: Mode,
     filter: Filter<'_>,
-    page: Page,
-) -> Result<(Vec<Transaction>, u64), StoreError> {
+    page: Page<'_>,
+) -> Result<Part<Transaction>, StoreError> {
     let numbers = Numbers::of(store, account, mode, filter);
     let length = numbers.length().await?;
     let end = match filter.to_ms {
@@ -43,14 +43,27 @@ pub async fn list(
         None => 0,
         Some(from_ms) => numbers.first_at(from_ms, end).await?,
     };
-    let skip = |many: usize| u64::try_from(many).unwrap_or(u64::MAX);
-    let last = end.saturating_sub(skip(page.offset)).max(start);
-    let first = last.saturating_sub(skip(page.limit)).max(start);
-    let mut lines = numbers.lines(numbers.between(first, last).await?).await?;
+    let many = |many: usize| u64::try_from(many).unwrap_or(u64::MAX);
+    let last = match page.start {
+        Start::Offset(offset) => end.saturating_sub(many(offset)),
+        Start::After(position) => {
+            let number = position.parse().map_err(|_| StoreError::BadPosition)?;
+            numbers.place_of(number, end).await?
+        }
+    };
+    let last = last.max(start);
+    let first = last.saturating_sub(many(page.limit)).max(start);
+    let shown = numbers.between(first, last).await?;
+    let next = shown.first().filter(|_| first > start).map(u64::to_string);
+    let mut lines = numbers.lines(shown).await?;
     lines.reverse();
     let transactions = lines.iter().map(|line| Transaction::parse(line.as_deref()?));
     match transactions.collect::<Option<Vec<_>>>() {
-        Some(transactions) => Ok((transactions, end - start)),
+        Some(records) => Ok(Part {
+            records,
+            total: end - start,
+            next,
+        }),
         None => Err(StoreError::Nonsense("transaction".to_owned())),
     }
 }
@@ -126,6 +139,23 @@ impl<'a> Numbers<'a> {
         let mut get = redis::cmd("HMGET");
         get.arg(&self.transactions).arg(numbers);
         self.store.command(&get).await
+    }
+
+    /// The first place, before `end`, of this number or a later one; `end` when there is none.
+    async fn place_of(&self, number: u64, end: u64) -> Result<u64, StoreError> {
+        if self.list.is_none() {
+            return Ok(number.saturating_sub(1).min(end));
+        }
+        let mut search = Search::between(0, end);
+        while let Some(places) = search.places() {
+            let numbers = self.at(&places).await?;
+            // One that is gone was later than all.
+            search.tell(
+                &places,
+                numbers.iter().map(|found| *found == 0 || *found >= number),
+            );
+        }
+        Ok(search.found())
     }
 
     /// The first place, before `end`, of a transaction at `at_ms` or later; `end` when there is none.

@@ -3,8 +3,11 @@
 use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
 use crate::store::keys::AccountKeys;
+use crate::store::page::Page;
 use crate::store::{Store, StoreError};
 
+/// Wallets added up for one answer, at most: the newest ones.
+pub const WALLETS_MAX: usize = 10_000;
 /// Wallets added up in one round trip.
 const AT_ONCE: usize = 500;
 
@@ -15,8 +18,10 @@ pub struct Totals {
     pub balance: Nanos,
     /// Their deposits that are not confirmed yet.
     pub pending: Nanos,
-    /// How many there are.
+    /// How many of them there are.
     pub wallets: u64,
+    /// Whether there are others that were not added: see [`WALLETS_MAX`].
+    pub partial: bool,
 }
 
 impl Totals {
@@ -26,12 +31,14 @@ impl Totals {
     /// [`StoreError`].
     pub async fn of_agents(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Self, StoreError> {
         let mut sums = Self::default();
-        let mut offset = 0;
-        loop {
-            let mut range = redis::cmd("ZRANGE");
-            range.arg(account.agents(mode));
-            range.arg(offset).arg(offset + AT_ONCE - 1);
-            let agents: Vec<String> = store.command(&range).await?;
+        let mut position: Option<String> = None;
+        for _ in 0..WALLETS_MAX / AT_ONCE {
+            let page = match &position {
+                None => Page::at(0, AT_ONCE),
+                Some(position) => Page::after(position, AT_ONCE),
+            };
+            let part = page.members(store, &account.agents(mode)).await?;
+            let agents = part.records;
             if agents.is_empty() {
                 return Ok(sums);
             }
@@ -44,8 +51,13 @@ impl Totals {
             for (balance, pending) in held {
                 sums.add(balance, pending);
             }
-            offset += AT_ONCE;
+            position = part.next;
+            if position.is_none() {
+                return Ok(sums);
+            }
         }
+        sums.partial = true;
+        Ok(sums)
     }
 
     /// Adds a wallet; one without a balance was closed meanwhile.

@@ -11,7 +11,12 @@ impl Model {
         let (side, keys, mode) = (&self.sides[at], keys(at), mode(at));
         for (id, request) in &side.requests {
             let key = keys.intent(mode, id);
-            page.put(key.clone(), Shape::Intent(request.render(id)));
+            let mut record = request.render(id);
+            if let Some((seq, filed)) = side.places.get(id) {
+                record.insert("seq".to_owned(), seq.to_string());
+                record.extend(filed.map(|filed| ("filed".to_owned(), filed.to_string())));
+            }
+            page.put(key.clone(), Shape::Intent(record));
             if let Some(expires) = request.expires {
                 page.expire(&key, expires);
             }

@@ -13,22 +13,12 @@ import { Hash, Source } from '../../ui/hash.js';
 import { Facts, Id, Name } from '../../ui/show.js';
 import { Loaded } from '../../ui/state.js';
 
-/** Newest first, an entry stands behind those that were written since the trail was counted: so many may be. */
-const NEWER_MAX = 50;
-/** Looks, when more were written. */
-const LOOKS = 5;
-
 /** @returns {Promise<{entry: object, line: string, total: number}|null>} `line` is the entry to the byte */
 async function find(seq, signal) {
-  let { total } = await get('/audit', { limit: 1 }, { signal });
-  if (seq < 1 || seq > total) return null;
-  for (let look = 0; look < LOOKS; look += 1) {
-    const answer = await get('/audit', { limit: NEWER_MAX, offset: total - seq }, { signal });
-    const at = answer.logs.findIndex((entry) => entry.seq === seq);
-    if (at >= 0) return { entry: answer.logs[at], line: part(sourceOf(answer), ['logs', at]), total: answer.total };
-    total = answer.total;
-  }
-  throw new Error(`Entries are written faster than entry ${seq} can be found. Try again.`);
+  const answer = await get('/audit', { limit: 1, before: seq + 1 }, { signal });
+  const entry = answer.logs[0];
+  if (entry?.seq !== seq) return null;
+  return { entry, line: part(sourceOf(answer), ['logs', 0]), total: answer.total };
 }
 
 /** @param {{seq: number, onClose: () => void, go: (seq: number) => void}} props */

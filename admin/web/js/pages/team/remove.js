@@ -16,10 +16,11 @@ const KEYS_PAGE = 200;
 /** The active API keys that a person made. */
 async function madeBy(person, signal) {
   const keys = [];
-  for (let offset = 0; ; offset += KEYS_PAGE) {
-    const page = await get('/api-keys', { limit: KEYS_PAGE, offset }, { signal });
+  for (let cursor; ;) {
+    const page = await get('/api-keys', { limit: KEYS_PAGE, cursor }, { signal });
     keys.push(...page.apiKeys.filter((key) => key.createdBy === person.id && key.status === 'active'));
-    if (offset + KEYS_PAGE >= page.total) return keys;
+    if (page.nextCursor === null) return keys;
+    cursor = page.nextCursor;
   }
 }
 

@@ -16,8 +16,8 @@
 --   | {'known'} (an intent of this id is there)
 --   | {'changed'} (the intent no longer waits as the caller saw it) | {'other_plan', plan} | {'not_found'} | {'too_much'}
 --   | {'over_budget', kind} | {'no_account'}; only the first three write anything
--- Cost: O(1), and O(fields of the agent) once a day, or where it has neither wallet nor policy of its own; up to 26 calls
---   for a refusal, up to 44 for a spend, and one for each old counter that goes
+-- Cost: O(1), and O(fields of the agent) once a day, or where it has neither wallet nor policy of its own; up to 27 calls
+--   for a refusal, up to 45 for a spend, and one for each old counter that goes
 local NO_MONEY, INJECTION = 'insufficient_balance', 'injection_detected'
 local approving = ARGV[7] ~= ''
 local intent = redis.call('HMGET', KEYS[8], 'state', 'head')
@@ -85,7 +85,8 @@ end
 local function keep(key, id, state, why)
   if not approving then return keep_intent(key, 10, id, state, why, ARGV[8], 15) end
   local head = head_for(ARGV[8], state == 'blocked' and why or state)
-  redis.call('HSET', KEYS[8], 'state', state, 'reason', why, 'head', head, unpack(ARGV, 15))
+  redis.call('HSET', KEYS[8], 'state', state, 'reason', why, 'head', head, 'filed', next_place(),
+    unpack(ARGV, 15))
   redis.call('ZREM', KEYS[15], id)
   file_under(10, id, state)
 end

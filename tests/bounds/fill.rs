@@ -1,0 +1,178 @@
+//! Many records of a kind, put into the store directly: as much of each as its list reads.
+
+use crate::world::World;
+use harness::{Caller, Mode, SeedAccount};
+use serde_json::json;
+use shared::clock::now_ms;
+use shared::store::keys::{AccountKeys, IntentIndex};
+
+/// The mode of everything here.
+pub const MODE: Mode = Mode::Live;
+/// The agent that has the records.
+pub const AGENT: &str = "bot";
+/// Records made by one script.
+const AT_ONCE: u64 = 50_000;
+
+/// Members `m…` of a sorted set, by ascending scores from `ARGV[3]` on.
+const SORTED: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
+    redis.call('ZADD', KEYS[1], tonumber(ARGV[3]) + n, string.format('m%07d', n)) end return 1";
+/// The same, each member being its score.
+const NUMBERS: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
+    redis.call('ZADD', KEYS[1], n, string.format('%d', n)) end return 1";
+/// Transactions that are copies of the line in `ARGV[3]`, in all of the lists.
+const TRANSACTIONS: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
+    redis.call('HSET', KEYS[1], n, ARGV[3]) \
+    for list = 2, #KEYS do redis.call('RPUSH', KEYS[list], n) end end return 1";
+/// Intents that are copies of the fields in ARGV[3] and on, in all of the lists; `KEYS[1]` is the beginning of their names.
+const INTENTS: &str = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
+    local id = string.format('int_%026d', n) \
+    redis.call('HSET', KEYS[1] .. id, 'id', id, 'seq', n, unpack(ARGV, 3)) \
+    for list = 2, #KEYS do redis.call('RPUSH', KEYS[list], id) end end return 1";
+/// Sealed entries of the audit trail that say nothing, in all of the lists of the index.
+const ENTRIES: &str = "local hash = string.rep('x', 32) for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
+    redis.call('RPUSH', KEYS[1], string.format('%d %d {}', n, tonumber(ARGV[3]) + n)) \
+    redis.call('RPUSH', KEYS[2], hash) \
+    for list = 3, #KEYS do redis.call('RPUSH', KEYS[list], n) end end return 1";
+
+/// What there is much of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Agents,
+    VirtualKeys,
+    Policies,
+    Transactions,
+    Escrows,
+    Entries,
+    Intents,
+    Waiting,
+    Runs,
+}
+
+/// An account and who calls for it.
+pub struct Tenant {
+    pub account: SeedAccount,
+    pub caller: Caller,
+    /// The number of its agent's wallet.
+    pub wallet: String,
+}
+
+impl Tenant {
+    pub async fn new(world: &World) -> Self {
+        let account = world.seed.account("enterprise").await;
+        let caller = world.caller(&account, MODE).await;
+        let made = caller.post("/v1/wallets/create", json!({ "botId": AGENT })).await;
+        assert_eq!(made.status, 200, "{}", made.text());
+        let wallet = made.json()["wallet"]["walletId"].to_string();
+        let policy = caller.post(&format!("/v1/policies/{AGENT}"), json!({})).await;
+        assert_eq!(policy.status, 200, "{}", policy.text());
+        Self {
+            account,
+            caller,
+            wallet,
+        }
+    }
+
+    const fn keys(&self) -> &AccountKeys {
+        &self.account.keys
+    }
+
+    /// Puts `count` records of a kind into the store, in the place of those that are there.
+    pub async fn fill(&self, world: &World, kind: Kind, count: u64) {
+        let (keys, now) = (self.keys(), now_ms());
+        let many = |script: &str, keys: &[String], rest: &[String]| {
+            for first in (1..=count).step_by(usize::try_from(AT_ONCE).unwrap()) {
+                let last = count.min(first + AT_ONCE - 1);
+                let mut command = vec!["EVAL".to_owned(), script.to_owned(), keys.len().to_string()];
+                command.extend_from_slice(keys);
+                command.extend([first.to_string(), last.to_string()]);
+                command.extend_from_slice(rest);
+                let words: Vec<&str> = command.iter().map(String::as_str).collect();
+                assert_eq!(world.redis.command::<u64>(&words), 1);
+            }
+        };
+        let oldest = (now - count).to_string();
+        let sorted = |key: String| many(SORTED, &[key], &[oldest.clone()]);
+        match kind {
+            Kind::Agents => sorted(keys.agents(MODE)),
+            Kind::VirtualKeys => sorted(keys.agent_keys(AGENT)),
+            Kind::Policies => sorted(keys.policies(MODE)),
+            Kind::Runs => sorted(keys.runs(MODE, AGENT)),
+            Kind::Escrows => many(NUMBERS, &[keys.escrows(MODE)], &[]),
+            Kind::Transactions => {
+                let line = format!(
+                    "{now} 5 5 {} txn_00000000000000000000000000 deposit {AGENT} - USD {{}}",
+                    self.wallet
+                );
+                let lists = [
+                    keys.transactions(MODE),
+                    keys.transactions_of_type(MODE, "deposit"),
+                    keys.transactions_of_wallet(MODE, AGENT, None),
+                    keys.transactions_of_wallet(MODE, AGENT, Some("deposit")),
+                ];
+                many(TRANSACTIONS, &lists, &[line]);
+                self.counted(world, "txn_seq", count);
+            }
+            Kind::Intents => {
+                let lists = [
+                    keys.intent(MODE, ""),
+                    keys.intents(MODE, IntentIndex::All),
+                    keys.intents(MODE, IntentIndex::Kind("spend")),
+                    keys.intents(MODE, IntentIndex::Agent(AGENT)),
+                    keys.intents(MODE, IntentIndex::State("settled")),
+                ];
+                many(INTENTS, &lists, &fields("settled", now));
+                self.counted(world, "intent_seq", count);
+            }
+            Kind::Waiting => {
+                let lists = [keys.intent(MODE, "")];
+                many(INTENTS, &lists, &fields("pending_approval", now));
+                let set = keys.intents(MODE, IntentIndex::State("pending_approval"));
+                let ids = "for n = tonumber(ARGV[1]), tonumber(ARGV[2]) do \
+                    redis.call('ZADD', KEYS[1], n, string.format('int_%026d', n)) end return 1";
+                many(ids, &[set], &[]);
+            }
+            Kind::Entries => {
+                // The dispatcher of events has nothing to do with them.
+                self.counted(world, "dispatched", count);
+                let lists = [
+                    keys.audit(MODE),
+                    keys.audit_hashes(MODE),
+                    keys.audit_index(MODE, Some(AGENT), None),
+                    keys.audit_index(MODE, None, Some("agent.frozen")),
+                    keys.audit_index(MODE, Some(AGENT), Some("agent.frozen")),
+                ];
+                for list in &lists {
+                    let _: u64 = world.redis.command(&["UNLINK", list]);
+                }
+                many(ENTRIES, &lists, &[oldest.clone()]);
+                self.counted(world, "audit_seq", count);
+                self.counted(world, "dispatched", count);
+            }
+        }
+    }
+
+    fn counted(&self, world: &World, field: &str, count: u64) {
+        let (record, field, count) = (self.keys().record(), format!("{MODE}_{field}"), count.to_string());
+        let _: u64 = world.redis.command(&["HSET", &record, &field, &count]);
+    }
+}
+
+fn fields(state: &str, now: u64) -> Vec<String> {
+    let at = now.to_string();
+    let fields = [
+        ("kind", "spend"),
+        ("fp", "f00"),
+        ("amount", "5"),
+        ("currency", "USD"),
+        ("actor", "key_1"),
+        ("agent", AGENT),
+        ("at", at.as_str()),
+        ("request", "{\"runId\":\"r\"}"),
+        ("state", state),
+        ("first", state),
+        ("reason", ""),
+        ("head", "f00"),
+    ];
+    let words = fields.into_iter().flat_map(|(name, value)| [name, value]);
+    words.map(str::to_owned).collect()
+}

@@ -1,0 +1,194 @@
+//! Going through a list of intents by cursor while some of them leave the store for the archive, are decided, and are made.
+
+use super::house::{House, made_at};
+use crate::world::{success, text};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The lists that are gone through, and whether an intent that is decided meanwhile stays in its place there.
+const LISTS: [&str; 5] = [
+    "",
+    "&agentId=bob",
+    "&kind=spend",
+    "&state=settled",
+    "&state=blocked",
+];
+
+/// A list that somebody is in the middle of.
+struct Reader {
+    filter: &'static str,
+    limit: usize,
+    /// The cursor of the next page; none at the end.
+    next: Option<String>,
+    /// How often each was met.
+    met: BTreeMap<String, usize>,
+    pages: usize,
+}
+
+impl Reader {
+    fn of(filter: &'static str, limit: usize) -> Self {
+        Self {
+            filter,
+            limit,
+            next: Some(String::new()),
+            met: BTreeMap::new(),
+            pages: 0,
+        }
+    }
+
+    /// Reads the next page, if there is one.
+    async fn read(&mut self, house: &House) {
+        let Some(cursor) = self.next.take() else { return };
+        let (limit, filter) = (self.limit, self.filter);
+        let page = success(
+            &house
+                .get(&format!("/v1/intents?limit={limit}{filter}{cursor}"))
+                .await,
+            200,
+        );
+        let found = page["intents"].as_array().unwrap();
+        assert!(found.len() <= limit);
+        for intent in found {
+            *self.met.entry(text(intent, "/intent_id").to_owned()).or_default() += 1;
+        }
+        self.next = page["nextCursor"].as_str().map(|next| format!("&cursor={next}"));
+        self.pages += 1;
+    }
+}
+
+/// The ids of a list, whole.
+async fn ids(house: &House, filter: &str) -> Vec<String> {
+    let page = success(&house.get(&format!("/v1/intents?limit=200{filter}")).await, 200);
+    assert_eq!(page["nextCursor"], Value::Null);
+    let found = page["intents"].as_array().unwrap();
+    found
+        .iter()
+        .map(|one| text(one, "/intent_id").to_owned())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_archived_decided_or_made_meanwhile_is_met_once() {
+    let house = House::build().await;
+    let mut waiting = Vec::new();
+    for round in 0..4 {
+        house.live_a_little(round).await;
+        waiting.push(house.waiting("bob", &format!("waits {round}")).await);
+    }
+    // Each limit is a reader that is somewhere else when something happens.
+    let mut readers: Vec<Reader> = Vec::new();
+    let mut before: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for filter in LISTS {
+        before.insert(filter, ids(&house, filter).await);
+        readers.extend([1, 2, 3, 5, 7, 11].map(|limit| Reader::of(filter, limit)));
+    }
+    let made: Vec<u64> = house.all().await.iter().rev().map(made_at).collect();
+    let total = before[""].len();
+    for step in 0..total + 3 {
+        for reader in &mut readers {
+            reader.read(&house).await;
+        }
+        match step {
+            2 | 5 => drop(house.settled("bob", 3, &format!("later {step}")).await),
+            // Those that waited are decided when most of what is newer has left.
+            4 => house.decide(&waiting[0], "approve").await,
+            7 => house.decide(&waiting[1], "deny").await,
+            _ => {}
+        }
+        if step % 2 == 1 {
+            let until = made[(step * 3).min(total - 1)];
+            house.move_until(until).await.unwrap();
+        }
+    }
+    assert!(
+        house.live() < total as u64 / 2,
+        "most have left: {}",
+        house.live()
+    );
+    for reader in readers {
+        let name = format!("{} in pages of {}", reader.filter, reader.limit);
+        assert_eq!(reader.next, None, "{name}: it came to an end");
+        let twice: Vec<_> = reader.met.iter().filter(|(_, count)| **count > 1).collect();
+        assert!(twice.is_empty(), "{name}: {twice:?}");
+        let missed: Vec<_> = before[reader.filter]
+            .iter()
+            .filter(|id| !reader.met.contains_key(*id))
+            .collect();
+        assert!(
+            missed.is_empty(),
+            "{name}: {missed:?} of {}",
+            before[reader.filter].len()
+        );
+    }
+    house.check(0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_by_cursor_are_the_list_wherever_the_intents_are() {
+    let house = House::build().await;
+    for round in 0..3 {
+        house.live_a_little(round).await;
+    }
+    let half = made_at(&house.all().await[12]);
+    for step in 0..3 {
+        for filter in LISTS {
+            let whole = ids(&house, filter).await;
+            for limit in [1, 3, whole.len(), whole.len() + 1] {
+                let mut reader = Reader::of(filter, limit);
+                let mut met = Vec::new();
+                while reader.next.is_some() {
+                    reader.met.clear();
+                    let cursor = reader.next.clone().unwrap();
+                    let page = house
+                        .get(&format!("/v1/intents?limit={limit}{filter}{cursor}"))
+                        .await;
+                    let page = success(&page, 200);
+                    let found = page["intents"].as_array().unwrap();
+                    met.extend(found.iter().map(|one| text(one, "/intent_id").to_owned()));
+                    reader.read(&house).await;
+                }
+                assert_eq!(met, whole, "{filter} in pages of {limit}, {step} moves");
+                assert_eq!(reader.pages, whole.len().div_ceil(limit), "no page is empty");
+            }
+        }
+        match step {
+            0 => assert!(house.move_until(half).await.unwrap() > 0),
+            _ => drop(house.move_all().await),
+        }
+    }
+    assert_eq!(house.live(), 0);
+}
+
+/// Intents that an earlier version made have no number: they are listed by their times.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn intents_of_an_earlier_version_are_met_once() {
+    let house = House::build().await;
+    for round in 0..2 {
+        house.live_a_little(round).await;
+    }
+    let old = ids(&house, "").await;
+    for id in &old {
+        let key = house.account.keys.intent(super::house::MODE, id);
+        let _: u64 = house.world.redis.command(&["HDEL", &key, "seq", "filed"]);
+    }
+    house.live_a_little(2).await;
+    let cut = made_at(&house.all().await[20]);
+    for filter in LISTS {
+        let whole = ids(&house, filter).await;
+        for limit in [1, 4] {
+            let mut reader = Reader::of(filter, limit);
+            while reader.next.is_some() {
+                reader.read(&house).await;
+            }
+            assert_eq!(reader.met.len(), whole.len(), "{filter} in pages of {limit}");
+            assert!(reader.met.values().all(|count| *count == 1), "{:?}", reader.met);
+        }
+    }
+    let mut reader = Reader::of("", 2);
+    reader.read(&house).await;
+    house.move_until(cut).await.unwrap();
+    while reader.next.is_some() {
+        reader.read(&house).await;
+    }
+    assert_eq!(reader.met.len(), house.all().await.len());
+}
