@@ -9,6 +9,7 @@ mod archived;
 mod book;
 mod counters;
 mod drive;
+mod emails;
 mod held;
 mod hold_indexes;
 mod join;

@@ -275,7 +275,8 @@ impl Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         if let StoreError::OverBudget { budget, most } = error {
-            return over_budget(budget, most);
+            let problem = Problem::new(Code::TierLimit, over_budget(budget, most));
+            return problem.with(BUDGET, budget.as_str()).with("limit", most);
         }
         if matches!(error, StoreError::BadPosition) {
             return crate::routes::bad_cursor();
@@ -289,14 +290,12 @@ impl From<StoreError> for Problem {
     }
 }
 
-/// The answer to what would make more records of a kind than the account may make the store keep (decision D71).
-fn over_budget(budget: Budget, most: u64) -> Problem {
-    let message = format!(
+/// What is said to what would make more records of a kind than the account may make the store keep (decision D71).
+pub fn over_budget(budget: Budget, most: u64) -> String {
+    format!(
         "Your account has used up its budget of {most} {}. The operator of this installation can raise it.",
         budget.noun()
-    );
-    let problem = Problem::new(Code::TierLimit, message);
-    problem.with(BUDGET, budget.as_str()).with("limit", most)
+    )
 }
 
 impl From<Insane> for Problem {

@@ -1,46 +1,20 @@
 //! What is told of a change that was made before: it is confirmed by a write of its own, and where that write is refused
 //! nothing is confirmed.
 
+use crate::pair::{Timeouts, by_a_replica, master_with_replica};
 use crate::world::MASTERS;
-use harness::{Redis, RedisCluster, Store, Wire, eventually, free_port};
-use shared::settings::StoreSettings;
+use harness::{Redis, RedisCluster, Wire, free_port};
 use shared::store::StoreError;
-use shared::store::durability::Durability;
-use std::path::PathBuf;
-use std::time::Duration;
 
 /// A hash with the field that is asked for, in the bucket of the fence.
 const ROWS: &str = "{b0001}/transit";
 const ROW: &str = "row";
 const FENCE: &str = "{b0001}/fence";
-/// Longest wait for a replica.
-const WAIT: Duration = Duration::from_secs(30);
+const TIMEOUTS: Timeouts = (5_000, 2_000);
 
-/// A handle whose changes of money are confirmed by one replica.
-fn by_a_replica(url: String) -> Store {
-    let settings = StoreSettings {
-        url_file: PathBuf::new(),
-        url: url.into(),
-        ca_file: PathBuf::new(),
-        timeout_ms: 5_000,
-        durability: Durability::Replicas(1),
-        durability_timeout_ms: 2_000,
-    };
-    Store::of(&settings).expect("the store's address")
-}
-
-async fn master_with_replica() -> (Redis, Redis) {
-    let (master, replica) = (
-        Redis::start_with(&["--repl-diskless-sync-delay", "0"]),
-        Redis::start(),
-    );
-    let port = master.port().to_string();
-    let _: String = replica.command(&["REPLICAOF", "127.0.0.1", &port]);
-    eventually("a replica in step", WAIT, async || {
-        let _: String = master.command(&["SET", "{b0001}/step", "1"]);
-        (replica.try_command::<u64>(&["EXISTS", "{b0001}/step"]) == Ok(1)).then_some(())
-    })
-    .await;
+/// A master that has the row, and its replica.
+async fn with_the_row() -> (Redis, Redis) {
+    let (master, replica) = master_with_replica().await;
     let _: u64 = master.command(&["HSET", ROWS, ROW, "1"]);
     (master, replica)
 }
@@ -51,8 +25,8 @@ fn is_unconfirmed(answer: &Result<bool, StoreError>) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fence_that_is_refused_confirms_nothing() {
-    let (master, _replica) = master_with_replica().await;
-    let store = by_a_replica(master.url());
+    let (master, _replica) = with_the_row().await;
+    let store = by_a_replica(master.url(), TIMEOUTS);
     assert!(store.is_safely_there(ROWS, Some(ROW)).await.unwrap());
     assert_eq!(master.command::<u64>(&["EXISTS", FENCE]), 1);
     // The server writes nothing now. One replica is there, and answers the wait.
@@ -66,8 +40,8 @@ async fn a_fence_that_is_refused_confirms_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_store_still_confirms() {
-    let (master, _replica) = master_with_replica().await;
-    let store = by_a_replica(master.url());
+    let (master, _replica) = with_the_row().await;
+    let store = by_a_replica(master.url(), TIMEOUTS);
     let _: String = master.command(&["CONFIG", "SET", "maxmemory", "1"]);
     assert!(store.is_safely_there(ROWS, Some(ROW)).await.unwrap());
     assert_eq!(master.command::<u64>(&["EXISTS", FENCE]), 1, "it was written");
@@ -75,10 +49,10 @@ async fn a_full_store_still_confirms() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_master_that_became_a_replica_is_left() {
-    let (old, _replica) = master_with_replica().await;
-    let (new, _other_replica) = master_with_replica().await;
+    let (old, _replica) = with_the_row().await;
+    let (new, _other_replica) = with_the_row().await;
     let wire = Wire::to_port(old.port());
-    let store = by_a_replica(wire.redis_url());
+    let store = by_a_replica(wire.redis_url(), TIMEOUTS);
     assert!(store.is_safely_there(ROWS, Some(ROW)).await.unwrap());
     let nobody = free_port().to_string();
     let _: String = old.command(&["REPLICAOF", "127.0.0.1", &nobody]);
@@ -92,7 +66,7 @@ async fn a_master_that_became_a_replica_is_left() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fence_that_is_elsewhere_confirms_nothing() {
     let cluster = RedisCluster::start_replicated(MASTERS);
-    let store = by_a_replica(cluster.url());
+    let store = by_a_replica(cluster.url(), TIMEOUTS);
     let from = cluster.holder_seen_by(0, ROWS).expect("a master");
     let (to, slot) = ((from + 1) % MASTERS, cluster.slot(ROWS));
     let nodes = cluster.nodes();

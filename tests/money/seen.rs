@@ -9,12 +9,13 @@ use shared::crypto::virtual_key::CheckSecret;
 use shared::domain::id::Kind;
 use shared::domain::money::Nanos;
 use shared::store::deposit::DepositState;
-use shared::store::keys::USER;
+use shared::store::keys::{USER, deposit_lookup};
 use shared::store::once::Once;
 use shared::store::script::change::Scope;
 use shared::store::script::deposit::{Confirmed, Made, NewDeposit, confirm};
 use shared::store::script::transfer::{NewTransfer, Transferred};
 use shared::store::wallet::WalletPlace;
+use std::time::Duration;
 
 const USD: u64 = 1_000_000_000;
 
@@ -36,6 +37,13 @@ fn mint() -> String {
     Kind::Transaction.mint(now_ms()).unwrap()
 }
 
+/// Where a pending deposit is looked for by its reference.
+async fn places(world: &World, reference: &str) -> Vec<String> {
+    let mut members = redis::cmd("SMEMBERS");
+    members.arg(deposit_lookup(reference));
+    world.store.command(&members).await.unwrap()
+}
+
 async fn transfer(world: &World, purse: &Purse, from: &WalletPlace, to: &WalletPlace) -> Transferred {
     let transfer = NewTransfer {
         once: &once(purse),
@@ -55,14 +63,25 @@ async fn transfer(world: &World, purse: &Purse, from: &WalletPlace, to: &WalletP
 }
 
 async fn deposit(world: &World, purse: &Purse, wallet: &WalletPlace, state: DepositState) -> Made {
+    deposit_of(world, purse, (wallet, USD), ("r", &once(purse)), state).await
+}
+
+/// A deposit of an amount in nanos; of its request a record is kept.
+async fn deposit_of(
+    world: &World,
+    purse: &Purse,
+    (wallet, amount): (&WalletPlace, u64),
+    (reference, once): (&str, &Once),
+    state: DepositState,
+) -> Made {
     let deposit = NewDeposit {
-        once: &once(purse),
-        record_life: None,
+        once,
+        record_life: Some(Duration::from_secs(1000)),
         wallet,
         closed: false,
-        amount: Nanos::new(USD).unwrap(),
+        amount: Nanos::new(amount).unwrap(),
         currency: "USD",
-        reference: "r",
+        reference,
         state,
         transaction: &mint(),
         request: "{}",
@@ -98,6 +117,11 @@ async fn nothing_moves_from_or_to_a_wallet_that_is_not_the_one_seen() {
         for state in [DepositState::Confirmed, DepositState::Pending] {
             assert_eq!(deposit(&world, &purse, &old, state).await, Made::Changed);
         }
+        assert_eq!(
+            places(&world, "r").await,
+            Vec::<String>::new(),
+            "nothing was announced"
+        );
         assert_eq!(
             world.version(&purse.account).await,
             version,
@@ -146,4 +170,56 @@ async fn a_receiver_that_filled_up_after_the_look_is_left_as_it_is() {
     assert_eq!(outcome, Transferred::TooMuch);
     assert_eq!(purse.balance(&world, USER).await, 5 * USD);
     assert_eq!(purse.balance(&world, "bot").await, most - USD / 2);
+}
+
+/// A request that makes no deposit leaves no look-up behind, and takes none away.
+#[tokio::test]
+async fn a_pending_deposit_that_is_refused_is_not_announced() {
+    let world = World::start().await;
+    let purse = Purse::new(&world).await;
+    purse.bot("bot").await;
+    let wallet = purse.place(&world, "bot").await;
+    let (most, pending) = (9_000_000 * USD, DepositState::Pending);
+    let full = 8_999_999_999 * USD;
+    let mut set = redis::cmd("HSET");
+    set.arg(purse.account.keys.agent(purse.mode, "bot"))
+        .arg("balance")
+        .arg(full);
+    let _: i64 = world.store.command(&set).await.unwrap();
+    let ask = async |amount: u64, reference: &str, once: &Once| {
+        deposit_of(&world, &purse, (&wallet, amount), (reference, once), pending).await
+    };
+    let none = Vec::<String>::new();
+    assert_eq!(ask(most, "r", &once(&purse)).await, Made::TooMuch);
+    assert_eq!(places(&world, "r").await, none);
+    // The request was made before, with another reference.
+    let known = once(&purse);
+    assert!(matches!(
+        ask(1, "r", &known).await,
+        Made::Done { again: false, .. }
+    ));
+    let there = places(&world, "r").await;
+    assert_eq!(there, [format!("{} {}", purse.account.id, purse.mode)]);
+    assert_eq!(ask(1, "other", &known).await, Made::Known);
+    assert_eq!(places(&world, "other").await, none);
+    // There is a deposit of the reference.
+    assert_eq!(ask(1, "r", &known).await, Made::Known);
+    assert_eq!(ask(2, "r", &once(&purse)).await, Made::OtherDeposit);
+    assert!(matches!(
+        ask(1, "r", &once(&purse)).await,
+        Made::Done { again: true, .. }
+    ));
+    assert_eq!(places(&world, "r").await, there);
+    // Some are refused while another one of the same reference is made.
+    for round in 0..100 {
+        let reference = format!("race-{round}");
+        let amounts = [most, 1, most, most];
+        let onces: Vec<Once> = amounts.iter().map(|_| once(&purse)).collect();
+        let all = amounts.iter().zip(&onces);
+        let all = all.map(|(amount, once)| ask(*amount, &reference, once));
+        let made = futures::future::join_all(all).await;
+        let done = made.iter().any(|made| matches!(made, Made::Done { .. }));
+        assert!(done, "{made:?}");
+        assert_eq!(places(&world, &reference).await, there, "{made:?}");
+    }
 }

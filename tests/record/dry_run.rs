@@ -1,9 +1,15 @@
 //! `POST /decisions/dry-run`: what would happen, and that asking changes nothing.
 
-use crate::stage::{MODEL, Stage, check};
+use crate::stage::{Client, MODEL, Stage, check};
 use crate::world::{fresh, problem, success, text};
+use harness::Cli;
 use serde_json::{Value, json};
 use shared::domain::mode::Mode;
+use shared::store::refused::{self, Cause};
+use std::time::Duration;
+
+/// Longest wait for something that happens soon.
+const SOON: Duration = Duration::from_secs(20);
 
 fn names(body: &Value) -> Vec<&str> {
     let checks = body["checks"].as_array().unwrap();
@@ -149,6 +155,134 @@ async fn a_spend_is_predicted_with_all_its_checks() {
     assert_eq!(body["reason"], json!("injection_detected"));
     let really = client.api.post("/v1/spend", instructs).await;
     assert_eq!(really.json()["reason"], body["reason"]);
+}
+
+/// What is predicted of a call, and what then happens to it, with the sentence that people read.
+async fn as_predicted(client: &Client, run: Option<&str>) -> Value {
+    let body = success(&client.dry_run(client.call_body(run)).await, 200);
+    let (reply, _) = client.call(run).await;
+    let denied = (reply.status != 200).then(|| reply.json()["error"].clone());
+    assert_eq!(body["wouldApprove"], json!(denied.is_none()), "{body} {reply:?}");
+    if let Some(error) = denied {
+        assert_eq!(error["code"], body["reason"], "{body} {reply:?}");
+        assert_eq!(error["message"], body["message"], "{body} {reply:?}");
+    }
+    body["reason"].clone()
+}
+
+#[tokio::test]
+async fn budgets_of_records_are_predicted() {
+    let limits = [
+        ("LIMITS__RUNS", "2"),
+        ("LIMITS__INTENTS", "3"),
+        ("LIMITS__TEXT_BYTES", "2000"),
+        ("LIMITS__TRANSACTIONS", "2"),
+    ];
+    let stage = Stage::start_with(&limits).await;
+    // A call in a run that is new, known, or not named.
+    let client = stage.client("enterprise", json!({})).await;
+    for (run, reason) in [
+        (Some("r1"), json!(null)),
+        (Some("r2"), json!(null)),
+        (Some("r3"), json!("rate_limited")),
+        (Some("r2"), json!(null)),
+        (None, json!(null)),
+    ] {
+        assert_eq!(as_predicted(&client, run).await, reason, "{run:?}");
+    }
+    // Cap decides before the budget of runs does.
+    success(
+        &client
+            .api
+            .post("/v1/policies/bot", json!({ "maxSpendPerDay": "0.000000001" }))
+            .await,
+        200,
+    );
+    let body = success(&client.dry_run(client.call_body(Some("r3"))).await, 200);
+    assert_eq!(body["reason"], json!("daily_limit"));
+
+    // Each budget of a spend, the last one within it and the first beyond.
+    let spends: [(&str, u64, Value); 4] = [
+        ("intents", 3, json!({})),
+        (
+            "text_bytes",
+            1,
+            json!({ "metadata": { "note": "x".repeat(2000) } }),
+        ),
+        ("transactions", 1, json!({ "agent": "rich" })),
+        ("runs", 2, json!({ "runId": "" })),
+    ];
+    for (budget, fit, more) in spends {
+        let client = stage.client("enterprise", json!({})).await;
+        if more["agent"] == json!("rich") {
+            success(
+                &client
+                    .api
+                    .post("/v1/wallets/create", json!({ "botId": "rich" }))
+                    .await,
+                200,
+            );
+            success(&client.api.post("/v1/policies/rich", json!({})).await, 200);
+            let cli = Cli::new(crate::world::BINARY, stage.world.redis.url());
+            let deposit = ["deposit", "--account", &client.account.id, "--wallet", "rich"];
+            let _ = cli.json(&[&deposit[..], &["--amount", "5", "--reference", "r"]].concat());
+        }
+        for number in 0..=fit {
+            let mut spend = json!({ "agent": "bot", "amount": "0.5" });
+            spend
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            if budget == "runs" {
+                spend["runId"] = json!(format!("run-{number}"));
+            }
+            let body = success(&client.dry_run(spend.clone()).await, 200);
+            let really = client.api.post("/v1/spend", spend).await;
+            assert_eq!(
+                body["wouldApprove"],
+                json!(really.status == 200),
+                "{budget} {number}: {body} {really:?}"
+            );
+            assert_eq!(body["wouldApprove"], json!(number < fit), "{budget} {number}");
+            if number == fit {
+                assert_eq!(body["reason"], json!("tier_limit"));
+                assert_eq!(problem(&really, 403, "TIER_LIMIT"), text(&body, "/message"));
+                assert_eq!(really.json()["budget"], json!(budget));
+                assert!(!names(&body).is_empty(), "the checks are listed all the same");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_guard_of_the_stores_room_is_predicted() {
+    let stage = Stage::start().await;
+    let client = stage.client("enterprise", json!({})).await;
+    assert_eq!(as_predicted(&client, None).await, json!(null));
+    let list = [(client.account.id.clone(), Cause::Share)].into();
+    refused::write(&stage.world.store, &list).await.unwrap();
+    let spend = json!({ "agent": "bot", "amount": "0.5" });
+    let refused = async || {
+        let reply = client.api.post("/v1/spend", spend.clone()).await;
+        let (call, _) = client.call(None).await;
+        (reply.status == 429 && call.status == 429).then_some(reply)
+    };
+    let refused = harness::eventually("both servers read the list", SOON, refused).await;
+    let body = success(&client.dry_run(spend.clone()).await, 200);
+    assert_eq!(
+        (&body["reason"], text(&body, "/message")),
+        (
+            &json!("api_key_rate_limited"),
+            problem(&refused, 429, "API_KEY_RATE_LIMITED").as_str()
+        )
+    );
+    assert_eq!(as_predicted(&client, None).await, json!("rate_limited"));
+    let mut keyless = client.call_body(None);
+    keyless.as_object_mut().unwrap().remove("keyId");
+    let body = success(&client.dry_run(keyless).await, 200);
+    assert_eq!(body["reason"], json!("rate_limited"));
+    assert_eq!(check(&body, "rate_limited")["limit"], json!(0));
+    assert_eq!(body["resetsAt"], json!(null));
 }
 
 #[tokio::test]

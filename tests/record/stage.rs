@@ -28,9 +28,21 @@ pub struct Client {
 impl Stage {
     /// The provider answers with `usage` 9 + 12.
     pub async fn start() -> Self {
-        let world = World::start().await;
+        Self::start_with(&[]).await
+    }
+
+    /// The same with these settings (`LIMITS__RUNS`) of both servers.
+    pub async fn start_with(settings: &[(&str, &str)]) -> Self {
+        let named = || {
+            let each = settings.iter();
+            each.map(|(name, value)| (format!("TOLLGATE_{name}"), *value))
+        };
+        let world =
+            World::start_with(|options| named().fold(options, |all, (name, value)| all.env(&name, value)))
+                .await;
         let upstream = Upstream::start(|_| Answer::chat(9, 12));
         let options = EdgeOptions::new(EDGE, world.redis.url(), upstream.base_url());
+        let options = named().fold(options, |all, (name, value)| all.env(&name, value));
         // A store that is slow because the machine is busy must not look like one that is down.
         let edge = Edge::start(options.env("TOLLGATE_STORE__TIMEOUT_MS", "10000"));
         Self {

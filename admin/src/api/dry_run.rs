@@ -16,6 +16,7 @@ use serde::Serialize;
 use shared::clock::iso_from_ms;
 use shared::domain::check::{self, Asked, Check, CheckName, Reset};
 use shared::domain::money::Nanos;
+use shared::store::refused::Cause;
 use shared::store::script::standing::{KeySeen, Look, Seen};
 use utoipa::ToSchema;
 
@@ -65,6 +66,8 @@ struct Subject<'a> {
     key_id: Option<&'a str>,
     model: Option<&'a str>,
     price_version: Option<&'a str>,
+    /// Why the account is refused what makes records.
+    refused: Option<Cause>,
 }
 
 /// `POST /decisions/dry-run`
@@ -108,15 +111,23 @@ async fn look(call: &Call, subject: &Subject<'_>) -> Result<Seen, Problem> {
 }
 
 impl Subject<'_> {
-    /// The answer that `checks` give; `otherwise` is the reason for which it is refused though all of them pass.
-    fn answer(&self, seen: &Seen, asked: Asked, checks: &[Check], otherwise: Option<Otherwise>) -> Answer {
+    /// The answer that `checks` give, and what decides before and after all of them.
+    fn answer(&self, seen: &Seen, asked: Asked, checks: &[Check], others: Others) -> Answer {
         let amount = asked.amount();
-        let resets = |check: &Check| resets_at_ms(check.name, seen);
-        let deciding = check::deciding(checks);
-        let (reason, message) = match (deciding, otherwise) {
-            (Some(check), _) => (Some(check.name.as_str()), check.sentence(asked, resets(check))),
-            (None, Some(other)) => (Some(other.reason), other.message.to_owned()),
-            (None, None) => (None, asked.approved()),
+        let resets = |check: &Check| match (check.name, self.refused) {
+            (CheckName::RateLimited, Some(_)) => None,
+            (name, _) => resets_at_ms(name, seen),
+        };
+        let deciding = check::deciding(checks).filter(|_| others.before.is_none());
+        let (reason, message) = match (others.before, deciding, others.after) {
+            (Some(other), ..) | (None, None, Some(other)) => (Some(other.reason), other.message),
+            (None, Some(check), _) => {
+                let guard = self.refused.filter(|_| check.name == CheckName::RateLimited);
+                let sentence = || check.sentence(asked, resets(check));
+                let message = guard.map_or_else(sentence, |cause| cause.message().to_owned());
+                (Some(check.name.as_str()), message)
+            }
+            (None, None, None) => (None, asked.approved()),
         };
         Reply::ok(&Prediction {
             success: true,
@@ -140,11 +151,18 @@ impl Subject<'_> {
     }
 }
 
-/// Why something is refused that passes every check.
-#[derive(Debug, Clone, Copy)]
+/// Why something is refused besides the checks.
+#[derive(Debug)]
 struct Otherwise {
     reason: &'static str,
-    message: &'static str,
+    message: String,
+}
+
+/// What refuses before all checks, and what does though all of them pass.
+#[derive(Debug, Default)]
+struct Others {
+    before: Option<Otherwise>,
+    after: Option<Otherwise>,
 }
 
 /// Whether one of `spent` and `amount` together would pass what the counters can hold.

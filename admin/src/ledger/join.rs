@@ -30,9 +30,11 @@ pub(super) enum Join {
     Place,
     /// The parties of escrows, and the lists that have them.
     EscrowList,
+    /// The accounts that have a user of an e-mail, and those that its look-up names.
+    Email,
 }
 
-const JOINS: usize = 8;
+const JOINS: usize = 9;
 
 /// One of the two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +134,7 @@ impl Joins {
             Join::TransactionList,
             Join::Place,
             Join::EscrowList,
+            Join::Email,
         ];
         let differ = self.sums.iter().enumerate().filter(|(_, sum)| **sum != 0);
         let suspects = differ
@@ -154,7 +157,7 @@ impl Joins {
 
 /// Whether both sides come from the walk over the keys.
 const fn is_walked(join: Join) -> bool {
-    matches!(join, Join::EscrowWinner | Join::Place)
+    matches!(join, Join::EscrowWinner | Join::Place | Join::Email)
 }
 
 /// What is only on one side.

@@ -3,6 +3,7 @@
 
 use super::book::{Accounts, Owner, Page, Place};
 use super::drive::BATCH;
+use super::emails::Emails;
 use super::join::{Join, Joins, Odd, Side, Suspects};
 use super::names::Names;
 use super::pending::Questions;
@@ -38,6 +39,7 @@ pub(super) struct Pass<'a> {
     pub(super) today: Period,
     pub(super) rows: Rows,
     pub(super) names: Names,
+    pub(super) emails: Emails,
     /// What the pass before asked about pending money, and what this one asks.
     pub(super) asked: Questions,
     pub(super) asks: Questions,
@@ -76,6 +78,7 @@ impl<'a> Pass<'a> {
             today: Period::at(server_clock::now_ms(store).await?),
             rows: Rows::default(),
             names: Names::default(),
+            emails: Emails::default(),
             asked,
             asks: Questions::new(),
             flows: [Flow::default(), Flow::default()],
@@ -95,6 +98,7 @@ impl<'a> Pass<'a> {
         pass.read_open_escrows().await?;
         pass.read_escrow_lists().await?;
         pass.read_outside().await?;
+        pass.read_email_lookups().await?;
         pass.read_counters_of_numbers().await?;
         pass.check_transit();
         let (suspects, odd) = pass.joins.finish();
@@ -184,7 +188,7 @@ fn tell(found: &mut Findings, accounts: &Accounts, odd: &Odd) {
         Join::EscrowMoney => Invariant::EscrowState,
         Join::EscrowWinner => Invariant::EscrowState,
         Join::TransactionList => Invariant::WalletBalance,
-        Join::Place | Join::EscrowList => Invariant::Names,
+        Join::Place | Join::EscrowList | Join::Email => Invariant::Names,
     };
     let (records, matches) = (odd.records.join(", "), odd.matches.join(", "));
     let (what, other) = match odd.join {
@@ -199,6 +203,7 @@ fn tell(found: &mut Findings, accounts: &Accounts, odd: &Odd) {
         Join::TransactionList => ("there is a list", "there should be a list"),
         Join::Place => ("the number is that of", "it leads to"),
         Join::EscrowList => ("its party is", "it is in the list of"),
+        Join::Email => ("it leads to users of", "it names"),
     };
     let none = |text: &str| {
         if text.is_empty() {

@@ -23,6 +23,8 @@ impl Pass<'_> {
             Record::Hold { bucket, id, kept } => self.hold(bucket, &id, kept, answers),
             Record::Run(key) => self.named_run(&key, answers),
             Record::Place(series, number) => self.placed(series, number, answers),
+            Record::Users(account, key) => self.users(&account, &key, answers),
+            Record::EmailLookup(key) => self.email_lookup(&key, answers),
             Record::Key(kind, account, id, key) => self.named_key(kind, (&account, &id, key), answers),
             Record::Intent(place, id) => {
                 let key = self.accounts.keys(place).intent(place.mode, &id);

@@ -42,8 +42,8 @@ invariants! {
     Transit = "transit";
     /// No account has come less far than its witness on another server was told: else the store lost writes of it.
     Versions = "versions";
-    /// Each number, id and key leads to the one record that has it, each record is led to, each escrow is in the lists of its
-    /// parties, and no number that has a record can be drawn again.
+    /// Each number, id, key and e-mail leads to the one record that has it (e-mails to one in each account), each record is led
+    /// to, each escrow is in the lists of its parties, and no number that has a record can be drawn again.
     Names = "names";
     /// Every key of the store has a name that Tollgate gives.
     UnknownKey = "unknown-key";

@@ -9,7 +9,7 @@ use super::violation::Invariant;
 use futures::{Stream, TryStreamExt, stream};
 use shared::domain::number::Number;
 use shared::store::connection::walk::Node;
-use shared::store::keys::parse::{AccountKey, BucketKey, Key, ModeKey};
+use shared::store::keys::parse::{AccountKey, BucketKey, GlobalKey, Key, ModeKey};
 use shared::store::keys::{Bucket, Series, USER, escrow_lookup};
 use shared::store::read::{Answers, Read};
 use shared::store::{Store, StoreError};
@@ -30,6 +30,10 @@ pub(super) enum Record {
     },
     /// Where a number leads.
     Place(Series, Number),
+    /// The users of an account: its id and the name of the table in the store.
+    Users(String, String),
+    /// In which accounts an e-mail has users.
+    EmailLookup(String),
     /// The record of a key: its account, its id and its name in the store.
     Key(KeyKind, String, String, String),
 }
@@ -72,6 +76,9 @@ impl Pass<'_> {
                 }
                 if self.names.is_full() {
                     self.read_outside().await?;
+                }
+                if self.emails.is_full() {
+                    self.read_email_lookups().await?;
                 }
             }
         }
@@ -155,6 +162,10 @@ fn sort(accounts: &Accounts, key: String) -> Sorted {
         Key::Account(account, AccountKey::ApiKey(id)) if accounts.find(account).is_some() => {
             Sorted::Read(issued(KeyKind::Api, (account, id, &key)))
         }
+        Key::Account(account, AccountKey::Users) if accounts.find(account).is_some() => {
+            Sorted::Read(users(account, &key))
+        }
+        Key::Global(GlobalKey::UserLookup) => Sorted::Read(email_lookup(key)),
         Key::Global(_) | Key::Bucket(..) => Sorted::Note(Note::Other),
         Key::Account(account, _) if accounts.find(account).is_some() => Sorted::Note(Note::Other),
         Key::Mode(..) if place_of(accounts, parsed).is_some() => match place_of(accounts, parsed) {
@@ -230,6 +241,22 @@ fn place(series: Series, number: Number) -> Job<Record> {
     Job {
         reads: vec![place_read(series, number)],
         what: Record::Place(series, number),
+        weight: 1,
+    }
+}
+
+fn users(account: &str, key: &str) -> Job<Record> {
+    Job {
+        reads: vec![Read::hash(Bucket::of(account), key)],
+        what: Record::Users(account.to_owned(), key.to_owned()),
+        weight: 1,
+    }
+}
+
+fn email_lookup(key: String) -> Job<Record> {
+    Job {
+        reads: vec![Read::global(&key)],
+        what: Record::EmailLookup(key),
         weight: 1,
     }
 }

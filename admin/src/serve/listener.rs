@@ -3,6 +3,7 @@
 //! requests, and an answer that is not read.
 
 mod bare_answer;
+mod layer;
 mod paced;
 mod under_way;
 
@@ -118,7 +119,7 @@ async fn one(
         .timer(TokioTimer::new())
         .header_read_timeout(timeout)
         .max_buf_size(HEAD_BYTES_MAX);
-    let stream = OwnErrors::new(Paced::new(stream, timeout, metrics.stalled));
+    let stream = OwnErrors::over(Paced::over(stream, timeout, metrics.stalled));
     let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         _ = connection.as_mut() => return,

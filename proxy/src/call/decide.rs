@@ -348,10 +348,7 @@ fn without_requests(plan: &Plan) -> Plan {
 fn runs_full(gate: &Gate, mut stop: Stop) -> Stop {
     if let Stop::Denied(denied) = &mut stop {
         let most = gate.store.budgets().of(Budget::Runs);
-        let message = format!(
-            "Your account has used up its budget of {most} runs: a new one can begin when one was not seen for 35 days, or when the operator of this installation raises the budget. Calls in runs that are known, and without a run, go on."
-        );
-        denied.message = Some(message);
+        denied.message = Some(Budget::runs_used_up(most));
     }
     stop
 }

@@ -72,6 +72,14 @@ impl Budget {
         Self::ALL.into_iter().find(|budget| budget.as_str() == name)
     }
 
+    /// What people are told of a call in a new run beyond the budget of `most` runs.
+    #[must_use]
+    pub fn runs_used_up(most: u64) -> String {
+        format!(
+            "Your account has used up its budget of {most} runs: a new one can begin when one was not seen for 35 days, or when the operator of this installation raises the budget. Calls in runs that are known, and without a run, go on."
+        )
+    }
+
     /// The kind in a sentence.
     #[must_use]
     pub const fn noun(self) -> &'static str {

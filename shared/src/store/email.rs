@@ -32,7 +32,14 @@ impl EmailOwner {
         }
     }
 
-    fn parse(line: &str) -> Self {
+    /// Reads the stored text of a look-up.
+    #[must_use]
+    pub fn parse(text: &str) -> Vec<Self> {
+        let lines = text.lines().filter(|line| !line.is_empty());
+        lines.map(Self::of_line).collect()
+    }
+
+    fn of_line(line: &str) -> Self {
         let (account, user) = line.split_once(' ').unwrap_or((line, ""));
         Self {
             account: account.to_owned(),
@@ -45,7 +52,7 @@ impl EmailOwner {
     /// # Errors
     /// [`StoreError`].
     pub async fn all(store: &Store, email: &str) -> Result<Vec<Self>, StoreError> {
-        Ok(parse(&stored(store, email).await?))
+        Ok(Self::parse(&stored(store, email).await?))
     }
 
     /// Adds the user; of each account there is one. A look-up that is full stays as it is.
@@ -80,6 +87,19 @@ impl EmailOwner {
         other.join(store, email).await
     }
 
+    /// Takes `account` out, which has no user of the e-mail: a removal that was cut off left it. Returns whether it was named.
+    ///
+    /// # Errors
+    /// [`StoreError`]; it may be repeated.
+    pub async fn forget_missing(store: &Store, email: &str, account: &str) -> Result<bool, StoreError> {
+        let owners = Self::all(store, email).await?;
+        let named = owners.into_iter().find(|owner| owner.account == account);
+        let Some(owner) = named else { return Ok(false) };
+        // One that was added meanwhile stays.
+        owner.leave_to_another(store, email).await?;
+        Ok(true)
+    }
+
     /// Takes the user out, after it was removed or was not written. Another one of the account stays.
     ///
     /// # Errors
@@ -99,17 +119,12 @@ async fn stored(store: &Store, email: &str) -> Result<String, StoreError> {
     Ok(text.unwrap_or_default())
 }
 
-fn parse(text: &str) -> Vec<EmailOwner> {
-    let lines = text.lines().filter(|line| !line.is_empty());
-    lines.map(EmailOwner::parse).collect()
-}
-
 /// Changes a look-up, from what it is at that moment.
 async fn change(store: &Store, email: &str, change: impl Fn(&mut Vec<EmailOwner>)) -> Result<(), StoreError> {
     let key = keys::user_lookup(email);
     let mut there = stored(store, email).await?;
     for _ in 0..ATTEMPTS {
-        let mut owners = parse(&there);
+        let mut owners = EmailOwner::parse(&there);
         change(&mut owners);
         let lines: Vec<String> = owners.iter().map(EmailOwner::to_stored).collect();
         match swap(store, &key, &there, &lines.join("\n")).await? {
@@ -132,10 +147,10 @@ mod tests {
             account: account.to_owned(),
             user: user.to_owned(),
         };
-        assert_eq!(parse(""), []);
-        assert_eq!(parse("acct_1"), [owner("acct_1", "")]);
-        assert_eq!(parse("acct_1 usr_1"), [owner("acct_1", "usr_1")]);
-        let two = parse("acct_1 usr_1\nacct_2 usr_2");
+        assert_eq!(EmailOwner::parse(""), []);
+        assert_eq!(EmailOwner::parse("acct_1"), [owner("acct_1", "")]);
+        assert_eq!(EmailOwner::parse("acct_1 usr_1"), [owner("acct_1", "usr_1")]);
+        let two = EmailOwner::parse("acct_1 usr_1\nacct_2 usr_2");
         assert_eq!(two, [owner("acct_1", "usr_1"), owner("acct_2", "usr_2")]);
         // An earlier version finds the first account.
         let text = two

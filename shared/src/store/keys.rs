@@ -5,31 +5,21 @@
 //! wallets and escrows, by [numbers](crate::domain::number) that carry it. `/` separates the parts; no caller-chosen name
 //! can contain it.
 //!
-//! # What is outside the buckets, and why it is safe
-//!
-//! On a cluster another server can lose such a key while the record stays, or the reverse. Each of them is safe for one of
-//! these reasons:
-//!
-//! | key | why |
-//! |---|---|
-//! | [`virtual_key_lookup`], [`api_key_lookup`] | The name is the hash of 256 random bits, so nothing can take it twice. Written before the record, written again and confirmed after it (`store.durability`), and only then is the secret shown. The record has the hash: `ledger check` names a look-up that is gone. |
-//! | [`user_lookup`] | Names the accounts that have a user of the e-mail; written and confirmed before and after the user is. Lost, it is written again by whoever adds the user again; signing in with the account named needs none; and it counts only while the account has the user. |
-//! | [`invitation_lookup`], [`reset_lookup`], [`session_lookup`] | Random tokens. A lost one lets nobody in: the invitation is revoked and made again, the reset issued again, the user signs in again. |
-//! | [`deposit_lookup`] | Confirmed before the deposit is. Lost, the operator names the account. |
-//! | [`ACCOUNTS`] | Confirmed before the account is made, so every account is listed. |
-//! | [`STORE`], [`PRICES`], [`BLOCKED`] | Written by the operator, who looks at them after a failover (docs/durability.md); a store without the first denies everything. |
-//! | [`REFUSED`] | Renewed by a worker every few seconds. |
-//! | [`attempts`] | Counts; what is lost is a few attempts. |
-//! | [`wallet_lookup`], [`escrow_lookup`], [`WALLET_NUMBER`], [`ESCROW_NUMBER`] | Of an earlier version, and only read: nothing gets a number from there any more. |
+//! What lies outside of the buckets is in `keys/outside.rs`, with the reasons why it is safe.
 
 mod audit;
 mod money;
+mod outside;
 pub mod parse;
 mod people;
 mod webhooks;
 
 pub use audit::DECISION_KEY_CHARS;
 pub use money::{IntentIndex, closed_holder};
+pub use outside::{
+    ACCOUNTS, BLOCKED, ESCROW_NUMBER, PRICES, REFUSED, STORE, WALLET_NUMBER, api_key_lookup, deposit_lookup,
+    escrow_lookup, user_lookup, virtual_key_lookup, wallet_lookup,
+};
 pub use people::{Tries, attempts, invitation_lookup, reset_lookup, session_lookup};
 pub use webhooks::DeliverySet;
 
@@ -41,65 +31,6 @@ use std::sync::LazyLock;
 
 /// Number of buckets. Workers poll buckets, not accounts.
 pub const BUCKETS: u16 = number::BUCKETS;
-
-/// The store's own record: ledger epoch and the secret of the key checksum.
-pub const STORE: &str = "tollgate/store";
-/// The set of all account ids.
-pub const ACCOUNTS: &str = "tollgate/accounts";
-/// The prices imported by the operator, which overlay the file.
-pub const PRICES: &str = "tollgate/prices";
-/// The addresses that both servers turn away (hash of range to `<since ms> <reason>`), and `version`, which is another one
-/// after each change.
-pub const BLOCKED: &str = "tollgate/blocked";
-/// The accounts that are refused what makes records (lines `<account> <cause>`). It ends when no worker renews it.
-pub const REFUSED: &str = "tollgate/refused";
-/// The last wallet number that an earlier version gave. Nothing reads it.
-pub const WALLET_NUMBER: &str = "tollgate/wallet-number";
-/// The last escrow number that an earlier version gave. Nothing reads it.
-pub const ESCROW_NUMBER: &str = "tollgate/escrow-number";
-
-/// Immutable: which account and key a virtual key's hash belongs to.
-#[must_use]
-pub fn virtual_key_lookup(sha256_hex: &str) -> String {
-    format!("tollgate/vk/{sha256_hex}")
-}
-
-/// Immutable: which account and key an API key's hash belongs to.
-#[must_use]
-pub fn api_key_lookup(sha256_hex: &str) -> String {
-    format!("tollgate/ak/{sha256_hex}")
-}
-
-/// Which accounts have a user of an e-mail (in lower case), a line for each. One outlives its user only when a removal was cut
-/// off, and holds only when the account has a user of that e-mail.
-#[must_use]
-pub fn user_lookup(email: &str) -> String {
-    format!("tollgate/user/{}", hex::encode(Sha256::digest(email.as_bytes())))
-}
-
-/// Immutable, of an earlier version: which account, mode and owner a wallet belongs to, by its number (`17`) and by its id
-/// (`wal_…`). It was written before the wallet, so it holds only when a record names the same wallet.
-#[must_use]
-pub fn wallet_lookup(name: &str) -> String {
-    format!("tollgate/wallet/{name}")
-}
-
-/// Immutable, of an earlier version: the payer's account and mode of an escrow. It was written before the escrow, so it
-/// holds only when there is one.
-#[must_use]
-pub fn escrow_lookup(number: u64) -> String {
-    format!("tollgate/escrow/{number}")
-}
-
-/// Which accounts and modes have a pending deposit of this rail reference (set of `<account> <mode>`), since an operator
-/// confirms a deposit by its reference alone.
-#[must_use]
-pub fn deposit_lookup(reference: &str) -> String {
-    format!(
-        "tollgate/deposit/{}",
-        hex::encode(Sha256::digest(reference.as_bytes()))
-    )
-}
 
 /// The hash tags of the buckets.
 static TAGS: LazyLock<Vec<String>> = LazyLock::new(|| (0..BUCKETS).map(|n| format!("{{b{n:04}}}")).collect());

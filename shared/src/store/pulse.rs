@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Why a command gave no answer that could be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
-    /// No answer within `store.timeout_ms`.
+    /// No answer within `store.timeout_ms`, or no connection within the deadline.
     Timeout,
     /// The connection broke under the command.
     Broken,
@@ -47,6 +47,7 @@ impl Trouble {
             StoreError::Refused { code, .. } if code == "NOSCRIPT" => None,
             StoreError::Refused { .. } => Some(Self::Refused),
             StoreError::NoAnswer(None) => Some(Self::Timeout),
+            StoreError::NotConnected(source) if source.is_timeout() => Some(Self::Timeout),
             StoreError::NotConnected(_) => Some(Self::Unreachable),
             StoreError::NoAnswer(Some(source)) if source.is_timeout() => Some(Self::Timeout),
             StoreError::NoAnswer(Some(source)) if source.is_connection_refusal() => Some(Self::Unreachable),
@@ -88,6 +89,7 @@ mod tests {
     #[test]
     fn each_error_has_its_kind() {
         let io = |kind: ErrorKind| StoreError::NoAnswer(Some(std::io::Error::from(kind).into()));
+        let never_sent = |kind: ErrorKind| StoreError::NotConnected(std::io::Error::from(kind).into());
         let refused = |code: &str| StoreError::Refused {
             code: code.to_owned(),
             source: (redis::ErrorKind::Client, "refused").into(),
@@ -95,6 +97,11 @@ mod tests {
         for (error, trouble) in [
             (StoreError::NoAnswer(None), Some(Trouble::Timeout)),
             (io(ErrorKind::TimedOut), Some(Trouble::Timeout)),
+            (never_sent(ErrorKind::TimedOut), Some(Trouble::Timeout)),
+            (
+                never_sent(ErrorKind::ConnectionRefused),
+                Some(Trouble::Unreachable),
+            ),
             (io(ErrorKind::BrokenPipe), Some(Trouble::Broken)),
             (io(ErrorKind::ConnectionRefused), Some(Trouble::Unreachable)),
             (refused("OOM"), Some(Trouble::Refused)),

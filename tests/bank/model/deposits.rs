@@ -8,13 +8,28 @@ use shared::store::transaction::TransactionType;
 
 impl Model {
     pub fn deposit(&mut self, new: &act::Deposit) -> String {
-        let (to, at, amount) = (&new.to, new.to.at, new.amount);
+        let told = self.decide(new);
         if new.pending && !new.closed {
-            self.announced
-                .entry(new.reference.clone())
-                .or_default()
-                .insert(at);
+            self.announce(new.to.at, &new.reference);
         }
+        told
+    }
+
+    /// Where a deposit is found by its reference, after one was announced: where there is one.
+    fn announce(&mut self, at: At, reference: &str) {
+        let is_there = self.sides[at].deposits.contains_key(reference);
+        let places = self.announced.entry(reference.to_owned()).or_default();
+        match is_there {
+            true => places.insert(at),
+            false => places.remove(&at),
+        };
+        if places.is_empty() {
+            self.announced.remove(reference);
+        }
+    }
+
+    fn decide(&mut self, new: &act::Deposit) -> String {
+        let (to, at, amount) = (&new.to, new.to.at, new.amount);
         if new.keyed && self.is_taken(at, &new.asked.id) {
             return "known".to_owned();
         }

@@ -9,7 +9,7 @@ use shared::crypto::sha256_hex;
 use shared::domain::mode::Mode;
 use shared::domain::number::Number;
 use shared::store::keys::{
-    Bucket, Series, USER, api_key_lookup, escrow_lookup, virtual_key_lookup, wallet_lookup,
+    Bucket, Series, USER, api_key_lookup, escrow_lookup, user_lookup, virtual_key_lookup, wallet_lookup,
 };
 
 const LIVE: Mode = Mode::Live;
@@ -124,6 +124,62 @@ async fn what_leads_to_keys() {
     // Nobody is let in by a revoked key anyway.
     let _: i64 = street.redis.command(&["DEL", &revoked.1]);
     assert_eq!(street.cli.run(&["ledger", "check"]).code, Some(0));
+}
+
+#[tokio::test]
+async fn what_leads_to_users() {
+    let mut street = Street::build().await;
+    street.admin = None;
+    let email = "ann@example.com";
+    let (lookup, nobody) = (user_lookup(email), user_lookup("nobody@example.com"));
+    let [one, two] = street.houses.each_ref().map(|house| house.account.id.clone());
+    let create = |account: &str, email: &str| {
+        let args = ["user", "create", "--account", account, "--email", email];
+        let args = [&args[..], &["--role", "viewer", "--password-stdin", "--json"]].concat();
+        let made = street.cli.run_with_stdin(&args, "correct horse battery\n");
+        assert_eq!(made.code, Some(0), "{made:?}");
+        let made: Value = serde_json::from_str(&made.stdout).expect("a document");
+        made["userId"].as_str().expect("an id").to_owned()
+    };
+    let (user, other) = (create(&one, email), create(&one, "bob@example.com"));
+    create(&two, email);
+    let users = street.houses[0].account.keys.users();
+    let record: String = street.redis.command(&["HGET", &users, email]);
+    let lines: String = street.redis.command(&["GET", &lookup]);
+    let set = |text: String| damage(&lookup, "SET {}", NAMES).word(text);
+    let all = vec![
+        // A user without its look-up, the only one or one of several.
+        damage(user_lookup("bob@example.com"), "DEL {}", NAMES),
+        set(lines.lines().skip(1).collect()).names(&users),
+        // A look-up whose user, or account, is gone.
+        damage(&users, "HDEL {} ann@example.com", NAMES).names(&lookup),
+        damage(nobody, "SET {}", NAMES).word(format!("{one} usr_nobody")),
+        set(format!("{lines}\nacct_nobody usr_nobody")),
+        // Two that claim one.
+        set(format!("{lines}\n{one} {other}")),
+        set(lines.replace(&user, &other)).names(&users),
+        damage(&users, "HSET {} carl@example.com", NAMES).word(record),
+        damage(&users, "HSET {} carl@example.com nonsense", NAMES),
+        damage(&users, "SET {} x", NAMES),
+    ];
+    each_is_found(&street, all).await;
+    // What an earlier version wrote, and a check of the account alone.
+    let _: String = street
+        .redis
+        .command(&["SET", &user_lookup("bob@example.com"), &one]);
+    for args in [&["ledger", "check"][..], &["ledger", "check", "--account", &one]] {
+        assert_eq!(street.cli.run(args).code, Some(0));
+    }
+    let _: i64 = street.redis.command(&["DEL", &lookup]);
+    let check = street.cli.run(&["ledger", "check", "--account", &one]);
+    assert_eq!(check.code, Some(1), "{check:?}");
+    let _: String = street.redis.command(&["SET", &lookup, &lines]);
+    // A removal that was cut off is ended by removing the user again.
+    let _: i64 = street.redis.command(&["HDEL", &users, email]);
+    let remove = ["user", "remove", "--email", email, "--account", &one];
+    assert_eq!(street.cli.json(&remove)["lookupRepaired"], json!(true));
+    assert_eq!(street.cli.run(&["ledger", "check"]).code, Some(0));
+    assert_eq!(street.cli.run(&remove).code, Some(1));
 }
 
 /// What an earlier version made keeps its numbers, and no later one is like them.

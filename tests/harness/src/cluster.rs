@@ -194,6 +194,27 @@ impl RedisCluster {
         self.wait_for_holder(key, self.replica_of(at), &[at]);
     }
 
+    /// Kills several masters at once, each with a key that it serves, and lets their replicas take over, as an operator does: the
+    /// masters that are left may be too few to elect them.
+    pub fn lose_together(&self, lost: &[(usize, &str)]) {
+        self.end_patience();
+        let gone: Vec<usize> = lost.iter().map(|(at, _)| *at).collect();
+        for at in &gone {
+            self.nodes[*at].kill9();
+        }
+        for (at, key) in lost {
+            let to = self.replica_of(*at);
+            blocking_until("a replica that takes over", WAIT, || {
+                let takes = ["CLUSTER", "FAILOVER", "TAKEOVER"];
+                let asked = self.nodes[to].try_command::<String>(&takes);
+                (asked.is_ok() || self.holder_seen_by(to, key) == Some(to)).then_some(())
+            });
+        }
+        for (at, key) in lost {
+            self.wait_for_holder(key, self.replica_of(*at), &gone);
+        }
+    }
+
     fn end_patience(&self) {
         for node in &self.nodes {
             let _: String = node.command(&["CONFIG", "SET", "cluster-node-timeout", SILENCE_MS]);

@@ -1,9 +1,10 @@
 //! The prediction of a proxied call: the body is read and priced as the edge does it, then come the edge's checks.
 
-use super::{Otherwise, Subject, is_too_much, look};
+use super::{Others, Otherwise, Subject, is_too_much, look};
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields};
 use shared::chat_body::{self, BodyError};
+use shared::domain::budget::Budget;
 use shared::domain::cap;
 use shared::domain::check::{Asked, Check, CheckName};
 use shared::domain::denial::Denial;
@@ -37,6 +38,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
         key_id: key_id.as_deref(),
         model: Some(&chat.model),
         price_version: Some(prices.version()),
+        refused: call.app.refused.cause(&call.caller.account),
     };
     let seen = look(call, &subject).await?;
     let plan = call.plan(&seen.plan)?;
@@ -47,11 +49,18 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     }
     let Some(estimate) = prices.estimate(&shape) else {
         // The edge does not even ask the store.
-        return subject.answer(&seen, Asked::Beyond, &[], Some(BEYOND));
+        let after = Some(unavailable(BEYOND));
+        return subject.answer(&seen, Asked::Beyond, &[], Others { before: None, after });
+    };
+    let limit = match subject.refused {
+        // Then no request is within the rate.
+        Some(_) => Some(0),
+        None => plan.proxy_requests_per_minute,
     };
     let mut checks = match &seen.key {
+        None if subject.refused.is_some() => vec![Check::within(CheckName::RateLimited, limit, 0, 1)],
         None => Vec::new(),
-        Some(key) => of_key(key, &plan, agent, subject.key_id)?,
+        Some(key) => of_key(key, (&plan, limit), agent, subject.key_id)?,
     };
     checks.push(Check::state(CheckName::NoProviderKey, seen.has_provider_key));
     checks.extend(of_cap(&seen, &plan, estimate));
@@ -62,18 +71,32 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
         spent.month_spent,
         spent.tracked_spent,
     ];
-    let otherwise = is_too_much(&spent, estimate).then_some(TOO_MUCH);
-    subject.answer(&seen, Asked::Call(estimate), &checks, otherwise)
+    let budgets = call.app.store.budgets();
+    let after = if seen.records.is_run_too_many(&budgets) {
+        Some(Otherwise {
+            reason: Denial::RateLimited.reason(),
+            message: Budget::runs_used_up(budgets.of(Budget::Runs)),
+        })
+    } else {
+        is_too_much(&spent, estimate).then(|| unavailable(TOO_MUCH))
+    };
+    subject.answer(
+        &seen,
+        Asked::Call(estimate),
+        &checks,
+        Others { before: None, after },
+    )
 }
 
-const BEYOND: Otherwise = Otherwise {
-    reason: Denial::ServiceUnavailable.reason(),
-    message: "The estimate is beyond any amount that can be charged.",
-};
-const TOO_MUCH: Otherwise = Otherwise {
-    reason: Denial::ServiceUnavailable.reason(),
-    message: "The counters of the agent or its account cannot hold the sum.",
-};
+const BEYOND: &str = "The estimate is beyond any amount that can be charged.";
+const TOO_MUCH: &str = "The counters of the agent or its account cannot hold the sum.";
+
+fn unavailable(message: &str) -> Otherwise {
+    Otherwise {
+        reason: Denial::ServiceUnavailable.reason(),
+        message: message.to_owned(),
+    }
+}
 
 fn of_cap(seen: &Seen, plan: &Plan, estimate: Nanos) -> [Check; 7] {
     let standing = &seen.standing;
@@ -82,7 +105,12 @@ fn of_cap(seen: &Seen, plan: &Plan, estimate: Nanos) -> [Check; 7] {
 }
 
 /// The checks of the key itself. One that is not active is answered with 401 by the edge, and is not found here.
-fn of_key(key: &KeySeen, plan: &Plan, agent: &str, id: Option<&str>) -> Result<Vec<Check>, Problem> {
+fn of_key(
+    key: &KeySeen,
+    (plan, requests): (&Plan, Option<u64>),
+    agent: &str,
+    id: Option<&str>,
+) -> Result<Vec<Check>, Problem> {
     let place = key.place.filter(|_| key.agent.as_deref() == Some(agent));
     let place = place.ok_or_else(|| {
         let id = id.unwrap_or_default();
@@ -93,12 +121,7 @@ fn of_key(key: &KeySeen, plan: &Plan, agent: &str, id: Option<&str>) -> Result<V
     })?;
     Ok(vec![
         Check::within(CheckName::PlanKeyLimit, plan.active_virtual_keys, place, 1),
-        Check::within(
-            CheckName::RateLimited,
-            plan.proxy_requests_per_minute,
-            key.requests,
-            1,
-        ),
+        Check::within(CheckName::RateLimited, requests, key.requests, 1),
     ])
 }
 

@@ -1,19 +1,19 @@
 //! The prediction of `POST /spend`: the same body, the same checks.
 
 use super::super::spend::Request;
-use super::{Otherwise, Subject, is_too_much, look};
-use crate::problem::Code;
+use super::{Others, Otherwise, Subject, is_too_much, look};
+use crate::problem::{Code, over_budget};
 use crate::routes::{Answer, Call, Fields};
 use shared::domain::check::{Asked, Check, CheckName};
 use shared::domain::mode::Mode;
 use shared::domain::money::Nanos;
 use shared::domain::spend_cap;
+use shared::store::script::standing::Records;
 
-/// Answered by `POST /spend` with 409 and this code.
-const TOO_MUCH: Otherwise = Otherwise {
-    reason: "balance_limit",
-    message: Code::BalanceLimit.message(),
-};
+/// The codes of `POST /spend` in lower case: of its 409, its 403 and its 429.
+const TOO_MUCH: &str = "balance_limit";
+const OVER_BUDGET: &str = "tier_limit";
+const REFUSED: &str = "api_key_rate_limited";
 
 /// Predicts what `POST /spend` would answer to this body.
 pub(super) async fn predict(call: &Call, body: &Fields<'_>) -> Answer {
@@ -24,6 +24,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>) -> Answer {
         key_id: None,
         model: None,
         price_version: None,
+        refused: call.app.refused.cause(&call.caller.account),
     };
     let seen = look(call, &subject).await?;
     let mut standing = seen.standing;
@@ -43,6 +44,34 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>) -> Answer {
         standing.cap.tracked_spent,
         standing.wallet.map_or(Nanos::ZERO, |wallet| wallet.day_spent),
     ];
-    let otherwise = is_too_much(&spent, request.amount).then_some(TOO_MUCH);
-    subject.answer(&seen, Asked::Spend(request.amount), &checks, otherwise)
+    let others = Others {
+        before: before_the_checks(call, &subject, &seen.records, standing.wallet.is_some()),
+        after: is_too_much(&spent, request.amount).then(|| Otherwise {
+            reason: TOO_MUCH,
+            message: Code::BalanceLimit.message().to_owned(),
+        }),
+    };
+    subject.answer(&seen, Asked::Spend(request.amount), &checks, others)
+}
+
+/// The guard of the store's room and the budgets of records (decision D71) decide before everything else.
+fn before_the_checks(
+    call: &Call,
+    subject: &Subject<'_>,
+    records: &Records,
+    has_wallet: bool,
+) -> Option<Otherwise> {
+    if let Some(cause) = subject.refused {
+        let message = cause.message().to_owned();
+        return Some(Otherwise {
+            reason: REFUSED,
+            message,
+        });
+    }
+    let budgets = call.app.store.budgets();
+    let budget = records.over_with_spend(&budgets, has_wallet)?;
+    Some(Otherwise {
+        reason: OVER_BUDGET,
+        message: over_budget(budget, budgets.of(budget)),
+    })
 }

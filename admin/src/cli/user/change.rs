@@ -210,6 +210,9 @@ pub(super) async fn disable_totp(context: &Context, name: &Name) -> Result<Repor
 }
 
 pub(super) async fn remove(context: &Context, name: &Name, keeps: bool) -> Result<Report, Failure> {
+    if let Some(report) = forget_missing(context, name).await? {
+        return Ok(report);
+    }
     let Found { owner, .. } = Found::by_name(context, name).await?;
     let keys = AccountKeys::of(&owner.account);
     let mut made = ApiKey::made_by(&context.store, &keys, &owner.user).await?;
@@ -233,4 +236,17 @@ pub(super) async fn remove(context: &Context, name: &Name, keeps: bool) -> Resul
         ),
         found.document(json!({ "removed": true, "revokedApiKeys": made })),
     ))
+}
+
+/// Ends a removal that was cut off: the account has no such user, and the look-up of the e-mail still names it.
+async fn forget_missing(context: &Context, name: &Name) -> Result<Option<Report>, Failure> {
+    let Name { email, account } = name;
+    let Some(account) = account else { return Ok(None) };
+    let there = Stored::find(&context.store, &AccountKeys::of(account), email).await?;
+    if there.is_some() || !EmailOwner::forget_missing(&context.store, email, account).await? {
+        return Ok(None);
+    }
+    let document = json!({ "accountId": account, "email": email, "removed": false, "lookupRepaired": true });
+    let text = format!("{account} has no user of that e-mail; what a removal that was cut off left is gone.");
+    Ok(Some(Report::new(text, document)))
 }

@@ -5,9 +5,10 @@
 //! are written: the whole of one write, an error status, no body, and no `X-Request-Id`, which all of ours have. None of our
 //! bodies can look like one: JSON has no bare line breaks.
 
+use super::layer::{Layer, Layered, Pieces};
 use crate::problem::Code;
 use crate::routes::new_request_id;
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -32,12 +33,12 @@ pub(super) struct OwnErrors<S> {
 }
 
 impl<S> OwnErrors<S> {
-    pub(super) const fn new(stream: S) -> Self {
-        Self {
+    pub(super) const fn over(stream: S) -> Layered<Self> {
+        Layered(Self {
             stream,
             instead: None,
             linger: None,
-        }
+        })
     }
 }
 
@@ -92,60 +93,32 @@ fn replacement(written: &[u8]) -> Option<Vec<u8>> {
     Some(answer.into_bytes())
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for OwnErrors<S> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_read(context, buffer)
-    }
-}
+impl<S: AsyncRead + AsyncWrite + Unpin> Layer for OwnErrors<S> {
+    type Below = S;
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for OwnErrors<S> {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        match this.poll_instead(context, bytes) {
-            Some(written) => written,
-            None => Pin::new(&mut this.stream).poll_write(context, bytes),
-        }
+    fn below(&mut self) -> Pin<&mut S> {
+        Pin::new(&mut self.stream)
     }
 
-    /// So that hyper sends a body as it is, without a copy of it in each connection. An answer of its own is one piece.
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        pieces: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let instead = match pieces {
-            [only] => this.poll_instead(context, only),
-            _ => None,
-        };
-        match instead {
-            Some(written) => written,
-            None => Pin::new(&mut this.stream).poll_write_vectored(context, pieces),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
+    fn is_below_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }
 
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+    /// An answer of hyper's own is one piece.
+    fn write(&mut self, context: &mut Context<'_>, pieces: Pieces<'_>) -> Poll<io::Result<usize>> {
+        let instead = pieces.only().and_then(|only| self.poll_instead(context, only));
+        instead.unwrap_or_else(|| pieces.write(Pin::new(&mut self.stream), context))
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
-        let Some((end, left)) = &mut this.linger else {
+    fn shut_down(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+        let Some((end, left)) = &mut self.linger else {
             return Poll::Ready(Ok(()));
         };
         let mut some = [0; 4096];
         while *left > 0 && end.as_mut().poll(context).is_pending() {
             let mut buffer = ReadBuf::new(&mut some);
-            match Pin::new(&mut this.stream).poll_read(context, &mut buffer) {
+            match Pin::new(&mut self.stream).poll_read(context, &mut buffer) {
                 Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
                     *left = left.saturating_sub(buffer.filled().len());
                 }
@@ -168,7 +141,7 @@ mod tests {
     /// What arrives of `text`, through a pipe of `room` bytes.
     async fn sent(text: &str, room: usize) -> String {
         let (ours, mut theirs) = duplex(room);
-        let mut ours = OwnErrors::new(ours);
+        let mut ours = OwnErrors::over(ours);
         let text = text.to_owned();
         let writer = tokio::spawn(async move { ours.write_all(text.as_bytes()).await.unwrap() });
         let mut all = String::new();

@@ -3,12 +3,13 @@
 //! A peer that takes a byte now and then would reset a plain time-out for ever, so time is bought by bytes: a blocked
 //! write may take `allowance`, which each [`BYTES_PER_SECOND`] bytes written refill by a second.
 
+use super::layer::{Layer, Layered, Pieces};
 use prometheus::IntCounter;
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The slowest rate at which an answer may be read for long.
@@ -30,14 +31,14 @@ pub(super) struct Paced<S> {
 
 impl<S> Paced<S> {
     /// A stream that may block for `allowance` at first.
-    pub(super) const fn new(stream: S, allowance: Duration, stalled: IntCounter) -> Self {
-        Self {
+    pub(super) const fn over(stream: S, allowance: Duration, stalled: IntCounter) -> Layered<Self> {
+        Layered(Self {
             stream,
             allowance,
             left: allowance,
             blocked: None,
             stalled,
-        }
+        })
     }
 
     /// Notes that `bytes` were written, possibly after a pause.
@@ -81,43 +82,20 @@ impl<S> Paced<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_read(context, buffer)
-    }
-}
+impl<S: AsyncRead + AsyncWrite + Unpin> Layer for Paced<S> {
+    type Below = S;
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let paced = self.get_mut();
-        let written = Pin::new(&mut paced.stream).poll_write(context, bytes);
-        paced.after(context, written)
+    fn below(&mut self) -> Pin<&mut S> {
+        Pin::new(&mut self.stream)
     }
 
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        pieces: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let paced = self.get_mut();
-        let written = Pin::new(&mut paced.stream).poll_write_vectored(context, pieces);
-        paced.after(context, written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
+    fn is_below_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }
 
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    fn write(&mut self, context: &mut Context<'_>, pieces: Pieces<'_>) -> Poll<io::Result<usize>> {
+        let written = pieces.write(Pin::new(&mut self.stream), context);
+        self.after(context, written)
     }
 }
 
@@ -130,10 +108,10 @@ mod tests {
     /// What fits between the two ends.
     const PIPE: usize = 1024;
 
-    fn paced() -> (Paced<DuplexStream>, DuplexStream, IntCounter) {
+    fn paced() -> (Layered<Paced<DuplexStream>>, DuplexStream, IntCounter) {
         let stalled = IntCounter::new("stalled", "test").unwrap();
         let (ours, theirs) = duplex(PIPE);
-        (Paced::new(ours, ALLOWANCE, stalled.clone()), theirs, stalled)
+        (Paced::over(ours, ALLOWANCE, stalled.clone()), theirs, stalled)
     }
 
     #[tokio::test(start_paused = true)]

@@ -13,8 +13,8 @@ use arc_swap::ArcSwap;
 use futures::future::join_all;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{
-    AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult, ServerErrorKind,
-    Value,
+    AsyncConnectionConfig, Cmd, ConnectionInfo, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult,
+    ServerErrorKind, Value,
 };
 use slots::{Map, News, bracketed, read, slot_of_command};
 pub(super) use slots::{replicas_of, slot_of};
@@ -104,15 +104,26 @@ impl Cluster {
         client(&format!("redis://{}{address}", self.login), None)
     }
 
-    /// A connection to a node that nobody else uses.
+    /// How to connect to a node.
     ///
     /// # Errors
-    /// What the connection says; then nothing was sent.
-    pub(super) async fn dial(&self, address: &str, patience: Duration) -> RedisResult<MultiplexedConnection> {
+    /// The address is none.
+    pub(super) fn info(&self, address: &str) -> RedisResult<ConnectionInfo> {
+        let client = self.client(address).map_err(unusable)?;
+        Ok(client.get_connection_info().clone())
+    }
+
+    /// Whether a node is among the masters, as far as known.
+    pub(super) fn knows(&self, address: &str) -> bool {
+        self.map.load().named(address).is_some()
+    }
+
+    /// A connection to a node, to ask it who serves what.
+    async fn dial(&self, address: &str) -> RedisResult<MultiplexedConnection> {
         let client = self.client(address).map_err(unusable)?;
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT_TIMEOUT.min(patience)))
-            .set_response_timeout(Some(patience));
+            .set_connection_timeout(Some(CONNECT_TIMEOUT))
+            .set_response_timeout(Some(LOOK_TIMEOUT));
         client.get_multiplexed_async_connection_with_config(&config).await
     }
 
@@ -208,7 +219,7 @@ impl Cluster {
 
     /// Who serves what in the eyes of this node, and how much it has seen.
     async fn word_of(&self, address: &str) -> RedisResult<slots::Word> {
-        let mut connection = self.dial(address, LOOK_TIMEOUT).await?;
+        let mut connection = self.dial(address).await?;
         let info = redis::cmd("CLUSTER")
             .arg("INFO")
             .query_async(&mut connection)

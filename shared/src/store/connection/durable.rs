@@ -1,28 +1,31 @@
 //! Commands whose effect must be safe before anybody is told of it (`store.durability`).
 //!
-//! `WAIT` and `WAITAOF` speak of what their own connection wrote, and hold that connection up. So a script of money goes
-//! down a *lane*, a connection that only one caller uses at a time: the script, a fence, and the wait in one round trip.
+//! `WAIT` and `WAITAOF` speak of what their own connection wrote, and hold that connection up. So a script of money is sent on
+//! a *dedicated connection* of a pool, which one caller uses at a time: the script, a fence, and the wait in one round trip.
 //! The fence is a write of the same slot: a script that found its work done before has written nothing itself, and what
 //! it tells of may not be safe yet. From Redis 7.2 on a wait speaks of nothing that its connection did not write, so without
 //! the fence it confirms nothing.
 
+mod dedicated;
 mod how;
+mod pools;
 mod turns;
 
+use self::dedicated::{Dedicated, late};
 use self::how::{How, listing, of_a_server, questions, readable};
-use self::turns::Turns;
-use super::cluster::{Cluster, Master, is_asked, not_here, redirection, replicas_of};
-use super::server::is_read_only;
+pub(super) use self::pools::Dial;
+use self::pools::{Address, Pools};
+use super::cluster::{Master, is_asked, not_here, redirection, replicas_of};
 use super::walk::Node;
-use super::{CONNECT_TIMEOUT, Store, StoreError};
+use super::{Store, StoreError};
 use crate::store::durability::{Durability, Offer, Status};
 use crate::store::keys::FENCE;
 use crate::store::pulse;
 use crate::store::script::fence;
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, Value};
+use redis::{Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, Value};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -41,12 +44,10 @@ pub(super) struct Money {
     wait: Duration,
     /// The longest wait for all of it.
     deadline: Duration,
-    dial: Dial,
-    idle: Mutex<Vec<Lane>>,
-    turns: Turns,
+    connections: Pools,
     /// What each server offered when it was last asked: by its address, or `None` for the single server. A server that is away
     /// is asked by those alone who have something to change there.
-    seen: Mutex<HashMap<Option<String>, Seen>>,
+    seen: Mutex<HashMap<Address, Seen>>,
 }
 
 /// How changes are confirmed on a server, as of some moment.
@@ -60,28 +61,16 @@ struct Seen {
     replica_at: Option<Instant>,
 }
 
-/// Makes connections.
-pub(super) enum Dial {
-    Single(Box<redis::Client>),
-    Cluster(Arc<Cluster>),
-}
-
-/// A connection that one caller uses at a time, and the node of a cluster that it goes to.
-struct Lane {
-    address: Option<String>,
-    connection: MultiplexedConnection,
-}
-
-/// What came back up a lane.
+/// The replies to what was sent.
 struct Reply {
-    address: Option<String>,
+    address: Address,
     how: How,
     change: Value,
     fence: Option<Value>,
     confirmations: Vec<Value>,
 }
 
-/// What goes down a lane, and which of the answers counts for what.
+/// The commands that are sent at once, and which of the replies counts for what.
 struct Parcel {
     pipeline: Pipeline,
     change: usize,
@@ -89,11 +78,18 @@ struct Parcel {
     confirmations: Vec<usize>,
 }
 
-/// Whether a change went down a lane.
+/// Whether a change was sent.
 enum Sent {
     Came(Reply),
-    /// It did not: the server there cannot confirm it. Why not.
+    /// It was not: the server there cannot confirm it. Why not.
     Refused(String),
+}
+
+/// A change on its way.
+struct Attempt<'a> {
+    change: &'a Change<'a>,
+    /// Whether the change may have reached a server that did not refuse it.
+    sent: AtomicBool,
 }
 
 impl Reply {
@@ -109,18 +105,17 @@ impl Reply {
 
 impl Money {
     pub(super) fn new(asked: Durability, wait: Duration, timeout: Duration, dial: Dial) -> Self {
+        let deadline = timeout + wait;
         Self {
             asked,
             wait,
-            deadline: timeout + wait,
-            dial,
-            idle: Mutex::default(),
-            turns: Turns::default(),
+            deadline,
+            connections: Pools::new(dial, deadline),
             seen: Mutex::default(),
         }
     }
 
-    /// What goes down a lane: the change, the fence where there is one, and the questions whether they are safe. Each with a
+    /// What is sent at once: the change, the fence where there is one, and the questions whether they are safe. Each with a
     /// key is announced by `ASKING` to a node that a slot is on its way to.
     fn parcel(&self, how: How, change: &Change<'_>, asking: bool) -> Parcel {
         let mut pipeline = Pipeline::new();
@@ -145,78 +140,59 @@ impl Money {
     }
 
     /// Runs a change and what confirms it on one connection.
-    async fn down_a_lane(&self, change: &Change<'_>) -> Result<Sent, StoreError> {
+    async fn send(&self, change: &Change<'_>) -> Result<Sent, StoreError> {
+        let attempt = Attempt {
+            change,
+            sent: AtomicBool::new(false),
+        };
         let run = async {
-            let reply = match &self.dial {
-                Dial::Single(_) => self.send(None, change, false).await,
+            match &self.connections.dial {
+                Dial::Single(_) => self.send_to(None, &attempt, false).await,
                 Dial::Cluster(cluster) => {
-                    let send = |master: Master, asking| self.send_to(master, change, asking);
+                    let send = |master: Master, asking| self.send_to_master(master, &attempt, asking);
                     cluster.follow_key(change.key, send).await
                 }
-            };
-            reply.map_err(|error| StoreError::from(error).unless_never_sent())
+            }
         };
-        tokio::time::timeout(self.deadline, run)
-            .await
-            .unwrap_or_else(|_elapsed| {
-                if let Dial::Cluster(cluster) = &self.dial {
-                    cluster.look_soon();
-                }
-                Err(StoreError::NoAnswer(None))
-            })
+        let sent = tokio::time::timeout(self.deadline, run).await;
+        let sent = sent.unwrap_or_else(|_elapsed| {
+            if let Dial::Cluster(cluster) = &self.connections.dial {
+                cluster.look_soon();
+            }
+            Err(late("the deadline is over"))
+        });
+        sent.map_err(|error| attempt.failed(error))
     }
 
     /// The same on a node of a cluster. A slot that is elsewhere, or on its way, is an error, after which it is sent again.
-    async fn send_to(&self, master: Master, change: &Change<'_>, asking: bool) -> RedisResult<Sent> {
-        let reply = match self.send(Some(master.address), change, asking).await? {
+    async fn send_to_master(&self, master: Master, attempt: &Attempt<'_>, asking: bool) -> RedisResult<Sent> {
+        let reply = match self.send_to(Some(master.address), attempt, asking).await? {
             Sent::Came(reply) => reply,
             refused => return Ok(refused),
         };
         if let Some(error) = redirection(&reply.change) {
             return Err(error);
         }
+        let only_reads = attempt.change.only_reads;
         match reply.fence.as_ref().and_then(redirection) {
             // Where the fence is asked for nothing is known of what was found here.
-            Some(error) if change.only_reads && is_asked(&error) => Err(not_here()),
-            Some(error) if change.only_reads => Err(error),
+            Some(error) if only_reads && is_asked(&error) => Err(not_here()),
+            Some(error) if only_reads => Err(error),
             _ => Ok(Sent::Came(reply)),
         }
     }
 
-    async fn send(&self, address: Option<String>, change: &Change<'_>, asking: bool) -> RedisResult<Sent> {
-        let _turn = self.turns.take(&address, change.key).await?;
-        let mut lane = self.open(address).await?;
-        let how = match self.how_on(&mut lane).await {
-            Ok(Ok(how)) => how,
-            Ok(Err(why)) => {
-                self.lanes(|idle| idle.push(lane));
-                return Ok(Sent::Refused(why));
-            }
-            Err(error) => {
-                self.close_lanes_to(&lane.address);
-                return Err(error);
-            }
+    async fn send_to(&self, address: Address, attempt: &Attempt<'_>, asking: bool) -> RedisResult<Sent> {
+        // Whoever refused it before did not run it.
+        attempt.sent.store(false, Ordering::Relaxed);
+        let mut connection = self.connections.take(&address, attempt.change.key).await?;
+        let how = match self.how_on(&address, &mut connection).await? {
+            Ok(how) => how,
+            Err(why) => return Ok(Sent::Refused(why)),
         };
-        let parcel = self.parcel(how, change, asking);
-        // A lane that fails, or whose caller leaves, is dropped with its connection.
-        let sent = lane
-            .connection
-            .send_packed_commands(&parcel.pipeline, 0, parcel.pipeline.len())
-            .await;
-        let mut answers = match sent {
-            Ok(answers) => answers,
-            Err(error) => {
-                self.close_lanes_to(&lane.address);
-                return Err(error);
-            }
-        };
-        let address = lane.address.clone();
-        // So is one to a server that is a replica by now: another may be behind the same name.
-        if answers.iter().any(is_read_only) {
-            self.close_lanes_to(&address);
-        } else {
-            self.lanes(|idle| idle.push(lane));
-        }
+        let parcel = self.parcel(how, attempt.change, asking);
+        attempt.sent.store(true, Ordering::Relaxed);
+        let mut answers = connection.send(&parcel.pipeline).await?;
         let mut answer = |at: usize| answers.get_mut(at).map(std::mem::take).unwrap_or_default();
         Ok(Sent::Came(Reply {
             address,
@@ -227,41 +203,47 @@ impl Money {
         }))
     }
 
-    /// How a change is confirmed by the server of this lane, which is asked where that was not seen lately: whoever waits for
+    /// How a change is confirmed by the server at `address`, which is asked where that was not seen lately: whoever waits for
     /// it has something to change there.
-    async fn how_on(&self, lane: &mut Lane) -> RedisResult<Result<How, String>> {
+    async fn how_on(
+        &self,
+        address: &Address,
+        connection: &mut Dedicated,
+    ) -> RedisResult<Result<How, String>> {
         if let Durability::Replicas(count) = self.asked {
             return Ok(Ok(How::by_replicas(count)));
         }
-        if let Some(how) = self.seen_lately(&lane.address) {
+        if let Some(how) = self.seen_lately(address) {
             return Ok(how);
         }
-        let (info, config) = questions();
-        let info = lane.connection.send_packed_command(&info).await;
-        let info: String = redis::from_redis_value(info?.extract_error()?)?;
-        let config = lane.connection.send_packed_command(&config).await;
-        let config = readable(config.and_then(Value::extract_error))?;
-        let listed = self.listed_on(lane).await?;
-        let offer = Offer::of(&info, config.as_deref()).listed(listed);
-        Ok(self.remember(&lane.address, &offer))
+        let offer = self.offer_of(address, connection).await?;
+        Ok(self.remember(address, &offer))
     }
 
-    /// How many replicas the cluster lists for the master of this lane.
-    async fn listed_on(&self, lane: &mut Lane) -> RedisResult<u64> {
-        let (Dial::Cluster(_), Some(address)) = (&self.dial, &lane.address) else {
-            return Ok(0);
-        };
-        let answer = lane.connection.send_packed_command(&listing()).await;
-        let slots = answer.and_then(Value::extract_error);
-        match slots {
-            Ok(slots) => Ok(replicas_of(redis::from_redis_value(slots)?, address)),
-            Err(error) if error.code().is_some() => Ok(0),
-            Err(error) => Err(error),
+    /// Asks the server what it offers.
+    async fn offer_of(&self, address: &Address, connection: &mut Dedicated) -> RedisResult<Offer> {
+        let (info, config) = questions();
+        let mut asked = Pipeline::new();
+        asked.add_command(info).add_command(config);
+        // In a cluster it may have replicas that do not follow it.
+        let of_a_cluster = address.as_deref();
+        if of_a_cluster.is_some() {
+            asked.add_command(listing());
         }
+        let mut answers = connection.send(&asked).await?.into_iter();
+        let mut next = || answers.next().unwrap_or_default().extract_error();
+        let info: String = redis::from_redis_value(next()?)?;
+        let config = readable(next())?;
+        let listed = match of_a_cluster.map(|address| (address, next())) {
+            Some((address, Ok(slots))) => replicas_of(redis::from_redis_value(slots)?, address),
+            // It does not let us ask.
+            Some((_, Err(_))) | None => 0,
+        };
+        Ok(Offer::of(&info, config.as_deref()).listed(listed))
     }
 
     /// Notes what a server offers. A replica that followed it lately is still expected: it may take its place.
-    fn remember(&self, address: &Option<String>, offer: &Offer) -> Result<How, String> {
+    fn remember(&self, address: &Address, offer: &Offer) -> Result<How, String> {
         let at = Instant::now();
         self.seen(|seen| {
             let before = seen.get(address).and_then(|known| known.replica_at);
@@ -279,20 +261,20 @@ impl Money {
         })
     }
 
-    fn seen_lately(&self, address: &Option<String>) -> Option<Result<How, String>> {
+    fn seen_lately(&self, address: &Address) -> Option<Result<How, String>> {
         self.seen(|seen| {
             let seen = seen.get(address)?;
             (!seen.stale && seen.at.elapsed() < LOOK_EVERY).then(|| seen.how.clone())
         })
     }
 
-    fn seen<T>(&self, act: impl FnOnce(&mut HashMap<Option<String>, Seen>) -> T) -> T {
+    fn seen<T>(&self, act: impl FnOnce(&mut HashMap<Address, Seen>) -> T) -> T {
         act(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether the server of `key` was seen lately, and confirms nothing: then a change needs no lane.
-    fn needs_no_lane(&self, key: &str) -> bool {
-        let address = match &self.dial {
+    /// Whether the server of `key` was seen lately, and confirms nothing: then a change needs no dedicated connection.
+    fn is_unconfirmed(&self, key: &str) -> bool {
+        let address = match &self.connections.dial {
             Dial::Single(_) => None,
             Dial::Cluster(cluster) => match cluster.address_of(key) {
                 None => return false,
@@ -303,50 +285,26 @@ impl Money {
     }
 
     /// The server did not confirm what it was asked for: the next change looks at it again.
-    fn ask_anew(&self, address: &Option<String>) {
+    fn ask_anew(&self, address: &Address) {
         self.seen(|seen| {
             if let Some(known) = seen.get_mut(address) {
                 known.stale = true;
             }
         });
     }
+}
 
-    fn lanes<T>(&self, act: impl FnOnce(&mut Vec<Lane>) -> T) -> T {
-        act(&mut self.idle.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn close_lanes_to(&self, address: &Option<String>) {
-        self.lanes(|idle| idle.retain(|lane| lane.address != *address));
-    }
-
-    /// An idle lane that still answers, else a new one.
-    async fn open(&self, address: Option<String>) -> RedisResult<Lane> {
-        let idle = self.lanes(|lanes| {
-            let found = lanes.iter().position(|lane| lane.address == address)?;
-            Some(lanes.swap_remove(found))
-        });
-        if let Some(mut lane) = idle {
-            let ping = redis::cmd("PING");
-            let answer = lane.connection.send_packed_command(&ping);
-            let answer = tokio::time::timeout(CONNECT_TIMEOUT, answer).await;
-            if matches!(answer, Ok(Ok(_))) {
-                return Ok(lane);
+impl Attempt<'_> {
+    /// What an error says of the change.
+    fn failed(&self, error: RedisError) -> StoreError {
+        match StoreError::from(error).unless_never_sent() {
+            StoreError::NoAnswer(Some(source))
+                if source.is_io_error() && !self.sent.load(Ordering::Relaxed) =>
+            {
+                StoreError::NotConnected(source)
             }
-            self.close_lanes_to(&address);
+            error => error,
         }
-        let connection = match (&self.dial, &address) {
-            (Dial::Cluster(cluster), Some(address)) => cluster.dial(address, self.deadline).await?,
-            (Dial::Cluster(cluster), None) => cluster.dial("", self.deadline).await?,
-            (Dial::Single(client), _) => {
-                let config = AsyncConnectionConfig::new()
-                    .set_connection_timeout(Some(CONNECT_TIMEOUT.min(self.deadline)))
-                    .set_response_timeout(Some(self.deadline));
-                client
-                    .get_multiplexed_async_connection_with_config(&config)
-                    .await?
-            }
-        };
-        Ok(Lane { address, connection })
     }
 }
 
@@ -362,10 +320,10 @@ pub(super) struct Change<'a> {
 impl Store {
     /// Runs a change of money, or finds out that it was made, and answers when that is as safe as configured.
     pub(super) async fn safely(&self, money: &Money, change: Change<'_>) -> Result<Value, StoreError> {
-        if money.needs_no_lane(change.key) {
+        if money.is_unconfirmed(change.key) {
             return self.command(change.command).await;
         }
-        let sent = money.down_a_lane(&change).await;
+        let sent = money.send(&change).await;
         let mut reply = match sent.inspect_err(pulse::count)? {
             Sent::Came(reply) => reply,
             Sent::Refused(why) => return Err(StoreError::NotDurable { ran: false, why }),

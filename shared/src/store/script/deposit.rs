@@ -8,7 +8,6 @@ use super::change::{BUDGET, CHANGE, Event, MONEY, ONCE, REFUSALS, Scope, nonsens
 use super::lookup::note;
 use super::transfer::record_args;
 use super::{Script, WhenFull};
-use crate::domain::budget::Budget;
 use crate::domain::intent::{Kind, Reason};
 use crate::domain::money::Nanos;
 use crate::store::deposit::{Deposit, DepositState};
@@ -90,13 +89,48 @@ pub enum Made {
 }
 
 impl NewDeposit<'_> {
-    /// Takes back what was noted for a pending deposit that was not made.
+    /// Notes where the deposit will be found by its reference.
+    async fn announce(&self, store: &Store, scope: &Scope<'_>) -> Result<(), StoreError> {
+        let place = format!("{} {}", scope.account, scope.mode);
+        note(store, &deposit_lookup(self.reference), &place).await
+    }
+
+    /// Takes the note back, unless there is a deposit of the reference: this one was not made.
     async fn retract(&self, store: &Store, scope: &Scope<'_>) -> Result<(), StoreError> {
+        if self.is_there(store, scope).await? {
+            return Ok(());
+        }
         let place = format!("{} {}", scope.account, scope.mode);
         let mut forget = redis::cmd("SREM");
         forget.arg(deposit_lookup(self.reference)).arg(place);
         let _: i64 = store.command(&forget).await?;
-        Ok(())
+        // Another request may have made it meanwhile. One that makes it after this look announces it after that.
+        match self.is_there(store, scope).await? {
+            true => self.announce(store, scope).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Whether there is a deposit of the reference.
+    async fn is_there(&self, store: &Store, scope: &Scope<'_>) -> Result<bool, StoreError> {
+        let deposit = scope.keys().deposit(scope.mode, self.reference);
+        store.command(redis::cmd("EXISTS").arg(deposit)).await
+    }
+
+    /// Leaves a note exactly where there is a deposit, after this outcome of a request that was announced.
+    async fn settle_note(
+        &self,
+        (store, scope): (&Store, &Scope<'_>),
+        outcome: &Result<Vec<String>, StoreError>,
+    ) -> Result<(), StoreError> {
+        match outcome {
+            // One that was refused may have retracted it in between.
+            Ok(words) if words == &["made"] => self.announce(store, scope).await,
+            Ok(words) if words == &["there"] => Ok(()),
+            Ok(_) | Err(StoreError::OverBudget { .. }) => self.retract(store, scope).await,
+            // It may have been made, and may be repeated.
+            Err(_) => Ok(()),
+        }
     }
 
     /// Takes the deposit in.
@@ -104,18 +138,15 @@ impl NewDeposit<'_> {
     /// # Errors
     /// [`StoreError`]; it may be repeated.
     pub async fn run(&self, store: &Store, scope: &Scope<'_>) -> Result<Made, StoreError> {
-        if self.state == DepositState::Pending && !self.closed {
-            let place = format!("{} {}", scope.account, scope.mode);
-            note(store, &deposit_lookup(self.reference), &place).await?;
+        let is_announced = self.state == DepositState::Pending && !self.closed;
+        if is_announced {
+            self.announce(store, scope).await?;
         }
-        let reply = match self.make(store, scope).await {
-            // A repetition is refused by the budget of refusals: then the look-up is that of the deposit that is there.
-            Err(error @ StoreError::OverBudget { budget, .. }) if budget != Budget::Refusals => {
-                self.retract(store, scope).await?;
-                return Err(error);
-            }
-            reply => reply?,
-        };
+        let outcome = self.make(store, scope).await;
+        if is_announced {
+            self.settle_note((store, scope), &outcome).await?;
+        }
+        let reply = outcome?;
         let again = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["made"] => false,
             ["there"] => true,

@@ -2,11 +2,12 @@
 
 use super::change::{AGENT_EXISTS, CLOCK, PERIOD, nonsense};
 use super::{Script, WhenFull};
+use crate::domain::budget::{Budget, Budgets};
 use crate::domain::cap::{CapPlan, CapPolicy, SpendPolicy, Standing};
 use crate::domain::mode::Mode;
 use crate::domain::money::Nanos;
 use crate::domain::spend_cap::{SpendStanding, WalletStanding};
-use crate::store::keys::{self, AccountKeys};
+use crate::store::keys::{self, AccountKeys, IntentIndex};
 use crate::store::{Store, StoreError};
 use std::sync::LazyLock;
 
@@ -46,8 +47,49 @@ pub struct Seen {
     pub has_provider_key: bool,
     /// The virtual key, when one was asked for.
     pub key: Option<KeySeen>,
+    /// Records that count against budgets.
+    pub records: Records,
     /// Everything else; the limits of the plan are for the caller to fill in.
     pub standing: SpendStanding,
+}
+
+/// Records of the account and mode that count against its budgets (decision D71), as the scripts that hold them count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Records {
+    /// Runs that have a record.
+    pub runs: u64,
+    /// Whether the named run is one of them, or none is named.
+    pub run_is_known: bool,
+    /// Intents that are not archived.
+    pub intents: u64,
+    /// Bytes of their text.
+    pub text_bytes: u64,
+    /// Transactions that the account caused.
+    pub transactions: u64,
+}
+
+impl Records {
+    /// The budget that a spend would exceed, as `spend.lua` looks for it.
+    #[must_use]
+    pub fn over_with_spend(&self, budgets: &Budgets, has_wallet: bool) -> Option<Budget> {
+        let is_full = |budget: Budget, count: u64| count >= budgets.of(budget);
+        let full = [
+            (Budget::Intents, is_full(Budget::Intents, self.intents)),
+            (Budget::TextBytes, is_full(Budget::TextBytes, self.text_bytes)),
+            (
+                Budget::Transactions,
+                has_wallet && is_full(Budget::Transactions, self.transactions),
+            ),
+            (Budget::Runs, self.is_run_too_many(budgets)),
+        ];
+        full.into_iter().find_map(|(budget, full)| full.then_some(budget))
+    }
+
+    /// Whether the named run would be a record beyond the budget of runs.
+    #[must_use]
+    pub fn is_run_too_many(&self, budgets: &Budgets) -> bool {
+        !self.run_is_known && self.runs >= budgets.of(Budget::Runs)
+    }
 }
 
 /// What was seen of a virtual key.
@@ -71,6 +113,7 @@ type Reply = (
     Option<String>,
     Option<String>,
     Option<String>,
+    Vec<u64>,
 );
 
 impl Look<'_> {
@@ -90,6 +133,9 @@ impl Look<'_> {
             account.active_keys(),
             account.rate(key_id),
             account.virtual_key(key_id),
+            account.all_runs(self.mode),
+            account.intents(self.mode, IntentIndex::All),
+            account.transactions(self.mode),
         ];
         let fields = [
             keys::provider_key_id_field(self.provider),
@@ -108,9 +154,10 @@ impl Look<'_> {
         }
     }
 
-    fn seen(&self, (numbers, account, agent, run_spent, requests, owner): Reply) -> Option<Seen> {
+    fn seen(&self, (numbers, account, agent, run_spent, requests, owner, records): Reply) -> Option<Seen> {
         let [at_ms, exists, has_provider_key, place, left] = numbers.try_into().ok()?;
         let [plan, account @ ..]: [Option<String>; 9] = account.try_into().ok()?;
+        let [runs, run_is_known, intents, text_bytes, transactions] = records.try_into().ok()?;
         let at_ms = u64::try_from(at_ms).ok()?;
         let key = match self.key_id {
             None => None,
@@ -127,6 +174,13 @@ impl Look<'_> {
             agent_exists: exists == 1,
             has_provider_key: has_provider_key == 1,
             key,
+            records: Records {
+                runs,
+                run_is_known: self.run.is_none() || run_is_known == 1,
+                intents,
+                text_bytes,
+                transactions,
+            },
             standing: self.standing(account, agent.try_into().ok()?, run_spent)?,
         })
     }

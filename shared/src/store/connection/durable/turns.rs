@@ -1,104 +1,111 @@
-//! Turns at the lanes of a server, shared out among accounts: one that has any number of changes in flight leaves lanes to the
-//! others.
+//! Turns at the dedicated connections of a server, shared out among accounts: one that has any number of changes in flight
+//! leaves connections to the others.
+//!
+//! Turns are taken in the order of arrival. The pool alone would let a caller that has just come overtake those that wait.
 
+use super::pools::Address;
 use redis::{ErrorKind, RedisError, RedisResult};
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Changes of money that one process waits for at the same time on one server; more wait for their turn within the deadline.
-const LANES_MAX: usize = 32;
+/// Dedicated connections of one process to one server that are in use at the same time; more changes of money wait for their
+/// turn within the deadline.
+pub(super) const CONNECTIONS_MAX: u32 = 32;
 /// Those among them that are one account's at most. Its further changes wait for each other, and for nobody else's.
-const LANES_OF_ACCOUNT_MAX: usize = 8;
+const CONNECTIONS_OF_ACCOUNT_MAX: u32 = 8;
 
-/// A server, by its address, or `None` for the single one.
-type Server = Option<String>;
-/// The lanes of a server that are an account's.
-type Share = (Server, String);
+/// The connections of a server that are an account's.
+type Share = (Address, String);
 
 /// Who has a turn.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    /// By server: the lanes of one that hangs are taken for long.
-    servers: Mutex<HashMap<Server, Arc<Semaphore>>>,
-    /// By account, while it has a turn or waits for one.
-    shares: Arc<Shares>,
+    /// By server: the connections to one that hangs are taken for long.
+    servers: Arc<Queues<Address>>,
+    /// By server and account.
+    shares: Arc<Queues<Share>>,
 }
-
-#[derive(Debug, Default)]
-struct Shares(Mutex<HashMap<Share, Arc<Semaphore>>>);
 
 /// A turn; it ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
-    _lane: OwnedSemaphorePermit,
-    _share: Held,
-}
-
-/// An account's place, or its wait for one.
-#[derive(Debug)]
-struct Held {
-    shares: Arc<Shares>,
-    of: Share,
-    semaphore: Option<Arc<Semaphore>>,
-    permit: Option<OwnedSemaphorePermit>,
+    _server: Place<Address>,
+    _share: Place<Share>,
 }
 
 impl Turns {
-    /// Waits for a turn on `server` with a change whose first key is `key`.
-    pub(super) async fn take(&self, server: &Server, key: &str) -> RedisResult<Turn> {
-        let mut share = self.shares.of((server.clone(), account_of(key).to_owned()));
-        share.wait().await?;
-        let lanes = {
-            let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-            let lanes = servers.entry(server.clone());
-            Arc::clone(lanes.or_insert_with(|| Arc::new(Semaphore::new(LANES_MAX))))
-        };
+    /// Waits for a turn on the server at `address` with a change whose first key is `key`.
+    pub(super) async fn take(&self, address: &Address, key: &str) -> RedisResult<Turn> {
+        let share = (address.clone(), account_of(key).to_owned());
+        // First in its own queue: who waits there holds up nobody else.
+        let share = self.shares.enter(share, CONNECTIONS_OF_ACCOUNT_MAX).await?;
+        let server = self.servers.enter(address.clone(), CONNECTIONS_MAX).await?;
         Ok(Turn {
-            _lane: lanes.acquire_owned().await.map_err(closed)?,
+            _server: server,
             _share: share,
         })
     }
 }
 
-impl Shares {
-    fn of(self: &Arc<Self>, of: Share) -> Held {
-        let mut shares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let share = shares.entry(of.clone());
-        let semaphore = share.or_insert_with(|| Arc::new(Semaphore::new(LANES_OF_ACCOUNT_MAX)));
-        Held {
-            shares: Arc::clone(self),
+/// Queues by what they are for, each as long as somebody is in it.
+#[derive(Debug)]
+struct Queues<K>(Mutex<HashMap<K, Arc<Semaphore>>>);
+
+impl<K> Default for Queues<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Clone + Eq + Hash> Queues<K> {
+    /// Waits for one of the `most` places of this queue.
+    async fn enter(self: &Arc<Self>, of: K, most: u32) -> RedisResult<Place<K>> {
+        let mut place = self.begin(of, most);
+        if let Some(queue) = &place.queue {
+            place.permit = Some(Arc::clone(queue).acquire_owned().await.map_err(closed)?);
+        }
+        Ok(place)
+    }
+
+    fn begin(self: &Arc<Self>, of: K, most: u32) -> Place<K> {
+        let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let queue = queues.entry(of.clone());
+        let queue = queue.or_insert_with(|| Arc::new(Semaphore::new(most as usize)));
+        Place {
+            queues: Arc::clone(self),
             of,
-            semaphore: Some(Arc::clone(semaphore)),
+            queue: Some(Arc::clone(queue)),
             permit: None,
         }
     }
 }
 
-impl Held {
-    async fn wait(&mut self) -> RedisResult<()> {
-        if let Some(semaphore) = &self.semaphore {
-            self.permit = Some(Arc::clone(semaphore).acquire_owned().await.map_err(closed)?);
-        }
-        Ok(())
-    }
+/// A place, or the wait for one.
+#[derive(Debug)]
+struct Place<K: Eq + Hash> {
+    queues: Arc<Queues<K>>,
+    of: K,
+    queue: Option<Arc<Semaphore>>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Drop for Held {
-    /// Forgets accounts that have nothing in flight.
+impl<K: Eq + Hash> Drop for Place<K> {
+    /// Forgets a queue that nobody is in.
     fn drop(&mut self) {
-        let mut shares = self.shares.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.queues.0.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.permit.take());
-        drop(self.semaphore.take());
-        let is_last = |share: &Arc<Semaphore>| Arc::strong_count(share) == 1;
-        if shares.get(&self.of).is_some_and(is_last) {
-            shares.remove(&self.of);
+        drop(self.queue.take());
+        let is_last = |queue: &Arc<Semaphore>| Arc::strong_count(queue) == 1;
+        if queues.get(&self.of).is_some_and(is_last) {
+            queues.remove(&self.of);
         }
     }
 }
 
 fn closed(_: tokio::sync::AcquireError) -> RedisError {
-    RedisError::from((ErrorKind::Client, "no lane is left"))
+    RedisError::from((ErrorKind::Client, "no connection is left"))
 }
 
 /// The account that a key is of: `{b0001}/<account>` and what begins so.
@@ -119,7 +126,7 @@ mod tests {
     async fn an_account_has_its_share_of_a_server_and_leaves_the_others_theirs() {
         let (turns, server) = (Turns::default(), Some("a:1".to_owned()));
         let mut taken = Vec::new();
-        for _ in 0..LANES_OF_ACCOUNT_MAX {
+        for _ in 0..CONNECTIONS_OF_ACCOUNT_MAX {
             taken.push(turns.take(&server, &key("acct_1")).await.unwrap());
         }
         assert!(turns.take(&server, &key("acct_1")).now_or_never().is_none());
@@ -132,25 +139,26 @@ mod tests {
         taken.push(turns.take(&server, &key("acct_2")).await.unwrap());
         taken.remove(0);
         taken.push(waiting.await.unwrap());
-        // All lanes of the server are taken by several accounts.
+        // All connections of the server are taken by several accounts.
         for account in ["acct_3", "acct_4", "acct_5"] {
-            for _ in 0..LANES_OF_ACCOUNT_MAX {
+            for _ in 0..CONNECTIONS_OF_ACCOUNT_MAX {
                 match turns.take(&server, &key(account)).now_or_never() {
                     Some(turn) => taken.push(turn.unwrap()),
-                    None => assert_eq!(taken.len(), LANES_MAX),
+                    None => assert_eq!(taken.len(), CONNECTIONS_MAX as usize),
                 }
             }
         }
-        assert_eq!(taken.len(), LANES_MAX);
+        assert_eq!(taken.len(), CONNECTIONS_MAX as usize);
         drop(taken);
         assert!(turns.shares.0.lock().unwrap().is_empty(), "nobody is remembered");
+        assert!(turns.servers.0.lock().unwrap().is_empty());
     }
 
     #[tokio::test]
     async fn who_stops_waiting_is_forgotten() {
         let turns = Turns::default();
         let mut taken = Vec::new();
-        for _ in 0..LANES_OF_ACCOUNT_MAX {
+        for _ in 0..CONNECTIONS_OF_ACCOUNT_MAX {
             taken.push(turns.take(&None, &key("acct_1")).await.unwrap());
         }
         let first = key("acct_1");

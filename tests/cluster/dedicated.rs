@@ -12,8 +12,8 @@ use std::time::Duration;
 const IN_FLIGHT: usize = 300;
 /// Changes of the other account, one after the other.
 const IN_TURN: usize = 4;
-/// Most changes of the hammering account that are done while one of the other's is: those in its share of the lanes, for as long
-/// as a request takes. A queue that all share would let nearly all of [`IN_FLIGHT`] pass.
+/// Most changes of the hammering account that are done while one of the other's is: those in its share of the
+/// connections, for as long as a request takes. A queue that all share would let nearly all of [`IN_FLIGHT`] pass.
 const PASSED_MAX: usize = 120;
 
 /// A caller of an account with money, in live mode.

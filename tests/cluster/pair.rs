@@ -1,0 +1,44 @@
+//! One master and its replica, outside of a cluster, and handles on it whose changes are confirmed by the replica.
+
+use harness::{Redis, Store, eventually};
+use shared::settings::StoreSettings;
+use shared::store::durability::Durability;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Longest wait for a replica.
+const WAIT: Duration = Duration::from_secs(30);
+/// A key that tells whether the replica follows.
+const STEP: &str = "{b0001}/step";
+
+/// `store.timeout_ms` and `store.durability_timeout_ms`.
+pub type Timeouts = (u64, u64);
+
+/// A handle whose changes are confirmed by one replica.
+pub fn by_a_replica(url: String, timeouts: Timeouts) -> Store {
+    let settings = StoreSettings {
+        url_file: PathBuf::new(),
+        url: url.into(),
+        ca_file: PathBuf::new(),
+        timeout_ms: timeouts.0,
+        durability: Durability::Replicas(1),
+        durability_timeout_ms: timeouts.1,
+    };
+    Store::of(&settings).expect("the store's address")
+}
+
+/// A master and a replica that follows it.
+pub async fn master_with_replica() -> (Redis, Redis) {
+    let (master, replica) = (
+        Redis::start_with(&["--repl-diskless-sync-delay", "0"]),
+        Redis::start(),
+    );
+    let port = master.port().to_string();
+    let _: String = replica.command(&["REPLICAOF", "127.0.0.1", &port]);
+    eventually("a replica in step", WAIT, async || {
+        let _: String = master.command(&["SET", STEP, "1"]);
+        (replica.try_command::<u64>(&["EXISTS", STEP]) == Ok(1)).then_some(())
+    })
+    .await;
+    (master, replica)
+}

@@ -1,0 +1,226 @@
+//! The pool of dedicated connections of a process, seen from the store: what a caller leaves to the next one, what is told of
+//! a change that got no connection, and when connections are closed.
+
+use crate::pair::{Timeouts, by_a_replica, master_with_replica};
+use crate::world::{MASTERS, SOON};
+use harness::{Redis, RedisCluster, Store, Wire, eventually, free_port};
+use shared::store::StoreError;
+use tokio::task::JoinHandle;
+
+/// Dedicated connections of a process to one server, and those of one account.
+const MOST: usize = 32;
+const OF_ACCOUNT: usize = 8;
+/// Longer than any test takes: what is seen before is not the end of a time-out.
+const PATIENT: Timeouts = (120_000, 120_000);
+/// Time-outs that a test waits for.
+const IMPATIENT: Timeouts = (1_000, 5_000);
+
+fn key(account: usize, name: &str) -> String {
+    format!("{{b0001}}/acct_{account}/{name}")
+}
+
+/// A change of an account, which counts how often it ran.
+fn change(store: &Store, account: usize, name: &str) -> JoinHandle<Result<u64, StoreError>> {
+    let (store, key) = (store.clone(), key(account, name));
+    tokio::spawn(async move { store.command_safely(redis::cmd("INCR").arg(&key), &key).await })
+}
+
+fn has_run(server: &Redis, account: usize, name: &str) -> bool {
+    server.command::<u64>(&["EXISTS", &key(account, name)]) == 1
+}
+
+/// Ids of the dedicated connections that the server has: nobody else sends `WAIT`.
+fn dedicated(server: &Redis, is_blocked: bool) -> Vec<String> {
+    let list: String = server.command(&["CLIENT", "LIST"]);
+    let word = |line: &str, name: &str| {
+        let words = line.split(' ');
+        let mut values = words.filter_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        values.next().expect("a word").to_owned()
+    };
+    let waits = list.lines().filter(|line| word(line, "cmd") == "wait");
+    let waits = waits.filter(|line| word(line, "flags").contains('b') == is_blocked);
+    waits.map(|line| word(line, "id")).collect()
+}
+
+/// Waits until so many connections wait for the replica.
+async fn waiting(server: &Redis, count: usize) -> Vec<String> {
+    eventually("changes that wait for the replica", SOON, async || {
+        let blocked = dedicated(server, true);
+        (blocked.len() == count).then_some(blocked)
+    })
+    .await
+}
+
+async fn closed(server: &Redis, id: &String) {
+    eventually("the end of a connection", SOON, async || {
+        let mut there = dedicated(server, true);
+        there.extend(dedicated(server, false));
+        (!there.contains(id)).then_some(())
+    })
+    .await;
+}
+
+/// Makes so many idle connections: changes that wait for the replica at the same time.
+async fn idle_connections(store: &Store, (master, replica): (&Redis, &Redis), count: usize) -> Vec<String> {
+    replica.pause();
+    let changes: Vec<_> = (0..count).map(|at| change(store, at, "idle")).collect();
+    let ids = waiting(master, count).await;
+    replica.resume();
+    for change in changes {
+        change.await.unwrap().unwrap();
+    }
+    ids
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_that_leaves_in_the_middle_of_a_wait_leaves_no_connection() {
+    let (master, replica) = master_with_replica().await;
+    let store = by_a_replica(master.url(), PATIENT);
+    let _: String = master.command(&["SET", &key(1, "left"), "40"]);
+    replica.pause();
+    let leaving = change(&store, 1, "left");
+    let left = waiting(&master, 1).await.remove(0);
+    leaving.abort();
+    closed(&master, &left).await;
+    // The next one is behind nobody.
+    let next = change(&store, 1, "next");
+    waiting(&master, 1).await;
+    assert!(has_run(&master, 1, "next"));
+    replica.resume();
+    assert_eq!(next.await.unwrap().unwrap(), 1, "its own answer");
+    assert_eq!(master.command::<u64>(&["GET", &key(1, "left")]), 41);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_connection_is_told_at_once() {
+    let store = by_a_replica(format!("redis://127.0.0.1:{}", free_port()), PATIENT);
+    for name in ["one", "two"] {
+        let refused = tokio::time::timeout(SOON, change(&store, 1, name)).await;
+        let refused = refused.expect("long before the deadline").unwrap();
+        match refused {
+            Err(StoreError::NotConnected(source)) => assert!(source.is_connection_refusal(), "{source}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_connection_to_a_master_that_was_given_up_is_used_again() {
+    let (old, replica) = master_with_replica().await;
+    let (new, _other_replica) = master_with_replica().await;
+    let wire = Wire::to_port(old.port());
+    let store = by_a_replica(wire.redis_url(), PATIENT);
+    let idle = idle_connections(&store, (&old, &replica), 3).await;
+    let nobody = free_port().to_string();
+    let _: String = old.command(&["REPLICAOF", "127.0.0.1", &nobody]);
+    let answer = change(&store, 1, "refused").await.unwrap();
+    assert!(
+        matches!(&answer, Err(StoreError::Refused { code, .. }) if code == "READONLY"),
+        "{answer:?}"
+    );
+    wire.lead_to(new.port());
+    let changes: Vec<_> = (0..idle.len()).map(|at| change(&store, at, "next")).collect();
+    for change in changes {
+        change.await.unwrap().unwrap();
+    }
+    for id in &idle {
+        closed(&old, id).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_in_use_while_its_master_is_given_up_is_not_used_again() {
+    let (master, replica) = master_with_replica().await;
+    let store = by_a_replica(master.url(), PATIENT);
+    let idle = idle_connections(&store, (&master, &replica), 3).await;
+    replica.pause();
+    let held = change(&store, 1, "held");
+    let in_use = waiting(&master, 1).await.remove(0);
+    for id in idle.iter().filter(|id| **id != in_use) {
+        let _: u64 = master.command(&["CLIENT", "KILL", "ID", id]);
+    }
+    // It finds the others dead.
+    let next = change(&store, 2, "next");
+    waiting(&master, 2).await;
+    replica.resume();
+    assert_eq!(next.await.unwrap().unwrap(), 1);
+    assert_eq!(held.await.unwrap().unwrap(), 1);
+    closed(&master, &in_use).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_finds_all_connections_in_use_waits_for_one() {
+    let (master, replica) = master_with_replica().await;
+    let store = by_a_replica(master.url(), PATIENT);
+    replica.pause();
+    let mut changes: Vec<_> = (0..MOST)
+        .map(|at| change(&store, at / OF_ACCOUNT, &format!("{at}")))
+        .collect();
+    waiting(&master, MOST).await;
+    changes.push(change(&store, MOST, "late"));
+    assert!(!has_run(&master, MOST, "late"));
+    replica.resume();
+    for change in changes {
+        assert_eq!(change.await.unwrap().unwrap(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_gets_no_connection_within_the_deadline_is_told_that_nothing_was_sent() {
+    let (master, replica) = master_with_replica().await;
+    let store = by_a_replica(master.url(), IMPATIENT);
+    replica.pause();
+    let changes: Vec<_> = (0..MOST)
+        .map(|at| change(&store, at / OF_ACCOUNT, &format!("{at}")))
+        .collect();
+    waiting(&master, MOST).await;
+    let late = change(&store, MOST, "late");
+    master.pause();
+    let told = late.await.unwrap();
+    assert!(matches!(told, Err(StoreError::NotConnected(_))), "{told:?}");
+    for change in changes {
+        let told = change.await.unwrap().unwrap_err();
+        assert!(told.may_have_run(), "{told:?}");
+    }
+    master.resume();
+    assert!(!has_run(&master, MOST, "late"));
+    assert!(has_run(&master, 0, "0"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_account_at_its_share_holds_up_nobody_else() {
+    let (master, replica) = master_with_replica().await;
+    let store = by_a_replica(master.url(), PATIENT);
+    replica.pause();
+    let mut changes: Vec<_> = (0..=OF_ACCOUNT)
+        .map(|at| change(&store, 1, &format!("{at}")))
+        .collect();
+    waiting(&master, OF_ACCOUNT).await;
+    changes.push(change(&store, 2, "other"));
+    waiting(&master, OF_ACCOUNT + 1).await;
+    assert!(has_run(&master, 2, "other"));
+    let ran = (0..=OF_ACCOUNT).filter(|at| has_run(&master, 1, &format!("{at}")));
+    assert_eq!(ran.count(), OF_ACCOUNT);
+    replica.resume();
+    for change in changes {
+        assert_eq!(change.await.unwrap().unwrap(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_to_a_server_that_is_no_master_any_more_are_closed() {
+    let cluster = RedisCluster::start_replicated(MASTERS);
+    let store = by_a_replica(cluster.url(), (5_000, 5_000));
+    let record = key(1, "first");
+    change(&store, 1, "first").await.unwrap().unwrap();
+    let from = cluster.holder_seen_by(0, &record).expect("a master");
+    let old = &cluster.nodes()[from];
+    assert_eq!(dedicated(old, false).len(), 1);
+    cluster.hand_over(&record, cluster.replica_of(from));
+    eventually("an old master that is left alone", SOON, async || {
+        // The new one has a replica when the old one has learned all from it.
+        let done = change(&store, 1, "next").await.unwrap().is_ok();
+        (done && dedicated(old, false).is_empty()).then_some(())
+    })
+    .await;
+}
