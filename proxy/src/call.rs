@@ -28,7 +28,7 @@ use crate::reply::refusal::Refusal;
 use credential::PresentedKey;
 use http::HeaderMap;
 use known_key::KnownKey;
-use pingora_core::protocols::http::ServerSession;
+use pingora::protocols::http::ServerSession;
 use receive::Body;
 use request::Wanted;
 use shared::clock;
