@@ -2,7 +2,7 @@
 
 use super::route::{self, Route};
 use super::{origin, unread, write};
-use crate::call::tale::Tale;
+use crate::call::request_trace::RequestTrace;
 use crate::call::{self, Done, Stop};
 use crate::gate::Gate;
 use crate::reply::{Reply, health, models, names};
@@ -53,22 +53,22 @@ async fn dispatch(gate: &Arc<Gate>, session: &mut ServerSession) -> Done {
         outside: Duration::ZERO,
     };
     let route = route::of(&head.method, head.uri.path());
-    let tale = Tale::of(&head.headers);
+    let trace = RequestTrace::of(&head.headers);
     if route != Ok(Route::Health)
         && !origin::is_free(gate, session)
         && let Err(stop) = origin::judge(gate, session).await
     {
-        return own(stop.answer(gate, &tale));
+        return own(stop.answer(gate, &trace));
     }
     match route {
-        Ok(Route::Chat) => call::chat(gate, session, tale).await,
+        Ok(Route::Chat) => call::chat(gate, session, trace).await,
         Ok(Route::Health) => own(health::reply(gate).await),
         Ok(Route::Models) => match call::admit(gate, session).await {
             Ok(()) => own(models::reply(
                 &gate.prices.load(),
                 &gate.settings.upstream.provider,
             )),
-            Err(stop) => own(stop.answer(gate, &tale)),
+            Err(stop) => own(stop.answer(gate, &trace)),
         },
         Ok(Route::Model) => match call::admit(gate, session).await {
             Ok(()) => {
@@ -77,12 +77,12 @@ async fn dispatch(gate: &Arc<Gate>, session: &mut ServerSession) -> Done {
                     &gate.settings.upstream.provider,
                     route::model_of(session.req_header().uri.path()).unwrap_or_default(),
                 );
-                own(wanted.unwrap_or_else(|refusal| Stop::from(refusal).answer(gate, &tale)))
+                own(wanted.unwrap_or_else(|refusal| Stop::from(refusal).answer(gate, &trace)))
             }
-            Err(stop) => own(stop.answer(gate, &tale)),
+            Err(stop) => own(stop.answer(gate, &trace)),
         },
         Err(wrong) => {
-            tale.tell_refused(gate, wrong.kind());
+            trace.record_refusal(gate, wrong.kind());
             own(wrong.reply())
         }
     }

@@ -2,7 +2,7 @@
 
 use super::head::HEAD_BYTES_MAX;
 use super::write::on_the_wire;
-use crate::call::tale::Tale;
+use crate::call::request_trace::RequestTrace;
 use crate::gate::Gate;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::reply::{Reply, names};
@@ -35,7 +35,7 @@ pub(super) fn not_http() -> Refusal {
 
 /// The answer, with the headers that every answer has. It is counted and logged.
 pub(super) fn reply(gate: &Gate, refusal: &Refusal) -> Reply {
-    Tale::of(&HeaderMap::new()).tell_refused(gate, refusal.kind);
+    RequestTrace::of(&HeaderMap::new()).record_refusal(gate, refusal.kind);
     let mut reply = refusal.reply();
     reply.set(names::OVERHEAD_MS, "0.000");
     reply.set(names::REQUEST_ID, &new_request_id());
