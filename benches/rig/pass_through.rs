@@ -4,11 +4,11 @@
 use async_trait::async_trait;
 use clap::Parser;
 use gate_bench_rig::tls;
-use pingora_core::listeners::tls::TlsSettings;
-use pingora_core::server::Server;
-use pingora_core::server::configuration::ServerConf;
-use pingora_core::upstreams::peer::HttpPeer;
-use pingora_proxy::{ProxyHttp, Session, http_proxy_service};
+use pingora::listeners::tls::TlsSettings;
+use pingora::proxy::{ProxyHttp, Session, http_proxy_service};
+use pingora::server::Server;
+use pingora::server::configuration::ServerConf;
+use pingora::upstreams::peer::HttpPeer;
 use std::net::SocketAddr;
 
 #[global_allocator]
@@ -45,17 +45,13 @@ impl ProxyHttp for PassThrough {
 
     fn new_ctx(&self) {}
 
-    async fn upstream_peer(
-        &self,
-        _session: &mut Session,
-        _ctx: &mut (),
-    ) -> pingora_core::Result<Box<HttpPeer>> {
+    async fn upstream_peer(&self, _session: &mut Session, _ctx: &mut ()) -> pingora::Result<Box<HttpPeer>> {
         let name = if self.tls { tls::NAME } else { "" };
         Ok(Box::new(HttpPeer::new(self.upstream, self.tls, name.to_owned())))
     }
 }
 
-fn main() -> pingora_core::Result<()> {
+fn main() -> pingora::Result<()> {
     let options = Options::parse();
     // Pingora's connector wants one, also where nothing is encrypted.
     tls::install();

@@ -7,7 +7,8 @@
 //! 5. [`forward`]: the one request to the provider; the only taker of an `Approval`
 //! 6. [`settle`]: the ledger moves to the real cost before the answer ends
 //!
-//! [`known_key`] is what is remembered of a key from call to call, [`tale`] what metrics, log and trace are told of it; [`to_the_end`] keeps a caller who leaves from stopping steps 4 to 6.
+//! [`known_key`] is what is remembered of a key from call to call, [`request_trace`] what metrics, log and trace get of a call;
+//! [`run_to_completion`] keeps a caller who disconnects from stopping steps 4 to 6.
 
 pub mod credential;
 pub mod decide;
@@ -15,10 +16,10 @@ pub mod forward;
 pub mod known_key;
 pub mod receive;
 pub mod request;
+pub mod request_trace;
 pub mod resolve;
+pub mod run_to_completion;
 pub mod settle;
-pub mod tale;
-pub mod to_the_end;
 
 use crate::gate::Gate;
 use crate::metrics::Stage;
@@ -28,16 +29,16 @@ use crate::reply::refusal::Refusal;
 use credential::PresentedKey;
 use http::HeaderMap;
 use known_key::KnownKey;
-use pingora_core::protocols::http::ServerSession;
+use pingora::protocols::http::ServerSession;
 use receive::Body;
 use request::Wanted;
+use request_trace::RequestTrace;
+use run_to_completion::RunToCompletion;
 use shared::clock;
 use shared::domain::denial::Denial;
 use shared::domain::id::Kind;
 use std::sync::Arc;
 use std::time::Duration;
-use tale::Tale;
-use to_the_end::ToTheEnd;
 
 /// Where a call ended before it was approved.
 #[derive(Debug)]
@@ -81,14 +82,14 @@ impl Stop {
 
     /// The answer; the reason goes to metrics, log and trace on the way. Each stop is answered once.
     #[must_use]
-    pub fn answer(&self, gate: &Gate, tale: &Tale) -> Reply {
+    pub fn answer(&self, gate: &Gate, trace: &RequestTrace) -> Reply {
         match self {
             Self::Refused(refusal) => {
-                tale.tell_refused(gate, refusal.kind);
+                trace.record_refusal(gate, refusal.kind);
                 refusal.reply()
             }
             Self::Denied(denied) => {
-                tale.tell_denied(gate, denied);
+                trace.record_denial(gate, denied);
                 denied.reply()
             }
         }
@@ -102,12 +103,12 @@ impl From<Refusal> for Stop {
 }
 
 /// Takes a chat-completions request to its end. Whatever happens, there is an answer.
-pub async fn chat(gate: &Arc<Gate>, session: &mut ServerSession, mut tale: Tale) -> Done {
-    match through_the_gate(gate, session, &mut tale).await {
+pub async fn chat(gate: &Arc<Gate>, session: &mut ServerSession, mut trace: RequestTrace) -> Done {
+    match through_the_gate(gate, session, &mut trace).await {
         Ok(done) => done,
         Err(stop) => Done {
-            reply: stop.answer(gate, &tale),
-            outside: tale.outside(),
+            reply: stop.answer(gate, &trace),
+            outside: trace.outside(),
         },
     }
 }
@@ -115,20 +116,20 @@ pub async fn chat(gate: &Arc<Gate>, session: &mut ServerSession, mut tale: Tale)
 async fn through_the_gate(
     gate: &Arc<Gate>,
     session: &mut ServerSession,
-    tale: &mut Tale,
+    trace: &mut RequestTrace,
 ) -> Result<Done, Stop> {
     let key = credential::from_headers(&session.req_header().headers)?;
     if let Err(too_long) = receive::check_declared_length(gate, session) {
-        return Err(count_too_long(gate, &key, tale, too_long).await);
+        return Err(count_too_long(gate, &key, trace, too_long).await);
     }
     let known = resolve::owner(gate, &key).await?;
-    tale.belongs_to(&known.owner);
-    tale.done(gate, Stage::Resolve);
+    trace.set_owner(&known.owner);
+    trace.finish_stage(gate, Stage::Resolve);
     if known.was_refused_lately() && receive::may_be_large(session) {
         decide::turn_away(gate, &known).await?;
     }
     let body = receive::body(gate, session, &known).await;
-    tale.done(gate, Stage::Receive);
+    trace.finish_stage(gate, Stage::Receive);
     let body = match body {
         Ok(body) => body,
         Err(Stop::Refused(refusal)) => return Err(decide::count_only(gate, &known, refusal).await),
@@ -140,22 +141,22 @@ async fn through_the_gate(
         Err(refusal) => return Err(decide::count_only(gate, &known, refusal).await),
     };
     let mut onward = forward::headers(gate, headers, body.bytes.len())?;
-    tale.continue_in(&mut onward);
-    tale.done(gate, Stage::Read);
-    let call = (Arc::clone(gate), tale.clone());
-    whoever_waits(call, known, wanted, onward, body).await
+    trace.propagate(&mut onward);
+    trace.finish_stage(gate, Stage::Read);
+    let call = (Arc::clone(gate), trace.clone());
+    complete(call, known, wanted, onward, body).await
 }
 
-/// Takes a call that is understood to its end. From here on a caller who hangs up stops neither decision nor settlement: whether
-/// a server gives up the future of a request whose caller has gone is its own affair, and none of its promises.
-async fn whoever_waits(
-    call: (Arc<Gate>, Tale),
+/// Decides, forwards and settles a call, even if its caller disconnects: whether a server drops the future of a request whose
+/// caller has gone is its own affair, and none of its promises.
+async fn complete(
+    call: (Arc<Gate>, RequestTrace),
     known: Arc<KnownKey>,
     wanted: Wanted,
     onward: HeaderMap,
     body: Body,
 ) -> Result<Done, Stop> {
-    let ended = ToTheEnd::of(decide_and_forward(call, known, wanted, onward, body)).await;
+    let ended = RunToCompletion::new(decide_and_forward(call, known, wanted, onward, body)).await;
     ended.ok_or_else(|| {
         tracing::error!("a call panicked");
         Stop::denied(Denial::ServiceUnavailable)
@@ -164,9 +165,9 @@ async fn whoever_waits(
 
 /// Counts a request whose body declares itself too long, when its key is known (decision D30). It is refused for its length
 /// all the same, whatever the store says (decision D63).
-async fn count_too_long(gate: &Gate, key: &PresentedKey, tale: &mut Tale, too_long: Stop) -> Stop {
+async fn count_too_long(gate: &Gate, key: &PresentedKey, trace: &mut RequestTrace, too_long: Stop) -> Stop {
     if let Ok(known) = resolve::owner(gate, key).await {
-        tale.belongs_to(&known.owner);
+        trace.set_owner(&known.owner);
         drop(decide::admit(gate, &known).await);
     }
     too_long
@@ -182,28 +183,28 @@ pub async fn admit(gate: &Gate, session: &ServerSession) -> Result<(), Stop> {
     decide::admit(gate, &known).await
 }
 
-/// Takes a call that is understood to its end, and tells of it: also when nobody waits for the answer any more.
+/// Decides, forwards, settles and records a call.
 async fn decide_and_forward(
-    (gate, mut tale): (Arc<Gate>, Tale),
+    (gate, mut trace): (Arc<Gate>, RequestTrace),
     known: Arc<KnownKey>,
     wanted: Wanted,
     onward: HeaderMap,
     body: Body,
 ) -> Done {
     let decided = decide::decide(&gate, &known, &wanted).await;
-    tale.done(&gate, Stage::Decide);
+    trace.finish_stage(&gate, Stage::Decide);
     let forwarded = match decided {
         Ok(approval) => forward::forward(&gate, approval, onward, body).await,
         Err(stop) => Err(stop),
     };
     match forwarded {
         Ok(forwarded) => {
-            tale.done(&gate, Stage::Upstream);
-            settle::settle(&gate, tale, &wanted, forwarded).await
+            trace.finish_stage(&gate, Stage::Upstream);
+            settle::settle(&gate, trace, &wanted, forwarded).await
         }
         Err(stop) => Done {
-            reply: stop.answer(&gate, &tale),
-            outside: tale.outside(),
+            reply: stop.answer(&gate, &trace),
+            outside: trace.outside(),
         },
     }
 }
@@ -228,8 +229,8 @@ mod tests {
     fn call(stand: &Stand) -> impl Future<Output = Result<Done, Stop>> + use<> {
         let (gate, body) = (Arc::clone(&stand.gate), stand.body());
         let onward = forward::headers(&gate, &HeaderMap::new(), body.bytes.len()).unwrap();
-        let tale = Tale::of(&HeaderMap::new());
-        whoever_waits((gate, tale), stand.known(), stand.wanted(), onward, body)
+        let trace = RequestTrace::of(&HeaderMap::new());
+        complete((gate, trace), stand.known(), stand.wanted(), onward, body)
     }
 
     #[tokio::test]

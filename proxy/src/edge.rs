@@ -1,31 +1,36 @@
-//! The edge speaks HTTP here: one request in, one answer out, for HTTP/1.1 and HTTP/2 alike.
+//! The edge as a Pingora proxy. Each hook calls the file of its name; Pingora's documentation says when it runs.
+//!
+//! The whole call stays behind `request_filter`, our own request to the provider included: the decision needs the whole
+//! body, and the answer's head the real cost. So Pingora's own forwarding is never reached, and `upstream_peer` only fails.
 
 mod connection;
 pub mod connections;
+mod early_request_filter;
+mod fail_to_proxy;
 pub mod head;
+mod logging;
+mod new_ctx;
 pub mod opening;
 pub mod origin;
+mod request_filter;
 pub mod route;
-pub mod wire;
+mod unread;
+mod upstream_peer;
+mod write;
 
-use crate::call::tale::Tale;
-use crate::call::{self, Done, Stop};
 use crate::gate::Gate;
-use crate::reply::refusal::Refusal;
-use crate::reply::{Reply, health, models, names};
-use http::HeaderMap;
-use pingora_core::apps::HttpServerOptions;
-use pingora_core::protocols::http::ServerSession;
-use route::Route;
-use shared::clock;
-use shared::domain::id::Kind;
+use async_trait::async_trait;
+use new_ctx::Ctx;
+use pingora::modules::http::HttpModules;
+use pingora::proxy::{FailToProxy, ProxyHttp, Session};
+use pingora::upstreams::peer::HttpPeer;
+use pingora::{Error, Result};
+use std::any::Any;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 
 /// What all connections of the edge's listener share.
 pub struct Edge {
     gate: Arc<OnceLock<Arc<Gate>>>,
-    options: HttpServerOptions,
 }
 
 impl std::fmt::Debug for Edge {
@@ -37,101 +42,155 @@ impl std::fmt::Debug for Edge {
 impl Edge {
     /// The edge of a gate that is set before the first connection is taken.
     #[must_use]
-    pub fn new(gate: Arc<OnceLock<Arc<Gate>>>) -> Self {
-        let mut options = HttpServerOptions::default();
-        options.h2c = true;
-        options.h2_idle_timeout = Some(wire::KEEP_ALIVE);
-        options.keepalive_request_limit = Some(wire::REQUESTS_MAX);
-        Self { gate, options }
+    pub const fn new(gate: Arc<OnceLock<Arc<Gate>>>) -> Self {
+        Self { gate }
     }
 }
 
-/// The answer to any request, with the headers that every answer has.
-async fn answer(gate: &Arc<Gate>, session: &mut ServerSession) -> Reply {
-    let started = Instant::now();
-    let Done { mut reply, outside } = dispatch(gate, session).await;
-    let own = started.elapsed().saturating_sub(outside);
-    gate.metrics.own_time(own.as_secs_f64());
-    let micros = own.as_micros();
-    reply.set(
-        names::OVERHEAD_MS,
-        &format!("{}.{:03}", micros / 1000, micros % 1000),
-    );
-    if !reply.headers.contains_key(names::REQUEST_ID) {
-        reply.set(names::REQUEST_ID, &request_id(session));
+#[async_trait]
+impl ProxyHttp for Edge {
+    type CTX = Ctx;
+
+    fn new_ctx(&self) -> Ctx {
+        Ctx::default()
     }
-    reply
+
+    /// None: Pingora's default would look at each answer for compression.
+    fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
+
+    /// Called for the first request of a connection too: [`connection`] attaches `connection` to each.
+    fn on_connection_reuse(&self, _: &mut Session, ctx: &mut Ctx, connection: Box<dyn Any + Send + Sync>) {
+        ctx.attach(connection);
+    }
+
+    async fn early_request_filter(&self, session: &mut Session, ctx: &mut Ctx) -> Result<()> {
+        early_request_filter::begin(self.gate.get(), session, ctx)
+    }
+
+    async fn request_filter(&self, session: &mut Session, _ctx: &mut Ctx) -> Result<bool> {
+        request_filter::answer(self.gate.get(), session.as_downstream_mut()).await
+    }
+
+    async fn upstream_peer(&self, _session: &mut Session, _ctx: &mut Ctx) -> Result<Box<HttpPeer>> {
+        upstream_peer::none()
+    }
+
+    async fn fail_to_proxy(&self, session: &mut Session, error: &Error, _ctx: &mut Ctx) -> FailToProxy {
+        fail_to_proxy::answer(self.gate.get(), session.as_downstream_mut(), error).await
+    }
+
+    async fn logging(&self, _session: &mut Session, error: Option<&Error>, _ctx: &mut Ctx) {
+        logging::log(error);
+    }
+
+    /// [`logging`] does it.
+    fn suppress_error_log(&self, _session: &Session, _ctx: &Ctx, _error: &Error) -> bool {
+        true
+    }
 }
 
-/// The answer to a request whose head could not be read, with the headers that every answer has.
-fn unread(gate: &Gate, refusal: &Refusal) -> Reply {
-    Tale::of(&HeaderMap::new()).tell_refused(gate, refusal.kind);
-    let mut reply = refusal.reply();
-    reply.set(names::OVERHEAD_MS, "0.000");
-    reply.set(names::REQUEST_ID, &new_request_id());
-    reply
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stand::Stand;
+    use pingora::apps::HttpServerApp as _;
+    use pingora::protocols::http::ServerSession;
+    use pingora::proxy::HttpProxy;
+    use pingora::server::configuration::ServerConf;
+    use shared::crypto::virtual_key::WellFormed;
+    use shared::store::lookup::VirtualKeyOwner;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+    use tokio::sync::watch;
 
-async fn dispatch(gate: &Arc<Gate>, session: &mut ServerSession) -> Done {
-    let head = session.req_header();
-    if head
-        .headers
-        .get("x-stainless-retry-count")
-        .is_some_and(|count| count != "0")
-    {
-        gate.metrics.announced_retry();
+    /// Room of a connection in each direction, in bytes.
+    const ROOM: usize = 64 << 10;
+
+    fn proxy(stand: &Stand) -> Arc<HttpProxy<Edge>> {
+        let gate = OnceLock::from(Arc::clone(&stand.gate));
+        let mut proxy = HttpProxy::new(Edge::new(Arc::new(gate)), Arc::new(ServerConf::default()));
+        proxy.handle_init_modules();
+        Arc::new(proxy)
     }
-    let own = |reply| Done {
-        reply,
-        outside: Duration::ZERO,
-    };
-    let route = route::of(&head.method, head.uri.path());
-    let tale = Tale::of(&head.headers);
-    if route != Ok(Route::Health)
-        && !origin::is_free(gate, session)
-        && let Err(stop) = origin::judge(gate, session).await
-    {
-        return own(stop.answer(gate, &tale));
+
+    /// A request as it arrives, and the end of its caller.
+    async fn request(text: &str) -> (ServerSession, DuplexStream) {
+        let (mut caller, connection) = duplex(ROOM);
+        caller.write_all(text.as_bytes()).await.unwrap();
+        let mut session = ServerSession::new_http1(Box::new(connection));
+        session.set_keepalive(Some(60));
+        (session, caller)
     }
-    match route {
-        Ok(Route::Chat) => call::chat(gate, session, tale).await,
-        Ok(Route::Health) => own(health::reply(gate).await),
-        Ok(Route::Models) => match call::admit(gate, session).await {
-            Ok(()) => own(models::reply(
-                &gate.prices.load(),
-                &gate.settings.upstream.provider,
-            )),
-            Err(stop) => own(stop.answer(gate, &tale)),
-        },
-        Ok(Route::Model) => match call::admit(gate, session).await {
-            Ok(()) => {
-                let wanted = models::one(
-                    &gate.prices.load(),
-                    &gate.settings.upstream.provider,
-                    route::model_of(session.req_header().uri.path()).unwrap_or_default(),
-                );
-                own(wanted.unwrap_or_else(|refusal| Stop::from(refusal).answer(gate, &tale)))
+
+    fn chat(key: &str) -> String {
+        format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: e\r\nAuthorization: Bearer {key}\r\n\
+             Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
+        )
+    }
+
+    async fn said(caller: &mut DuplexStream) -> String {
+        let mut room = [0; 4096];
+        let read = caller.read(&mut room).await.unwrap();
+        String::from_utf8_lossy(&room[..read]).into_owned()
+    }
+
+    #[tokio::test]
+    async fn a_request_is_answered_and_its_connection_kept_until_the_process_stops() {
+        let stand = Stand::new().await;
+        let (proxy, (_stops, shutdown)) = (proxy(&stand), watch::channel(false));
+        for (draining, kept) in [(false, true), (true, false)] {
+            if draining {
+                stand.gate.drain();
             }
-            Err(stop) => own(stop.answer(gate, &tale)),
-        },
-        Err(wrong) => {
-            tale.tell_refused(gate, wrong.kind());
-            own(wrong.reply())
+            let (session, mut caller) = request("GET /v1/health HTTP/1.1\r\nHost: e\r\n\r\n").await;
+            let stream = proxy.process_new_http(session, &shutdown).await;
+            assert_eq!(stream.is_some(), kept);
+            let said = said(&mut caller).await;
+            assert!(said.contains("\r\nx-request-id: req_"), "{said}");
+            assert!(said.contains("\r\nx-service-overhead-ms: "), "{said}");
+            assert_eq!(stand.gate.in_flight(), 0);
         }
+        stand.gate.close();
+        let (session, mut caller) = request("GET /v1/health HTTP/1.1\r\nHost: e\r\n\r\n").await;
+        assert!(proxy.process_new_http(session, &shutdown).await.is_none());
+        assert_eq!(said(&mut caller).await, "", "nothing was done for it");
     }
-}
 
-/// The caller's `X-Request-Id` when it is well-formed, else a new one (decision D5).
-fn request_id(session: &ServerSession) -> String {
-    let sent = session
-        .get_header(names::REQUEST_ID)
-        .and_then(|value| value.to_str().ok());
-    match sent.filter(|id| shared::domain::names::is_run_id(id.as_bytes())) {
-        Some(id) => id.to_owned(),
-        None => new_request_id(),
+    #[tokio::test]
+    async fn pingora_has_no_upstream_to_forward_to() {
+        let stand = Stand::new().await;
+        let edge = Edge::new(Arc::new(OnceLock::from(Arc::clone(&stand.gate))));
+        let mut session = Session::new_h1(Box::new(duplex(ROOM).0));
+        let peer = edge.upstream_peer(&mut session, &mut edge.new_ctx()).await;
+        assert!(peer.is_err());
     }
-}
 
-fn new_request_id() -> String {
-    Kind::Request.mint(clock::now_ms()).unwrap_or_default()
+    /// The runtime that it is served in has no timer, and the first deadline panics.
+    #[test]
+    fn a_panic_takes_its_connection_and_leaves_nothing_in_flight() {
+        let served = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let stand = served.block_on(Stand::new());
+        assert!(served.block_on(stand.gate.watch.usable(&stand.gate)));
+        let key = format!("vk_live_{}", "0a".repeat(32));
+        let digest = WellFormed::parse(key.as_bytes()).unwrap().digest();
+        let owner = VirtualKeyOwner::new("acct_1", "bot", "vk_1");
+        let known = stand.gate.remember(digest, owner);
+        let (proxy, (_stops, shutdown)) = (proxy(&stand), watch::channel(false));
+        let timeless = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (session, mut caller) = timeless.block_on(request(&chat(&key)));
+        let serving = || timeless.block_on(proxy.process_new_http(session, &shutdown));
+        assert!(catch_unwind(AssertUnwindSafe(serving)).is_err());
+        assert_eq!(stand.gate.in_flight(), 0);
+        assert_eq!(
+            timeless.block_on(said(&mut caller)),
+            "",
+            "closed without an answer"
+        );
+        served.block_on(async { drop((stand, known)) });
+    }
 }

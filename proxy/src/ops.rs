@@ -3,8 +3,8 @@
 use crate::gate::Gate;
 use async_trait::async_trait;
 use http::Response;
-use pingora_core::apps::http_app::ServeHttp;
-use pingora_core::protocols::http::ServerSession;
+use pingora::apps::http_app::ServeHttp;
+use pingora::protocols::http::ServerSession;
 use std::sync::{Arc, OnceLock};
 
 /// The application behind the ops listener.

@@ -7,7 +7,6 @@ pub mod handover;
 mod signals;
 mod tls;
 
-use crate::edge::Edge;
 use crate::edge::connections::Connections;
 use crate::edge::opening::Opening;
 use crate::gate::{Gate, Parts};
@@ -20,12 +19,12 @@ use async_trait::async_trait;
 use clap::Parser;
 use descriptors::Descriptors;
 use handover::Successor;
-use pingora_core::listeners::ListenerConfig;
-use pingora_core::protocols::l4::stream::L4BufferSettings;
-use pingora_core::server::configuration::{Opt, ServerConf};
-use pingora_core::server::{ListenFds, RunArgs, Server, ShutdownWatch};
-use pingora_core::services::listening::Service;
-use pingora_core::services::{ServiceReadyNotifier, ServiceWithDependents};
+use pingora::listeners::ListenerConfig;
+use pingora::protocols::l4::stream::L4BufferSettings;
+use pingora::server::configuration::{Opt, ServerConf};
+use pingora::server::{ListenFds, RunArgs, Server, ShutdownWatch};
+use pingora::services::listening::Service;
+use pingora::services::{ServiceReadyNotifier, ServiceWithDependents};
 use shared::open_files;
 use shared::settings::{self, BadSettings, ProxySettings, Settings};
 use shared::store::Store;
@@ -48,6 +47,9 @@ const WRITE_BUFFER: usize = 16 << 10;
 const NOT_TAKEN_OVER: i32 = 1;
 /// How often a process that takes over looks whether it can decide calls.
 const READY_LOOK: Duration = Duration::from_millis(20);
+/// Certificates that Pingora's own connector trusts: none. The edge calls the provider over one of its own, so nothing is ever
+/// connected by that one, and it need not read the system's.
+const NO_CERTIFICATES: &str = "/dev/null";
 /// What Pingora waits beyond `proxy.drain_ms`: the drain itself ends the process before.
 const DRAIN_MARGIN_S: u64 = 10;
 
@@ -156,8 +158,13 @@ fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
         // A buffer to read into is for TLS, which reads in pieces of 4 KB. HTTP has one of its own.
         buffers = buffers.read(0);
     }
-    let edge = Edge::new(Arc::clone(&gate));
-    let edge = Opening::new(edge, Arc::clone(&connections), tls, first_head_within);
+    let edge = Opening::new(
+        Arc::clone(&gate),
+        Arc::new(pingora_conf(&settings)),
+        Arc::clone(&connections),
+        tls,
+        first_head_within,
+    );
     let mut listener = Service::new("edge".to_owned(), edge);
     // The handshake of TLS is ours, so that the connection counts before it, and one deadline covers both.
     listener.add_listener(ListenerConfig::tcp(proxy.listen.to_string()).l4_buffer(buffers));
@@ -257,6 +264,7 @@ fn pingora_conf(settings: &Settings) -> ServerConf {
         threads,
         // One thread has nobody to take work from; the runtime made for one is cheaper.
         work_stealing: threads > 1,
+        ca_file: Some(NO_CERTIFICATES.to_owned()),
         upgrade_sock: proxy.upgrade_socket.display().to_string(),
         grace_period_seconds: Some(proxy.drain_ms.div_ceil(1000) + DRAIN_MARGIN_S),
         graceful_shutdown_timeout_seconds: Some(1),

@@ -3,7 +3,8 @@
 //! Logs go to stderr, as text on a terminal and as JSON lines otherwise. `RUST_LOG` sets the level (default `info`).
 //!
 //! Libraries never log below `info`, whatever `RUST_LOG` says: at `trace` they print the headers that they send, and
-//! with them the provider's keys.
+//! with them the provider's keys. Pingora's proxy layer never logs: it has an `error` for each caller who leaves within a head,
+//! so strangers could fill the log. The edge logs what matters of its requests itself.
 
 mod buffered;
 mod json_line;
@@ -29,6 +30,9 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 /// The crates whose own events are free of secrets at every level.
 const OWN_CRATES: [&str; 3] = ["shared", "proxy", "admin"];
+
+/// Pingora's proxy layer.
+const UNHEARD: &str = "pingora_proxy";
 
 /// Keeps logging alive; what waits is written when it is dropped.
 #[derive(Debug)]
@@ -79,5 +83,5 @@ pub fn export(settings: &TelemetrySettings, service: &'static str) {
 
 fn may_be_logged(event: &Metadata<'_>) -> bool {
     let origin = event.target().split("::").next().unwrap_or_default();
-    *event.level() <= Level::INFO || OWN_CRATES.contains(&origin)
+    OWN_CRATES.contains(&origin) || (*event.level() <= Level::INFO && origin != UNHEARD)
 }

@@ -3,6 +3,7 @@
 use crate::stage::{SOON, Setup, Stage, body};
 use harness::{RawClient, RawReply, eventually};
 use std::time::Duration;
+use tokio::time::timeout;
 
 const LINE: &str = "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nContent-Type: application/json\r\n";
 
@@ -193,6 +194,40 @@ async fn a_head_that_drips_blocks_nobody_and_ends() {
     }
 }
 
+/// A further head of a connection has a deadline as well, from its first bytes on, however often some more of it comes.
+#[tokio::test]
+async fn a_head_that_drips_on_a_used_connection_ends() {
+    let stage = Setup::default()
+        .env("PROXY__CLIENT_TIMEOUT_MS", 700)
+        .start()
+        .await;
+    let mut raw = stage.raw().await;
+    let call = body().to_string();
+    for _ in 0..2 {
+        assert!(raw.send_chat(&stage.key, "", call.as_bytes()).await);
+        assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
+        // A connection may rest longer than that between two requests.
+        tokio::time::sleep(Duration::from_millis(1000)).await;
+    }
+    assert!(raw.send(LINE).await);
+    let drips = async {
+        loop {
+            assert!(raw.send("X-Drip: 1\r\n").await, "closed without an answer");
+            if let Some(reply) = raw.reply(Duration::from_millis(50)).await {
+                return reply;
+            }
+        }
+    };
+    let reply = timeout(SOON, drips).await.expect("an end");
+    assert_eq!(reply.status, 408, "{}", reply.head);
+    assert!(reply.text().contains("\"code\":\"request_timeout\""), "{reply:?}");
+    assert_eq!(reply.header("connection"), Some("close"), "{}", reply.head);
+    stamped(&reply);
+    let logs = stage.edge.logs();
+    assert!(!logs.contains("Fail to proxy"), "strangers fill the log: {logs}");
+    stage.approved_call().await;
+}
+
 /// Who gave no head that could be read gets the headers of every answer all the same.
 #[track_caller]
 fn stamped(reply: &RawReply) {
@@ -204,14 +239,27 @@ fn stamped(reply: &RawReply) {
 #[tokio::test]
 async fn what_is_not_http_is_answered_like_the_rest() {
     let stage = Setup::default().start().await;
-    let mut raw = stage.raw().await;
-    assert!(
-        raw.send("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\n folded: b\r\n\r\n")
-            .await
+    for is_first in [true, false] {
+        let mut raw = stage.raw().await;
+        if !is_first {
+            let call = body().to_string();
+            assert!(raw.send_chat(&stage.key, "", call.as_bytes()).await);
+            assert_eq!(raw.reply(SOON).await.expect("an answer").status, 200);
+        }
+        assert!(
+            raw.send("POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\n folded: b\r\n\r\n")
+                .await
+        );
+        let reply = raw.reply(SOON).await.expect("an answer");
+        assert_eq!(reply.status, 400, "first: {is_first}: {}", reply.head);
+        assert!(reply.text().contains("\"code\":\"bad_request\""), "{reply:?}");
+        stamped(&reply);
+        assert!(raw.closed(SOON).await, "one answer, and no more");
+    }
+    assert_eq!(
+        stage.metric("tollgate_proxy_refused_total{code=\"bad_request\"}"),
+        2
     );
-    let reply = raw.reply(SOON).await.expect("an answer");
-    assert_eq!(reply.status, 400, "{}", reply.head);
-    stamped(&reply);
 }
 
 /// Calls in one piece are answered one by one, or the rest is dropped; never is a part of one call read as another.

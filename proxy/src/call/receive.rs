@@ -9,7 +9,7 @@ use crate::reply::refusal::{Refusal, RefusalKind};
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
-use pingora_core::protocols::http::ServerSession;
+use pingora::protocols::http::ServerSession;
 use room::{SMALL_BYTES, Share};
 use shared::domain::denial::Denial;
 use std::pin::pin;

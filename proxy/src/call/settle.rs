@@ -4,7 +4,7 @@
 use super::Done;
 use super::forward::Forwarded;
 use super::request::Wanted;
-use super::tale::{Approved, Tale};
+use super::request_trace::{Approved, RequestTrace};
 use crate::gate::Gate;
 use crate::metrics::{Ended, Stage};
 use crate::reply::approved::{self, Stamp};
@@ -29,14 +29,14 @@ struct Bill {
 }
 
 /// Settles a call that was sent, and builds its answer.
-pub async fn settle(gate: &Gate, mut tale: Tale, wanted: &Wanted, forwarded: Forwarded) -> Done {
+pub async fn settle(gate: &Gate, mut trace: RequestTrace, wanted: &Wanted, forwarded: Forwarded) -> Done {
     let Forwarded {
         hold,
         keys,
         origin,
         answer,
     } = forwarded;
-    let took = tale.took(Stage::Upstream);
+    let took = trace.stage_time(Stage::Upstream);
     let estimate = hold.estimate;
     let bill = bill(wanted, estimate, &answer);
     let stamp_id = hold.name.allow_id.clone();
@@ -46,13 +46,13 @@ pub async fn settle(gate: &Gate, mut tale: Tale, wanted: &Wanted, forwarded: For
         ..hold
     };
     let settlement = gate.resolve_hold(&keys, &origin, settled).await;
-    tale.done(gate, Stage::Settle);
+    trace.finish_stage(gate, Stage::Settle);
     gate.metrics.approved(estimate, bill.actual, ended(&answer), took);
     if let Err(failure) = &answer {
         gate.metrics.broke_off(failure);
     }
     let (estimated, charged) = (estimate.to_string(), bill.cost.to_string());
-    tale.tell_approved(&Approved {
+    trace.record_approval(&Approved {
         id: &stamp_id,
         run: &wanted.run.id,
         model: &wanted.model,
@@ -77,7 +77,7 @@ pub async fn settle(gate: &Gate, mut tale: Tale, wanted: &Wanted, forwarded: For
     .on(&mut reply);
     Done {
         reply,
-        outside: tale.outside(),
+        outside: trace.outside(),
     }
 }
 

@@ -1,14 +1,15 @@
-//! One connection of a caller: the HTTP library hands over each of its requests here, for HTTP/1.1 and HTTP/2 alike.
+//! One connection of a caller: HTTP gives each of its requests, over HTTP/1.1 and HTTP/2 alike, to the proxy from here.
 
+use super::Edge;
 use super::head::{HEAD_BYTES_MAX, Head};
-use super::{Edge, answer, wire};
-use async_trait::async_trait;
-use pingora_core::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream};
-use pingora_core::protocols::http::ServerSession;
-use pingora_core::protocols::http::v2::server::H2Options;
-use pingora_core::server::ShutdownWatch;
+use super::write::KEEP_ALIVE;
+use pingora::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream};
+use pingora::protocols::http::ServerSession;
+use pingora::protocols::http::v2::server::H2Options;
+use pingora::proxy::HttpProxy;
+use pingora::server::ShutdownWatch;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Requests that a connection of HTTP/2 may have under way.
 const STREAMS_MAX: u32 = 100;
@@ -23,39 +24,49 @@ const SEND_BUFFER_BYTES: usize = 64 << 10;
 
 /// The application of one connection.
 pub(super) struct Connection {
-    edge: Arc<Edge>,
+    proxy: Arc<HttpProxy<Edge>>,
     head: Arc<Head>,
 }
 
 impl Connection {
-    pub(super) const fn new(edge: Arc<Edge>, head: Arc<Head>) -> Self {
-        Self { edge, head }
+    pub(super) const fn new(proxy: Arc<HttpProxy<Edge>>, head: Arc<Head>) -> Self {
+        Self { proxy, head }
     }
 }
 
-#[async_trait]
+/// Options of the proxy: HTTP/2 also without TLS, and no method that is answered otherwise than the edge's route says.
+pub(super) fn options() -> HttpServerOptions {
+    let mut options = HttpServerOptions::default();
+    options.h2c = true;
+    options.h2_idle_timeout = Some(KEEP_ALIVE);
+    // Nothing is forwarded by the proxy itself, CONNECT neither.
+    options.allow_connect_method_proxying = true;
+    options
+}
+
 impl HttpServerApp for Connection {
-    async fn process_new_http(
-        self: &Arc<Self>,
+    /// Written as `async_trait` expands it: the attribute would put the proxy's boxed future into a second box.
+    fn process_new_http<'life0, 'life1, 'async_trait>(
+        self: &'life0 Arc<Self>,
         mut session: ServerSession,
-        shutdown: &ShutdownWatch,
-    ) -> Option<ReusedHttpStream> {
-        let gate = self.edge.gate.get()?;
-        if !wire::read_head(gate, &mut session, &self.head).await {
-            return None;
+        shutdown: &'life1 ShutdownWatch,
+    ) -> Pin<Box<dyn Future<Output = Option<ReusedHttpStream>> + Send + 'async_trait>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        Self: 'async_trait,
+    {
+        if session.is_http2() {
+            self.head.ends();
+        } else {
+            self.head.begins();
+            session.set_connection_user_context(Some(Box::new(Arc::clone(&self.head))));
         }
-        // Right before the process ends: nothing was done for this request, so its caller may send it again.
-        let in_flight = gate.enter()?;
-        let reply = answer(gate, &mut session).await;
-        let stopping = gate.is_draining() || *shutdown.borrow();
-        let client_timeout = Duration::from_millis(gate.settings.proxy.client_timeout_ms);
-        let stream = wire::write(session, reply, stopping, client_timeout).await;
-        drop(in_flight);
-        stream
+        self.proxy.process_new_http(session, shutdown)
     }
 
     fn server_options(&self) -> Option<&HttpServerOptions> {
-        Some(&self.edge.options)
+        self.proxy.server_options()
     }
 
     /// The library's header limit also bounds CONTINUATION: as many frames as such a list takes, and some more, then the

@@ -3,18 +3,21 @@
 //! and stays silent would hold its connection for ever.
 
 use super::Edge;
-use super::connection::Connection;
+use super::connection::{self, Connection};
 use super::connections::Connections;
 use super::head::{Head, HeadLimited};
+use crate::gate::Gate;
 use async_trait::async_trait;
-use pingora_core::apps::ServerApp;
-use pingora_core::listeners::tls::Acceptor;
-use pingora_core::protocols::l4::stream::Stream as Tcp;
-use pingora_core::protocols::{ALPN, Stream};
-use pingora_core::server::ShutdownWatch;
+use pingora::apps::ServerApp;
+use pingora::listeners::tls::Acceptor;
+use pingora::protocols::l4::stream::Stream as Tcp;
+use pingora::protocols::{ALPN, Stream};
+use pingora::proxy::HttpProxy;
+use pingora::server::ShutdownWatch;
+use pingora::server::configuration::ServerConf;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -24,9 +27,11 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// How much longer than the deadline a connection lives, for the answer that tells of the deadline.
 const LAST_WORD: Duration = Duration::from_secs(2);
 
-/// The edge behind its listener.
+/// The edge behind its listener. Pingora's `cleanup` does not reach the proxy: it would drop the connections that wait for their
+/// next request at once, where [`crate::server`] lets them bring one more.
 pub struct Opening {
-    edge: Arc<Edge>,
+    proxy: Arc<HttpProxy<Edge>>,
+    gate: Arc<OnceLock<Arc<Gate>>>,
     connections: Arc<Connections>,
     tls: Option<Acceptor>,
     within: Duration,
@@ -39,12 +44,21 @@ impl std::fmt::Debug for Opening {
 }
 
 impl Opening {
-    /// The edge, with this long for the first head of a connection.
+    /// The edge of a gate that is set before the first connection is taken, with this long for the first head of a connection.
     #[must_use]
-    pub fn new(edge: Edge, connections: Arc<Connections>, tls: Option<Acceptor>, within: Duration) -> Self {
-        let edge = Arc::new(edge);
+    pub fn new(
+        gate: Arc<OnceLock<Arc<Gate>>>,
+        conf: Arc<ServerConf>,
+        connections: Arc<Connections>,
+        tls: Option<Acceptor>,
+        within: Duration,
+    ) -> Self {
+        let mut proxy = HttpProxy::new(Edge::new(Arc::clone(&gate)), conf);
+        proxy.handle_init_modules();
+        proxy.server_options = Some(connection::options());
         Self {
-            edge,
+            proxy: Arc::new(proxy),
+            gate,
             connections,
             tls,
             within,
@@ -66,9 +80,12 @@ impl Opening {
         };
         let connection = match is_h2 {
             true => connection,
-            false => Box::new(HeadLimited::new(connection, Arc::clone(&head))),
+            false => {
+                let gate = Arc::clone(self.gate.get()?);
+                Box::new(HeadLimited::new(connection, Arc::clone(&head), gate, self.within))
+            }
         };
-        let app = Arc::new(Connection::new(Arc::clone(&self.edge), head));
+        let app = Arc::new(Connection::new(Arc::clone(&self.proxy), head));
         app.process_new(connection, shutdown).await;
         Some(())
     }

@@ -4,7 +4,7 @@
 use crate::call::Stop;
 use crate::gate::Gate;
 use crate::reply::refusal::{Refusal, RefusalKind};
-use pingora_core::protocols::http::ServerSession;
+use pingora::protocols::http::ServerSession;
 use shared::client_address::{UNKNOWN_ADDRESS, client_address, warn_of_untrusted_proxy};
 use shared::domain::denial::Denial;
 use shared::store::blocked::Verdict;

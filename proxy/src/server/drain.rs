@@ -2,7 +2,7 @@
 //! journal.
 
 use crate::gate::Gate;
-use pingora_core::server::ShutdownWatch;
+use pingora::server::ShutdownWatch;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};

@@ -5,7 +5,7 @@
 //! can tell whether anybody waits, and goes on serving when the new one ends, or cannot use the store. Who loses patience
 //! says so in the note as well. Both only add to it, and its first word holds: so one of the two serves, and not both.
 
-use pingora_core::server::ListenFds;
+use pingora::server::ListenFds;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -202,7 +202,7 @@ fn own_user() -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pingora_core::server::Fds;
+    use pingora::server::Fds;
     use std::os::unix::fs::PermissionsExt as _;
     use std::os::unix::net::UnixListener;
     use std::sync::Arc;

@@ -4,7 +4,7 @@ use super::handover;
 use crate::gate::Gate;
 use async_trait::async_trait;
 use futures::future::{Fuse, FusedFuture as _, FutureExt as _};
-use pingora_core::server::{ListenFds, ShutdownSignal, ShutdownSignalWatch};
+use pingora::server::{ListenFds, ShutdownSignal, ShutdownSignalWatch};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

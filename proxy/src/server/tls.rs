@@ -1,6 +1,6 @@
 //! The edge's certificate, read before a port is bound.
 
-use pingora_core::listeners::tls::Acceptor;
+use pingora::listeners::tls::Acceptor;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

@@ -6,10 +6,10 @@ use super::target::Target;
 use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
 use nix::errno::Errno;
-use pingora_core::connectors::{ConnectorOptions, TransportConnector};
-use pingora_core::protocols::Stream;
-use pingora_core::protocols::http::v1::client::HttpSession;
-use pingora_core::upstreams::peer::HttpPeer;
+use pingora::connectors::{ConnectorOptions, TransportConnector};
+use pingora::protocols::Stream;
+use pingora::protocols::http::v1::client::HttpSession;
+use pingora::upstreams::peer::HttpPeer;
 use shared::settings::UpstreamSettings;
 use std::error::Error;
 use std::future::{pending, poll_fn};
@@ -372,7 +372,7 @@ fn content_length(headers: &HeaderMap) -> Option<usize> {
 }
 
 /// Tells a failure to connect that this machine is the reason for from one on the way to the provider.
-fn not_connected(error: &pingora_core::Error) -> Failure {
+fn not_connected(error: &pingora::Error) -> Failure {
     match own_shortage(error.root_cause()) {
         Some(error) => {
             tracing::error!(%error, "no connection to the provider can be made from here");
@@ -402,7 +402,7 @@ fn own_shortage<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
 }
 
 /// The cause goes to the log only; it may quote the provider.
-fn lost(stage: &'static str, error: &pingora_core::Error) -> Failure {
+fn lost(stage: &'static str, error: &pingora::Error) -> Failure {
     tracing::warn!(upstream.stage = stage, upstream.error = ?error.etype(), "the provider could not be reached");
     Failure::Unreachable(stage)
 }
@@ -410,14 +410,14 @@ fn lost(stage: &'static str, error: &pingora_core::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pingora_core::ErrorType::{ConnectError, ConnectRefused, InternalError};
+    use pingora::ErrorType::{ConnectError, ConnectRefused, InternalError};
 
     #[test]
     fn only_a_shortage_of_this_machine_is_ours() {
         let wrapped = |code: Errno| {
             let system = io::Error::from_raw_os_error(code as i32);
-            let socket = pingora_core::Error::because(ConnectError, "failed to create socket", system);
-            pingora_core::Error::because(InternalError, "Fail to connect", socket)
+            let socket = pingora::Error::because(ConnectError, "failed to create socket", system);
+            pingora::Error::because(InternalError, "Fail to connect", socket)
         };
         for code in [
             Errno::EMFILE,
@@ -441,7 +441,7 @@ mod tests {
                 "{code}: {failure}"
             );
         }
-        let no_system = pingora_core::Error::explain(ConnectRefused, "no");
+        let no_system = pingora::Error::explain(ConnectRefused, "no");
         assert!(matches!(
             not_connected(&no_system),
             Failure::Unreachable("connect")

@@ -2,8 +2,8 @@
 //! limit. Pingora's own pool, made for many, starts and wakes a task each time that a connection waits.
 
 use futures::FutureExt;
-use pingora_core::protocols::Stream;
-use pingora_core::upstreams::peer::HttpPeer;
+use pingora::protocols::Stream;
+use pingora::upstreams::peer::HttpPeer;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -87,7 +87,7 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pingora_core::protocols::l4::stream::Stream as L4Stream;
+    use pingora::protocols::l4::stream::Stream as L4Stream;
     use tokio::io::AsyncWriteExt;
     use tokio::net::{TcpListener, TcpStream};
     use tokio::sync::Semaphore;

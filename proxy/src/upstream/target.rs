@@ -3,7 +3,7 @@
 use arc_swap::ArcSwapOption;
 use http::uri::Authority;
 use http::{HeaderValue, Uri};
-use pingora_core::upstreams::peer::HttpPeer;
+use pingora::upstreams::peer::HttpPeer;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! A call that is decided goes on to its end, whoever waits for it. It runs where its caller is served; only when that is
-//! given up, it goes on in a task of its own: a task for each call would be woken twice more.
+//! Once decided, a call runs to completion even if its caller disconnects. It runs in the task that serves the caller, and moves
+//! to a task of its own only when that one is dropped: a task for each call would be woken twice more.
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, CatchUnwind};
@@ -8,18 +8,18 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 
-/// A future that is not stopped by being dropped. It ends with `None` when it panicked, which the panic hook tells of.
+/// A future that goes on when it is dropped. Resolves to `None` after a panic, which the panic hook logs.
 #[must_use = "it begins when it is polled, or dropped"]
-pub struct ToTheEnd<T: Send + 'static>(Option<CatchUnwind<AssertUnwindSafe<BoxFuture<'static, T>>>>);
+pub struct RunToCompletion<T: Send + 'static>(Option<CatchUnwind<AssertUnwindSafe<BoxFuture<'static, T>>>>);
 
-impl<T: Send + 'static> ToTheEnd<T> {
-    /// Of `call`, on the heap: it is handed over without being moved.
-    pub fn of(call: impl Future<Output = T> + Send + 'static) -> Self {
+impl<T: Send + 'static> RunToCompletion<T> {
+    /// Puts `call` on the heap, so that it moves to another task as a pointer.
+    pub fn new(call: impl Future<Output = T> + Send + 'static) -> Self {
         Self(Some(AssertUnwindSafe(call.boxed()).catch_unwind()))
     }
 }
 
-impl<T: Send + 'static> Future for ToTheEnd<T> {
+impl<T: Send + 'static> Future for RunToCompletion<T> {
     type Output = Option<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
@@ -32,7 +32,7 @@ impl<T: Send + 'static> Future for ToTheEnd<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for ToTheEnd<T> {
+impl<T: Send + 'static> Drop for RunToCompletion<T> {
     fn drop(&mut self) {
         // Without a runtime the process is at its end: what the call leaves behind then is a hold, for the reaper.
         if let (Some(call), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
@@ -52,14 +52,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_ends_where_it_is_waited_for() {
-        assert_eq!(ToTheEnd::of(async { 7 }).await, Some(7));
+        assert_eq!(RunToCompletion::new(async { 7 }).await, Some(7));
     }
 
     #[tokio::test]
     async fn a_call_that_nobody_waits_for_any_more_goes_on() {
         let (go, gone) = oneshot::channel::<()>();
         let (tell, told) = oneshot::channel();
-        let call = ToTheEnd::of(async move {
+        let call = RunToCompletion::new(async move {
             gone.await.unwrap();
             tell.send("settled").unwrap();
         });
@@ -74,13 +74,13 @@ mod tests {
     #[tokio::test]
     async fn a_call_that_nobody_waited_for_begins_all_the_same() {
         let (tell, told) = oneshot::channel();
-        drop(ToTheEnd::of(async move { tell.send(1).unwrap() }));
+        drop(RunToCompletion::new(async move { tell.send(1).unwrap() }));
         assert_eq!(timeout(LONG, told).await.unwrap().unwrap(), 1);
     }
 
     #[tokio::test]
     async fn a_panic_ends_the_call_and_no_more() {
-        let call = ToTheEnd::of(async {
+        let call = RunToCompletion::new(async {
             assert!(
                 tokio::time::Instant::now().elapsed() > LONG,
                 "this panic belongs to a test"

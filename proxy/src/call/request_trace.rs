@@ -1,5 +1,5 @@
-//! What is told of a request: its place in a trace, the time of each stage, whose it is, and the one line of log with which
-//! it ends. Every decision and every refusal ends in exactly one of the three `tell_…` functions.
+//! Trace of one request: its place in a distributed trace, the time of each stage, the owner of its key, and the one line of
+//! log with which it ends. Every decision and every refusal ends in exactly one of the three `record_…` functions.
 
 use crate::gate::Gate;
 use crate::metrics::Stage;
@@ -12,14 +12,14 @@ use shared::telemetry::span::{self, Kind, Span, Value};
 use shared::telemetry::trace::{TRACEPARENT, TRACESTATE, Trace, new_span};
 use std::time::{Duration, Instant};
 
-/// What is told of a request that is under way.
+/// Trace of a request that is under way.
 #[derive(Debug, Clone)]
-pub struct Tale {
+pub struct RequestTrace {
     trace: Trace,
     began: Instant,
     /// The end of the last stage.
     last: Instant,
-    /// When each stage began, from the beginning on, and how long it took. Written by [`Tale::done`].
+    /// When each stage began, from the beginning on, and how long it took. Written by [`RequestTrace::finish_stage`].
     stages: [Option<(Duration, Duration)>; Stage::COUNT],
     /// The span of the provider's request, which the provider is told.
     upstream_span: u64,
@@ -54,7 +54,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-impl Tale {
+impl RequestTrace {
     /// Of a request whose head has arrived.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
@@ -69,13 +69,13 @@ impl Tale {
         }
     }
 
-    /// The request is one of this key's.
-    pub fn belongs_to(&mut self, owner: &VirtualKeyOwner) {
+    /// Sets the owner of the request's key.
+    pub fn set_owner(&mut self, owner: &VirtualKeyOwner) {
         self.owner = Some(owner.clone());
     }
 
-    /// A stage has ended; it began where the one before ended.
-    pub fn done(&mut self, gate: &Gate, stage: Stage) {
+    /// Ends a stage, which began where the one before ended, and records its time.
+    pub fn finish_stage(&mut self, gate: &Gate, stage: Stage) {
         let now = Instant::now();
         let took = now.duration_since(self.last);
         self.stages[stage as usize] = Some((self.last.duration_since(self.began), took));
@@ -86,18 +86,18 @@ impl Tale {
     /// Time that was not Tollgate's: the caller sending its body, the provider answering.
     #[must_use]
     pub fn outside(&self) -> Duration {
-        self.took(Stage::Receive) + self.took(Stage::Upstream)
+        self.stage_time(Stage::Receive) + self.stage_time(Stage::Upstream)
     }
 
-    /// How long a stage took; nothing when it was not come to.
+    /// Time of a stage; zero for one that was not reached.
     #[must_use]
-    pub fn took(&self, stage: Stage) -> Duration {
+    pub fn stage_time(&self, stage: Stage) -> Duration {
         self.stages[stage as usize].map_or(Duration::ZERO, |(_, took)| took)
     }
 
     /// Continues the trace in the provider's request, when its spans are exported. Otherwise the caller's own headers pass
     /// as they came, like any other.
-    pub fn continue_in(&mut self, headers: &mut HeaderMap) {
+    pub fn propagate(&mut self, headers: &mut HeaderMap) {
         if self.trace.exported.is_some() {
             self.upstream_span = new_span();
             if let Some(header) = self.trace.header(self.upstream_span) {
@@ -124,8 +124,8 @@ impl Tale {
         (micros(all), micros(all.saturating_sub(self.outside())))
     }
 
-    /// The line of an approved call.
-    pub fn tell_approved(&self, call: &Approved<'_>) {
+    /// Logs and exports an approved call.
+    pub fn record_approval(&self, call: &Approved<'_>) {
         let (account, agent) = self.account_and_agent();
         // It was settled this moment.
         let (total, own) = self.times(self.last);
@@ -156,8 +156,8 @@ impl Tale {
         );
     }
 
-    /// The line of a denied call.
-    pub fn tell_denied(&self, gate: &Gate, denied: &Denied) {
+    /// Counts, logs and exports a denied call.
+    pub fn record_denial(&self, gate: &Gate, denied: &Denied) {
         let reason = denied.denial.reason();
         gate.metrics.denied(denied.denial);
         let (account, agent) = self.account_and_agent();
@@ -179,8 +179,8 @@ impl Tale {
         self.export("denied", &denied.id, vec![("tollgate.reason", reason)], false);
     }
 
-    /// The line of a request that was at fault itself. What it said is not told: outside text is not log text.
-    pub fn tell_refused(&self, gate: &Gate, kind: RefusalKind) {
+    /// Counts, logs and exports a request that was at fault itself. Its own text is not logged.
+    pub fn record_refusal(&self, gate: &Gate, kind: RefusalKind) {
         gate.metrics.refused(kind);
         let (account, agent) = self.account_and_agent();
         let (total, own) = self.times(Instant::now());

@@ -1,0 +1,29 @@
+//! Answers a request that a hook refused with a status; any other failure ends the connection without an answer.
+
+use super::{unread, write};
+use crate::gate::Gate;
+use pingora::Error;
+use pingora::ErrorType::HTTPStatus;
+use pingora::protocols::http::ServerSession;
+use pingora::proxy::FailToProxy;
+use std::sync::Arc;
+
+/// Answers a head that is too long (431). Nothing is written after a failed write, nor by a process that ends.
+pub(super) async fn answer(
+    gate: Option<&Arc<Gate>>,
+    session: &mut ServerSession,
+    error: &Error,
+) -> FailToProxy {
+    let mut error_code = 0;
+    if let (HTTPStatus(status), Some(gate)) = (error.etype(), gate) {
+        error_code = *status;
+        let reply = unread::reply(gate, &unread::too_long());
+        session.set_keepalive(None);
+        // A caller who does not take it has left.
+        drop(write::write(gate, session, reply).await);
+    }
+    FailToProxy {
+        error_code,
+        can_reuse_downstream: false,
+    }
+}
