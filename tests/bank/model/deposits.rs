@@ -8,7 +8,7 @@ use shared::store::transaction::TransactionType;
 
 impl Model {
     pub fn deposit(&mut self, new: &act::Deposit) -> String {
-        let told = self.decide(new);
+        let told = self.take_deposit(new);
         if new.pending && !new.closed {
             self.announce(new.to.at, &new.reference);
         }
@@ -28,7 +28,7 @@ impl Model {
         }
     }
 
-    fn decide(&mut self, new: &act::Deposit) -> String {
+    fn take_deposit(&mut self, new: &act::Deposit) -> String {
         let (to, at, amount) = (&new.to, new.to.at, new.amount);
         if new.keyed && self.is_taken(at, &new.asked.id) {
             return "known".to_owned();
