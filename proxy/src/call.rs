@@ -35,6 +35,7 @@ use request::Wanted;
 use request_trace::RequestTrace;
 use run_to_completion::RunToCompletion;
 use shared::clock;
+use shared::connection_limit::Keeper;
 use shared::domain::denial::Denial;
 use shared::domain::id::Kind;
 use std::sync::Arc;
@@ -103,8 +104,13 @@ impl From<Refusal> for Stop {
 }
 
 /// Takes a chat-completions request to its end. Whatever happens, there is an answer.
-pub async fn chat(gate: &Arc<Gate>, session: &mut ServerSession, mut trace: RequestTrace) -> Done {
-    match through_the_gate(gate, session, &mut trace).await {
+pub async fn chat(
+    gate: &Arc<Gate>,
+    session: &mut ServerSession,
+    keeper: &mut Keeper,
+    mut trace: RequestTrace,
+) -> Done {
+    match through_the_gate(gate, session, keeper, &mut trace).await {
         Ok(done) => done,
         Err(stop) => Done {
             reply: stop.answer(gate, &trace),
@@ -116,6 +122,7 @@ pub async fn chat(gate: &Arc<Gate>, session: &mut ServerSession, mut trace: Requ
 async fn through_the_gate(
     gate: &Arc<Gate>,
     session: &mut ServerSession,
+    keeper: &mut Keeper,
     trace: &mut RequestTrace,
 ) -> Result<Done, Stop> {
     let key = credential::from_headers(&session.req_header().headers)?;
@@ -125,6 +132,9 @@ async fn through_the_gate(
     let known = resolve::owner(gate, &key).await?;
     trace.set_owner(&known.owner);
     trace.finish_stage(gate, Stage::Resolve);
+    if !keeper.keep() {
+        return Err(Stop::denied(Denial::ServiceUnavailable));
+    }
     if known.was_refused_lately() && receive::may_be_large(session) {
         decide::turn_away(gate, &known).await?;
     }

@@ -168,6 +168,34 @@ impl Requests {
     }
 }
 
+/// Keeps the place of a request's connection from when its caller is known.
+#[derive(Debug, Default)]
+pub struct Keeper {
+    requests: Option<Requests>,
+    under_way: Option<UnderWay>,
+}
+
+impl Keeper {
+    /// For a request of a connection that is counted, or of none.
+    #[must_use]
+    pub const fn new(requests: Option<Requests>) -> Self {
+        Self {
+            requests,
+            under_way: None,
+        }
+    }
+
+    /// The caller is known: the place is kept until this is dropped. `false` when it was given to another: then nothing may
+    /// be done for the request.
+    pub fn keep(&mut self) -> bool {
+        let Some(requests) = &self.requests else {
+            return true;
+        };
+        self.under_way = requests.begin();
+        self.under_way.is_some()
+    }
+}
+
 impl Drop for UnderWay {
     fn drop(&mut self) {
         self.0.end();

@@ -91,7 +91,7 @@ impl Tenant {
             }
         };
         let oldest = (now - count).to_string();
-        let sorted = |key: String| many(SORTED, &[key], &[oldest.clone()]);
+        let sorted = |key: String| many(SORTED, &[key], std::slice::from_ref(&oldest));
         match kind {
             Kind::Agents => sorted(keys.agents(MODE)),
             Kind::VirtualKeys => sorted(keys.agent_keys(AGENT)),
@@ -144,7 +144,7 @@ impl Tenant {
                 for list in &lists {
                     let _: u64 = world.redis.command(&["UNLINK", list]);
                 }
-                many(ENTRIES, &lists, &[oldest.clone()]);
+                many(ENTRIES, &lists, std::slice::from_ref(&oldest));
                 self.counted(world, "audit_seq", count);
                 self.counted(world, "dispatched", count);
             }

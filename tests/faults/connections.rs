@@ -35,21 +35,37 @@ async fn is_served(connection: &mut TcpStream) -> bool {
     matches!(timeout(SOON, connection.read(&mut room)).await, Ok(Ok(1..)))
 }
 
+/// A connection from this address with a call under way, a byte of whose body is missing.
+async fn at_work(address: &str, stage: &Stage) -> TcpStream {
+    let mut connection = from(address, &stage.edge).await;
+    let before = stage.metric("tollgate_proxy_in_flight");
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{{",
+        stage.key
+    );
+    connection.write_all(head.as_bytes()).await.expect("a head");
+    eventually("a call under way", SOON, async || {
+        (stage.metric("tollgate_proxy_in_flight") == before + 1).then_some(())
+    })
+    .await;
+    connection
+}
+
 const REFUSED: &str = "tollgate_proxy_connections_refused_total";
+const CLOSED: &str = "tollgate_proxy_connections_closed_for_others_total";
 
 #[tokio::test]
-async fn a_connection_beyond_a_limit_is_closed_at_once() {
+async fn a_connection_beyond_a_limit_is_closed_at_once_where_all_others_are_at_work() {
     let stage = Setup::default()
-        .env("PROXY__MAX_CONNECTIONS", 8)
-        .env("PROXY__MAX_CONNECTIONS_PER_ADDRESS", 5)
+        .env("PROXY__MAX_CONNECTIONS", 5)
+        .env("PROXY__MAX_CONNECTIONS_PER_ADDRESS", 3)
         .start()
         .await;
     let mut held = Vec::new();
-    for (address, count) in [("127.0.0.1", 5), ("127.0.0.2", 3)] {
+    for (address, count) in [("127.0.0.1", 3), ("127.0.0.2", 2)] {
         for _ in 0..count {
-            let mut connection = from(address, &stage.edge).await;
-            assert!(is_served(&mut connection).await, "{address}");
-            held.push(connection);
+            held.push(at_work(address, &stage).await);
         }
         assert!(
             ends(&mut from(address, &stage.edge).await).await,
@@ -60,25 +76,75 @@ async fn a_connection_beyond_a_limit_is_closed_at_once() {
         ends(&mut from("127.0.0.3", &stage.edge).await).await,
         "one too many in all"
     );
-    assert_eq!(stage.metric("tollgate_proxy_connections"), 8);
-    assert_eq!(stage.metric("tollgate_proxy_connections_max"), 8);
+    assert_eq!(stage.metric("tollgate_proxy_connections"), 5);
+    assert_eq!(stage.metric("tollgate_proxy_connections_max"), 5);
     assert_eq!(stage.metric(&format!("{REFUSED}{{limit=\"address\"}}")), 1);
     assert_eq!(stage.metric(&format!("{REFUSED}{{limit=\"all\"}}")), 2);
-    for connection in &mut held {
-        assert!(is_served(connection).await, "those that are open stay");
-    }
+    assert_eq!(stage.metric(CLOSED), 0);
     held.remove(0);
     eventually("a free place", SOON, async || {
         let mut connection = from("127.0.0.1", &stage.edge).await;
         is_served(&mut connection).await.then_some(())
     })
     .await;
+    for connection in &mut held {
+        connection.write_all(b"}").await.expect("a body");
+        let mut room = [0; 4096];
+        let answer = timeout(SOON, connection.read(&mut room)).await;
+        assert!(matches!(answer, Ok(Ok(1..))), "those that are open stay");
+    }
     drop(held);
     eventually("no connection", SOON, async || {
         (stage.metric("tollgate_proxy_connections") == 0).then_some(())
     })
     .await;
     stage.approved_call().await;
+}
+
+/// Strangers who take all places do not keep out those who call, over whichever protocol.
+#[tokio::test]
+async fn who_rests_makes_room_for_the_next_and_strangers_do_first() {
+    let stage = Setup::default().env("PROXY__MAX_CONNECTIONS", 4).start().await;
+    let mut working = at_work("127.0.0.1", &stage).await;
+    let mut strangers = Vec::new();
+    for address in ["127.0.0.2", "127.0.0.3", "127.0.0.4"] {
+        let mut stranger = from(address, &stage.edge).await;
+        assert!(is_served(&mut stranger).await);
+        strangers.push(stranger);
+    }
+    let gate = stage.gated();
+    let mut calls = Vec::new();
+    for (number, stranger) in strangers.iter_mut().enumerate() {
+        let client = reqwest::Client::builder().no_proxy();
+        let client = match number {
+            0 => client.http2_prior_knowledge(),
+            _ => client,
+        };
+        let caller = stage
+            .edge
+            .caller(&stage.key)
+            .with_client(client.build().expect("a client"));
+        calls.push(tokio::spawn(async move { caller.chat(body()).await.status }));
+        stage.upstream.wait_for(number + 1, SOON).await;
+        assert!(ends(stranger).await, "the one who rests longest goes first");
+    }
+    assert_eq!(stage.metric(CLOSED), 3);
+    assert!(
+        ends(&mut from("127.0.0.5", &stage.edge).await).await,
+        "all are at work"
+    );
+    stage.upstream.set(|_| answer());
+    gate.notify_waiters();
+    for call in calls {
+        assert_eq!(call.await.expect("a call"), 200);
+    }
+    working.write_all(b"}").await.expect("a body");
+    let mut room = [0; 4096];
+    assert!(matches!(
+        timeout(SOON, working.read(&mut room)).await,
+        Ok(Ok(1..))
+    ));
+    stage.settled_at(3 * ACTUAL).await;
 }
 
 #[tokio::test]
@@ -91,9 +157,7 @@ async fn connections_of_a_trusted_proxy_are_not_those_of_one_caller() {
         .await;
     let mut held = Vec::new();
     for _ in 0..8 {
-        let mut connection = from("127.0.0.2", &stage.edge).await;
-        assert!(is_served(&mut connection).await);
-        held.push(connection);
+        held.push(at_work("127.0.0.2", &stage).await);
     }
     assert!(
         ends(&mut from("127.0.0.2", &stage.edge).await).await,
@@ -130,13 +194,13 @@ async fn callers_cannot_use_up_the_descriptors_of_the_provider() {
     let stage = Setup::default().start().await;
     let dir = tempfile::tempdir().expect("a directory");
     let edge = with_few_files(&stage, dir.path());
-    let mut caller = RawClient::connect(edge.addr()).await;
     let mut flood = Vec::new();
     for _ in 0..2 * FILES {
         let mut connection = TcpStream::connect(edge.addr()).await.expect("a connection");
         let _ = connection.write_all(b"GET /v1/he").await;
         flood.push(connection);
     }
+    let mut caller = RawClient::connect(edge.addr()).await;
     assert!(
         caller
             .send_chat(&stage.key, "", body().to_string().as_bytes())

@@ -112,8 +112,8 @@ impl<'a> Walk<'a> {
             return Ok((total, next));
         }
         self.records.extend(listed.records);
-        let oldest = self.segments.iter().rev();
-        let from = oldest.skip_while(|segment| segment.last > live.archived).next();
+        let mut newest_first = self.segments.iter().rev();
+        let from = newest_first.find(|segment| segment.last <= live.archived);
         let from = from.map(|segment| Archived {
             first: segment.first,
             skip: 0,

@@ -2,12 +2,14 @@
 
 use super::Edge;
 use super::head::{HEAD_BYTES_MAX, Head};
+use super::place;
 use super::write::KEEP_ALIVE;
 use pingora::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream};
 use pingora::protocols::http::ServerSession;
 use pingora::protocols::http::v2::server::H2Options;
 use pingora::proxy::HttpProxy;
 use pingora::server::ShutdownWatch;
+use shared::connection_limit::Requests;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -26,11 +28,16 @@ const SEND_BUFFER_BYTES: usize = 64 << 10;
 pub(super) struct Connection {
     proxy: Arc<HttpProxy<Edge>>,
     head: Arc<Head>,
+    requests: Requests,
 }
 
 impl Connection {
-    pub(super) const fn new(proxy: Arc<HttpProxy<Edge>>, head: Arc<Head>) -> Self {
-        Self { proxy, head }
+    pub(super) const fn new(proxy: Arc<HttpProxy<Edge>>, head: Arc<Head>, requests: Requests) -> Self {
+        Self {
+            proxy,
+            head,
+            requests,
+        }
     }
 }
 
@@ -45,10 +52,10 @@ pub(super) fn options() -> HttpServerOptions {
 }
 
 impl HttpServerApp for Connection {
-    /// Written as `async_trait` expands it: the attribute would put the proxy's boxed future into a second box.
+    /// Written as `async_trait` expands it: the attribute would put the proxy's boxed future into a third box.
     fn process_new_http<'life0, 'life1, 'async_trait>(
         self: &'life0 Arc<Self>,
-        mut session: ServerSession,
+        session: ServerSession,
         shutdown: &'life1 ShutdownWatch,
     ) -> Pin<Box<dyn Future<Output = Option<ReusedHttpStream>> + Send + 'async_trait>>
     where
@@ -56,13 +63,13 @@ impl HttpServerApp for Connection {
         'life1: 'async_trait,
         Self: 'async_trait,
     {
-        if session.is_http2() {
-            self.head.ends();
-        } else {
-            self.head.begins();
-            session.set_connection_user_context(Some(Box::new(Arc::clone(&self.head))));
+        match session.is_http2() {
+            // It is there before there is a request.
+            true => self.head.ends(),
+            false => self.head.begins(),
         }
-        self.proxy.process_new_http(session, shutdown)
+        let serving = self.proxy.process_new_http(session, shutdown);
+        Box::pin(place::with(self.requests.clone(), serving))
     }
 
     fn server_options(&self) -> Option<&HttpServerOptions> {

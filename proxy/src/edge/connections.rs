@@ -14,6 +14,7 @@ const WARN_EVERY_S: u64 = 60;
 pub struct Connections {
     limit: ConnectionLimit,
     refused: [AtomicU64; 2],
+    closed_for_others: AtomicU64,
     started: Instant,
     warned_at_s: AtomicU64,
 }
@@ -25,6 +26,7 @@ impl Connections {
         Self {
             limit: ConnectionLimit::new(max, max_per_address, trusted),
             refused: Default::default(),
+            closed_for_others: AtomicU64::new(0),
             started: Instant::now(),
             // The first refusal is told at once.
             warned_at_s: AtomicU64::new(u64::MAX),
@@ -58,6 +60,16 @@ impl Connections {
         [Refused::All, Refused::Address].map(|limit| self.refused[limit as usize].load(Ordering::Relaxed))
     }
 
+    /// Notes that a connection which rested was closed for a new one.
+    pub fn closed_for_another(&self) {
+        self.closed_for_others.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Connections that rested and were closed for new ones.
+    pub fn closed_for_others(&self) -> u64 {
+        self.closed_for_others.load(Ordering::Relaxed)
+    }
+
     /// Says it once in a while: a flood must not fill the log.
     fn warn(&self, refused: Refused) {
         let now = self.started.elapsed().as_secs();
@@ -89,9 +101,11 @@ mod tests {
     fn what_is_refused_is_counted_by_its_limit() {
         let all = Connections::new(2, 1, Vec::new());
         let from = |address: &str| all.admit(Some(address.parse().unwrap()));
-        let _first = from("203.0.113.1").unwrap();
+        let first = from("203.0.113.1").unwrap();
+        let _at_work = first.requests().begin().unwrap();
         assert_eq!(from("203.0.113.1").unwrap_err(), Refused::Address);
-        let _second = from("203.0.113.2").unwrap();
+        let second = from("203.0.113.2").unwrap();
+        let _at_work = second.requests().begin().unwrap();
         assert_eq!(from("203.0.113.3").unwrap_err(), Refused::All);
         assert_eq!(all.admit(None).unwrap_err(), Refused::All);
         assert_eq!((all.open(), all.max(), all.refused()), (2, 2, [2, 1]));

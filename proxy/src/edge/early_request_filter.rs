@@ -1,6 +1,6 @@
 //! Begins a request whose head was read: measures the head, and counts the request as in flight.
 
-use super::head::HEAD_BYTES_MAX;
+use super::head::{HEAD_BYTES_MAX, HeadLimited};
 use super::new_ctx::Ctx;
 use crate::gate::Gate;
 use pingora::ErrorType::{HTTPStatus, InternalError};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// `HTTPStatus(431)` for a head that is too long. `InternalError` right before the process ends: nothing was done for the
 /// request, so its connection is closed and its caller may send it again.
 pub(super) fn begin(gate: Option<&Arc<Gate>>, session: &Session, ctx: &mut Ctx) -> Result<()> {
-    if let Some(head) = &ctx.head {
+    if let Some(head) = HeadLimited::head_of(session) {
         let is_spent = head.is_spent();
         head.ends();
         // A long body that arrived together with its head is no long head: then the head itself is measured.

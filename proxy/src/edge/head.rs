@@ -9,6 +9,7 @@ use crate::gate::Gate;
 use crate::reply::refusal::Refusal;
 use async_trait::async_trait;
 use bytes::{Buf as _, Bytes};
+use pingora::protocols::http::ServerSession;
 use pingora::protocols::raw_connect::ProxyDigest;
 use pingora::protocols::tls::{SslDigest, TlsRef};
 use pingora::protocols::{
@@ -132,6 +133,13 @@ impl HeadLimited {
             closed: Timer::default(),
             refusal: None,
         }
+    }
+
+    /// The state of the heads of a request's connection; none over HTTP/2.
+    #[must_use]
+    pub fn head_of(session: &ServerSession) -> Option<&Head> {
+        let connection: &Self = session.stream()?.as_any().downcast_ref()?;
+        Some(&connection.head)
     }
 
     /// Whether the head under way is not there in time: the first one by the deadline of the connection, a further one

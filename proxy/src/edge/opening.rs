@@ -15,6 +15,7 @@ use pingora::protocols::{ALPN, Stream};
 use pingora::proxy::HttpProxy;
 use pingora::server::ShutdownWatch;
 use pingora::server::configuration::ServerConf;
+use shared::connection_limit::Requests;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
@@ -66,7 +67,13 @@ impl Opening {
     }
 
     /// Speaks HTTP on a connection until it ends.
-    async fn speak(&self, connection: Stream, head: Arc<Head>, shutdown: &ShutdownWatch) -> Option<()> {
+    async fn speak(
+        &self,
+        connection: Stream,
+        head: Arc<Head>,
+        requests: Requests,
+        shutdown: &ShutdownWatch,
+    ) -> Option<()> {
         let mut connection = match &self.tls {
             Some(acceptor) => encrypted(acceptor, connection).await?,
             None => connection,
@@ -85,7 +92,7 @@ impl Opening {
                 Box::new(HeadLimited::new(connection, Arc::clone(&head), gate, self.within))
             }
         };
-        let app = Arc::new(Connection::new(Arc::clone(&self.proxy), head));
+        let app = Arc::new(Connection::new(Arc::clone(&self.proxy), head, requests));
         app.process_new(connection, shutdown).await;
         Some(())
     }
@@ -94,17 +101,20 @@ impl Opening {
 #[async_trait]
 impl ServerApp for Opening {
     async fn process_new(self: &Arc<Self>, connection: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
-        let _place = self.connections.admit(peer_of(&connection)).ok()?;
+        let place = self.connections.admit(peer_of(&connection)).ok()?;
         let deadline = Instant::now() + self.within;
         let head = Arc::new(Head::expected_by(deadline));
-        let spoken = pin!(self.speak(connection, Arc::clone(&head), shutdown));
+        let spoken = pin!(self.speak(connection, Arc::clone(&head), place.requests(), shutdown));
         let overdue = Box::pin(sleep_until(deadline + LAST_WORD));
-        Opened {
+        let opened = Opened {
             spoken,
             head,
             overdue: Some(overdue),
+        };
+        tokio::select! {
+            () = opened => {}
+            () = place.closed_for_another() => self.connections.closed_for_another(),
         }
-        .await;
         None
     }
 }

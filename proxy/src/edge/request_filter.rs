@@ -1,7 +1,7 @@
 //! Answers a request, whichever it is: the route, then the call or one of the small endpoints, then the answer's head and body.
 
 use super::route::{self, Route};
-use super::{origin, unread, write};
+use super::{origin, place, unread, write};
 use crate::call::request_trace::RequestTrace;
 use crate::call::{self, Done, Stop};
 use crate::gate::Gate;
@@ -9,6 +9,7 @@ use crate::reply::{Reply, health, models, names};
 use pingora::ErrorType::InternalError;
 use pingora::protocols::http::ServerSession;
 use pingora::{Error, Result};
+use shared::connection_limit::Keeper;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,14 +19,15 @@ use std::time::{Duration, Instant};
 /// The answer could not be written: the connection is given up.
 pub(super) async fn answer(gate: Option<&Arc<Gate>>, session: &mut ServerSession) -> Result<bool> {
     let gate = gate.ok_or_else(|| Error::new_in(InternalError))?;
-    let reply = reply(gate, session).await;
+    let mut keeper = place::keeper();
+    let reply = reply(gate, session, &mut keeper).await;
     write::write(gate, session, reply).await.map(|()| true)
 }
 
 /// The answer, with the headers that every answer has.
-async fn reply(gate: &Arc<Gate>, session: &mut ServerSession) -> Reply {
+async fn reply(gate: &Arc<Gate>, session: &mut ServerSession, keeper: &mut Keeper) -> Reply {
     let started = Instant::now();
-    let Done { mut reply, outside } = dispatch(gate, session).await;
+    let Done { mut reply, outside } = dispatch(gate, session, keeper).await;
     let own = started.elapsed().saturating_sub(outside);
     gate.metrics.own_time(own.as_secs_f64());
     let micros = own.as_micros();
@@ -39,7 +41,7 @@ async fn reply(gate: &Arc<Gate>, session: &mut ServerSession) -> Reply {
     reply
 }
 
-async fn dispatch(gate: &Arc<Gate>, session: &mut ServerSession) -> Done {
+async fn dispatch(gate: &Arc<Gate>, session: &mut ServerSession, keeper: &mut Keeper) -> Done {
     let head = session.req_header();
     if head
         .headers
@@ -61,7 +63,7 @@ async fn dispatch(gate: &Arc<Gate>, session: &mut ServerSession) -> Done {
         return own(stop.answer(gate, &trace));
     }
     match route {
-        Ok(Route::Chat) => call::chat(gate, session, trace).await,
+        Ok(Route::Chat) => call::chat(gate, session, keeper, trace).await,
         Ok(Route::Health) => own(health::reply(gate).await),
         Ok(Route::Models) => match call::admit(gate, session).await {
             Ok(()) => own(models::reply(

@@ -28,6 +28,7 @@ pub struct State {
     callers: IntGauge,
     callers_max: IntGauge,
     callers_refused: Vec<IntCounter>,
+    closed_for_others: IntCounter,
     body_bytes: IntGauge,
     body_bytes_max: IntGauge,
     caches: Vec<IntGauge>,
@@ -74,6 +75,10 @@ impl State {
                 "Connections that were closed at once, by limit: all (proxy.max_connections), address (proxy.max_connections_per_address).",
                 "limit",
                 Refused::LABELS,
+            )?,
+            closed_for_others: metrics.counter(
+                "connections_closed_for_others_total",
+                "Connections without a known caller's request that were closed for new ones, since a limit was reached.",
             )?,
             body_bytes: metrics.gauge(
                 "body_memory_bytes",
@@ -126,6 +131,8 @@ impl State {
         for (counter, count) in self.callers_refused.iter().zip(gate.connections.refused()) {
             counter.inc_by(count.saturating_sub(counter.get()));
         }
+        let closed = &self.closed_for_others;
+        closed.inc_by(gate.connections.closed_for_others().saturating_sub(closed.get()));
         let dropped = &self.pending_dropped;
         dropped.inc_by(gate.pending.dropped().saturating_sub(dropped.get()));
         self.process.look();

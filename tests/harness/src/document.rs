@@ -207,7 +207,7 @@ mod tests {
         let said = complaint(
             "GET",
             "/v1/agents",
-            reply(200, &good.replace("0}", "0,\"more\":1}")),
+            reply(200, &good.replace("null}", "null,\"more\":1}")),
         );
         assert!(said.contains("more"), "{said}");
         let said = complaint(

@@ -157,7 +157,7 @@ proptest! {
     #[test]
     fn other_languages_and_code_are_counted_at_most_a_quarter_more(messages in conversation(NEAR)) {
         let counted = counted(o200k_base_singleton(), &messages);
-        prop_assert!(counted <= held(&messages) * 5 / 4, "{} held, {} counted: {:?}", held(&messages), counted, messages);
+        prop_assert!(counted <= held(&messages) * 5 / 4 + REPLY_TOKENS, "{} held, {} counted: {:?}", held(&messages), counted, messages);
     }
 
     /// A token has at least one byte: that is the bound for any text.
