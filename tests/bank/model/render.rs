@@ -8,7 +8,6 @@ use crate::photo::{Expected, Record, Shape};
 use shared::domain::mode::Mode;
 use shared::domain::number::Number;
 use shared::store::keys::{self as names, Bucket, Series, USER, closed_holder};
-use shared::store::script::change::VERSION_STEP;
 use shared::store::transaction::{NewTransaction, Tail};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,7 +99,7 @@ impl Model {
     /// The account's record; `at` is its live side.
     fn account(&self, page: &mut Page, at: At) {
         let changes = self.sides[at].audit.len() + self.sides[at + 1].audit.len();
-        let version = (changes as u64 * VERSION_STEP + 1).to_string();
+        let version = (changes + 1).to_string();
         let mut record = cells([
             ("plan", &self.plans[at / 2]),
             ("generation", "1"),

@@ -3,13 +3,10 @@
 -- Takes KEYS[1] account record, KEYS[2] audit log of the mode, ARGV[1] mode, ARGV[2] audit entry.
 local now = string.format('%d', now_ms)
 if not account_view[1] then return {'no_account'} end
--- A change counts as much as a million calls, of which each raises the version by one: calls of an agent that goes on do not make
--- up for a change that a failover took back, so its loss stays noticeable.
-local CHANGE_STEP = 1048576
 
 -- `words`, name=value, is what only the script knows of what happened; it follows the entry.
 local function recorded(words)
-  account_view[2] = string.format('%d', redis.call('HINCRBY', KEYS[1], 'version', CHANGE_STEP))
+  account_view[2] = string.format('%d', redis.call('HINCRBY', KEYS[1], 'version', 1))
   local seq = redis.call('HINCRBY', KEYS[1], string.format('%s_audit_seq', ARGV[1]), 1)
   local line = string.format('%d %d %s', seq, now_ms, ARGV[2])
   redis.call('RPUSH', KEYS[2], words and string.format('%s %s', line, words) or line)

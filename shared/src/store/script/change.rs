@@ -16,9 +16,6 @@ pub(super) const CLOCK: &str = include_str!("clock.lua");
 pub(super) const PERIOD: &str = include_str!("period.lua");
 /// Removes old counters; needs [`PERIOD`].
 pub(super) const PRUNE: &str = include_str!("prune.lua");
-/// By how much a change raises the version of its account; a call raises it by one. As in `change.lua`.
-pub const VERSION_STEP: u64 = 1 << 20;
-
 /// What a change begins and ends with; brings the clock along.
 pub(super) const CHANGE: &str = concat!(include_str!("clock.lua"), include_str!("change.lua"));
 /// Named runs; needs [`CLOCK`].
