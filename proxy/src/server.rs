@@ -31,7 +31,7 @@ use shared::store::Store;
 use signals::{Fds, Signals};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -264,7 +264,10 @@ fn pingora_conf(settings: &Settings) -> ServerConf {
         threads,
         // One thread has nobody to take work from; the runtime made for one is cheaper.
         work_stealing: threads > 1,
-        ca_file: Some(NO_CERTIFICATES.to_owned()),
+        // Where there is no such file, as in a bare image, the system's certificates are read.
+        ca_file: Path::new(NO_CERTIFICATES)
+            .exists()
+            .then(|| NO_CERTIFICATES.to_owned()),
         upgrade_sock: proxy.upgrade_socket.display().to_string(),
         grace_period_seconds: Some(proxy.drain_ms.div_ceil(1000) + DRAIN_MARGIN_S),
         graceful_shutdown_timeout_seconds: Some(1),
