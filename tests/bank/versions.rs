@@ -82,7 +82,7 @@ async fn floors(store: &Store) -> Checked {
         let known = if outcome == "lost" { seen } else { after };
         same(store.versions().seen(ACCOUNT), known, &what)?;
     }
-    fresh(store).await?;
+    let record = fresh(store).await?;
     same(planned(store, ACCOUNT, "free").await?, "same", "nothing to do")?;
     same(store.versions().seen(ACCOUNT), view(3, 7), "what only looked")?;
     same(planned(store, OTHER, "team").await?, "none", "no account")?;

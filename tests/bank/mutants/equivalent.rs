@@ -147,7 +147,7 @@ pub const LIST: &[(&str, &str)] = &[
         WALLET,
     ),
     (
-        "spend/spend: redis.call('HSET', KEYS[8], 'state', state, 'reason', why, 'head', head, unpack(ARGV, 15)) | 25: 8 -> 9",
+        "spend/spend: redis.call('HSET', KEYS[8], 'state', state, 'reason', why, 'head', head, 'filed', next_place(), | 25: 8 -> 9",
         "only approvals come here, whose spare id is the intent's own",
     ),
     ("transit/arrive: if ARGV[4] ~= '' then | 9: 4 -> 5", ROW),
