@@ -332,8 +332,10 @@ impl Gate {
 mod tests {
     use super::*;
     use crate::stand::{Does, ESTIMATE, Stand, record, runs, text};
+    use secrecy::ExposeSecret as _;
     use shared::domain::entry::How;
     use shared::domain::money::Nanos;
+    use shared::store::keys::STORE;
     use shared::store::script::hold::{AsOf, HoldName};
     use shared::store::script::settle::SETTLE;
 
@@ -348,6 +350,88 @@ mod tests {
         assert_eq!(gate.in_flight(), 1, "only the one that began before");
         drop(before);
         assert_eq!(gate.in_flight(), 0);
+    }
+
+    /// Balancers send calls here only where all four hold.
+    #[tokio::test]
+    async fn a_gate_is_ready_when_nothing_is_missing() {
+        for missing in [None, Some(0), Some(1), Some(2), Some(3)] {
+            let stand = Stand::new().await;
+            let gate = &stand.gate;
+            stand.store_says(|command| {
+                match (command[0].as_str(), command.get(1).map_or("", String::as_str)) {
+                    ("HGET", _) => Some(Does::Answers("$-1\r\n".to_owned())),
+                    ("HGETALL", key) if key != STORE => Some(Does::Answers("*0\r\n".to_owned())),
+                    _ => None,
+                }
+            });
+            if missing != Some(0) {
+                assert!(gate.watch.usable(gate).await);
+            }
+            if missing != Some(1) {
+                gate.blocked.follow(&gate.store).await;
+                assert!(gate.blocked.is_read());
+            }
+            if missing != Some(2) {
+                assert!(gate.imported.is_known_now(gate).await);
+            }
+            if missing == Some(3) {
+                gate.drain();
+            }
+            assert_eq!(gate.is_ready(), missing.is_none(), "{missing:?}");
+            assert_eq!(gate.is_draining(), missing == Some(3));
+        }
+    }
+
+    /// An answer that comes late does not bring back an older state of the account.
+    #[tokio::test]
+    async fn only_what_is_newer_is_remembered_of_an_account() {
+        let stand = Stand::new().await;
+        let gate = &stand.gate;
+        let view = |generation, version, plan: &str| AccountView {
+            generation,
+            version,
+            plan: plan.to_owned(),
+        };
+        assert_eq!(gate.view("acct_1"), AccountView::default());
+        for (news, known) in [
+            (view(1, 5, "a"), "a"),
+            (view(1, 4, "b"), "a"),
+            (view(1, 5, "c"), "a"),
+            (view(1, 6, "d"), "d"),
+            (view(2, 1, "e"), "e"),
+            (view(1, 9, "f"), "e"),
+        ] {
+            gate.heard("acct_1", &news);
+            assert_eq!(gate.view("acct_1").plan, known, "{news:?}");
+        }
+        assert_eq!(gate.view("acct_2"), AccountView::default());
+        assert_eq!(gate.cached(), [0, 0, 1, 0]);
+    }
+
+    /// A provider key that was replaced is opened anew; the same one is not opened twice.
+    #[tokio::test]
+    async fn an_opened_key_is_remembered_by_its_sealed_form() {
+        let stand = Stand::new().await;
+        let gate = &stand.gate;
+        let owner = SealedFor {
+            account: "acct_1",
+            agent: "bot",
+            provider: "openai",
+            key_id: "pk_1",
+        };
+        let seal = |secret: &str| gate.sealer.seal(&owner, &SecretString::from(secret)).unwrap();
+        let (one, other) = (seal("sk-1"), seal("sk-2"));
+        let opened = gate.open_key(&owner, &one).unwrap();
+        assert_eq!(opened.expose_secret(), "sk-1");
+        assert!(Arc::ptr_eq(&opened, &gate.open_key(&owner, &one).unwrap()));
+        assert_eq!(gate.open_key(&owner, &other).unwrap().expose_secret(), "sk-2");
+        assert_eq!(gate.cached(), [0, 0, 0, 2]);
+        let another = SealedFor {
+            agent: "eve",
+            ..owner
+        };
+        assert!(gate.open_key(&another, &one).is_err());
     }
 
     /// Should an account's record name no plan, nothing is let through.

@@ -291,6 +291,47 @@ mod tests {
         std::fs::remove_dir_all(dir).unwrap();
     }
 
+    /// A process that ends leaves a file only where something waits, and takes nothing over any more.
+    #[test]
+    fn a_process_that_ends_leaves_only_what_waits() {
+        let dir = fresh("closed");
+        let files = || std::fs::read_dir(&dir).unwrap().count();
+        let pending = Pending::open(&dir, 3).unwrap();
+        pending.push(item("allow_1"));
+        assert!(!pending.is_empty());
+        pending.close();
+        assert_eq!(files(), 1, "for the next process");
+        drop(pending);
+        let next = Pending::open(&dir, 3).unwrap();
+        assert_eq!((next.len(), files()), (1, 1));
+        let first = next.queue().first(1, |_| true).0;
+        next.queue().remove(first[0].0);
+        assert!(next.is_empty());
+        next.close();
+        assert_eq!(files(), 0);
+        let mut left = Journal::open(&dir).unwrap();
+        left.append([&item("allow_2")]).unwrap();
+        drop(left);
+        next.take_over().unwrap();
+        assert_eq!((next.len(), files()), (0, 1), "left for another");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted_and_not_written() {
+        let dir = fresh("too-many");
+        let pending = Pending::open(&dir, 2).unwrap();
+        for id in ["allow_1", "allow_2", "allow_3"] {
+            pending.push(item(id));
+        }
+        assert_eq!(
+            (pending.len(), pending.dropped(), pending.journal_lines()),
+            (2, 1, 2)
+        );
+        assert_eq!(written(&pending), [item("allow_1"), item("allow_2")]);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
     /// What waits for another ledger keeps nobody from taking over what waits for this one.
     #[test]
     fn only_what_waits_for_this_store_keeps_from_taking_over() {

@@ -264,6 +264,25 @@ mod tests {
     use std::sync::Arc;
     use tokio::sync::Notify;
 
+    /// Calls are sent here while the store answers, is sane and is known.
+    #[tokio::test]
+    async fn calls_can_be_decided_while_nothing_speaks_against_the_store() {
+        let stand = Stand::new().await;
+        let (gate, watch) = (&stand.gate, &stand.gate.watch);
+        assert!(!watch.is_ready(), "nothing is known");
+        watch.look(gate).await;
+        assert!(watch.is_ready());
+        stand.store_says(|_| Some(Does::HangsUp));
+        watch.look(gate).await;
+        assert!(!watch.is_ready(), "away");
+        stand.store_says(|command| (command[0] == "INFO").then(|| info(1)));
+        watch.look(gate).await;
+        assert!(!watch.is_ready(), "it lost writes");
+        stand.store_says(|_| None);
+        watch.look(gate).await;
+        assert!(watch.is_ready());
+    }
+
     #[tokio::test]
     async fn a_store_that_was_away_while_the_body_came_is_looked_at_before_the_decision() {
         let stand = Stand::new().await;

@@ -3,6 +3,8 @@
 # notices and equivalent.txt does not explain.
 # Usage: run.sh unit [OPTION of cargo-mutants]…         by the unit tests of the crate that the fault is in
 #        run.sh end-to-end [OPTION of cargo-mutants]…   what the run before left, by the end-to-end tests in TESTS
+# SAMPLE=FIRST,LAST takes only these places of a random order of all faults, which SEED (1) chooses: 1,150 and 151,300 are
+# two samples without a common fault. The order does not change with what changes elsewhere in a file.
 # Output: target/mutants; exit code 1 when a fault went unnoticed, or one that is listed was noticed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -17,8 +19,14 @@ shift || true
 out=${CARGO_TARGET_DIR:-target}/mutants
 mkdir -p "$out"
 list=tests/mutants/equivalent.txt
+# Nobody looks at a backtrace here, and without the lines for one the tests are linked in half the time.
+export CARGO_PROFILE_DEV_DEBUG=0
+# How many seconds a run of unit tests may take: some five, or a minute on a busy machine. One that hangs noticed the fault.
+LONGEST=90
+# Seconds of calculation that only the reader of bodies needs: what they could notice is tried again with them.
+slow=(chat_body::tests::properties::every_prefix_is_refused chat_body::tests::properties::large_bodies)
 
-# The baseline (no fault) must pass, or nothing is learned; cargo-mutants ends with 2 when it left survivors, 3 on time-outs.
+# cargo-mutants ends with 2 when it left survivors, 3 on time-outs.
 run() {
   local status=0
   cargo mutants --workspace --output "$out" --no-shuffle "$@" || status=$?
@@ -28,16 +36,18 @@ run() {
   esac
 }
 
-case $stage in
-  unit) run "$@" -- --lib ;;
-  end-to-end)
-    [ -s "$out/mutants.out/missed.txt" ] || die "the run before left nothing"
-    tests=()
-    for test in ${TESTS:-edge faults ledger}; do tests+=(--test "$test"); done
-    run --iterate --test-package tollgate "$@" -- "${tests[@]}"
-    ;;
-  *) die "say unit or end-to-end" ;;
-esac
+# Its own first run, without a fault, would build all packages together, and so every dependency once more: features differ.
+# The tests of each package by itself must pass, or nothing is learned.
+run_unit() {
+  run --baseline=skip --timeout "$LONGEST" --cargo-arg=--lib "$@"
+}
+
+pass_without_fault() {
+  local package
+  for package in $(faults "$@" | cut -d/ -f1 | sort -u); do
+    cargo test --quiet --locked --package "$package" --lib >"$out/without.txt" 2>&1 || die "without a fault $package fails: $out/without.txt"
+  done
+}
 
 # A fault by its file, its line's text, where in it, and what is done: numbers of lines change with each commit.
 named() {
@@ -49,6 +59,36 @@ named() {
     echo "$file: $trimmed | $((column - ${#text} + ${#trimmed})):$what"
   done
 }
+
+# The options that choose the faults of the sample, each by its whole name.
+sampled() {
+  [ -n "${SAMPLE:-}" ] || return 0
+  local fault name
+  paste -d '\t' <(faults "$@" | named) <(faults "$@") | while IFS=$'\t' read -r fault name; do
+    printf '%s %s\n' "$(sha256sum <<<"${SEED:-1} $fault")" "$name"
+  done | sort -u | sed -n "${SAMPLE}p" | sed -e 's/^[0-9a-f]*  - //' -e 's/[][\\.*^$+?(){}|/&-]/\\&/g' -e 's/.*/--re=^&$/'
+}
+
+faults() { cargo mutants --workspace --list "$@"; }
+
+case $stage in
+  unit)
+    mapfile -t chosen < <(sampled "$@")
+    [ -z "${SAMPLE:-}" ] || [ "${#chosen[@]}" -gt 0 ] || die "no fault is in that sample"
+    pass_without_fault "$@" "${chosen[@]}"
+    run_unit "$@" "${chosen[@]}" -- -- "${slow[@]/#/--skip=}"
+    if grep -q '^shared/src/chat_body' "$out/mutants.out/missed.txt"; then
+      run_unit --iterate "$@" "${chosen[@]}" -f 'shared/src/chat_body/**' -- -- "${slow[@]}"
+    fi
+    ;;
+  end-to-end)
+    [ -s "$out/mutants.out/missed.txt" ] || die "the run before left nothing"
+    tests=()
+    for test in ${TESTS:-edge faults ledger}; do tests+=(--test "$test"); done
+    run --iterate --test-package tollgate "$@" -- "${tests[@]}"
+    ;;
+  *) die "say unit or end-to-end" ;;
+esac
 
 # The reasons are indented.
 listed() { grep -v -e '^#' -e '^ ' -e '^$' "$list" || true; }

@@ -52,13 +52,38 @@ impl KnownKey {
     pub fn was_refused_lately(&self) -> bool {
         match self.refused_at_ms.load(Ordering::Relaxed) {
             NEVER => false,
-            at => {
-                now_ms().saturating_sub(at) < u64::try_from(REFUSAL_REMEMBERED.as_millis()).unwrap_or(NEVER)
-            }
+            at => is_recent(at, now_ms()),
         }
     }
 }
 
+fn is_recent(at_ms: u64, now_ms: u64) -> bool {
+    u128::from(now_ms.saturating_sub(at_ms)) < REFUSAL_REMEMBERED.as_millis()
+}
+
 fn now_ms() -> u64 {
     u64::try_from(BEGAN.elapsed().as_millis()).unwrap_or(NEVER - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever was refused at the beginning of a rate window has room again at its end.
+    #[test]
+    fn a_refusal_is_recent_for_a_minute() {
+        for (at, now, recent) in [(7, 7, true), (7, 60_006, true), (7, 60_007, false), (8, 7, true)] {
+            assert_eq!(is_recent(at, now), recent, "{at} {now}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_remembered_until_it_is_forgotten() {
+        let key = KnownKey::new(VirtualKeyOwner::new("acct_1", "bot", "vk_1"), Arc::default());
+        assert!(!key.was_refused_lately());
+        key.refused();
+        assert!(key.was_refused_lately());
+        key.forget_refusal();
+        assert!(!key.was_refused_lately());
+    }
 }

@@ -137,3 +137,138 @@ fn planned(length: usize, declared: Option<usize>) -> usize {
         None => length,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stand::Stand;
+    use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
+
+    /// A caller who has sent this, and the session of the request.
+    async fn session(sent: &str) -> (DuplexStream, ServerSession) {
+        let (mut caller, here) = duplex(1 << 20);
+        caller.write_all(sent.as_bytes()).await.unwrap();
+        let mut session = ServerSession::new_http1(Box::new(here));
+        assert!(session.read_request().await.unwrap());
+        (caller, session)
+    }
+
+    fn head(lines: &str) -> String {
+        format!("POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\n{lines}\r\n")
+    }
+
+    fn kind(stop: Stop) -> RefusalKind {
+        match stop {
+            Stop::Refused(refusal) => refusal.kind,
+            Stop::Denied(denied) => panic!("{denied:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_is_refused_from_one_byte_beyond_the_limit_on() {
+        let stand = Stand::new().await;
+        let gate = &stand.gate;
+        let limit = gate.settings.proxy.max_body_bytes;
+        for (length, fits) in [(0, true), (limit, true), (limit + 1, false), (2 * limit, false)] {
+            let (_caller, session) = session(&head(&format!("content-length: {length}\r\n"))).await;
+            assert_eq!(declared_length(&session), Some(length));
+            let checked = check_declared_length(gate, &session);
+            assert_eq!(checked.is_ok(), fits, "{length}");
+            if let Err(stop) = checked {
+                assert_eq!(kind(stop), RefusalKind::PayloadTooLarge);
+            }
+        }
+        let (_caller, session) = session(&head("transfer-encoding: chunked\r\n")).await;
+        assert_eq!(declared_length(&session), None);
+        assert!(check_declared_length(gate, &session).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_body_may_be_large_when_its_head_says_so_or_says_nothing() {
+        for (lines, large) in [
+            ("", false),
+            ("content-length: 65536\r\n", false),
+            ("content-length: 65537\r\n", true),
+            ("transfer-encoding: chunked\r\n", true),
+        ] {
+            let (_caller, session) = session(&head(lines)).await;
+            assert_eq!(may_be_large(&session), large, "{lines}");
+        }
+    }
+
+    /// In pieces and in one, declared and not; the memory that it takes is its own and its head's.
+    #[tokio::test]
+    async fn a_body_is_read_whole_and_counted_until_it_is_dropped() {
+        let stand = Stand::new().await;
+        let (gate, known) = (&stand.gate, stand.known());
+        for text in ["{}".to_owned(), "x".repeat(100_000)] {
+            let chunked = head("transfer-encoding: chunked\r\n");
+            let half = text.len() / 2;
+            let (first, second) = text.split_at(half);
+            let pieces = format!(
+                "{chunked}{:x}\r\n{first}\r\n{:x}\r\n{second}\r\n0\r\n\r\n",
+                half,
+                text.len() - half
+            );
+            let whole = format!("{}{text}", head(&format!("content-length: {}\r\n", text.len())));
+            for sent in [pieces, whole] {
+                let (_caller, mut session) = session(&sent).await;
+                let body = body(gate, &mut session, &known).await.unwrap();
+                assert_eq!(body.bytes, text.as_bytes());
+                assert!(gate.body_room.taken() >= text.len());
+                drop(body);
+                assert_eq!(gate.body_room.taken(), 0);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_grows_too_long_or_breaks_off_is_refused() {
+        let stand = Stand::new().await;
+        let (gate, known) = (&stand.gate, stand.known());
+        let limit = gate.settings.proxy.max_body_bytes;
+        let chunked = head("transfer-encoding: chunked\r\n");
+        let exactly = format!("{chunked}{limit:x}\r\n{}\r\n0\r\n\r\n", "x".repeat(limit));
+        let too_long = format!(
+            "{chunked}{:x}\r\n{}\r\n0\r\n\r\n",
+            limit + 9,
+            "x".repeat(limit + 9)
+        );
+        for (sent, refused) in [
+            (exactly, None),
+            (too_long, Some(RefusalKind::PayloadTooLarge)),
+            (
+                head("content-length: 9\r\n") + "{}",
+                Some(RefusalKind::RequestTimeout),
+            ),
+            (chunked + "9\r\n{}", Some(RefusalKind::RequestTimeout)),
+        ] {
+            let (mut caller, here) = duplex(1 << 16);
+            let sending = tokio::spawn(async move {
+                // The gate need not read all of it.
+                drop(caller.write_all(sent.as_bytes()).await);
+                drop(caller.shutdown().await);
+            });
+            let mut session = ServerSession::new_http1(Box::new(here));
+            assert!(session.read_request().await.unwrap());
+            let read = body(gate, &mut session, &known).await;
+            assert_eq!(read.err().map(kind), refused);
+            drop(session);
+            sending.await.unwrap();
+            assert_eq!(gate.body_room.taken(), 0);
+        }
+    }
+
+    #[test]
+    fn a_buffer_is_made_for_what_is_declared_once_some_of_it_is_there() {
+        for (length, declared, made) in [
+            (10, None, 10),
+            (10, Some(20), 20),
+            (10, Some(1 << 20), SMALL_BYTES),
+            (SMALL_BYTES, Some(1 << 20), SMALL_BYTES),
+            (SMALL_BYTES + 1, Some(1 << 20), 1 << 20),
+        ] {
+            assert_eq!(planned(length, declared), made, "{length} {declared:?}");
+        }
+    }
+}

@@ -254,3 +254,28 @@ impl RequestTrace {
         span::hand_over(spans);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tale_has_the_time_of_each_stage_and_whose_the_request_is() {
+        let mut trace = RequestTrace::of(&HeaderMap::new());
+        assert_eq!(trace.account_and_agent(), (None, None));
+        let owner = VirtualKeyOwner::new("acct_1", "bot", "vk_1");
+        trace.set_owner(&owner);
+        assert_eq!(trace.account_and_agent(), (Some("acct_1"), Some("bot")));
+        assert_eq!(
+            (trace.stage_time(Stage::Upstream), trace.outside()),
+            (Duration::ZERO, Duration::ZERO)
+        );
+        let ms = Duration::from_millis;
+        trace.stages[Stage::Receive as usize] = Some((ms(1), ms(20)));
+        trace.stages[Stage::Settle as usize] = Some((ms(21), ms(4)));
+        trace.stages[Stage::Upstream as usize] = Some((ms(25), ms(300)));
+        assert_eq!(trace.stage_time(Stage::Upstream), ms(300));
+        assert_eq!(trace.outside(), ms(320), "the caller's time and the provider's");
+        assert_eq!(trace.times(trace.began + ms(330)), (330_000, 10_000));
+    }
+}

@@ -57,3 +57,88 @@ pub async fn owner(gate: &Gate, key: &PresentedKey) -> Result<Arc<KnownKey>, Sto
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stand::{Does, Stand, record, text};
+    use shared::crypto::virtual_key::{CheckSecret, mint};
+    use shared::store::keys::STORE;
+
+    /// A key that the store of the stand can have issued, or one of another installation.
+    fn key(secret: &str) -> PresentedKey {
+        let secret = CheckSecret::from_stored(secret.to_owned());
+        PresentedKey {
+            secret: mint(&secret).unwrap(),
+        }
+    }
+
+    fn is_unknown(owner: &Result<Arc<KnownKey>, Stop>) -> bool {
+        match owner {
+            Err(Stop::Refused(refusal)) => refusal.kind == RefusalKind::InvalidApiKey,
+            _ => false,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_is_looked_up_once() {
+        let stand = Stand::new().await;
+        let gate = &stand.gate;
+        assert!(gate.imported.is_known_now(gate).await);
+        stand.store_says(|command| (command[0] == "GET").then(|| text("acct_1 bot vk_1")));
+        let key = key("00");
+        for _ in 0..2 {
+            let known = owner(gate, &key).await.unwrap();
+            assert_eq!((known.owner.account(), known.owner.agent()), ("acct_1", "bot"));
+        }
+        let looks = |command: &Vec<String>| command[0] == "GET" && command[1].contains(&*hash(&key));
+        assert_eq!(stand.asked().iter().filter(|command| looks(command)).count(), 1);
+    }
+
+    fn hash(key: &PresentedKey) -> String {
+        WellFormed::parse(key.secret.expose_secret().as_bytes())
+            .unwrap()
+            .hash()
+    }
+
+    /// The second time nobody is asked; a key with another installation's checksum is never asked for.
+    #[tokio::test]
+    async fn a_key_that_is_not_there_is_remembered_as_unknown() {
+        let stand = Stand::new().await;
+        let gate = &stand.gate;
+        assert!(gate.imported.is_known_now(gate).await);
+        let (ours, foreign) = (key("00"), key("01"));
+        let before = stand.count("GET");
+        for _ in 0..2 {
+            assert!(is_unknown(&owner(gate, &ours).await));
+            assert!(is_unknown(&owner(gate, &foreign).await));
+        }
+        assert_eq!(stand.count("GET") - before, 1);
+        assert_eq!(gate.cached()[1], 1);
+    }
+
+    /// It has no record any more, or does not answer: then it cannot say that there is no such key.
+    #[tokio::test]
+    async fn a_store_that_lost_its_ledger_knows_of_no_unknown_keys() {
+        for is_away in [false, true] {
+            let stand = Stand::new().await;
+            let gate = &stand.gate;
+            assert!(gate.imported.is_known_now(gate).await && gate.watch.usable(gate).await);
+            let mut asked_for_key = false;
+            stand.store_says(move |command| {
+                asked_for_key |= command[0] == "GET";
+                match command[0].as_str() {
+                    "GET" if is_away => Some(Does::Answers("-LOADING it starts\r\n".to_owned())),
+                    "HGETALL" if asked_for_key && command[1] == STORE => {
+                        Some(Does::Answers("*0\r\n".to_owned()))
+                    }
+                    "HGETALL" if command[1] == STORE => Some(record(crate::stand::EPOCH)),
+                    _ => None,
+                }
+            });
+            let stopped = owner(gate, &key("00")).await;
+            assert!(matches!(stopped, Err(Stop::Denied(_))), "{is_away} {stopped:?}");
+            assert_eq!(gate.cached()[1], 0, "{is_away}");
+        }
+    }
+}

@@ -249,6 +249,10 @@ fn record(gate: &Gate, item: &Item, taken: Taken) {
 mod tests {
     use super::super::journal::tests::item as void;
     use super::*;
+    use crate::stand::{Does, EPOCH, Stand, runs, text};
+    use shared::store::script::hold::AsOf;
+    use shared::store::script::settle::SETTLE;
+    use shared::store::script::void::VOID;
 
     const MISSING: Taken = Taken::Settled(Settled::Missing);
     const DONE: Taken = Taken::Settled(Settled::Done);
@@ -289,6 +293,71 @@ mod tests {
             || said("READONLY You can't write against a read only replica. script: abc, on @user_script:1."),
             || said("ERR max number of clients reached"),
         ]
+    }
+
+    fn settlement(epoch: &str) -> Item {
+        Item::Settle {
+            name: ["acct_1", "bot", "r", "allow_2"].map(str::to_owned),
+            estimate_nanos: 100,
+            cost_nanos: 170,
+            how: Some("settled".to_owned()),
+            epoch: Some(epoch.to_owned()),
+            as_of: AsOf::default(),
+        }
+    }
+
+    /// What was taken is told once, and neither waits nor stands in the journal any more.
+    #[tokio::test]
+    async fn what_the_store_took_waits_no_longer_and_is_counted() {
+        let stand = Stand::new().await;
+        let (gate, pending) = (&stand.gate, &stand.gate.pending);
+        pending.push(void("allow_1"));
+        pending.push(settlement(EPOCH));
+        let mut delivery = Delivery::default();
+        assert_eq!(
+            delivery.round(pending, gate).await,
+            Round::TookNothing,
+            "nothing was said about the scripts"
+        );
+        assert_eq!((pending.len(), pending.journal_lines()), (2, 2));
+        stand.store_says(|command| match () {
+            () if runs(command, &SETTLE) => Some(text("settled")),
+            () => runs(command, &VOID).then(|| Does::Answers("*1\r\n$8\r\nrefunded\r\n".to_owned())),
+        });
+        assert_eq!(delivery.round(pending, gate).await, Round::Took);
+        assert_eq!(
+            (pending.len(), pending.journal_lines(), pending.dropped()),
+            (0, 0, 0)
+        );
+        assert_eq!(
+            stand.arguments(&SETTLE)[0][..4],
+            ["allow_2", "100", "170", "settled"]
+        );
+        let shown = String::from_utf8(gate.metrics.text(gate)).unwrap();
+        for line in [
+            "settlements_total{result=\"done\"} 1",
+            "voids_total{result=\"refunded\"} 1",
+            "charged_nanos_total 170",
+        ] {
+            assert!(shown.contains(line), "{line} in {shown}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_for_another_ledger_or_for_lost_writes_waits_on() {
+        let stand = Stand::new().await;
+        let (gate, pending) = (&stand.gate, &stand.gate.pending);
+        stand.store_says(|command| runs(command, &SETTLE).then(|| text("lacks_writes")));
+        pending.push(settlement("another"));
+        let mut delivery = Delivery::default();
+        assert_eq!(delivery.round(pending, gate).await, Round::NothingForIt);
+        assert_eq!((pending.len(), pending.elsewhere()), (1, 1));
+        pending.push(settlement(EPOCH));
+        assert_eq!(delivery.round(pending, gate).await, Round::TookNothing);
+        // It is not asked for again right away.
+        assert_eq!(delivery.round(pending, gate).await, Round::NothingForIt);
+        assert_eq!(stand.arguments(&SETTLE).len(), 1);
+        assert_eq!((pending.len(), pending.elsewhere()), (2, 2));
     }
 
     #[test]

@@ -412,6 +412,39 @@ mod tests {
     use super::*;
     use pingora::ErrorType::{ConnectError, ConnectRefused, InternalError};
 
+    #[tokio::test]
+    async fn a_request_that_the_provider_takes_is_sent_whole() {
+        let (here, mut provider) = tokio::io::duplex(1 << 10);
+        let mut stream: Stream = Box::new(here);
+        let mut unsent = Bytes::from_static(b"POST / HTTP/1.1");
+        assert!(matches!(send(&mut stream, &mut unsent).await, Sent::Whole));
+        assert!(!unsent.has_remaining());
+        let mut taken = [0; 15];
+        tokio::io::AsyncReadExt::read_exact(&mut provider, &mut taken)
+            .await
+            .unwrap();
+        assert_eq!(&taken, b"POST / HTTP/1.1");
+        // It says something while its part of the way is full, then it is gone.
+        let mut unsent = Bytes::from(vec![b'x'; 4 << 10]);
+        provider.write_all(b"HTTP/1.1 413").await.unwrap();
+        let sent = send(&mut stream, &mut unsent).await;
+        assert!(matches!(sent, Sent::Interrupted(said) if said == b"HTTP/1.1 413"));
+        assert_eq!(unsent.remaining(), 3 << 10);
+        drop(provider);
+        let sent = send(&mut stream, &mut unsent).await;
+        assert!(matches!(sent, Sent::Interrupted(said) if said.is_empty()));
+    }
+
+    #[test]
+    fn a_request_is_written_as_http_says() {
+        let mut headers = HeaderMap::new();
+        headers.insert("host", http::HeaderValue::from_static("a"));
+        headers.insert("x-b", http::HeaderValue::from_static("c d"));
+        let text = wire("/v1/x", &headers, b"{}");
+        assert_eq!(text, b"POST /v1/x HTTP/1.1\r\nhost: a\r\nx-b: c d\r\n\r\n{}");
+        assert_eq!(text.capacity(), text.len(), "in one allocation");
+    }
+
     #[test]
     fn only_a_shortage_of_this_machine_is_ours() {
         let wrapped = |code: Errno| {

@@ -181,3 +181,42 @@ impl PlanNamed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a repeated spend is answered from, and what the intent shows.
+    #[test]
+    fn what_is_kept_with_an_intent_is_read_again() {
+        let request = Request {
+            agent: "bot".to_owned(),
+            amount: Nanos::from_stored(1),
+            currency: "USD",
+            recipient: Some("shop".to_owned()),
+            description: Some("paper".to_owned()),
+            run_id: Some("r".to_owned()),
+            metadata: Some(json!({ "order": 7 })),
+        };
+        let plan = PlanNamed {
+            plan: "free".to_owned(),
+            agents: Some(3),
+            tracked_nanos: Some(5),
+            upgrade_to: Some("pro".to_owned()),
+            upgrade_url: None,
+        };
+        let kept = Stored::of(&request, Some(&plan));
+        let Stored {
+            recipient,
+            run_id,
+            metadata,
+            plan: named,
+        } = kept.clone();
+        assert_eq!((recipient, run_id), (request.recipient, request.run_id));
+        assert_eq!((metadata, named), (request.metadata, Some(plan)));
+        let json = kept.to_json().unwrap();
+        assert_eq!(Stored::parse(&json).unwrap(), kept);
+        assert_eq!(Stored::parse("{}").unwrap(), Stored::default());
+        assert!(Stored::parse("[").is_err());
+    }
+}

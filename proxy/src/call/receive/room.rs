@@ -386,6 +386,19 @@ mod tests {
     }
 
     #[test]
+    fn a_small_body_that_grows_takes_only_what_is_added() {
+        let scene = Scene::new(16 * LONGEST);
+        let mut share = scene.share(0, 1000).unwrap();
+        for (needed, taken) in [(3000, 3000), (2000, 3000), (SMALL_BYTES, SMALL_BYTES)] {
+            share.grow(needed, needed).now_or_never().unwrap().unwrap();
+            assert_eq!(scene.room.taken(), taken, "{needed}");
+            assert_eq!(scene.accounts[0].small.load(Ordering::SeqCst), taken, "{needed}");
+        }
+        drop(share);
+        scene.nothing_is_taken();
+    }
+
+    #[test]
     fn who_has_a_part_and_finds_no_more_takes_what_is_set_aside_and_gives_its_part_back() {
         // 0.75 MiB are common, 192 KiB of them for an account.
         let scene = Scene::new(2 * LONGEST);
