@@ -3,7 +3,7 @@
 //! Both servers ask before they serve a connection. Without a limit a stranger could take every file descriptor, also those
 //! for the store and the provider. With a limit alone he could take every place and leave none to those who call: so where
 //! all places are taken, a connection without a known caller's request gives its place to the new one: strangers before known
-//! callers, those of the address with most connections before others, and then who rests longest. A connection that has a
+//! callers, those of an address with a large part of all connections before others, and then who rests longest. A connection that has a
 //! request of a known caller under way is never closed for another.
 
 mod place;
@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 const SITE_BITS: u32 = 64;
 /// Connections that are chosen at once to give up their places, at most: choosing looks at all that are open.
 const CHOSEN_AT_ONCE: usize = 64;
+/// Parts of all places: addresses that have as many of them are alike.
+const PARTS: usize = 64;
 /// Pause between two such looks, at least. Who comes meanwhile and finds no place is refused.
 const CHOOSE_EVERY: Duration = Duration::from_millis(5);
 
@@ -115,10 +117,10 @@ impl ConnectionLimit {
         let mut open = shared.lock();
         let of_address = counted_as.and_then(|address| open.by_address.get(&address));
         if of_address.is_some_and(|count| *count >= shared.max_per_address) {
-            open.make_room(counted_as).ok_or(Refused::Address)?;
+            open.make_room(counted_as, shared.max).ok_or(Refused::Address)?;
         }
         if open.total >= shared.max {
-            open.make_room(None).ok_or(Refused::All)?;
+            open.make_room(None, shared.max).ok_or(Refused::All)?;
         }
         let place = Arc::new(Place::new(open.next, counted_as, shared.started));
         open.take(&place);
@@ -234,9 +236,9 @@ impl Open {
     }
 
     /// Closes a connection that rests: of this address, or of any.
-    fn make_room(&mut self, of: Option<IpAddr>) -> Option<()> {
+    fn make_room(&mut self, of: Option<IpAddr>, max: usize) -> Option<()> {
         if self.chosen.of != of || self.chosen.places.is_empty() {
-            self.choose(of)?;
+            self.choose(of, max)?;
         }
         while let Some(place) = self.chosen.places.pop() {
             let rests = place.upgrade().filter(|place| place.close());
@@ -249,18 +251,21 @@ impl Open {
     }
 
     /// Chooses who goes. `None` so soon after the last time.
-    fn choose(&mut self, of: Option<IpAddr>) -> Option<()> {
+    fn choose(&mut self, of: Option<IpAddr>, max: usize) -> Option<()> {
         let now = Instant::now();
         if self.chosen.at.is_some_and(|at| now - at < CHOOSE_EVERY) {
             return None;
         }
         let candidates = self.places.values();
         let candidates = candidates.filter(|place| of.is_none() || place.counted_as == of);
-        let count = |address: &IpAddr| self.by_address.get(address).copied().unwrap_or(0);
+        let parts = |address: &IpAddr| {
+            let count = self.by_address.get(address).copied().unwrap_or(0);
+            count * PARTS / max.max(1)
+        };
         let mut resting: Vec<_> = candidates
             .filter_map(|place| {
                 let (is_known, since) = place.rests()?;
-                let alike = place.counted_as.as_ref().map_or(0, count);
+                let alike = place.counted_as.as_ref().map_or(0, parts);
                 Some((is_known, Reverse(alike), since, place.number))
             })
             .collect();
@@ -386,6 +391,19 @@ mod tests {
             "the limit for all"
         );
         drop((third, other));
+    }
+
+    #[test]
+    fn a_few_connections_of_one_address_are_no_more_than_one_of_another() {
+        let limit = ConnectionLimit::new(4 * PARTS, 2 * PARTS, Vec::new());
+        let addresses = 0..u32::try_from(4 * PARTS - 2).unwrap();
+        let flood: Vec<_> = addresses
+            .map(|n| limit.admit(Some(IpAddr::V4((n << 8).into()))).unwrap())
+            .collect();
+        std::thread::sleep(Duration::from_millis(2));
+        let caller = [(); 2].map(|()| limit.admit(peer("192.0.2.1")).unwrap());
+        let _next = limit.admit(peer("192.0.2.2")).unwrap();
+        assert!(is_closed(&flood[0]) && !caller.iter().any(is_closed));
     }
 
     #[test]
