@@ -23,8 +23,9 @@ const SITE_BITS: u32 = 64;
 const CHOSEN_AT_ONCE: usize = 64;
 /// Parts of all places: addresses that have as many of them are alike.
 const PARTS: usize = 64;
-/// Pause between two such looks, at least. Who comes meanwhile and finds no place is refused.
-const CHOOSE_EVERY: Duration = Duration::from_millis(5);
+/// Pause between two such looks, at least, for each connection that is looked at: 5 ms for 10,000. Who comes meanwhile and finds
+/// no place is refused.
+const PAUSE_EACH: Duration = Duration::from_nanos(500);
 
 /// Counts the open connections of one listener.
 #[derive(Debug, Clone)]
@@ -253,7 +254,12 @@ impl Open {
     /// Chooses who goes. `None` so soon after the last time.
     fn choose(&mut self, of: Option<IpAddr>, max: usize) -> Option<()> {
         let now = Instant::now();
-        if self.chosen.at.is_some_and(|at| now - at < CHOOSE_EVERY) {
+        let pause = PAUSE_EACH * u32::try_from(self.places.len()).unwrap_or(u32::MAX);
+        if self
+            .chosen
+            .at
+            .is_some_and(|at| now.saturating_duration_since(at) < pause)
+        {
             return None;
         }
         let candidates = self.places.values();
@@ -413,9 +419,11 @@ mod tests {
         let held: Vec<_> = (0..strangers)
             .map(|_| limit.admit(peer("192.0.2.1")).unwrap())
             .collect();
-        let next: Vec<_> = (0..strangers)
-            .map_while(|_| busy(&limit, "192.0.2.2").ok())
+        let next: Vec<_> = (0..CHOSEN_AT_ONCE)
+            .map(|_| busy(&limit, "192.0.2.2").unwrap())
             .collect();
+        limit.shared.lock().chosen.at = Some(Instant::now() + Duration::from_secs(60));
+        assert_eq!(limit.admit(peer("192.0.2.2")).unwrap_err(), Refused::All);
         assert_eq!(next.len(), CHOSEN_AT_ONCE);
         assert_eq!(held.iter().filter(|open| is_closed(open)).count(), CHOSEN_AT_ONCE);
         later(&limit);
