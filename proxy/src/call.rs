@@ -222,7 +222,7 @@ async fn decide_and_forward(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stand::{SOON, Stand, runs, text};
+    use crate::stand::{SOON, Stand, runs, served, text, timeless};
     use shared::store::script::authorize::AUTHORIZE;
     use shared::store::script::settle::SETTLE;
     use tokio::io::AsyncWriteExt as _;
@@ -276,14 +276,8 @@ mod tests {
     /// The runtime that it is polled in has no timer, and the first deadline panics.
     #[test]
     fn a_call_that_panics_is_answered_and_takes_nothing_with_it() {
-        let served = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .unwrap();
-        let stand = served.block_on(Stand::new());
-        assert!(served.block_on(stand.gate.watch.usable(&stand.gate)));
-        let timeless = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (served, stand) = served();
+        let timeless = timeless();
         let ended = timeless.block_on(call(&stand));
         let Err(Stop::Denied(denied)) = ended else {
             panic!("{ended:?}");

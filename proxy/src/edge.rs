@@ -87,7 +87,7 @@ impl ProxyHttp for Edge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stand::Stand;
+    use crate::stand::{Stand, served, timeless};
     use pingora::apps::HttpServerApp as _;
     use pingora::protocols::http::ServerSession;
     use pingora::proxy::HttpProxy;
@@ -182,19 +182,13 @@ mod tests {
     /// The runtime that it is served in has no timer, and the first deadline panics.
     #[test]
     fn a_panic_takes_its_connection_and_leaves_nothing_in_flight() {
-        let served = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .unwrap();
-        let stand = served.block_on(Stand::new());
-        assert!(served.block_on(stand.gate.watch.usable(&stand.gate)));
+        let (served, stand) = served();
         let key = format!("vk_live_{}", "0a".repeat(32));
         let digest = WellFormed::parse(key.as_bytes()).unwrap().digest();
         let owner = VirtualKeyOwner::new("acct_1", "bot", "vk_1");
         let known = stand.gate.remember(digest, owner);
         let (proxy, (_stops, shutdown)) = (proxy(&stand), watch::channel(false));
-        let timeless = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let timeless = timeless();
         let (session, mut caller) = timeless.block_on(request(&chat(&key)));
         let serving = || timeless.block_on(proxy.process_new_http(session, &shutdown));
         assert!(catch_unwind(AssertUnwindSafe(serving)).is_err());

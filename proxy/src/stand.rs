@@ -27,6 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard, Notify};
 
 /// Longest wait for what should happen at once.
@@ -150,6 +151,24 @@ async fn serve(connection: TcpStream, script: Arc<Lines>) {
             return;
         }
     }
+}
+
+/// A gate that is served in a runtime of its own, and whose store was looked at. What is polled in [`timeless`] panics at its
+/// first deadline.
+pub fn served() -> (Runtime, Stand) {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let stand = runtime.block_on(Stand::new());
+    assert!(runtime.block_on(stand.gate.watch.usable(&stand.gate)));
+    (runtime, stand)
+}
+
+/// A runtime without a timer.
+pub fn timeless() -> Runtime {
+    Builder::new_current_thread().build().unwrap()
 }
 
 impl Stand {
