@@ -223,14 +223,11 @@ impl Passwords {
         drop(place);
         let memories = Arc::clone(&self.memories);
         let working = tokio::task::spawn_blocking(move || {
-            let kept =
-                |memories: &Mutex<Vec<Memory>>| memories.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let mut memory = kept(&memories).unwrap_or_default();
+            let kept = || memories.lock().unwrap_or_else(PoisonError::into_inner);
+            let memory = kept().pop();
+            let mut memory = memory.unwrap_or_default();
             let done = work(&mut memory);
-            memories
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(memory);
+            kept().push(memory);
             drop(turn);
             done
         });
