@@ -96,12 +96,7 @@ impl Run {
         page: Page<'_>,
     ) -> Result<Part<Self>, StoreError> {
         let set = account.runs(mode, agent);
-        let floor = Some(oldest(store).await?);
-        let list = Ranked {
-            store,
-            set: &set,
-            floor,
-        };
+        let list = not_over(store, &set).await?;
         let part = page.ranked(list).await?;
         read(store, (account, mode, agent), part).await
     }
@@ -119,12 +114,7 @@ impl Run {
         page: Page<'_>,
     ) -> Result<(Part<Self>, bool), StoreError> {
         let set = account.runs(mode, agent);
-        let floor = Some(oldest(store).await?);
-        let list = Ranked {
-            store,
-            set: &set,
-            floor,
-        };
+        let list = not_over(store, &set).await?;
         let filter = Filter {
             looked_at_max: LOOKED_AT_MAX,
             key: |id: &str| account.run(mode, agent, id),
@@ -162,10 +152,12 @@ impl Run {
     }
 }
 
-/// Since when a run has to have been seen. Records end by themselves; the index drops what has ended only when a new run comes.
-async fn oldest(store: &Store) -> Result<u64, StoreError> {
+/// The runs of an index whose life is not over. Records end by themselves; the index drops what has ended only when a new run
+/// comes.
+async fn not_over<'a>(store: &'a Store, set: &'a str) -> Result<Ranked<'a>, StoreError> {
     let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
-    Ok(server_clock::now_ms(store).await?.saturating_sub(life))
+    let floor = Some(server_clock::now_ms(store).await?.saturating_sub(life));
+    Ok(Ranked { store, set, floor })
 }
 
 /// The runs of these ids. One whose life ended meanwhile is left out.

@@ -23,7 +23,7 @@ pub(super) struct Filter<'a, K, F> {
 /// no more than the page holds.
 pub(super) struct Sifted {
     pub(super) part: Part<String>,
-    /// Whether there are members behind those that were looked at.
+    /// True when members are left that were not looked at.
     pub(super) is_partial: bool,
 }
 
@@ -62,8 +62,7 @@ impl Ranked<'_> {
         }
         let total = seen.found.len();
         let is_partial = seen.next.is_some();
-        let mut shown = seen.found.into_iter().skip(skip).take(page.limit);
-        let records: Vec<Mark> = shown.by_ref().collect();
+        let records: Vec<Mark> = seen.found.into_iter().skip(skip).take(page.limit).collect();
         let is_cut = total > skip.saturating_add(page.limit);
         let next = match records.last().filter(|_| is_cut) {
             Some(last) => Some(last.position()),
