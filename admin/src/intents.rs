@@ -4,12 +4,14 @@ mod position;
 mod walk;
 
 use crate::archive::Archive;
+use crate::archive::intents::{IntentSegment, IntentSegments, IntentsDescriptor};
 use shared::domain::intent::State;
 use shared::domain::mode::Mode;
 use shared::store::intent::IntentRecord;
 use shared::store::keys::{AccountKeys, IntentIndex};
 use shared::store::page::{Page, Part};
 use shared::store::{Store, StoreError};
+use std::sync::Arc;
 
 /// Times that a look is repeated when intents are archived meanwhile.
 const ATTEMPTS: usize = 8;
@@ -48,10 +50,9 @@ impl<'a> Intents<'a> {
             return Ok(live);
         }
         // What left the store between the two looks is found by this one.
-        let (account, mode) = (self.account, self.mode);
-        let segments = self.archive.intent_segments(self.store, account, mode).await?;
+        let segments = self.segments().await?;
         for descriptor in segments.iter().rev().filter(|segment| segment.may_hold(id)) {
-            let segment = self.archive.intent_segment(account, mode, descriptor).await?;
+            let segment = self.open(descriptor).await?;
             if let Some(found) = segment.records().iter().find(|record| record.id == id) {
                 return Ok(Some(found.clone()));
             }
@@ -88,7 +89,13 @@ impl<'a> Intents<'a> {
         ))
     }
 
-    async fn segments(&self) -> Result<crate::archive::intents::IntentSegments, StoreError> {
+    async fn open(&self, descriptor: &Arc<IntentsDescriptor>) -> Result<Arc<IntentSegment>, StoreError> {
+        self.archive
+            .intent_segment(self.account, self.mode, descriptor)
+            .await
+    }
+
+    async fn segments(&self) -> Result<IntentSegments, StoreError> {
         self.archive
             .intent_segments(self.store, self.account, self.mode)
             .await

@@ -8,6 +8,7 @@ use shared::store::StoreError;
 use shared::store::intent::{IntentRecord, Listed, Place};
 use shared::store::keys::{AccountKeys, IntentIndex};
 use shared::store::page::{Part, Start};
+use std::sync::Arc;
 
 /// Segments that were written since the page before and are looked at for one page. A page that ends there may be short.
 const DRAINED_MAX: usize = 20;
@@ -169,18 +170,13 @@ impl<'a> Walk<'a> {
     /// The intents of a segment that stood behind a place in the list.
     async fn older_in(
         &self,
-        segment: &std::sync::Arc<IntentsDescriptor>,
+        segment: &Arc<IntentsDescriptor>,
         place: Place,
     ) -> Result<Vec<IntentRecord>, StoreError> {
         if segment.count(self.index) == 0 {
             return Ok(Vec::new());
         }
-        let (account, mode) = (self.intents.account, self.intents.mode);
-        let opened = self
-            .intents
-            .archive
-            .intent_segment(account, mode, segment)
-            .await?;
+        let opened = self.intents.open(segment).await?;
         let listed = opened.newest(self.index).into_iter();
         let older = listed.filter(|record| record.place_in(self.index) < place);
         Ok(older.cloned().collect())
@@ -214,12 +210,7 @@ impl<'a> Walk<'a> {
             if self.room() == 0 {
                 return Ok(Some(Position::Archived(Archived { first, skip })));
             }
-            let (account, mode) = (self.intents.account, self.intents.mode);
-            let opened = self
-                .intents
-                .archive
-                .intent_segment(account, mode, &segment)
-                .await?;
+            let opened = self.intents.open(&segment).await?;
             let listed = opened.newest(self.index).into_iter();
             let listed = listed
                 .skip(usize::try_from(skip).unwrap_or(usize::MAX))
