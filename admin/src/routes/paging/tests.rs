@@ -13,12 +13,11 @@ fn query(pairs: &[(&str, &str)]) -> Result<Paging, Problem> {
 
 #[test]
 fn pages_are_bounded() {
-    let bounds: [(&[(&str, &str)], usize, usize); 3] = [
-        (&[], 50, 0),
+    for (pairs, limit, offset) in [
+        (&[][..], 50, 0),
         (&[("limit", "200"), ("offset", "3")], 200, 3),
         (&[("offset", "10000")], 50, OFFSET_MAX),
-    ];
-    for (pairs, limit, offset) in bounds {
+    ] {
         let paging = query(pairs).unwrap();
         assert_eq!(paging.page(), Page::at(offset, limit));
         assert_eq!((paging.limit(), paging.offset()), (limit, offset));
