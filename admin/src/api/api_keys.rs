@@ -7,7 +7,7 @@ pub(crate) use doc::section;
 use super::listing::Listing;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
-use crate::routes::{Answer, Call, Fields, Given, PAGING, Reply, Text};
+use crate::routes::{Answer, Call, Fields, Given, Reply, Text};
 use ipnet::IpNet;
 use secrecy::ExposeSecret;
 use serde::Serialize;
@@ -213,7 +213,7 @@ pub async fn create(call: Call) -> Answer {
 /// # Errors
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
-    let query = call.query(&[&["mode"][..], &PAGING].concat())?;
+    let query = call.list_query(&["mode"])?;
     let paging = call.paging(&query, "apiKeys")?;
     let mode = match query.get("mode") {
         None => None,

@@ -12,7 +12,7 @@ use crate::checkpoint::{self, Stays};
 use crate::export::{CONTENT_TYPE, Export, ExportError};
 use crate::openapi::is;
 use crate::problem::{Code, Problem, chain};
-use crate::routes::{Answer, Call, PAGING, Paging, Reply, require_agent_id, time};
+use crate::routes::{Answer, Call, Paging, Reply, require_agent_id, time};
 use crate::trail::Trail;
 use futures::TryStreamExt;
 use serde::Serialize;
@@ -66,7 +66,7 @@ struct Signed {
 /// # Errors
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
-    let query = call.query(&[&["agentId", "type", "from", "to", BEFORE][..], &PAGING].concat())?;
+    let query = call.list_query(&["agentId", "type", "from", "to", BEFORE])?;
     if let Some(agent) = query.get("agentId") {
         require_agent_id("agentId", agent)?;
     }

@@ -158,7 +158,7 @@ struct Otherwise {
     message: String,
 }
 
-/// What refuses before all checks, and what does though all of them pass.
+/// Refusals that the checks do not make: one that comes before them, and one although all of them pass.
 #[derive(Debug, Default)]
 struct Others {
     before: Option<Otherwise>,

@@ -16,17 +16,22 @@ pub(super) struct Listing<'a, T> {
     paging: &'a Paging,
     /// The cursor of the page behind it.
     next: Option<String>,
+    /// For a list that is searched page by page: true when records are left that were not looked at.
+    partial: Option<bool>,
 }
 
 impl<T: Serialize> Serialize for Listing<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(6))?;
+        let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("success", &true)?;
         map.serialize_entry(self.plural, self.records)?;
         map.serialize_entry("total", &self.total)?;
         map.serialize_entry("limit", &self.paging.limit())?;
         map.serialize_entry("offset", &self.paging.offset())?;
         map.serialize_entry("nextCursor", &self.next)?;
+        if let Some(partial) = self.partial {
+            map.serialize_entry("partial", &partial)?;
+        }
         map.end()
     }
 }
@@ -40,6 +45,12 @@ impl<'a, T> Listing<'a, T> {
             total: part.total,
             next: paging.cursor(part.next.as_deref()),
             paging,
+            partial: None,
         }
+    }
+
+    /// The same, with `partial` where it is known.
+    pub(super) fn partial(self, partial: Option<bool>) -> Self {
+        Self { partial, ..self }
     }
 }

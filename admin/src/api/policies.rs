@@ -8,9 +8,7 @@ pub(crate) use doc::section;
 use super::listing::Listing;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
-use crate::routes::{
-    Answer, CURRENCIES, Call, Fields, Given, PAGING, Reply, Text, missing, require_agent_id,
-};
+use crate::routes::{Answer, CURRENCIES, Call, Fields, Given, Reply, Text, missing, require_agent_id};
 use serde::Serialize;
 use shared::clock::{iso_from_ms, now_ms};
 use shared::domain::id::Kind;
@@ -218,7 +216,7 @@ async fn store(call: &Call, agent: Option<&str>, changes: &[FieldChange]) -> Ans
 /// # Errors
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
-    let query = call.query(&[&["agentId"][..], &PAGING].concat())?;
+    let query = call.list_query(&["agentId"])?;
     let paging = call.paging(&query, "policies")?;
     let page = paging.page();
     let (store, keys, mode) = (&call.app.store, call.keys(), call.caller.mode);

@@ -11,7 +11,7 @@ use super::agents;
 use super::listing::Listing;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
-use crate::routes::{Answer, Call, PAGING, Reply, missing, require_run_id};
+use crate::routes::{Answer, Call, Reply, missing, require_run_id};
 use serde::Serialize;
 use shared::clock::iso_from_ms;
 use shared::domain::money::Nanos;
@@ -55,15 +55,6 @@ struct View<'a> {
     ended_at: Option<String>,
 }
 
-/// A list of the runs of one status.
-#[derive(Serialize)]
-struct Filtered<'a> {
-    #[serde(flatten)]
-    listing: Listing<'a, View<'a>>,
-    /// Whether there are runs behind those that were looked at.
-    partial: bool,
-}
-
 #[derive(Serialize, ToSchema)]
 #[schema(as = RunAnswer)]
 struct One<'a> {
@@ -97,7 +88,7 @@ impl<'a> View<'a> {
 /// 400, 404, 503.
 pub async fn list(call: Call) -> Answer {
     let agent = call.agent()?;
-    let query = call.query(&[&["status"][..], &PAGING].concat())?;
+    let query = call.list_query(&["status"])?;
     let paging = call.paging(&query, "runs")?;
     let wanted = select::Wanted::of_query(&query)?;
     agents::require(&call, agent).await?;
@@ -111,11 +102,7 @@ pub async fn list(call: Call) -> Answer {
         .iter()
         .map(|run| View::of(run, agent, waiting.get(&run.id)))
         .collect();
-    let listing = Listing::of("runs", &views, &part, &paging);
-    match partial {
-        None => Reply::ok(&listing),
-        Some(partial) => Reply::ok(&Filtered { listing, partial }),
-    }
+    Reply::ok(&Listing::of("runs", &views, &part, &paging).partial(partial))
 }
 
 /// `GET /agents/{id}/runs/{runId}`

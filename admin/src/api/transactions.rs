@@ -8,7 +8,7 @@ use super::listing::Listing;
 use super::wallets::require_own;
 use crate::openapi::is;
 use crate::problem::Problem;
-use crate::routes::{Answer, Call, PAGING, Paging, Reply, WalletName, require_agent_id, time};
+use crate::routes::{Answer, Call, Paging, Reply, WalletName, require_agent_id, time};
 use serde::Serialize;
 use shared::clock::iso_from_ms;
 use shared::domain::money::Nanos;
@@ -20,7 +20,7 @@ use shared::store::wallet::{Wallet, WalletPlace, WalletStatus};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// What the records of the lists are called.
+/// The field of an answer that has the records.
 const PLURAL: &str = "transactions";
 
 #[derive(Serialize, ToSchema)]
@@ -83,7 +83,7 @@ enum Whose {
 /// # Errors
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
-    let query = call.query(&[&["agentId", "walletId", "type", "from", "to"][..], &PAGING].concat())?;
+    let query = call.list_query(&["agentId", "walletId", "type", "from", "to"])?;
     let filter = filter(&query)?;
     if let Some(agent) = query.get("agentId") {
         require_agent_id("agentId", agent)?;
@@ -102,7 +102,7 @@ pub async fn list(call: Call) -> Answer {
 /// # Errors
 /// 400, 404, 503.
 pub async fn list_of_wallet(call: Call) -> Answer {
-    let query = call.query(&[&["type", "from", "to"][..], &PAGING].concat())?;
+    let query = call.list_query(&["type", "from", "to"])?;
     let filter = filter(&query)?;
     paging(&call, &query)?;
     let found = require_own(&call).await?;

@@ -114,6 +114,14 @@ impl Call {
         }
     }
 
+    /// The query of a list that has these filters.
+    ///
+    /// # Errors
+    /// As for [`Call::query`].
+    pub fn list_query(&self, filters: &[&str]) -> Result<BTreeMap<String, String>, Problem> {
+        self.query(&[filters, &PAGING].concat())
+    }
+
     /// The part of the list `plural` that a query asks for. Its cursors hold for this path and these filters, by this
     /// account and in this mode.
     ///

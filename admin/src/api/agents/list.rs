@@ -3,8 +3,7 @@
 use super::{NAME_MAX, View};
 use crate::api::listing::Listing;
 use crate::problem::Problem;
-use crate::routes::{Answer, Call, PAGING, Reply};
-use serde::Serialize;
+use crate::routes::{Answer, Call, Reply};
 use shared::store::agent::AgentRecord;
 use shared::store::agent_search::Wanted;
 use std::collections::BTreeMap;
@@ -14,7 +13,7 @@ use std::collections::BTreeMap;
 /// # Errors
 /// 400, 503.
 pub async fn list(call: Call) -> Answer {
-    let query = call.query(&[&["q", "status"][..], &PAGING].concat())?;
+    let query = call.list_query(&["q", "status"])?;
     let paging = call.paging(&query, "agents")?;
     let page = paging.page();
     let (store, keys, mode) = (&call.app.store, call.keys(), call.caller.mode);
@@ -26,20 +25,7 @@ pub async fn list(call: Call) -> Answer {
         }
     };
     let records: Vec<View<'_>> = part.records.iter().map(View::of).collect();
-    let listing = Listing::of("agents", &records, &part, &paging);
-    match partial {
-        None => Reply::ok(&listing),
-        Some(partial) => Reply::ok(&Searched { listing, partial }),
-    }
-}
-
-/// A list that was searched for.
-#[derive(Serialize)]
-struct Searched<'a> {
-    #[serde(flatten)]
-    listing: Listing<'a, View<'a>>,
-    /// Whether there are agents that were not looked at.
-    partial: bool,
+    Reply::ok(&Listing::of("agents", &records, &part, &paging).partial(partial))
 }
 
 /// What is searched for, if anything is.

@@ -22,7 +22,7 @@ pub(super) enum Wanted {
 pub(super) struct Selected {
     pub(super) part: Part<Run>,
     pub(super) waiting: BTreeMap<String, Waiting>,
-    /// Where runs are looked at one by one: whether there are runs behind those that were.
+    /// For one status: true when runs are left that were not looked at.
     pub(super) partial: Option<bool>,
 }
 

@@ -186,7 +186,7 @@ impl PlanNamed {
 mod tests {
     use super::*;
 
-    /// What a repeated spend is answered from, and what the intent shows.
+    /// A repeated spend is answered from it, and the intent shows it.
     #[test]
     fn what_is_kept_with_an_intent_is_read_again() {
         let request = Request {

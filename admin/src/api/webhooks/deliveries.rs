@@ -4,7 +4,7 @@ use super::super::listing::Listing;
 use super::{gate, of_path};
 use crate::openapi::is;
 use crate::problem::Problem;
-use crate::routes::{Answer, Call, PAGING, Reply};
+use crate::routes::{Answer, Call, Reply};
 use serde::Serialize;
 use shared::clock::iso_from_ms;
 use shared::store::delivery::{Attempt, Delivery, Listed, State, Wanted, delivery_id};
@@ -102,7 +102,7 @@ impl<'a> View<'a> {
 /// 400, 404, 503.
 pub async fn deliveries(call: Call) -> Answer {
     gate::require(&call)?;
-    let query = call.query(&[&["status"][..], &PAGING].concat())?;
+    let query = call.list_query(&["status"])?;
     let paging = call.paging(&query, "deliveries")?;
     let wanted = match query.get("status").map(String::as_str) {
         None => Wanted::All,
