@@ -7,7 +7,7 @@ use shared::domain::mode::Mode;
 use shared::store::keys::{AccountKeys, Tries, attempts};
 use shared::store::script::attempts::{Attempts, Taken};
 use shared::store::script::change::Scope;
-use shared::store::script::lookup::{Swapped, swap};
+use shared::store::script::lookup::{join, leave};
 use shared::store::script::session::{End, end, in_use};
 use shared::store::script::user::{ChangeUser, Ending, UserChanged};
 use shared::store::script::{Script, WhenFull};
@@ -20,7 +20,8 @@ const TAKE: &str = include_str!("../../shared/src/store/script/attempts/take.lua
 const USE: &str = include_str!("../../shared/src/store/script/session/use.lua");
 const END: &str = include_str!("../../shared/src/store/script/session/end.lua");
 const CHANGE_USER: &str = include_str!("../../shared/src/store/script/user/change.lua");
-const SWAP: &str = include_str!("../../shared/src/store/script/lookup/swap.lua");
+const JOIN: &str = include_str!("../../shared/src/store/script/lookup/join.lua");
+const LEAVE: &str = include_str!("../../shared/src/store/script/lookup/leave.lua");
 /// What changes of an account end with.
 const CHANGE: &str = include_str!("../../shared/src/store/script/change.lua");
 /// The time of these tests.
@@ -50,13 +51,38 @@ const EQUIVALENT: &[(&str, &str)] = &[
     ),
     (
         "if string.find(record, '\"role\":\"owner\"', 1, true) and record ~= ARGV[4] then owners = owners + 1 end | 42: 1 -> 0",
-        "Lua begins at the first character for both",
+        FROM_THE_FIRST,
+    ),
+    (
+        "from = from or string.find(lines_text, '\\n' .. ARGV[1] .. '\\n', 1, true) | 65: 1 -> 0",
+        FROM_THE_FIRST,
+    ),
+    (
+        "from = string.find(lines_text, line_text, 1, true) | 43: 1 -> 0",
+        FROM_THE_FIRST,
+    ),
+    (
+        "local from = string.find(lines_text, line_text, 1, true) | 49: 1 -> 0",
+        FROM_THE_FIRST,
+    ),
+    (
+        "local before_text = string.sub(lines_text, 1, from) | 44: 1 -> 0",
+        FROM_THE_FIRST,
+    ),
+    (
+        "local from = string.find(lines_text, '\\n' .. ARGV[1] .. ' ', 1, true) | 62: 1 -> 0",
+        FROM_THE_FIRST,
+    ),
+    (
+        "local _, breaks = string.gsub(named_text, '\\n', '\\n') | 49: '\\n' -> '\\nx'",
+        "only their number is used",
     ),
     (
         "if string.find(record, '\"role\":\"owner\"', 1, true) and record ~= ARGV[4] then owners = owners + 1 end | 94: + -> -",
         "only none is refused, and the number is not told",
     ),
 ];
+const FROM_THE_FIRST: &str = "Lua begins at the first character for both";
 const TRIM_NOTHING: &str = "to trim nothing changes nothing";
 
 /// What a check found wrong.
@@ -145,25 +171,74 @@ async fn takes(store: &Store) -> Checked {
     Ok(())
 }
 
-async fn swaps(store: &Store) -> Checked {
-    fresh(store).await?;
-    let run = async |old: &str, new: &str| swap(store, "x", old, new).await.map_err(said);
-    let there = async || ask::<Option<String>>(store, &["GET", "x"]).await;
-    same!(run("a", "b").await?, Swapped::Other(String::new()));
-    same!(there().await?, None);
-    same!(run("", "a").await?, Swapped::Done);
-    same!(there().await?, Some("a".to_owned()));
-    for other in ["", "b"] {
-        same!(run(other, "c").await?, Swapped::Other("a".to_owned()));
+/// The e-mail `x` leads to what these lines say, and the lines are there for an hour.
+async fn leads_to(store: &Store, lines: &[&str]) -> Result<(), String> {
+    ask::<i64>(store, &["DEL", "x"]).await?;
+    match lines.is_empty() {
+        true => Ok(()),
+        false => ask(store, &["SET", "x", &lines.join("\n"), "PX", "3600000"]).await,
     }
-    same!(there().await?, Some("a".to_owned()));
-    // What an earlier version reserved for an hour lasts.
-    ask::<i64>(store, &["PEXPIRE", "x", "60000"]).await?;
-    same!(run("a", "b").await?, Swapped::Done);
-    same!(there().await?, Some("b".to_owned()));
-    same!(ask::<i64>(store, &["PTTL", "x"]).await?, -1);
-    same!(run("b", "").await?, Swapped::Done);
-    same!(ask::<u64>(store, &["EXISTS", "x"]).await?, 0);
+}
+
+/// What is checked of a look-up: where it led to, and where it is to lead to.
+type LookUp = (&'static [&'static str], &'static [&'static str]);
+
+/// The look-up `x` after a change, which lasts.
+async fn leads(store: &Store, (before, after): LookUp) -> Checked {
+    let there: Option<String> = ask(store, &["GET", "x"]).await?;
+    let expected = (!after.is_empty()).then(|| after.join("\n"));
+    if there != expected {
+        return Err(format!("{before:?}: {there:?} is not {after:?}"));
+    }
+    let lasts = if after.is_empty() { -2 } else { -1 };
+    same!(ask::<i64>(store, &["PTTL", "x"]).await?, lasts);
+    Ok(())
+}
+
+/// An account has one user of an e-mail; accounts and users whose names begin alike are others.
+async fn joins(store: &Store) -> Checked {
+    fresh(store).await?;
+    const CASES: &[LookUp] = &[
+        (&[], &["a u"]),
+        (&["a u"], &["a u"]),
+        (&["a v"], &["a u"]),
+        (&["a"], &["a u"]),
+        (&["aa v", "ba w"], &["aa v", "ba w", "a u"]),
+        (&["b a", "c"], &["b a", "c", "a u"]),
+        (&["a v", "b w"], &["a u", "b w"]),
+        (&["b w", "a", "c x"], &["b w", "a u", "c x"]),
+        (&["b", "c", "a v"], &["b", "c", "a u"]),
+        // Three are the most here.
+        (&["b", "c", "d"], &["b", "c", "d"]),
+        (&["b", "c", "d", "a v"], &["b", "c", "d", "a u"]),
+    ];
+    for case in CASES {
+        leads_to(store, case.0).await?;
+        join(store, "x", "a", "u", 3).await.map_err(said)?;
+        leads(store, *case).await?;
+    }
+    Ok(())
+}
+
+async fn leaves(store: &Store) -> Checked {
+    fresh(store).await?;
+    const CASES: &[LookUp] = &[
+        (&[], &[]),
+        (&["a u"], &[]),
+        (&["a"], &[]),
+        (&["a v"], &["a v"]),
+        (&["a uu", "aa u", "a.", "ba u"], &["a uu", "aa u", "a.", "ba u"]),
+        (&["a u", "b u"], &["b u"]),
+        (&["a", "b u"], &["b u"]),
+        (&["b u", "a u"], &["b u"]),
+        (&["b u", "a", "c"], &["b u", "c"]),
+        (&["b u", "a u", "c"], &["b u", "c"]),
+    ];
+    for case in CASES {
+        leads_to(store, case.0).await?;
+        leave(store, "x", "a", "u").await.map_err(said)?;
+        leads(store, *case).await?;
+    }
     Ok(())
 }
 
@@ -399,7 +474,8 @@ async fn check(store: &Store, script: &'static str, text: &str) -> Checked {
         "session_use" => uses(&store).await,
         "session_end" => ends(&store).await,
         "user_change" => user_changes(&store).await,
-        _ => swaps(&store).await,
+        "lookup_join" => joins(&store).await,
+        _ => leaves(&store).await,
     }
 }
 
@@ -410,7 +486,8 @@ async fn every_changed_script_is_noticed() {
         ("session_use", USE),
         ("session_end", END),
         ("user_change", CHANGE_USER),
-        ("lookup_swap", SWAP),
+        ("lookup_join", JOIN),
+        ("lookup_leave", LEAVE),
     ];
     all_are_noticed(&scripts, 150, EQUIVALENT, check).await;
 }

@@ -5,14 +5,12 @@
 //! leads to an account without the user, and costs one look.
 
 use super::keys::{self, AccountKeys};
-use super::script::lookup::{Swapped, swap};
+use super::script::lookup;
 use super::user::Stored;
 use super::{Store, StoreError};
 
 /// Accounts that a look-up names at most. Users of further ones exist, and sign in by naming their account.
 pub const ACCOUNTS_MAX: usize = 1000;
-/// Attempts at a look-up that others change at the same moment.
-const ATTEMPTS: usize = 32;
 
 /// A user that an e-mail may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,14 +22,6 @@ pub struct EmailOwner {
 }
 
 impl EmailOwner {
-    /// A line of the stored text. No part can contain a space.
-    fn to_stored(&self) -> String {
-        match self.user.is_empty() {
-            true => self.account.clone(),
-            false => format!("{} {}", self.account, self.user),
-        }
-    }
-
     /// Reads the stored text of a look-up.
     #[must_use]
     pub fn parse(text: &str) -> Vec<Self> {
@@ -60,15 +50,8 @@ impl EmailOwner {
     /// # Errors
     /// [`StoreError`]; it may be repeated.
     pub async fn join(&self, store: &Store, email: &str) -> Result<(), StoreError> {
-        change(store, email, |owners| {
-            let here = owners.iter().position(|owner| owner.account == self.account);
-            match here {
-                Some(at) => owners[at] = self.clone(),
-                None if owners.len() < ACCOUNTS_MAX => owners.push(self.clone()),
-                None => {}
-            }
-        })
-        .await
+        let key = keys::user_lookup(email);
+        lookup::join(store, &key, &self.account, &self.user, ACCOUNTS_MAX).await
     }
 
     /// Takes the user out, which was not written. Where the account has another user of the e-mail, the look-up leads to that one,
@@ -105,11 +88,7 @@ impl EmailOwner {
     /// # Errors
     /// [`StoreError`]; it may be repeated.
     pub async fn leave(&self, store: &Store, email: &str) -> Result<(), StoreError> {
-        change(store, email, |owners| {
-            let is_this = |owner: &Self| owner.user == self.user || owner.user.is_empty();
-            owners.retain(|owner| owner.account != self.account || !is_this(owner));
-        })
-        .await
+        lookup::leave(store, &keys::user_lookup(email), &self.account, &self.user).await
     }
 }
 
@@ -117,24 +96,6 @@ async fn stored(store: &Store, email: &str) -> Result<String, StoreError> {
     let key = keys::user_lookup(email);
     let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
     Ok(text.unwrap_or_default())
-}
-
-/// Changes a look-up, from what it is at that moment.
-async fn change(store: &Store, email: &str, change: impl Fn(&mut Vec<EmailOwner>)) -> Result<(), StoreError> {
-    let key = keys::user_lookup(email);
-    let mut there = stored(store, email).await?;
-    for _ in 0..ATTEMPTS {
-        let mut owners = EmailOwner::parse(&there);
-        change(&mut owners);
-        let lines: Vec<String> = owners.iter().map(EmailOwner::to_stored).collect();
-        match swap(store, &key, &there, &lines.join("\n")).await? {
-            Swapped::Done => return Ok(()),
-            Swapped::Other(other) => there = other,
-        }
-    }
-    Err(StoreError::Nonsense(
-        "a look-up that changes all the time".to_owned(),
-    ))
 }
 
 #[cfg(test)]
@@ -152,12 +113,5 @@ mod tests {
         assert_eq!(EmailOwner::parse("acct_1 usr_1"), [owner("acct_1", "usr_1")]);
         let two = EmailOwner::parse("acct_1 usr_1\nacct_2 usr_2");
         assert_eq!(two, [owner("acct_1", "usr_1"), owner("acct_2", "usr_2")]);
-        // An earlier version finds the first account.
-        let text = two
-            .iter()
-            .map(EmailOwner::to_stored)
-            .collect::<Vec<_>>()
-            .join("\n");
-        assert_eq!(text.split_once(' ').unwrap().0, "acct_1");
     }
 }

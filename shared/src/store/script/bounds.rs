@@ -68,7 +68,7 @@ const BOUNDED: &[(&str, &str, &str)] = &[
     ("escrow/blocked.lua", "DEL", RECORD),
     ("invitation/accept.lua", "HVALS", USERS),
     ("invitation/create.lua", "HGETALL", "INVITATIONS_MAX"),
-    ("lookup/swap.lua", "DEL", TEXT),
+    ("lookup/leave.lua", "DEL", TEXT),
     ("policy/delete.lua", "DEL", RECORD),
     ("policy/set.lua", "HGETALL", RECORD),
     ("policy/strictest.lua", "HVALS", POLICIES),

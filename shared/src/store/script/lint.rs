@@ -26,16 +26,17 @@ const MONEY: [&str; 12] = [
 ];
 
 /// Every other script that is answered for only then: they make what callers are told a name or a secret of.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "account_add_user",
     "account_create",
     "agent_create",
     "api_key_create",
     "escrow_list",
     "invitation_accept",
+    "lookup_join",
     "lookup_keep",
+    "lookup_leave",
     "lookup_note",
-    "lookup_swap",
     "virtual_key_create",
     "wallet_open",
 ];
@@ -100,7 +101,7 @@ fn ends_in_a_text(text: &str) -> bool {
     match text.chars().last() {
         Some('\'') => true,
         Some(']') => opener(text, '[', ']').is_some_and(|name| OF_TEXTS.contains(&name)),
-        Some(')') => matches!(opener(text, '(', ')'), Some("format" | "match")),
+        Some(')') => matches!(opener(text, '(', ')'), Some("format" | "match" | "sub")),
         _ => names_a_text(last_name(text)),
     }
 }
@@ -134,7 +135,7 @@ fn text_that_is_none(code: &str) -> Option<String> {
         let set = names.trim_start_matches("local ").split(", ");
         let is_text = |value: &str| {
             let value = value.rsplit(" and ").next().unwrap_or_default();
-            ends_in_a_text(value) || value.starts_with("call('GET', ")
+            ends_in_a_text(value) || value.trim_start_matches("redis.").starts_with("call('GET', ")
         };
         set.clone().any(names_a_text) && !value.split(" or ").all(is_text)
     })?;

@@ -6,10 +6,16 @@ use super::{Script, WhenFull};
 use crate::store::{Store, StoreError};
 use std::sync::LazyLock;
 
-/// Changes which users an e-mail leads to. On a full store as well: people leave.
-pub static SWAP: LazyLock<Script> = LazyLock::new(|| {
-    let parts = [include_str!("lookup/swap.lua")];
-    Script::new("lookup_swap", WhenFull::Run, &parts).of_names()
+/// Adds a user to an e-mail. On a full store as well: what refuses a user comes after it.
+pub static JOIN: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [include_str!("lookup/join.lua")];
+    Script::new("lookup_join", WhenFull::Run, &parts).of_names()
+});
+
+/// Takes a user out of an e-mail. On a full store as well: people leave.
+pub static LEAVE: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [include_str!("lookup/leave.lua")];
+    Script::new("lookup_leave", WhenFull::Run, &parts).of_names()
 });
 
 /// Makes a look-up last.
@@ -51,25 +57,36 @@ pub async fn note(store: &Store, set: &str, member: &str) -> Result<(), StoreErr
     }
 }
 
-/// What became of a change.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Swapped {
-    /// It is as it was to be.
-    Done,
-    /// Something else was there: this. Nothing happened.
-    Other(String),
-}
-
-/// Puts `new` in the place of `old`; an empty text is none.
+/// Adds `user` of `account` to those that the e-mail of `lookup` leads to, in one step: however many accounts do so at the same
+/// moment, each of them is named. A look-up that names `most` accounts stays as it is.
 ///
 /// # Errors
-/// [`StoreError`]; it may have happened.
-pub async fn swap(store: &Store, lookup: &str, old: &str, new: &str) -> Result<Swapped, StoreError> {
-    let reply: Vec<String> = store.script(&SWAP, &[lookup], &[old, new]).await?;
-    let words: Vec<&str> = reply.iter().map(String::as_str).collect();
-    match words[..] {
-        ["done"] => Ok(Swapped::Done),
-        ["other", there] => Ok(Swapped::Other(there.to_owned())),
-        _ => nonsense(&SWAP),
+/// [`StoreError`]; it may be repeated.
+pub async fn join(
+    store: &Store,
+    lookup: &str,
+    account: &str,
+    user: &str,
+    most: usize,
+) -> Result<(), StoreError> {
+    let most = most.to_string();
+    done(
+        &JOIN,
+        store.script(&JOIN, &[lookup], &[account, user, &most]).await?,
+    )
+}
+
+/// Takes `user` of `account` out of those that the e-mail of `lookup` leads to. Another user of the account stays.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated.
+pub async fn leave(store: &Store, lookup: &str, account: &str, user: &str) -> Result<(), StoreError> {
+    done(&LEAVE, store.script(&LEAVE, &[lookup], &[account, user]).await?)
+}
+
+fn done(script: &'static Script, reply: Vec<String>) -> Result<(), StoreError> {
+    match reply.first().map(String::as_str) {
+        Some("done") => Ok(()),
+        _ => nonsense(script),
     }
 }

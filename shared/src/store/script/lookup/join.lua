@@ -1,0 +1,27 @@
+-- Purpose: add a user to those that an e-mail leads to; of each account there is one. A look-up that is full stays as it is. It is
+--   written in any case, so that who waits until it is safe waits for this write, and so that it loses a lifetime of earlier versions.
+-- KEYS: 1 look-up of the e-mail
+-- ARGV: 1 account  2 its user  3 most accounts that a look-up names
+-- Returns: {'done'}
+-- Cost: O(accounts named), of which there are at most ARGV[3]; 2 calls
+local named_text = redis.call('GET', KEYS[1]) or ''
+local line_text = ARGV[1] .. ' ' .. ARGV[2]
+local lines_text = '\n' .. named_text .. '\n'
+-- Earlier versions kept the account without its user.
+local from = string.find(lines_text, '\n' .. ARGV[1] .. ' ', 1, true)
+from = from or string.find(lines_text, '\n' .. ARGV[1] .. '\n', 1, true)
+
+if from then
+  local before_text = string.sub(lines_text, 2, from)
+  local after_text = string.sub(lines_text, string.find(lines_text, '\n', from + 1, true), -2)
+  named_text = before_text .. line_text .. after_text
+elseif named_text == '' then
+  named_text = line_text
+else
+  local _, breaks = string.gsub(named_text, '\n', '\n')
+  if breaks + 1 < tonumber(ARGV[3]) then
+    named_text = named_text .. '\n' .. line_text
+  end
+end
+redis.call('SET', KEYS[1], named_text)
+return {'done'}

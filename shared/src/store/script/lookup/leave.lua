@@ -1,0 +1,27 @@
+-- Purpose: take a user out of those that an e-mail leads to. Another user of the account stays. What is left is written in any
+--   case, so that who waits until it is safe waits for this write.
+-- KEYS: 1 look-up of the e-mail
+-- ARGV: 1 account  2 its user ('' = an earlier version kept the account only)
+-- Returns: {'done'}
+-- Cost: O(accounts named), which join.lua bounds; 2 calls
+local named_text = redis.call('GET', KEYS[1]) or ''
+local lines_text = '\n' .. named_text .. '\n'
+local line_text = '\n' .. ARGV[1] .. ' ' .. ARGV[2] .. '\n'
+local from = string.find(lines_text, line_text, 1, true)
+if not from then
+  line_text = '\n' .. ARGV[1] .. '\n'
+  from = string.find(lines_text, line_text, 1, true)
+end
+
+if from then
+  local before_text = string.sub(lines_text, 1, from)
+  local after_text = string.sub(lines_text, from + #line_text)
+  named_text = before_text .. after_text
+  named_text = string.sub(named_text, 2, -2)
+end
+if named_text == '' then
+  redis.call('DEL', KEYS[1])
+else
+  redis.call('SET', KEYS[1], named_text)
+end
+return {'done'}
