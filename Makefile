@@ -57,5 +57,5 @@ pgo: ## Build the edge with a profile of its own work, which spares a tenth of i
 lint: ## Check format, lints and, where cargo-deny is installed, the dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) clippy -p shared --locked -- -D warnings # as built with --no-default-features
+	$(CARGO) clippy -p telemetry -p settings --locked -- -D warnings # as built with --no-default-features
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --locked check; else echo "cargo-deny is not installed: dependencies not checked"; fi

@@ -5,7 +5,6 @@
 mod facts;
 
 use clap::Args;
-use shared::clock;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -53,7 +52,7 @@ pub(crate) fn circumstances() -> String {
         .filter(|(name, _)| FACTS.contains(&name.as_str()));
     let now = [
         ("Commit", facts::commit()),
-        ("Begun at", clock::iso_from_ms(clock::now_ms())),
+        ("Begun at", domain::timestamp::iso_from_ms(clock::now_ms())),
         ("Load average before", facts::load_average()),
     ];
     let now = now.map(|(name, value)| (name.to_owned(), value));

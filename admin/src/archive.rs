@@ -12,14 +12,14 @@ use self::intents::{IntentSegment, IntentSegments};
 use self::place::Place;
 use self::segment::{Descriptor, Manifest, Segment};
 use bytes::Bytes;
+use domain::mode::Mode;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
-use shared::domain::mode::Mode;
-use shared::settings::{AuditSettings, BadSettings};
-use shared::store::StoreError;
-use shared::store::chain::Chain;
+use settings::{AuditSettings, BadSettings};
 use std::hash::Hash;
 use std::sync::Arc;
+use store::StoreError;
+use store::chain::Chain;
 
 /// Memory for opened segments, manifests and lists of segments, of entries and of intents, in bytes each.
 const CACHED_BYTES: u64 = 64 << 20;

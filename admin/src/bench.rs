@@ -20,9 +20,9 @@ use crew::Crew;
 use fire::Gun;
 use plan::{Phase, Plan};
 use record::Recorded;
-use shared::store::Store;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use store::Store;
 
 pub use check::Verdict;
 pub use tell::{intention, json, text};
@@ -38,7 +38,7 @@ pub enum BenchError {
     Refused(String),
     /// The store does not do its part.
     #[error(transparent)]
-    Store(#[from] shared::store::StoreError),
+    Store(#[from] store::StoreError),
 }
 
 /// What came of a phase.

@@ -13,19 +13,18 @@ use crate::problem::{Code, Problem};
 use crate::routes::Access;
 use crate::serve::App;
 use axum::http::{HeaderMap, Method};
+use crypto::token::Token;
+use crypto::virtual_key::CheckSecret;
+use domain::mode::Mode;
+use domain::permission::Permission;
+use domain::role::Role;
 use session::Sent;
-use shared::clock;
-use shared::crypto::token::Token;
-use shared::crypto::virtual_key::CheckSecret;
-use shared::domain::mode::Mode;
-use shared::domain::permission::Permission;
-use shared::domain::role::Role;
-use shared::store::account::Account;
-use shared::store::api_key::ApiKey;
-use shared::store::keys::AccountKeys;
-use shared::store::lookup::ApiKeyOwner;
-use shared::store::versions::View;
 use std::net::IpAddr;
+use store::account::Account;
+use store::api_key::ApiKey;
+use store::keys::AccountKeys;
+use store::lookup::ApiKeyOwner;
+use store::versions::View;
 
 /// An authenticated caller.
 #[derive(Debug, Clone)]

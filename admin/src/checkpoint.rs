@@ -4,12 +4,12 @@ use crate::archive::Archive;
 use crate::archive::place::PlaceError;
 use crate::trail::Trail;
 use crate::verify::Walk;
-use shared::crypto::checkpoint_key::{BadNote, PublicKey};
-use shared::domain::checkpoint::{Checkpoint, hash_of_none, origin};
-use shared::domain::entry::Entry;
-use shared::domain::mode::Mode;
-use shared::store::StoreError;
-use shared::store::chain::Head;
+use crypto::checkpoint_key::{BadNote, PublicKey};
+use domain::checkpoint::{Checkpoint, hash_of_none, origin};
+use domain::entry::Entry;
+use domain::mode::Mode;
+use store::StoreError;
+use store::chain::Head;
 
 /// Why nothing is signed.
 #[derive(Debug, thiserror::Error)]

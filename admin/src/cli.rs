@@ -129,7 +129,7 @@ pub fn run() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return report::usage(&error),
     };
-    let _logs = shared::telemetry::start();
+    let _logs = telemetry::start();
     match execute(cli.command, cli.config.as_deref(), cli.json) {
         Ok(report) => report.print(cli.json),
         Err(failure) => failure.print(cli.json),
@@ -137,7 +137,7 @@ pub fn run() -> ExitCode {
 }
 
 fn execute(command: Command, config: Option<&Path>, json: bool) -> Result<Report, Failure> {
-    let settings = || shared::settings::load(config).map_err(Failure::from);
+    let settings = || settings::load(config).map_err(Failure::from);
     match command {
         Command::Completions(completions) => Ok(completions.run()),
         Command::Man(man) => man.run(),
@@ -159,7 +159,7 @@ fn execute(command: Command, config: Option<&Path>, json: bool) -> Result<Report
     }
 }
 
-async fn operate(command: Operate, settings: shared::settings::Settings) -> Result<Report, Failure> {
+async fn operate(command: Operate, settings: settings::Settings) -> Result<Report, Failure> {
     let command = match command {
         // The only command that works on a store without a ledger.
         Operate::Store(store::Store::Init) => return store::init(&settings).await,

@@ -3,11 +3,11 @@
 use crate::archive::Archive;
 use crate::trail::Trail;
 use bytes::{Bytes, BytesMut};
+use domain::mode::Mode;
 use futures::{Stream, stream};
-use shared::domain::mode::Mode;
-use shared::store::chain::Head;
-use shared::store::{Store, StoreError};
 use std::sync::Arc;
+use store::chain::Head;
+use store::{Store, StoreError};
 
 /// The type of such a file.
 pub const CONTENT_TYPE: &str = "application/x-ndjson";

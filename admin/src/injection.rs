@@ -8,8 +8,8 @@ use self::normal::normal;
 use self::patterns::BUILT_IN;
 use regex::{RegexBuilder, RegexSet, RegexSetBuilder};
 use serde_json::Value;
-use shared::settings::{BadSettings, InjectionSettings};
-use shared::store::script::spend::Injection;
+use settings::{BadSettings, InjectionSettings};
+use store::script::spend::Injection;
 
 /// Patterns that can be configured.
 const PATTERNS_MAX: usize = 200;

@@ -5,13 +5,13 @@ mod walk;
 
 use crate::archive::Archive;
 use crate::archive::intents::{IntentSegment, IntentSegments, IntentsDescriptor};
-use shared::domain::intent::State;
-use shared::domain::mode::Mode;
-use shared::store::intent::IntentRecord;
-use shared::store::keys::{AccountKeys, IntentIndex};
-use shared::store::page::{Page, Part};
-use shared::store::{Store, StoreError};
+use domain::intent::State;
+use domain::mode::Mode;
 use std::sync::Arc;
+use store::intent::IntentRecord;
+use store::keys::{AccountKeys, IntentIndex};
+use store::page::{Page, Part};
+use store::{Store, StoreError};
 
 /// Times that a look is repeated when intents are archived meanwhile.
 const ATTEMPTS: usize = 8;

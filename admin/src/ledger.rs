@@ -35,11 +35,11 @@ use book::Accounts;
 use join::{Joins, Suspects};
 use pass::Pass;
 use pending::Questions;
-use shared::store::account::Account;
-use shared::store::{Store, StoreError};
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::time::Duration;
+use store::account::Account;
+use store::{Store, StoreError};
 use violation::Findings;
 
 /// Violations that are listed.

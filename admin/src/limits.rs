@@ -6,14 +6,13 @@ use crate::problem::{Code, Problem};
 use crate::routes::{Rate, Route, no_plan};
 use crate::serve::App;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
-use shared::clock;
-use shared::domain::mode::Mode;
-use shared::domain::rate;
-use shared::store::keys::AccountKeys;
-use shared::store::refused::LIFE;
-use shared::store::script::api_key::count::{self, Allowed, Counted, Standing};
-use shared::store::script::technical::{self, Limit};
+use domain::mode::Mode;
+use domain::rate;
 use std::time::Duration;
+use store::keys::AccountKeys;
+use store::refused::LIFE;
+use store::script::api_key::count::{self, Allowed, Counted, Standing};
+use store::script::technical::{self, Limit};
 
 /// Requests that the plan allows in a window.
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");

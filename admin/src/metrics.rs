@@ -13,15 +13,14 @@ pub use webhooks::WebhookMetrics;
 
 use crate::routes::method_label;
 use axum::http::{Method, StatusCode};
+use domain::intent::Reason;
 use prometheus::{Gauge, HistogramVec, IntCounter, IntCounterVec, IntGauge};
-use shared::clock;
-use shared::domain::intent::Reason;
-use shared::telemetry::process::ProcessMetrics;
-use shared::telemetry::registrar::{Registrar, level};
-use shared::telemetry::span::SpanMetrics;
-use shared::telemetry::store::StoreMetrics;
-use shared::telemetry::tables::TableMetrics;
 use std::time::Duration;
+use telemetry::process::ProcessMetrics;
+use telemetry::registrar::{Registrar, level};
+use telemetry::span::SpanMetrics;
+use telemetry::store::StoreMetrics;
+use telemetry::tables::TableMetrics;
 
 /// Upper ends of the duration buckets, in seconds.
 const DURATIONS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
@@ -333,7 +332,7 @@ fn spends(metrics: &Registrar) -> prometheus::Result<IntCounterVec> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shared::telemetry::tables::Table;
+    use telemetry::tables::Table;
 
     #[test]
     fn every_metric_is_exported_under_a_known_prefix() {

@@ -9,11 +9,11 @@ mod words;
 
 pub(crate) use doc::{Body, Doc, Section};
 pub(crate) use headers::nullable;
-pub(crate) use shared::openapi::types as is;
+pub(crate) use openapi::types as is;
 
 use crate::api::sections;
 use crate::routes::{Base, ROUTES, Route, USER_ROUTES};
-use shared::openapi::{Components, Json, VERSION, object};
+use openapi::{Components, Json, VERSION, object};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 

@@ -4,9 +4,9 @@
 use crate::problem::{Code, Problem};
 use argon2::password_hash::{Output, PasswordHash, SaltString};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
+use crypto::virtual_key::CheckSecret;
+use entropy::random_bytes;
 use secrecy::{ExposeSecret, SecretString};
-use shared::crypto::virtual_key::CheckSecret;
-use shared::entropy::random_bytes;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;

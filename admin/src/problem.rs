@@ -3,11 +3,11 @@
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use domain::budget::Budget;
 use serde_json::{Map, Value};
-use shared::domain::budget::Budget;
-use shared::store::StoreError;
-use shared::store::sanity::Insane;
 use std::borrow::Cow;
+use store::StoreError;
+use store::sanity::Insane;
 
 /// The field of a `TIER_LIMIT` that names the kind of record.
 const BUDGET: &str = "budget";
@@ -308,8 +308,8 @@ impl From<Insane> for Problem {
     }
 }
 
-impl From<shared::entropy::NoEntropy> for Problem {
-    fn from(error: shared::entropy::NoEntropy) -> Self {
+impl From<entropy::NoEntropy> for Problem {
+    fn from(error: entropy::NoEntropy) -> Self {
         tracing::error!(error = %chain(&error), "no randomness");
         Code::ServiceUnavailable.into()
     }

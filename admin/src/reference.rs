@@ -14,7 +14,7 @@ use axum::Router;
 use axum::http::HeaderMap;
 use axum::routing::get;
 use bytes::Bytes;
-use shared::openapi::Json;
+use openapi::Json;
 use std::sync::LazyLock;
 
 /// What the log and the metrics call requests for these.

@@ -9,14 +9,14 @@ pub use listener::Peer;
 pub use prices::Prices;
 
 use crate::{ops, routes, workers};
-use shared::connection_limit::ConnectionLimit;
-use shared::open_files;
-use shared::settings::{BadSettings, Settings};
-use shared::store::StoreError;
+use connections::limit::ConnectionLimit;
+use connections::open_files;
+use settings::{BadSettings, Settings};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use store::StoreError;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -64,7 +64,7 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
     let management = bind("admin.listen", settings.admin.listen).await?;
     let operations = bind("admin.ops_listen", settings.admin.ops_listen).await?;
     let (stop, stopping) = watch::channel(false);
-    shared::telemetry::export(&settings.telemetry, "tollgate-admin");
+    telemetry::export(&settings.telemetry, "tollgate-admin");
     let working = workers::start(&app, &stopping);
     let router = routes::router(Arc::clone(&app));
     let open_files = open_files::raise();
@@ -97,7 +97,7 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
         tokio::join!(serving, operating, working.join_all())
     });
     let drained = drained.await;
-    drop(tokio::time::timeout(DRAIN_SPANS, shared::telemetry::span::flush()).await);
+    drop(tokio::time::timeout(DRAIN_SPANS, telemetry::span::flush()).await);
     match drained {
         Ok(_) => tracing::info!("stopped"),
         Err(_elapsed) => tracing::warn!("stopped with requests in flight, or in a worker's turn"),

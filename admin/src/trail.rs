@@ -4,12 +4,12 @@
 mod archived;
 
 use crate::archive::Archive;
-use shared::domain::denial_window;
-use shared::domain::entry::Sealed;
-use shared::domain::mode::Mode;
-use shared::store::chain::{Backwards, Chain, Filter, Head, Row};
-use shared::store::page::{Page, Part, Start};
-use shared::store::{Store, StoreError};
+use domain::denial_window;
+use domain::entry::Sealed;
+use domain::mode::Mode;
+use store::chain::{Backwards, Chain, Filter, Head, Row};
+use store::page::{Page, Part, Start};
+use store::{Store, StoreError};
 
 /// Entries read in one go.
 const READ_BATCH: u64 = 500;

@@ -14,8 +14,8 @@ pub use online::online;
 pub use turns::{Busy, Turn, Turns};
 pub use walk::Walk;
 
+use domain::chain::GENESIS;
 use serde_json::{Value, json};
-use shared::domain::chain::GENESIS;
 
 /// What is wrong first.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,15 +2,15 @@
 
 use crate::Outcome;
 use crate::site::Actor;
-use shared::domain::denial::Denial;
-use shared::domain::entry::How;
-use shared::domain::money::Nanos;
-use shared::domain::plan::Plan;
-use shared::store::Store;
-use shared::store::script::authorize::{Authorize, Charge, Outcome as Decided};
-use shared::store::script::hold::HoldName;
-use shared::store::script::settle::{Settle, Settled};
+use domain::denial::Denial;
+use domain::entry::How;
+use domain::money::Nanos;
+use domain::plan::Plan;
 use std::time::Duration;
+use store::Store;
+use store::script::authorize::{Authorize, Charge, Outcome as Decided};
+use store::script::hold::HoldName;
+use store::script::settle::{Settle, Settled};
 
 /// What a call is charged first, and what it comes to.
 pub const ESTIMATE: Nanos = Nanos::from_stored(750_000);

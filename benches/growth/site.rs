@@ -2,13 +2,13 @@
 
 use crate::Outcome;
 use crate::calls::{COST, Kind};
+use clock::now_ms;
+use domain::id::Kind as Id;
 use futures::{StreamExt, TryStreamExt, stream};
 use gate_bench_rig::cpu;
 use harness::{CapPolicy, Nanos, Redis, Seed, SeedAccount, SeedAgent, Store};
-use shared::clock::now_ms;
-use shared::domain::id::Kind as Id;
-use shared::store::script::authorize::AccountView;
 use std::collections::HashSet;
+use store::script::authorize::AccountView;
 
 /// Accounts, and callers in each.
 const ACCOUNTS: usize = 8;
@@ -168,7 +168,7 @@ impl Site {
 
     fn agent(&self, actor: &Actor) -> SeedAgent {
         let mut account = self.account.clone();
-        account.keys = shared::store::keys::AccountKeys::of(&actor.account);
+        account.keys = store::keys::AccountKeys::of(&actor.account);
         account.id.clone_from(&actor.account);
         account.agent(&actor.agent)
     }

@@ -1,14 +1,13 @@
 //! An account with many records of every kind, written straight into the store.
 
+use domain::intent::{Kind as Intent, Reason};
+use domain::mode::Mode;
+use domain::money::Nanos;
 use redis::Pipeline;
-use shared::clock;
-use shared::domain::intent::{Kind as Intent, Reason};
-use shared::domain::mode::Mode;
-use shared::domain::money::Nanos;
-use shared::store::intent::NewIntent;
-use shared::store::keys::{AccountKeys, IntentIndex};
-use shared::store::transaction::{NewTransaction, Tail, TransactionType};
-use shared::store::{Store, StoreError, sanity};
+use store::intent::NewIntent;
+use store::keys::{AccountKeys, IntentIndex};
+use store::transaction::{NewTransaction, Tail, TransactionType};
+use store::{Store, StoreError, sanity};
 
 /// The account.
 pub const ACCOUNT: &str = "acct_bench";
@@ -29,7 +28,7 @@ pub fn agent(number: u64) -> String {
 /// Makes the account, with `records` wallets, transactions, intents and escrows.
 pub async fn fill(store: &Store, records: u64) -> Result<(), Box<dyn std::error::Error>> {
     let now = clock::now_ms();
-    sanity::init(store, &clock::iso_from_ms(now)).await?;
+    sanity::init(store, &domain::timestamp::iso_from_ms(now)).await?;
     let account = AccountKeys::of(ACCOUNT);
     let mut first = redis::pipe();
     let record = [("id", ACCOUNT), ("name", "Bench"), ("plan", "enterprise")];

@@ -14,11 +14,11 @@ use clap::Parser;
 use harness::Redis;
 use load::fill;
 use published::{Places, circumstances};
-use shared::store::Store;
 use std::error::Error;
 use std::io::Write;
 use std::process::ExitCode;
 use steps::{Actor, Step};
+use store::Store;
 
 /// Measures the money scripts on a small and a large store.
 #[derive(Debug, Parser)]

@@ -1,24 +1,23 @@
 //! The scripts that are measured, each called through its twin.
 
 use crate::load::{ACCOUNT, ACTIVE, MODE, agent};
+use crypto::virtual_key::CheckSecret;
+use domain::cap::CapPlan;
+use domain::id::Kind;
+use domain::money::Nanos;
 use serde_json::json;
-use shared::clock;
-use shared::crypto::virtual_key::CheckSecret;
-use shared::domain::cap::CapPlan;
-use shared::domain::id::Kind;
-use shared::domain::money::Nanos;
-use shared::store::deposit::DepositState;
-use shared::store::escrow::{Escrow, Party};
-use shared::store::once::Once;
-use shared::store::script::change::Scope;
-use shared::store::script::deposit::{Made as Deposited, NewDeposit};
-use shared::store::script::escrow::{Asked, Called, NewEscrow, Verdict, decide, fund};
-use shared::store::script::spend::{Ask, PlanCap, Spend, Spent};
-use shared::store::script::transfer::{NewTransfer, Transferred};
-use shared::store::wallet::WalletPlace;
-use shared::store::{Store, sanity};
 use std::error::Error;
 use std::time::Duration;
+use store::deposit::DepositState;
+use store::escrow::{Escrow, Party};
+use store::once::Once;
+use store::script::change::Scope;
+use store::script::deposit::{Made as Deposited, NewDeposit};
+use store::script::escrow::{Asked, Called, NewEscrow, Verdict, decide, fund};
+use store::script::spend::{Ask, PlanCap, Spend, Spent};
+use store::script::transfer::{NewTransfer, Transferred};
+use store::wallet::WalletPlace;
+use store::{Store, sanity};
 
 type Done = Result<(), Box<dyn Error>>;
 

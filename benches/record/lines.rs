@@ -1,6 +1,6 @@
 //! Audit lines in the form in which the scripts write them: seven approved calls to three denied ones.
 
-use shared::domain::id::Kind;
+use domain::id::Kind;
 use std::error::Error;
 
 /// Agents that the lines name.

@@ -13,20 +13,20 @@ use admin::archive::Archive;
 use admin::export::Export;
 use admin::verify::{Walk, file, online};
 use clap::Parser;
+use clock::now_ms;
+use domain::mode::Mode;
 use futures::TryStreamExt;
 use harness::{Redis, Seed, SeedAccount, Store};
 use lines::line;
 use published::{Places, circumstances};
-use shared::clock::now_ms;
-use shared::domain::mode::Mode;
-use shared::settings::load_from;
-use shared::store::chain::Chain;
+use settings::load_from;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::io::{BufReader, BufWriter, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
+use store::chain::Chain;
 
 /// Appends lines, numbered as the scripts do.
 const WRITE: &str = "for i = 2, #ARGV, 2 do

@@ -1,9 +1,9 @@
 //! Redis with the accounts of the bench, and the proof that every answered call was charged what it cost.
 
+use domain::amount;
+use domain::mode::Mode;
+use domain::permission::Permission;
 use harness::{Caller, CapPolicy, Nanos, Redis, Seed, SeedAccount, SeedAgent, chat_body};
-use shared::domain::amount;
-use shared::domain::mode::Mode;
-use shared::domain::permission::Permission;
 use std::cell::Cell;
 use std::error::Error;
 use std::path::{Path, PathBuf};

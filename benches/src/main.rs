@@ -26,7 +26,6 @@ use measure::Runner;
 use progress::{Progress, say};
 use results::{Found, Measured, Results};
 use section::{Lengths, Section};
-use shared::clock;
 use stage::Stage;
 use std::cell::RefCell;
 use std::error::Error;
@@ -113,7 +112,7 @@ async fn main() -> ExitCode {
 async fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
     let (lengths, sections) = (options.lengths()?, options.sections());
     // The floods need more than the usual limit; what they flood inherits it.
-    shared::open_files::raise();
+    connections::open_files::raise();
     let cores = Cores::of(std::thread::available_parallelism()?.get());
     let stage = Stage::new(&options.bin_dir, cores)?;
     let real_time = machine::has_real_time();
@@ -164,7 +163,10 @@ async fn measure(
     lengths: &Lengths,
     saturation: Option<f64>,
 ) -> Measured {
-    let (at, load_average) = (clock::iso_from_ms(clock::now_ms()), facts::load_average());
+    let (at, load_average) = (
+        domain::timestamp::iso_from_ms(clock::now_ms()),
+        facts::load_average(),
+    );
     let started = Instant::now();
     runner.progress.section(section.shown(), section.planned(lengths));
     let (found, calls_checked) = match section.run(runner, lengths, saturation).await {

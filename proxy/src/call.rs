@@ -26,7 +26,10 @@ use crate::metrics::Stage;
 use crate::reply::Reply;
 use crate::reply::denied::Denied;
 use crate::reply::refusal::Refusal;
+use connections::limit::Keeper;
 use credential::PresentedKey;
+use domain::denial::Denial;
+use domain::id::Kind;
 use http::HeaderMap;
 use known_key::KnownKey;
 use pingora::protocols::http::ServerSession;
@@ -34,10 +37,6 @@ use receive::Body;
 use request::Wanted;
 use request_trace::RequestTrace;
 use run_to_completion::RunToCompletion;
-use shared::clock;
-use shared::connection_limit::Keeper;
-use shared::domain::denial::Denial;
-use shared::domain::id::Kind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -223,8 +222,8 @@ async fn decide_and_forward(
 mod tests {
     use super::*;
     use crate::stand::{SOON, Stand, runs, served, text, timeless};
-    use shared::store::script::authorize::AUTHORIZE;
-    use shared::store::script::settle::SETTLE;
+    use store::script::authorize::AUTHORIZE;
+    use store::script::settle::SETTLE;
     use tokio::io::AsyncWriteExt as _;
     use tokio::time::{sleep, timeout};
 

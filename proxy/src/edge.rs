@@ -88,13 +88,13 @@ impl ProxyHttp for Edge {
 mod tests {
     use super::*;
     use crate::stand::{Stand, served, timeless};
+    use crypto::virtual_key::WellFormed;
     use pingora::apps::HttpServerApp as _;
     use pingora::protocols::http::ServerSession;
     use pingora::proxy::HttpProxy;
     use pingora::server::configuration::ServerConf;
-    use shared::crypto::virtual_key::WellFormed;
-    use shared::store::lookup::VirtualKeyOwner;
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use store::lookup::VirtualKeyOwner;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
     use tokio::sync::watch;
 

@@ -12,22 +12,22 @@ use crate::upstream::Upstream;
 use crate::watch::Watch;
 use crate::watch::tables::Imported;
 use arc_swap::ArcSwap;
+use crypto::seal::{SealError, SealedFor, Sealer};
+use domain::plan::{Plan, Plans};
+use domain::price::PriceTable;
 use quick_cache::sync::Cache;
 use secrecy::SecretString;
-use shared::crypto::seal::{SealError, SealedFor, Sealer};
-use shared::domain::plan::{Plan, Plans};
-use shared::domain::price::PriceTable;
-use shared::settings::Settings;
-use shared::store::Store;
-use shared::store::blocked::BlockedCopy;
-use shared::store::lookup::VirtualKeyOwner;
-use shared::store::refused::RefusedCopy;
-use shared::store::script::authorize::AccountView;
-use shared::store::script::hold::HoldKeys;
-use shared::store::script::settle::{Settle, Settled};
+use settings::Settings;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use store::Store;
+use store::blocked::BlockedCopy;
+use store::lookup::VirtualKeyOwner;
+use store::refused::RefusedCopy;
+use store::script::authorize::AccountView;
+use store::script::hold::HoldKeys;
+use store::script::settle::{Settle, Settled};
 
 /// Hashes that no key has; remembered so that a repeated one costs the store nothing.
 const UNKNOWN_MAX: usize = 10_000;
@@ -332,12 +332,12 @@ impl Gate {
 mod tests {
     use super::*;
     use crate::stand::{Does, ESTIMATE, Stand, record, runs, text};
+    use domain::entry::How;
+    use domain::money::Nanos;
     use secrecy::ExposeSecret as _;
-    use shared::domain::entry::How;
-    use shared::domain::money::Nanos;
-    use shared::store::keys::STORE;
-    use shared::store::script::hold::{AsOf, HoldName};
-    use shared::store::script::settle::SETTLE;
+    use store::keys::STORE;
+    use store::script::hold::{AsOf, HoldName};
+    use store::script::settle::SETTLE;
 
     #[tokio::test]
     async fn a_closed_gate_admits_nobody() {

@@ -8,14 +8,14 @@ mod state;
 use crate::gate::Gate;
 use crate::reply::refusal::RefusalKind;
 use crate::upstream::Failure;
+use domain::denial::Denial;
+use domain::money::Nanos;
 use ledger::LedgerMetrics;
 use prometheus::{Histogram, IntCounter};
-use shared::domain::denial::Denial;
-use shared::domain::money::Nanos;
-use shared::telemetry::registrar::Registrar;
-use shared::telemetry::tables::TableMetrics;
 use state::State;
 use std::time::Duration;
+use telemetry::registrar::Registrar;
+use telemetry::tables::TableMetrics;
 
 /// Upper ends of the buckets of Tollgate's own time and of the stages of a call, in seconds.
 const OWN_TIME: [f64; 11] = [
@@ -258,7 +258,7 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shared::telemetry::tables::Table;
+    use telemetry::tables::Table;
 
     #[test]
     fn each_count_lands_on_its_own_label() {

@@ -9,8 +9,8 @@ pub(crate) use schemas::{RefusalCode, RefusalType};
 use crate::edge::route::{self, Route};
 use crate::reply::health::ENDPOINTS;
 use http::Method;
+use openapi::{Components, Json, VERSION, object};
 use responses::Of;
-use shared::openapi::{Components, Json, VERSION, object};
 
 const ABOUT: &str = "\
 Point an OpenAI client at this server and give it a virtual key: `OPENAI_BASE_URL=<this>/v1`, `OPENAI_API_KEY=vk_live_…`. \
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn every_reason_kind_and_path_is_in_it() {
         let text = document().pretty();
-        for denial in shared::domain::denial::Denial::ALL {
+        for denial in domain::denial::Denial::ALL {
             assert!(text.contains(&format!("\"{}\"", denial.reason())), "{denial:?}");
         }
         for kind in RefusalKind::ALL {

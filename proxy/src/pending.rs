@@ -16,12 +16,12 @@ use item::{Item, Origin};
 use journal::Journal;
 use others::Others;
 use queue::Queue;
-use shared::store::script::hold::HoldName;
-use shared::store::script::settle::Settle;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use store::script::hold::HoldName;
+use store::script::settle::Settle;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 

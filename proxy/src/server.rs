@@ -17,6 +17,7 @@ use crate::upstream::Upstream;
 use crate::watch;
 use async_trait::async_trait;
 use clap::Parser;
+use connections::open_files;
 use descriptors::Descriptors;
 use handover::Successor;
 use pingora::listeners::ListenerConfig;
@@ -25,9 +26,7 @@ use pingora::server::configuration::{Opt, ServerConf};
 use pingora::server::{ListenFds, RunArgs, Server, ShutdownWatch};
 use pingora::services::listening::Service;
 use pingora::services::{ServiceReadyNotifier, ServiceWithDependents};
-use shared::open_files;
-use shared::settings::{self, BadSettings, ProxySettings, Settings};
-use shared::store::Store;
+use settings::{self, BadSettings, ProxySettings, Settings};
 use signals::{Fds, Signals};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -35,6 +34,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use store::Store;
 
 /// Exit code for a configuration that cannot be used.
 const BAD_CONFIGURATION: u8 = 2;
@@ -124,7 +124,7 @@ impl CannotStart {
 pub fn run() -> ExitCode {
     watch::memory::small_pages();
     let options = Options::parse();
-    let _logs = shared::telemetry::start();
+    let _logs = telemetry::start();
     drop(rustls::crypto::ring::default_provider().install_default());
     match prepare(&options) {
         Ok((server, signals)) => {
@@ -329,7 +329,7 @@ impl EdgeService {
 
 /// The end of a process that was to take over. It had no call, so it has nothing to leave behind but what it found.
 fn not_taken_over(gate: &Gate) -> ! {
-    shared::telemetry::flush();
+    telemetry::flush();
     gate.pending.close();
     std::process::exit(NOT_TAKEN_OVER);
 }

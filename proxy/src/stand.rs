@@ -13,18 +13,18 @@ use crate::metrics::Metrics;
 use crate::pending::Pending;
 use crate::upstream::Upstream;
 use bytes::Bytes;
+use crypto::seal::SealedFor;
+use domain::money::Nanos;
 use secrecy::SecretString;
-use shared::crypto::seal::SealedFor;
-use shared::domain::money::Nanos;
-use shared::settings::load_from;
-use shared::store::Store;
-use shared::store::keys::STORE;
-use shared::store::lookup::VirtualKeyOwner;
-use shared::store::script::Script;
+use settings::load_from;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use store::Store;
+use store::keys::STORE;
+use store::lookup::VirtualKeyOwner;
+use store::script::Script;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
@@ -269,10 +269,10 @@ impl Stand {
         let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("redis://{}", nobody.local_addr().unwrap());
         drop(nobody);
-        let before = shared::store::pulse::cuts();
+        let before = store::pulse::cuts();
         let store = Store::open(&address, SOON).unwrap();
         let answer: Result<String, _> = store.command(&redis::cmd("PING")).await;
-        assert!(answer.is_err() && shared::store::pulse::cuts() > before);
+        assert!(answer.is_err() && store::pulse::cuts() > before);
     }
 
     /// Whether the provider was connected to.

@@ -8,13 +8,13 @@ use crate::gate::Gate;
 use crate::pending::Pending;
 use crate::upstream::target::RESOLVE_EVERY;
 use arc_swap::ArcSwapOption;
-use shared::crypto::virtual_key::WellFormed;
-use shared::store::blocked::REFRESH_EVERY;
-use shared::store::pulse;
-use shared::store::sanity::{self, Insane, StoreRecord};
+use crypto::virtual_key::WellFormed;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use store::blocked::REFRESH_EVERY;
+use store::pulse;
+use store::sanity::{self, Insane, StoreRecord};
 use tokio::time::{interval, timeout};
 
 /// Between two looks at the store. A store that turns insane is noticed within it; a wiped one by the next script.
@@ -255,7 +255,7 @@ pub fn start(gate: &Arc<Gate>) {
     tokio::spawn(async move { watched.pending.run(&watched).await });
     tokio::spawn(Pending::follow_others(Arc::clone(gate)));
     tokio::spawn(gate.metrics.state.store.clone().follow(gate.store.clone()));
-    shared::telemetry::export(&gate.settings.telemetry, "tollgate-proxy");
+    telemetry::export(&gate.settings.telemetry, "tollgate-proxy");
 }
 
 #[cfg(test)]

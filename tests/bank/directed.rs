@@ -19,8 +19,8 @@ mod verdicts;
 
 use crate::world::{Checked, within_one_day};
 use harness::Redis;
-use shared::store::Store;
 use stage::Stage;
+use store::Store;
 
 /// The directed checks of a script, by its name.
 pub async fn of(script: &str, store: &Store) -> Checked {

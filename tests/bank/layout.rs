@@ -3,9 +3,9 @@
 use crate::names::Names;
 use crate::photo::{Entry, Expected, Shape};
 use redis::Pipeline;
-use shared::store::Store;
-use shared::store::intent::IntentRecord;
 use std::collections::{BTreeMap, HashMap};
+use store::Store;
+use store::intent::IntentRecord;
 
 /// Empties the store and writes what `expected` says into it. Every name in it has a value.
 pub async fn install(store: &Store, expected: &Expected, names: &Names) -> Result<(), String> {

@@ -47,7 +47,7 @@ impl Stage {
         let account = |at: usize| &self.town.citizens[at].account.keys;
         (0..2)
             .map(|at| {
-                let key = account(at).transactions(shared::domain::mode::Mode::Live);
+                let key = account(at).transactions(domain::mode::Mode::Live);
                 self.town.redis.command::<u64>(&["HLEN", &key])
             })
             .sum()

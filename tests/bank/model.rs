@@ -14,12 +14,12 @@ mod verdicts;
 
 use crate::names::{Names, Window};
 use crate::photo::Entry;
+use domain::mode::Mode;
+use domain::number::{EPOCH_MS, LOWEST_PLACE, Number};
+use domain::period::Period;
 pub use records::*;
-use shared::domain::mode::Mode;
-use shared::domain::number::{EPOCH_MS, LOWEST_PLACE, Number};
-use shared::domain::period::Period;
-use shared::store::keys::{AccountKeys, Series, USER};
 use std::collections::{BTreeMap, BTreeSet};
+use store::keys::{AccountKeys, Series, USER};
 
 /// The largest sum that a wallet or counter may reach, as the scripts compare with it and exactly.
 pub const CEILING: f64 = 9e18;

@@ -7,12 +7,12 @@ use crate::random::Case;
 use crate::world::Checked;
 use crate::{directed, lua, random};
 use harness::Redis;
-use shared::store::Store;
-use shared::store::script::{Script, WhenFull};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use store::Store;
+use store::script::{Script, WhenFull};
 
 /// Random cases that each changed script has to survive.
 const CASES: u32 = 8;

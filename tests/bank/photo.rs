@@ -1,9 +1,9 @@
 //! Everything a store holds, taken in one step, and compared with what it should hold.
 
 use crate::names::{Names, OPEN, Window};
-use shared::store::Store;
-use shared::store::intent::IntentRecord;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use store::Store;
+use store::intent::IntentRecord;
 
 /// All keys with type, expiry and content.
 const DUMP: &str = "

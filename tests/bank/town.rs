@@ -1,8 +1,8 @@
 //! Two accounts, each with a user wallet and three agents that may spend, all with money, and a caller of each.
 
+use domain::mode::Mode;
 use harness::{Cli, Redis, Reply, Seed, SeedAccount};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
 
 pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// What each wallet begins with, in USD.

@@ -4,16 +4,16 @@
 use crate::lua;
 use crate::world::Checked;
 use harness::Redis;
-use shared::store::keys::AccountKeys;
-use shared::store::script::account::{ACCEPT, PlanSet, SET_PLAN, accept, set_plan};
-use shared::store::script::all::all;
-use shared::store::script::{Script, WhenFull};
-use shared::store::versions::View;
-use shared::store::{Store, StoreError};
+use store::keys::AccountKeys;
+use store::script::account::{ACCEPT, PlanSet, SET_PLAN, accept, set_plan};
+use store::script::all::all;
+use store::script::{Script, WhenFull};
+use store::versions::View;
+use store::{Store, StoreError};
 
 const ACCOUNT: &str = "acct_00000000000000000000000001";
 const OTHER: &str = "acct_00000000000000000000000002";
-const WRAPPER: &str = include_str!("../../shared/src/store/script/versioned.lua");
+const WRAPPER: &str = include_str!("../../shared/store/src/script/versioned.lua");
 /// Keys and arguments that no script takes more of.
 const MOST: usize = 40;
 
@@ -124,20 +124,20 @@ async fn what_was_seen_and_is_gone_is_refused() {
 async fn each_small_change_of_that_is_noticed() {
     let redis = Redis::start();
     let store = redis.store();
-    let set_plan = include_str!("../../shared/src/store/script/account/set_plan.lua");
+    let set_plan = include_str!("../../shared/store/src/script/account/set_plan.lua");
     let mut unnoticed = Vec::new();
     let mutants = lua::mutants(WRAPPER);
     assert!(mutants.len() > 20, "only {} changes", mutants.len());
     for mutant in mutants {
         let with = |script: &Script, own: &str| {
             let change = concat!(
-                include_str!("../../shared/src/store/script/clock.lua"),
-                include_str!("../../shared/src/store/script/change.lua")
+                include_str!("../../shared/store/src/script/clock.lua"),
+                include_str!("../../shared/store/src/script/change.lua")
             );
             let text = mutant.text.replace("--@ change\n", &[change, own].concat());
             Script::new(script.name(), WhenFull::Run, &[&text])
         };
-        let accept = include_str!("../../shared/src/store/script/account/accept.lua");
+        let accept = include_str!("../../shared/store/src/script/account/accept.lua");
         let changed = store
             .replacing(with(&SET_PLAN, set_plan))
             .replacing(with(&ACCEPT, accept));

@@ -8,14 +8,13 @@ use crate::act::Act;
 use crate::model::{ACCOUNTS, At, Drawn, Model, keys, mode};
 use crate::names::Window;
 use crate::{layout, photo};
-use shared::clock;
-use shared::domain::period::Period;
-use shared::store::Store;
-use shared::store::keys::{AccountKeys, Series};
-use shared::store::script::{Script, WhenFull};
-use shared::store::transit::Transit;
-use shared::store::versions::View;
+use domain::period::Period;
 use std::collections::BTreeMap;
+use store::Store;
+use store::keys::{AccountKeys, Series};
+use store::script::{Script, WhenFull};
+use store::transit::Transit;
+use store::versions::View;
 
 /// What a check found: nothing, or a sentence.
 pub type Checked = Result<(), String>;

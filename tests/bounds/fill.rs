@@ -1,10 +1,10 @@
 //! Many records of a kind, put into the store directly: as much of each as its list reads.
 
 use crate::world::World;
+use clock::now_ms;
 use harness::{Caller, Mode, SeedAccount};
 use serde_json::json;
-use shared::clock::now_ms;
-use shared::store::keys::{AccountKeys, IntentIndex};
+use store::keys::{AccountKeys, IntentIndex};
 
 /// The mode of everything here.
 pub const MODE: Mode = Mode::Live;

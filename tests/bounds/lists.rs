@@ -5,12 +5,12 @@ use crate::fill::{AGENT, Kind, MODE, Tenant};
 use crate::watch::{Watch, Work};
 use crate::world::World;
 use admin::routes::{OFFSET_MAX, PAGE_MAX, ROUTES, USER_ROUTES};
+use clock::now_ms;
 use http::Method;
-use shared::clock::now_ms;
-use shared::store::run::LOOKED_AT_MAX;
-use shared::store::survey::AGENTS_MAX;
-use shared::store::wallet::totals::WALLETS_MAX;
 use std::collections::BTreeSet;
+use store::run::LOOKED_AT_MAX;
+use store::survey::AGENTS_MAX;
+use store::wallet::totals::WALLETS_MAX;
 
 const FEW: u64 = 1_000;
 const MANY: u64 = 1_000_000;

@@ -112,7 +112,7 @@ async fn members_of_one_score_are_met_once_also_when_the_one_of_the_cursor_is_go
         make(&caller, name).await;
     }
     let set = account.keys.runs(Mode::Live, "bot");
-    let now = shared::clock::now_ms().to_string();
+    let now = clock::now_ms().to_string();
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
     let mut expected = Vec::new();
     for n in 0..40 {

@@ -3,11 +3,11 @@
 use crate::fill::{AGENT, Kind, MODE, Tenant};
 use crate::watch::{Command, Watch, Work};
 use crate::world::{BINARY, World, success, text};
+use domain::permission::Permission;
 use harness::{Answer, Caller, Cli, Edge, EdgeOptions, Upstream, chat_body};
 use serde_json::{Value, json};
-use shared::domain::permission::Permission;
-use shared::store::script;
 use std::collections::{BTreeMap, BTreeSet};
+use store::script;
 
 const EDGE: &str = env!("CARGO_BIN_EXE_tollgate-proxy");
 const FEW: u64 = 1_000;
@@ -54,7 +54,7 @@ const RUN: &[&str] = &[
     "webhook_test",
     "webhook_update",
 ];
-/// Scripts that are not run here, and what bounds them whatever is stored: shared/src/store/script/bounds.rs holds each of
+/// Scripts that are not run here, and what bounds them whatever is stored: shared/store/src/script/bounds.rs holds each of
 /// them to it.
 const BOUNDED: &[(&str, &str)] = &[
     ("account_accept", RECORD),

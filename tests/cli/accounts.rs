@@ -3,7 +3,7 @@
 use crate::{account, document, ready, refused, written};
 use harness::Redis;
 use serde_json::json;
-use shared::store::keys::{self, AccountKeys};
+use store::keys::{self, AccountKeys};
 
 const PASSWORD: &str = "a-canary-password";
 

@@ -1,11 +1,11 @@
 //! The operator's freeze (decision D22).
 
 use crate::{account, document, ready};
+use domain::mode::Mode;
 use harness::{CapPolicy, Cli, Redis, Seed, SeedAgent};
 use serde_json::Value;
-use shared::domain::mode::Mode;
-use shared::store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
-use shared::store::script::change::Scope;
+use store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
+use store::script::change::Scope;
 
 fn agent(cli: &Cli, word: &str, account: &str, agent: &str, mode: &str, code: i32) -> Value {
     let args = [

@@ -1,11 +1,11 @@
 //! API keys: issued once, stored as a hash, listed, revoked (decision D8).
 
 use crate::{account, document, ready, refused, written};
+use crypto::sha256_hex;
+use domain::mode::Mode;
 use harness::{Cli, Redis};
 use serde_json::{Value, json};
-use shared::crypto::sha256_hex;
-use shared::domain::mode::Mode;
-use shared::store::keys::{self, AccountKeys};
+use store::keys::{self, AccountKeys};
 
 fn create(cli: &Cli, account: &str, more: &[&str]) -> Value {
     let args: Vec<&str> = ["api-key", "create", "--account", account]
@@ -33,7 +33,7 @@ fn every_form_of_key_is_issued() {
             key.strip_prefix(start).is_some_and(|rest| rest.len() == 64),
             "{made}"
         );
-        assert!(shared::crypto::api_key::is_well_formed(key));
+        assert!(crypto::api_key::is_well_formed(key));
         let lookup = keys::api_key_lookup(&sha256_hex(key.as_bytes()));
         let owner: String = redis.command(&["GET", &lookup]);
         assert_eq!(owner, format!("{id} {}", made["keyId"].as_str().unwrap()));

@@ -1,18 +1,18 @@
 //! The operator and escrows: looking at one, ending its dispute (decision D27).
 
 use crate::{document, ready, refused};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::money::Nanos;
 use harness::{Cli, Redis, Seed, SeedAccount, Store};
 use serde_json::{Value, json};
-use shared::clock::now_ms;
-use shared::domain::id::Kind;
-use shared::domain::mode::Mode;
-use shared::domain::money::Nanos;
-use shared::store::escrow::{Escrow, Party};
-use shared::store::keys::USER;
-use shared::store::once::Once;
-use shared::store::script::change::Scope;
-use shared::store::script::escrow::{Asked, Called, NewEscrow, Verdict, decide, fund};
-use shared::store::script::wallet::user_wallet;
+use store::escrow::{Escrow, Party};
+use store::keys::USER;
+use store::once::Once;
+use store::script::change::Scope;
+use store::script::escrow::{Asked, Called, NewEscrow, Verdict, decide, fund};
+use store::script::wallet::user_wallet;
 
 /// What every escrow here holds.
 const AMOUNT: u64 = 1_250_000_001;

@@ -6,8 +6,8 @@ use crate::holds::{agent, hold};
 use crate::{account, commands, document, refused};
 use harness::{Cli, Redis, RedisCluster};
 use serde_json::Value;
-use shared::store::Store;
 use std::time::Duration;
+use store::Store;
 
 const PASSWORD: &str = "a-canary-password";
 

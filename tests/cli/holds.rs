@@ -1,15 +1,15 @@
 //! Holds that nobody settled: listed, settled and released by the operator.
 
 use crate::{cli, document};
+use domain::id::Kind;
+use domain::money::Nanos;
+use domain::plan::{DEFAULT_PLANS, Plans};
 use harness::{CapPolicy, Redis, Seed, SeedAgent, Store};
 use serde_json::{Value, json};
-use shared::domain::id::Kind;
-use shared::domain::money::Nanos;
-use shared::domain::plan::{DEFAULT_PLANS, Plans};
-use shared::store::script::authorize::{AccountView, Authorize, Charge, Outcome};
-use shared::store::script::hold::HoldName;
-use shared::store::script::reap;
 use std::time::Duration;
+use store::script::authorize::{AccountView, Authorize, Charge, Outcome};
+use store::script::hold::HoldName;
+use store::script::reap;
 
 const ESTIMATE: u64 = 2_000_000_000;
 
@@ -19,7 +19,7 @@ pub(crate) async fn hold(store: &Store, agent: &SeedAgent, life: Duration) -> St
         account: agent.account.id.clone(),
         agent: agent.id.clone(),
         run: "run-1".to_owned(),
-        allow_id: Kind::Allow.mint(shared::clock::now_ms()).unwrap(),
+        allow_id: Kind::Allow.mint(clock::now_ms()).unwrap(),
     };
     let (key_id, _) = agent.virtual_key_with_id().await;
     let plans = Plans::parse(DEFAULT_PLANS).unwrap();
@@ -107,7 +107,7 @@ async fn a_kept_hold_stays_charged_until_it_is_released() {
     let bot = agent(&store).await;
     let id = hold(&store, &bot, Duration::ZERO).await;
     tokio::time::sleep(Duration::from_millis(5)).await;
-    let now = shared::clock::now_ms();
+    let now = clock::now_ms();
     let kept = reap::sweep(&store, bot.account.keys.bucket(), now).await.unwrap();
     assert_eq!(kept.len(), 1);
     let list = run(&redis, &["holds", "list"], 0);

@@ -3,8 +3,7 @@
 use crate::{document, ready, refused};
 use harness::{Cli, Redis};
 use serde_json::{Value, json};
-use shared::clock;
-use shared::store::keys;
+use store::keys;
 
 fn ip(cli: &Cli, args: &[&str]) -> Value {
     cli.json(&[&["ip"], args].concat())
@@ -47,7 +46,7 @@ fn the_list_is_canonical_and_sorted_and_each_command_prints_it() {
     ];
     assert_eq!(ranges(&list), expected);
     let entry = &list["blocked"][0];
-    let since = clock::ms_from_iso(entry["since"].as_str().unwrap()).unwrap();
+    let since = domain::timestamp::ms_from_iso(entry["since"].as_str().unwrap()).unwrap();
     assert!(since.abs_diff(clock::now_ms()) < 60_000, "{entry}");
     assert_eq!(entry["reason"], Value::Null);
     // The same range in another form is the same range.

@@ -1,11 +1,11 @@
 //! Rotation of the master key: every provider key is sealed again, none is lost.
 
 use crate::{cli, refused};
+use crypto::seal::{SealedFor, Sealer};
 use harness::{Cli, Redis, Seed, SeedAgent, TEST_MASTER_KEY};
 use secrecy::ExposeSecret;
-use shared::crypto::seal::{SealedFor, Sealer};
-use shared::store::script::reseal::{Reseal, Resealed};
-use shared::store::sealed::SealedKey;
+use store::script::reseal::{Reseal, Resealed};
+use store::sealed::SealedKey;
 
 /// 32 bytes of 0x17.
 const NEW_KEY: &str = "FxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxc=";

@@ -2,7 +2,7 @@
 
 use crate::{account, cli, ready, refused};
 use harness::Redis;
-use shared::store::keys::AccountKeys;
+use store::keys::AccountKeys;
 
 #[test]
 fn nothing_works_on_a_store_without_a_ledger() {
@@ -89,7 +89,7 @@ fn accept_raises_generation_and_version_and_is_audited() {
 
     assert_eq!(cli.json(&["store", "accept"])["accepted"], 2);
     assert!(state(&one).0 > after.0);
-    let audit = AccountKeys::of(&one).audit(shared::domain::mode::Mode::Live);
+    let audit = AccountKeys::of(&one).audit(domain::mode::Mode::Live);
     let entries: Vec<String> = redis.command(&["LRANGE", &audit, "0", "-1"]);
     let accepted = entries
         .iter()

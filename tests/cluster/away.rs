@@ -2,15 +2,14 @@
 
 use crate::money::Depositor;
 use crate::world::{MASTERS, Resident, SOON, World, call, cap};
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::plan::{DEFAULT_PLANS, Plans};
 use harness::{Admin, RedisCluster, eventually};
 use serde_json::json;
-use shared::clock;
-use shared::domain::id::Kind;
-use shared::domain::mode::Mode;
-use shared::domain::plan::{DEFAULT_PLANS, Plans};
-use shared::store::script::authorize::{AccountView, Authorize, Charge, Outcome};
-use shared::store::script::hold::HoldName;
 use std::time::{Duration, Instant};
+use store::script::authorize::{AccountView, Authorize, Charge, Outcome};
+use store::script::hold::HoldName;
 
 /// API keys that are made at most until one is looked up on a node that answers.
 const KEYS: usize = 12;

@@ -3,9 +3,9 @@
 
 use crate::ongoing::Ongoing;
 use crate::world::SOON;
+use domain::mode::Mode;
 use harness::{Admin, Caller, Reply, SeedAccount};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
 use std::time::{Duration, Instant};
 
 /// Between two attempts at the same change.

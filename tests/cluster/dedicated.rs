@@ -1,9 +1,9 @@
 //! The connections on which changes of money wait until they are safe: one account's hammering leaves the others theirs.
 
 use crate::world::ADMIN;
+use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Caller, Cli, Redis, Seed, Wire};
 use serde_json::json;
-use shared::domain::mode::Mode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;

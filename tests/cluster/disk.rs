@@ -5,10 +5,10 @@ use crate::changes::{Changes, Customer};
 use crate::money::{Depositor, Deposits};
 use crate::power::Powered;
 use crate::world::{ADMIN, SOON};
+use clock::now_ms;
 use harness::{Admin, AdminOptions, Cli, Redis, Reply, Seed, eventually};
 use serde_json::json;
-use shared::clock::now_ms;
-use shared::store::durability::{Disk, Offer};
+use store::durability::{Disk, Offer};
 
 /// Acknowledged deposits before the store is struck.
 const SOME: usize = 40;

@@ -4,7 +4,7 @@
 use crate::pair::{Timeouts, by_a_replica, master_with_replica};
 use crate::world::MASTERS;
 use harness::{Redis, RedisCluster, Wire, free_port};
-use shared::store::StoreError;
+use store::StoreError;
 
 /// A hash with the field that is asked for, in the bucket of the fence.
 const ROWS: &str = "{b0001}/transit";

@@ -4,10 +4,10 @@
 //! `ledger check`.
 
 use crate::world::{ADMIN, MASTERS, SOON, World};
+use domain::mode::Mode;
 use futures::future::join_all;
 use harness::{Admin, Caller, Cli, Reply, SeedAccount, eventually};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
 use std::time::{Duration, Instant};
 
 /// USD that each user wallet begins with, and each agent's.

@@ -2,9 +2,9 @@
 
 use crate::ongoing::Ongoing;
 use crate::world::SOON;
+use domain::mode::Mode;
 use harness::{Admin, Caller, Reply, SeedAccount, Store, eventually};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
 use std::time::Duration;
 
 /// After a deposit that was refused.

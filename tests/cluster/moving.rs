@@ -4,9 +4,9 @@
 use crate::load::{Load, charged, forwarded, gap, words};
 use crate::world::{COST, MASTERS, World, cap};
 use harness::{RedisCluster, Store};
-use shared::store::keys::Bucket;
-use shared::store::read::Read;
 use std::time::{Duration, Instant};
+use store::keys::Bucket;
+use store::read::Read;
 
 /// Calls that the capped account has room for.
 const ROOM: u64 = 200;

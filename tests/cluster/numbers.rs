@@ -3,9 +3,9 @@
 //! belongs to two.
 
 use crate::world::{ADMIN, MASTERS, SOON, World, accept, call};
+use domain::mode::Mode;
 use harness::{Admin, Caller, Cli, Edge, Reply, SeedAccount, eventually};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! One master and its replica, outside of a cluster, and handles on it whose changes are confirmed by the replica.
 
 use harness::{Redis, Store, eventually};
-use shared::settings::StoreSettings;
-use shared::store::durability::Durability;
+use settings::StoreSettings;
+use settings::durability::Durability;
 use std::path::PathBuf;
 use std::time::Duration;
 

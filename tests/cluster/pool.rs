@@ -4,7 +4,7 @@
 use crate::pair::{Timeouts, by_a_replica, master_with_replica};
 use crate::world::{MASTERS, SOON};
 use harness::{Redis, RedisCluster, Store, Wire, eventually, free_port};
-use shared::store::StoreError;
+use store::StoreError;
 use tokio::task::JoinHandle;
 
 /// Dedicated connections of a process to one server, and those of one account.

@@ -1,9 +1,9 @@
 //! A single server with a standby that takes over: names that were acknowledged are there, and none is given twice.
 
 use crate::world::{ADMIN, SOON};
+use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Caller, Cli, Redis, Seed, Wire, eventually};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
 use std::collections::BTreeSet;
 use std::time::Duration;
 

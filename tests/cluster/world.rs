@@ -102,7 +102,7 @@ impl World {
 
     /// The place of the master that has the ledger's own record.
     pub fn home(&self) -> usize {
-        let home = self.cluster.holder_seen_by(0, shared::store::keys::STORE);
+        let home = self.cluster.holder_seen_by(0, store::keys::STORE);
         home.expect("a holder of the ledger's record")
     }
 

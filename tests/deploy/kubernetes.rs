@@ -10,7 +10,7 @@ use crate::settings::accepted;
 use crate::town::Town;
 use crate::{image, systemd};
 use serde_json::{Value, json};
-use shared::settings::Settings;
+use settings::Settings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 

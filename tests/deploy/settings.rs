@@ -1,7 +1,7 @@
 //! Every variable in a deployment is a setting, and the settings of each deployment are accepted.
 
 use crate::files::{all_below, path, text};
-use shared::settings::{Settings, load_from};
+use settings::{Settings, load_from};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is not read as text.

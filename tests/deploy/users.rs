@@ -8,10 +8,10 @@ use crate::town::{Citizen, Town, body, ok};
 use harness::{Admin, Edge, eventually};
 use redis::FromRedisValue as _;
 use serde_json::{Value, json};
-use shared::store::script;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
+use store::script;
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -82,7 +82,7 @@ fn known(town: &Town) -> BTreeSet<String> {
 fn the_rights_are_those_of_the_code() {
     let town = Town::found();
     let mut code = BTreeSet::new();
-    shouted(&path("shared/src/store"), &mut code);
+    shouted(&path("shared/store/src"), &mut code);
     code.extend(
         script::all::all()
             .iter()
@@ -443,9 +443,9 @@ async fn nobody_can_do_anything_else() {
         assert!(is_refusal(&answer), "{user}: {answer}");
     }
     // The mark of a ledger, people, wallets: not the edge's to see or to change.
-    let bucket = shared::store::keys::AccountKeys::of(&citizen.account);
+    let bucket = store::keys::AccountKeys::of(&citizen.account);
     let (users, keys) = (bucket.users(), bucket.api_keys());
-    let wallet = bucket.wallet(harness::Mode::Live, shared::store::keys::USER);
+    let wallet = bucket.wallet(harness::Mode::Live, store::keys::USER);
     for words in [
         &["HSET", "tollgate/store", "epoch", "x"][..],
         &["HGETALL", &users],

@@ -2,10 +2,10 @@
 
 use super::shape::{DENIALS, denied, refused};
 use super::stage::{Actor, SOON, Stage, ask, cap, open_cap};
+use domain::entry::Entry;
+use domain::mode::Mode;
 use harness::{CapPolicy, Reply, eventually};
 use serde_json::json;
-use shared::domain::entry::Entry;
-use shared::domain::mode::Mode;
 
 /// The estimate of the calls here.
 const ESTIMATE: u64 = 1000;

@@ -164,9 +164,7 @@ async fn imported_prices_are_taken_up_without_a_restart() {
     let overlay = r#"{"models":{
         "nano":{"rates":{"standard":{"input":"0","output":"0.005"}}},
         "brand-new":{"rates":{"standard":{"input":"1","output":"1"}}}}}"#;
-    let _: String = stage
-        .redis
-        .command(&["SET", shared::store::keys::PRICES, overlay]);
+    let _: String = stage.redis.command(&["SET", store::keys::PRICES, overlay]);
     eventually("the imported prices", SOON, async || {
         (estimate("nano").await == 5000).then_some(())
     })

@@ -2,7 +2,7 @@
 
 use super::shape::{approved, denied, refused};
 use super::stage::{Stage, ask, cap, open_cap};
-use shared::domain::mode::Mode;
+use domain::mode::Mode;
 use std::collections::HashSet;
 
 const RUN: &str = "x-service-run-id";

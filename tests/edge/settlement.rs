@@ -110,7 +110,7 @@ async fn an_open_hold_records_the_prices_behind_it() {
         "the hold has the id of the decision"
     );
     let table = std::fs::read_to_string(super::stage::PRICES).expect("the price table");
-    let table = shared::domain::price::PriceTable::from_toml(&table).expect("the price table");
+    let table = domain::price::PriceTable::from_toml(&table).expect("the price table");
     for part in [
         ESTIMATE.to_string().as_str(),
         table.version(),

@@ -1,8 +1,8 @@
 //! What the tests stand on: a store, a provider that answers as told, an edge between them, and agents that call.
 
+use domain::period::Period;
 use harness::{Answer, Caller, CapPolicy, Edge, EdgeOptions, Nanos, Redis, Reply, Seed, SeedAgent, Upstream};
 use serde_json::{Value, json};
-use shared::domain::period::Period;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;

@@ -43,7 +43,7 @@ async fn a_frozen_node_denies_its_accounts_only() {
     let options = EdgeOptions::new(PROXY, cluster.url(), upstream.base_url());
     let edge = Edge::start(options.env("TOLLGATE_STORE__TIMEOUT_MS", "700"));
     let home = cluster.nodes().iter().position(|node| {
-        node.try_command::<u64>(&["EXISTS", shared::store::keys::STORE])
+        node.try_command::<u64>(&["EXISTS", store::keys::STORE])
             .is_ok_and(|found| found == 1)
     });
     let home = home.expect("a node with the ledger's record");
@@ -103,7 +103,7 @@ async fn a_restored_node_denies_from_its_first_answer_on() {
     let options = EdgeOptions::new(PROXY, cluster.url(), upstream.base_url());
     let edge = Edge::start(options.env("TOLLGATE_STORE__TIMEOUT_MS", "300"));
     let home = cluster
-        .holder_seen_by(0, shared::store::keys::STORE)
+        .holder_seen_by(0, store::keys::STORE)
         .expect("a node with the ledger's record");
     let policy = CapPolicy {
         enabled: true,
@@ -124,7 +124,7 @@ async fn a_restored_node_denies_from_its_first_answer_on() {
         redis::cmd("EVAL")
             .arg(AWAY)
             .arg(1)
-            .arg(shared::store::keys::STORE)
+            .arg(store::keys::STORE)
             .query::<i64>(&mut connection)
     });
     let mut slowest = Duration::ZERO;

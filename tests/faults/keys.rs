@@ -2,12 +2,12 @@
 
 use crate::memory::resident_kib;
 use crate::stage::{SOON, Setup, Stage};
+use crypto::{sha256_hex, virtual_key};
+use entropy::random_bytes;
 use harness::{Answer, RawClient, Redis, Upstream, eventually};
 use secrecy::ExposeSecret as _;
-use shared::crypto::{sha256_hex, virtual_key};
-use shared::entropy::random_bytes;
-use shared::store::{keys, sanity};
 use std::time::Instant;
+use store::{keys, sanity};
 
 /// Keys in each flood.
 const FLOOD: usize = 20_000;

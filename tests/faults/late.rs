@@ -3,9 +3,9 @@
 
 use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, Setup, Stage, answer, metric, usd};
 use harness::{Edge, EdgeOptions, Reply, eventually};
-use shared::store::script::reap::sweep;
 use std::path::Path;
 use std::time::Duration;
+use store::script::reap::sweep;
 
 /// Makes `count` calls whose settlement meets a store that is gone; the wire stays cut.
 pub async fn answered_without_a_store(stage: &Stage, count: usize) -> Vec<Reply> {
@@ -200,7 +200,7 @@ async fn what_does_not_fit_into_the_queue_stays_charged_and_visible() {
 
     let bucket = stage.bot.account.keys.bucket();
     let kept = async || {
-        let now = shared::clock::now_ms();
+        let now = clock::now_ms();
         sweep(stage.seed.store(), bucket, now).await.expect("a sweep");
         (stage.bot.kept_holds().await == 3).then_some(())
     };

@@ -2,12 +2,12 @@
 //! and costs nothing in the end (invariants I4, I6, I7).
 
 use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, Setup, Stage, body, sha};
+use domain::mode::Mode;
 use harness::eventually;
-use shared::domain::mode::Mode;
-use shared::store::script::authorize::AUTHORIZE;
-use shared::store::script::settle::SETTLE;
-use shared::store::script::void::VOID;
 use std::time::Duration;
+use store::script::authorize::AUTHORIZE;
+use store::script::settle::SETTLE;
+use store::script::void::VOID;
 
 async fn wired() -> Stage {
     let stage = Setup::default()

@@ -4,9 +4,9 @@
 use crate::late::{another_edge, answered_without_a_store, journals};
 use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, Setup, Stage, answer, metric, sha};
 use harness::{Edge, EdgeOptions, Redis, Seed, eventually};
-use shared::store::keys::STORE;
-use shared::store::script::authorize::AUTHORIZE;
 use std::time::Duration;
+use store::keys::STORE;
+use store::script::authorize::AUTHORIZE;
 
 /// Time for several rounds of the retry queue.
 const ROUNDS: Duration = Duration::from_secs(2);

@@ -2,10 +2,10 @@
 //! estimate stays charged, the reaper makes it visible, and a late settlement still corrects it.
 
 use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, Setup, Stage, answer, body};
+use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Cli, Edge, EdgeOptions, eventually};
-use shared::domain::mode::Mode;
-use shared::store::script::reap::sweep;
 use std::time::{Duration, Instant};
+use store::script::reap::sweep;
 
 const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 
@@ -91,7 +91,7 @@ async fn a_killed_edge_leaves_the_estimate_charged_and_the_reaper_shows_it() {
     let stage = short_holds().start().await;
     killed_in_a_call(&stage).await;
     let bucket = stage.bot.account.keys.bucket();
-    let early = sweep(stage.seed.store(), bucket, shared::clock::now_ms() + 60_000)
+    let early = sweep(stage.seed.store(), bucket, clock::now_ms() + 60_000)
         .await
         .expect("a sweep");
     assert!(
@@ -100,7 +100,7 @@ async fn a_killed_edge_leaves_the_estimate_charged_and_the_reaper_shows_it() {
     );
     assert_eq!(stage.open_holds(), 1);
     let kept = async || {
-        let kept = sweep(stage.seed.store(), bucket, shared::clock::now_ms())
+        let kept = sweep(stage.seed.store(), bucket, clock::now_ms())
             .await
             .expect("a sweep");
         kept.into_iter().next()
@@ -182,7 +182,7 @@ async fn a_late_settlement_corrects_a_kept_hold() {
     assert_eq!(reply.status, 200, "{reply:?}");
     let bucket = stage.bot.account.keys.bucket();
     let kept = async || {
-        let kept = sweep(stage.seed.store(), bucket, shared::clock::now_ms())
+        let kept = sweep(stage.seed.store(), bucket, clock::now_ms())
             .await
             .expect("a sweep");
         (kept.len() == 1).then_some(())
@@ -204,7 +204,7 @@ async fn a_frozen_edge_settles_when_it_goes_on() {
     gate.notify_one();
     let bucket = stage.bot.account.keys.bucket();
     let kept = async || {
-        let kept = sweep(stage.seed.store(), bucket, shared::clock::now_ms())
+        let kept = sweep(stage.seed.store(), bucket, clock::now_ms())
             .await
             .expect("a sweep");
         (kept.len() == 1).then_some(())

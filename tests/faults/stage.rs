@@ -5,9 +5,9 @@ use harness::{
     eventually,
 };
 use serde_json::{Value, json};
-use shared::store::script::Script;
 use std::sync::Arc;
 use std::time::Duration;
+use store::script::Script;
 use tokio::sync::Notify;
 
 /// The built edge.

@@ -346,9 +346,7 @@ async fn another_ledger_is_noticed_whoever_meets_it_first() {
     assert_eq!(stage.metric(owners), 1);
     let epoch = "0123456789abcdef0123456789abcdef";
     let caller = stage.edge.caller("");
-    let _: u64 = stage
-        .redis
-        .command(&["HSET", shared::store::keys::STORE, "epoch", epoch]);
+    let _: u64 = stage.redis.command(&["HSET", store::keys::STORE, "epoch", epoch]);
     assert_eq!(caller.get("/v1/health").await.status, 200);
     eventually("forgotten owners", SOON, async || {
         (stage.metric(owners) == 0).then_some(())
@@ -360,7 +358,7 @@ async fn another_ledger_is_noticed_whoever_meets_it_first() {
 #[tokio::test]
 async fn nothing_is_decided_before_the_imported_prices_were_read() {
     no_decision_without_imported_prices(|redis| {
-        let _: u64 = redis.command(&["RPUSH", shared::store::keys::PRICES, "not a text"]);
+        let _: u64 = redis.command(&["RPUSH", store::keys::PRICES, "not a text"]);
     })
     .await;
 }
@@ -369,7 +367,7 @@ async fn nothing_is_decided_before_the_imported_prices_were_read() {
 #[tokio::test]
 async fn nothing_is_decided_while_the_imported_prices_make_no_sense() {
     let make_no_sense = |redis: &Redis| {
-        let _: String = redis.command(&["SET", shared::store::keys::PRICES, r#"{"format":2}"#]);
+        let _: String = redis.command(&["SET", store::keys::PRICES, r#"{"format":2}"#]);
     };
     let stage = no_decision_without_imported_prices(make_no_sense).await;
     assert!(
@@ -397,7 +395,7 @@ async fn nothing_is_decided_while_the_imported_prices_make_no_sense() {
 }
 
 async fn no_decision_without_imported_prices(unreadable: fn(&Redis)) -> Stage {
-    let prices = shared::store::keys::PRICES;
+    let prices = store::keys::PRICES;
     let stage = Setup::default().before_the_edge(unreadable).start().await;
     eventually("a watched store", SOON, async || {
         (stage.edge.caller("").get("/v1/health").await.status == 200).then_some(())

@@ -9,14 +9,14 @@ use crate::stage::{Charged, PROXY, Setup, Stage, charged, metric};
 use chaos::Chaos;
 use crowd::{Call, Crowd};
 use dice::Dice;
+use domain::mode::Mode;
 use harness::{Edge, EdgeOptions, Nanos, Redis, SeedAgent, Wire, eventually, free_port};
-use shared::domain::mode::Mode;
-use shared::store::open_holds;
-use shared::store::script::reap::sweep;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use store::open_holds;
+use store::script::reap::sweep;
 use tempfile::TempDir;
 
 /// How long the callers call.
@@ -72,10 +72,7 @@ impl Site {
 /// Watches the capped agent: at no moment is it charged more than its cap.
 fn watch_the_cap(stage: Arc<Stage>, agent: SeedAgent, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<u64> {
     std::thread::spawn(move || {
-        let key = agent
-            .account
-            .keys
-            .agent(shared::domain::mode::Mode::Live, &agent.id);
+        let key = agent.account.keys.agent(domain::mode::Mode::Live, &agent.id);
         let mut highest = 0;
         while !stop.load(Ordering::SeqCst) {
             let fields: HashMap<String, String> =
@@ -96,7 +93,7 @@ async fn reap(stage: &Stage, stop: Arc<AtomicBool>) {
     let bucket = stage.bot.account.keys.bucket();
     while !stop.load(Ordering::SeqCst) {
         // The store may be away; the next sweep meets the same holds.
-        drop(sweep(stage.seed.store(), bucket, shared::clock::now_ms()).await);
+        drop(sweep(stage.seed.store(), bucket, clock::now_ms()).await);
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
 }

@@ -2,9 +2,9 @@
 //! the store is full for everybody (decision D71).
 
 use crate::town::{Setup, Town};
+use domain::mode::Mode;
 use harness::{CapPolicy, chat_body, eventually};
 use serde_json::json;
-use shared::domain::mode::Mode;
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(20);

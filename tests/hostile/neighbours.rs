@@ -1,9 +1,9 @@
 //! The well-behaved tenants: each calls, spends, looks and signs in while somebody else attacks, and none of it may fail.
 
 use crate::town::{PROVIDER_KEY, Town};
+use domain::mode::Mode;
 use harness::{Admin, Caller, CapPolicy, Role, SeedUser, TEST_PASSWORD, chat_body};
 use serde_json::json;
-use shared::domain::mode::Mode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! Records made through the management API at full speed: budgets of records and technical limits end each (decision D71).
 
 use crate::town::{Setup, Town};
+use domain::mode::Mode;
 use harness::{CapPolicy, Nanos, Role, TEST_PASSWORD};
 use serde_json::json;
-use shared::domain::mode::Mode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// More than a technical limit of the account lets through in a minute, which is 5 × 600, and in the next.

@@ -1,12 +1,12 @@
 //! The servers, the attacker, and how an attack is driven.
 
 use crate::neighbours::Neighbours;
+use domain::mode::Mode;
 use futures::{StreamExt, stream};
 use harness::{
     Admin, AdminOptions, Answer, Caller, CapPolicy, Edge, EdgeOptions, Redis, Reply, Seed, SeedAccount,
     SeedAgent, Upstream,
 };
-use shared::domain::mode::Mode;
 use std::collections::BTreeMap;
 use tempfile::TempDir;
 

@@ -8,9 +8,9 @@ mod standing;
 
 use crate::scripts::{Scripts, Texts};
 use crate::world::{Checked, World, within_one_day};
+use domain::period::Period;
 use harness::Redis;
-use shared::domain::period::Period;
-use shared::store::Store;
+use store::Store;
 
 /// Where a check finds its store and scripts.
 pub struct Bench<'a> {

@@ -1,18 +1,18 @@
 //! The model of one account's ledger. Counters are not moved but summed over the charges, so that the model cannot make
-//! the scripts' mistakes; the Cap decision is the pure rule of `shared::domain::cap`.
+//! the scripts' mistakes; the Cap decision is the pure rule of `domain::cap`.
 
 mod render;
 mod rules;
 
 use crate::photo::Window;
-use shared::domain::cap::CapPolicy;
-use shared::domain::money::Nanos;
-use shared::domain::period::Period;
-use shared::domain::plan::Plan;
-use shared::store::script::authorize::AccountView;
-use shared::store::script::hold::HoldName;
+use domain::cap::CapPolicy;
+use domain::money::Nanos;
+use domain::period::Period;
+use domain::plan::Plan;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use store::script::authorize::AccountView;
+use store::script::hold::HoldName;
 
 /// The largest sum that `authorize` lets a counter reach.
 pub const CEILING: i128 = 9_000_000_000_000_000_000;

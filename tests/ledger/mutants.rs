@@ -8,11 +8,11 @@ use crate::world::Checked;
 use crate::{directed, precedence, random};
 use harness::Redis;
 use random::Case;
-use shared::store::Store;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use store::Store;
 
 /// Random cases that each changed script has to survive.
 const CASES: u32 = 30;

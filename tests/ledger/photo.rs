@@ -1,8 +1,8 @@
 //! Everything a store holds, taken in one step, and compared with what it should hold.
 
 use redis::{Cmd, Pipeline};
-use shared::store::Store;
 use std::collections::BTreeMap;
+use store::Store;
 
 /// All keys with type, expiry and content.
 const DUMP: &str = "

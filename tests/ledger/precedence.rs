@@ -4,13 +4,12 @@ use crate::model::{Charge, NO_CHECKS, State};
 use crate::photo::Window;
 use crate::scripts::{Scripts, Texts};
 use crate::world::{ACCOUNT, Checked, KEYS, World, enabled, usd, within_one_day};
+use domain::cap::CapPolicy;
+use domain::denial::Denial;
+use domain::period::Period;
 use harness::Redis;
-use shared::clock;
-use shared::domain::cap::CapPolicy;
-use shared::domain::denial::Denial;
-use shared::domain::period::Period;
-use shared::store::Store;
-use shared::store::script::authorize::{Authorize, Charge as Asked, Outcome};
+use store::Store;
+use store::script::authorize::{Authorize, Charge as Asked, Outcome};
 
 /// What can speak against a call, in the order of decision D29, specification §4.4 and the list of denials.
 const ORDER: [&str; 14] = [

@@ -3,18 +3,18 @@
 use crate::model::Call;
 use crate::scripts::{Scripts, Texts};
 use crate::world::{ACCOUNT, AGENTS, PROVIDER, World, enabled, period, unlimited, usd};
+use domain::cap::CapPolicy;
+use domain::entry::How;
+use domain::mode::Mode;
+use domain::period::Period;
 use futures::future::join_all;
 use harness::{AgentCounters, Redis};
-use shared::domain::cap::CapPolicy;
-use shared::domain::entry::How;
-use shared::domain::mode::Mode;
-use shared::domain::period::Period;
-use shared::store::Store;
-use shared::store::keys::AccountKeys;
-use shared::store::script::authorize::{Authorize, Charge, Outcome};
-use shared::store::script::settle::{Settle, Settled};
-use shared::store::script::void::{Voided, void};
 use std::collections::BTreeSet;
+use store::Store;
+use store::keys::AccountKeys;
+use store::script::authorize::{Authorize, Charge, Outcome};
+use store::script::settle::{Settle, Settled};
+use store::script::void::{Voided, void};
 
 /// Callers at once, over several connections as several edges have them.
 const TASKS: u64 = 64;

@@ -9,7 +9,7 @@ use harness::Redis;
 pub use op::Case;
 use proptest::strategy::{Strategy, ValueTree as _};
 use proptest::test_runner::{Config, TestError, TestRng, TestRunner};
-use shared::store::Store;
+use store::Store;
 
 /// Cases of the property test.
 const CASES: u32 = 400;

@@ -1,29 +1,29 @@
 //! The ledger's scripts as texts that can be changed.
 
-use shared::store::script::authorize::AUTHORIZE;
-use shared::store::script::denial_window::DENIAL_WINDOW;
-use shared::store::script::reap::REAP;
-use shared::store::script::settle::SETTLE;
-use shared::store::script::void::VOID;
-use shared::store::script::{Script, WhenFull, with_fragments};
+use store::script::authorize::AUTHORIZE;
+use store::script::denial_window::DENIAL_WINDOW;
+use store::script::reap::REAP;
+use store::script::settle::SETTLE;
+use store::script::void::VOID;
+use store::script::{Script, WhenFull, with_fragments};
 
 pub const PERIOD: &str = concat!(
-    include_str!("../../shared/src/store/script/clock.lua"),
-    include_str!("../../shared/src/store/script/period.lua"),
+    include_str!("../../shared/store/src/script/clock.lua"),
+    include_str!("../../shared/store/src/script/period.lua"),
 );
-pub const PRUNE_LUA: &str = include_str!("../../shared/src/store/script/prune.lua");
-pub const AUTHORIZE_LUA: &str = include_str!("../../shared/src/store/script/authorize.lua");
-pub const SETTLE_LUA: &str = include_str!("../../shared/src/store/script/settle.lua");
-pub const LACKS_WRITES_LUA: &str = include_str!("../../shared/src/store/script/lacks_writes.lua");
-pub const VOID_LUA: &str = include_str!("../../shared/src/store/script/void.lua");
-pub const REAP_LUA: &str = include_str!("../../shared/src/store/script/reap.lua");
-pub const DENIAL_WINDOW_LUA: &str = include_str!("../../shared/src/store/script/denial_window.lua");
+pub const PRUNE_LUA: &str = include_str!("../../shared/store/src/script/prune.lua");
+pub const AUTHORIZE_LUA: &str = include_str!("../../shared/store/src/script/authorize.lua");
+pub const SETTLE_LUA: &str = include_str!("../../shared/store/src/script/settle.lua");
+pub const LACKS_WRITES_LUA: &str = include_str!("../../shared/store/src/script/lacks_writes.lua");
+pub const VOID_LUA: &str = include_str!("../../shared/store/src/script/void.lua");
+pub const REAP_LUA: &str = include_str!("../../shared/store/src/script/reap.lua");
+pub const DENIAL_WINDOW_LUA: &str = include_str!("../../shared/store/src/script/denial_window.lua");
 /// What a change begins and ends with; its own changes are noticed by the money tests.
-const CHANGE: &str = include_str!("../../shared/src/store/script/change.lua");
-pub const RUN_LUA: &str = include_str!("../../shared/src/store/script/run.lua");
-pub const RESOLVE_LUA: &str = include_str!("../../shared/src/store/script/resolve.lua");
+const CHANGE: &str = include_str!("../../shared/store/src/script/change.lua");
+pub const RUN_LUA: &str = include_str!("../../shared/store/src/script/run.lua");
+pub const RESOLVE_LUA: &str = include_str!("../../shared/store/src/script/resolve.lua");
 /// The clock of `settle`, `void` and `reap`. It is changed as a part of [`PERIOD`], where the tests can tell it the time.
-const CLOCK: &str = include_str!("../../shared/src/store/script/clock.lua");
+const CLOCK: &str = include_str!("../../shared/store/src/script/clock.lua");
 
 /// Lays a known state that only the script's own clock can name: the hold's deadline is the very moment of the reaping.
 const DUE_NOW: &str = "

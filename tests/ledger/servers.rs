@@ -5,15 +5,15 @@ mod faults;
 mod kinds;
 
 use crate::world::{PROVIDER, enabled, unlimited, usd};
+use clock::now_ms;
+use domain::plan::Plan;
 use harness::{Seed, SeedAgent, eventually};
-use shared::clock::now_ms;
-use shared::domain::plan::Plan;
-use shared::store::script::authorize::{AccountView, Answer, Authorize, Charge, Outcome};
-use shared::store::script::hold::HoldName;
-use shared::store::script::reap::sweep;
-use shared::store::{Store, StoreError};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+use store::script::authorize::{AccountView, Answer, Authorize, Charge, Outcome};
+use store::script::hold::HoldName;
+use store::script::reap::sweep;
+use store::{Store, StoreError};
 
 /// An agent that may call, with what it takes to call for it.
 struct Payer {

@@ -1,12 +1,12 @@
 //! Agents: bodies and errors to the letter.
 
 use crate::world::{World, fresh, minted, problem, success, text};
+use domain::mode::Mode;
+use domain::number::Number;
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
-use shared::domain::number::Number;
-use shared::store::keys::Bucket;
-use shared::store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
-use shared::store::script::change::Scope;
+use store::keys::Bucket;
+use store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
+use store::script::change::Scope;
 
 #[tokio::test]
 async fn an_agent_from_creation_to_deletion() {

@@ -1,11 +1,11 @@
 //! Blocked addresses on the admin server (decision D11): everything it serves, within seconds, without a restart.
 
 use crate::world::{BINARY, FULL, World, problem, success};
+use domain::mode::Mode;
 use harness::{AdminOptions, Caller, Cli, RawClient, Redis, Seed, eventually};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
-use shared::store::keys;
 use std::time::Duration;
+use store::keys;
 
 const SOON: Duration = Duration::from_secs(20);
 /// Requests to all kinds of paths: operations, documents, pages, and what is not there.

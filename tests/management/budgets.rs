@@ -2,11 +2,11 @@
 //! changes nothing, on every plan; the operator sees what is used. The scripts of money are checked in `tests/bank`.
 
 use crate::world::{BINARY, World, problem, success};
+use domain::mode::Mode;
 use harness::{Caller, Cli, Reply, SeedAccount};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
-use shared::store::refused::{self, Cause};
 use std::time::Duration;
+use store::refused::{self, Cause};
 
 const OPENAI_KEY: &str = "sk-test-0123456789abcdefghij";
 

@@ -48,7 +48,7 @@ async fn at_work(world: &World, key: &str) -> RawClient {
 
 async fn key(world: &World) -> String {
     let (account, _) = world.account("enterprise").await;
-    let live = shared::domain::mode::Mode::Live;
+    let live = domain::mode::Mode::Live;
     let key = world.issue(&account, live, crate::world::FULL, &[], None).await;
     key.secret
 }
@@ -236,7 +236,7 @@ async fn an_accounts_bodies_take_a_quarter_of_the_memory_at_most() {
     let world = world(&[("MAX_BUFFERED_BYTES", &memory), ("CLIENT_TIMEOUT_MS", "20000")]).await;
     let (account, greedy) = world.account("enterprise").await;
     let (_, other) = world.account("free").await;
-    let live = shared::domain::mode::Mode::Live;
+    let live = domain::mode::Mode::Live;
     let key = world.issue(&account, live, crate::world::FULL, &[], None).await;
     let length = LEAST_MEMORY / 4;
     let mut stalled = RawClient::connect(world.admin.addr()).await;

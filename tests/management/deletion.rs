@@ -1,8 +1,8 @@
 //! What the deletion of an agent takes along, and what it leaves.
 
 use crate::world::{World, problem, success, text};
+use domain::mode::Mode;
 use serde_json::json;
-use shared::domain::mode::Mode;
 
 #[tokio::test]
 async fn deleting_an_agent_takes_everything_that_can_act_for_it() {

@@ -1,17 +1,16 @@
 //! The management rate limits (decisions D10, D53): what is counted, what answers say of it, and when a key was used.
 
 use crate::world::{BINARY, FULL, World, problem, success};
+use domain::mode::Mode;
+use domain::permission::Permission;
+use domain::rate::Rate;
 use futures::future::join_all;
 use harness::{Caller, Cli, Reply, SeedAccount, SeedApiKey, eventually};
 use serde_json::json;
-use shared::clock;
-use shared::domain::mode::Mode;
-use shared::domain::permission::Permission;
-use shared::domain::rate::Rate;
-use shared::store::script::api_key;
-use shared::store::script::api_key::count::{self, Allowed, Counted};
-use shared::store::script::change::Scope;
 use std::time::Duration;
+use store::script::api_key;
+use store::script::api_key::count::{self, Allowed, Counted};
+use store::script::change::Scope;
 
 /// Small limits, one without, and one of nothing at all.
 const PLANS: &str = "
@@ -386,7 +385,7 @@ async fn when_a_key_was_used_is_listed() {
         success(&caller.get("/v1/agents").await, 200);
         let used = list()["lastUsedAt"].as_str().unwrap().to_owned();
         assert!(used.ends_with(":00.000Z"), "{used}");
-        let used = clock::ms_from_iso(&used).unwrap();
+        let used = domain::timestamp::ms_from_iso(&used).unwrap();
         assert!(used <= clock::now_ms() && used + 120_000 > before, "{used}");
         let table = cli.run(&["api-key", "list", "--account", &account.id]);
         assert!(table.stdout.contains("LAST USED"), "{table:?}");

@@ -6,13 +6,12 @@ mod through;
 use crate::world::{FULL, World, problem};
 use admin::routes::{Access, Modes, ROUTES, Route, USER_ROUTES};
 use axum::http::Method;
+use domain::mode::Mode;
+use domain::permission::Permission;
+use domain::role::Role;
 use harness::{Caller, Reply, SeedAccount, SessionCaller, TEST_PASSWORD};
-use shared::clock;
-use shared::domain::mode::Mode;
-use shared::domain::permission::Permission;
-use shared::domain::role::Role;
-use shared::store::script::api_key;
-use shared::store::script::change::Scope;
+use store::script::api_key;
+use store::script::change::Scope;
 use through::through;
 
 /// Somebody who calls, and as what.

@@ -2,15 +2,14 @@
 //! D11, D63): all sets of flaws, of each the first.
 
 use crate::world::{FULL, World};
+use domain::mode::Mode;
+use domain::permission::Permission;
+use domain::rate::Rate;
 use harness::{AdminOptions, Cli, RawClient, SeedAccount, eventually};
 use serde_json::Value;
-use shared::clock;
-use shared::domain::mode::Mode;
-use shared::domain::permission::Permission;
-use shared::domain::rate::Rate;
-use shared::store::script::api_key;
-use shared::store::script::change::Scope;
 use std::time::Duration;
+use store::script::api_key;
+use store::script::change::Scope;
 
 /// What can be wrong with a request, in the order in which it is answered.
 const FLAWS: [(&str, u16, &str); 11] = [

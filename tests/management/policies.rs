@@ -1,8 +1,8 @@
 //! Policies: bodies, errors, and what they put into effect.
 
 use crate::world::{World, fresh, minted, problem, success, text};
+use domain::mode::Mode;
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
 
 #[tokio::test]
 async fn an_agents_policy_is_one_and_posting_again_changes_what_is_given() {

@@ -1,11 +1,11 @@
 //! Provider keys: sealed in the store, and only four characters ever shown.
 
 use crate::world::{World, fresh, minted, problem, success, text};
+use crypto::seal::SealedFor;
+use domain::mode::Mode;
 use harness::test_sealer;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use shared::crypto::seal::SealedFor;
-use shared::domain::mode::Mode;
 
 #[tokio::test]
 async fn a_key_is_sealed_for_its_record_and_replaced_in_one_step() {

@@ -1,20 +1,20 @@
 //! Many callers at once: limits hold exactly, and no writer leaves a stale result.
 
 use crate::world::{FULL, World, success, text};
+use crypto::virtual_key::{self, WellFormed};
+use domain::cap::{CapPolicy, SpendPolicy, strictest, strictest_spend};
+use domain::mode::Mode;
 use futures::future::join_all;
 use harness::{RawClient, eventually};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use shared::crypto::virtual_key::{self, WellFormed};
-use shared::domain::cap::{CapPolicy, SpendPolicy, strictest, strictest_spend};
-use shared::domain::mode::Mode;
-use shared::store::page::Page;
-use shared::store::policy::PolicyRecord;
-use shared::store::sanity;
-use shared::store::script::agent::{Created as AgentCreated, NewAgent, PlanLimit};
-use shared::store::script::change::Scope;
-use shared::store::script::virtual_key::{Created as KeyCreated, NewVirtualKey};
 use std::time::Duration;
+use store::page::Page;
+use store::policy::PolicyRecord;
+use store::sanity;
+use store::script::agent::{Created as AgentCreated, NewAgent, PlanLimit};
+use store::script::change::Scope;
+use store::script::virtual_key::{Created as KeyCreated, NewVirtualKey};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exactly_as_many_keys_as_the_plan_allows() {

@@ -2,18 +2,18 @@
 //! them is noticed.
 
 use crate::noticed::all_are_noticed;
+use domain::blocked::BLOCKED_MAX;
+use domain::rate::Rate;
 use harness::Store;
 use redis::FromRedisValue;
-use shared::domain::blocked::BLOCKED_MAX;
-use shared::domain::rate::Rate;
-use shared::store::keys::{self, AccountKeys};
-use shared::store::script::api_key::count::{Allowed, Counted, Standing, count};
-use shared::store::script::blocked::{Change, Changed, change};
-use shared::store::script::{Script, WhenFull};
 use std::collections::BTreeMap;
+use store::keys::{self, AccountKeys};
+use store::script::api_key::count::{Allowed, Counted, Standing, count};
+use store::script::blocked::{Change, Changed, change};
+use store::script::{Script, WhenFull};
 
-const COUNT: &str = include_str!("../../shared/src/store/script/api_key/count.lua");
-const CHANGE: &str = include_str!("../../shared/src/store/script/blocked/change.lua");
+const COUNT: &str = include_str!("../../shared/store/src/script/api_key/count.lua");
+const CHANGE: &str = include_str!("../../shared/store/src/script/blocked/change.lua");
 /// The time of these tests, and the minute in which it is.
 const NOW_MS: u64 = 1_800_000_012_345;
 const MINUTE_MS: &str = "1800000000000";

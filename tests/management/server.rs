@@ -1,15 +1,14 @@
 //! The process: store faults, signals, limits, logs, metrics and the reaper.
 
 use crate::world::{BINARY, FULL, World, problem, success, text};
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::plan::{DEFAULT_PLANS, Plans};
 use harness::{Admin, AdminOptions, CapPolicy, Cli, RawClient, Redis, Seed, eventually};
 use serde_json::json;
-use shared::clock;
-use shared::domain::id::Kind;
-use shared::domain::mode::Mode;
-use shared::domain::plan::{DEFAULT_PLANS, Plans};
-use shared::store::script::authorize::{AccountView, Authorize, Charge, Outcome};
-use shared::store::script::hold::HoldName;
 use std::time::Duration;
+use store::script::authorize::{AccountView, Authorize, Charge, Outcome};
+use store::script::hold::HoldName;
 
 const SOON: Duration = Duration::from_secs(20);
 

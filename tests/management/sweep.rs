@@ -3,12 +3,11 @@
 use crate::world::{FULL, World, problem, success, text};
 use admin::routes::{Access, Modes, ROUTES, Route, USER_ROUTES};
 use axum::http::Method;
+use domain::mode::Mode;
 use harness::{Caller, Role, SeedAccount, TEST_PASSWORD};
 use serde_json::json;
-use shared::clock;
-use shared::domain::mode::Mode;
-use shared::store::script::api_key;
-use shared::store::script::change::Scope;
+use store::script::api_key;
+use store::script::change::Scope;
 
 #[tokio::test]
 async fn no_operation_reaches_another_account_or_mode() {

@@ -2,15 +2,15 @@
 //! and so have all of them together in an account.
 
 use crate::world::{FULL, World, problem, success};
+use domain::mode::Mode;
+use domain::rate::Rate;
+use domain::role::Role;
 use futures::future::join_all;
 use harness::{Reply, SeedAccount, TEST_PASSWORD};
 use serde_json::json;
-use shared::domain::mode::Mode;
-use shared::domain::rate::Rate;
-use shared::domain::role::Role;
-use shared::store::keys::AccountKeys;
-use shared::store::script::technical::{ALL_CALLERS, CALLERS_AT_ONCE, Counted, Limit};
 use std::time::Duration;
+use store::keys::AccountKeys;
+use store::script::technical::{ALL_CALLERS, CALLERS_AT_ONCE, Counted, Limit};
 
 const MOST: u64 = 4;
 

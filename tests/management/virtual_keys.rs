@@ -1,16 +1,15 @@
 //! Virtual keys: the secret is shown once, the plan's limit holds, a revoked key is unknown to the edge.
 
 use crate::world::{World, fresh, minted, problem, success, text};
+use crypto::virtual_key::WellFormed;
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::plan::{DEFAULT_PLANS, Plans};
 use serde_json::{Value, json};
-use shared::clock;
-use shared::crypto::virtual_key::WellFormed;
-use shared::domain::id::Kind;
-use shared::domain::mode::Mode;
-use shared::domain::plan::{DEFAULT_PLANS, Plans};
-use shared::store::lookup::VirtualKeyOwner;
-use shared::store::sanity;
-use shared::store::script::authorize::{AccountView, Answer, Authorize, Outcome};
-use shared::store::script::hold::HoldName;
+use store::lookup::VirtualKeyOwner;
+use store::sanity;
+use store::script::authorize::{AccountView, Answer, Authorize, Outcome};
+use store::script::hold::HoldName;
 
 /// Asks the ledger about a request with this key, as the edge does.
 async fn probe(world: &World, secret: &str) -> Option<Outcome> {
@@ -62,7 +61,7 @@ async fn a_key_from_issue_to_revocation() {
 
     let ttl: i64 = world
         .store
-        .command(redis::cmd("TTL").arg(shared::store::keys::virtual_key_lookup(&formed.hash())))
+        .command(redis::cmd("TTL").arg(store::keys::virtual_key_lookup(&formed.hash())))
         .await
         .unwrap();
     assert_eq!(ttl, -1, "the look-up lasts");

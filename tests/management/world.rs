@@ -1,11 +1,10 @@
 //! A server with its store, accounts and API keys.
 
+use domain::entry::Entry;
+use domain::mode::Mode;
+use domain::permission::Permission;
 use harness::{Admin, AdminOptions, Caller, Redis, Reply, Seed, SeedAccount, SeedApiKey, Store};
 use serde_json::{Value, json};
-use shared::clock;
-use shared::domain::entry::Entry;
-use shared::domain::mode::Mode;
-use shared::domain::permission::Permission;
 use std::collections::HashMap;
 
 pub use harness::{problem, text};
@@ -114,7 +113,8 @@ pub fn success(reply: &Reply, status: u16) -> Value {
 /// Checks that a text is a fresh ISO 8601 UTC timestamp.
 #[track_caller]
 pub fn fresh(timestamp: &str) {
-    let at = clock::ms_from_iso(timestamp).unwrap_or_else(|| panic!("{timestamp} is no timestamp"));
+    let at =
+        domain::timestamp::ms_from_iso(timestamp).unwrap_or_else(|| panic!("{timestamp} is no timestamp"));
     assert!(
         timestamp.ends_with('Z') && at.abs_diff(clock::now_ms()) < 60_000,
         "{timestamp}"

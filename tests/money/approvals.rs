@@ -2,15 +2,14 @@
 
 use crate::spender::{Spender, denied, replayed};
 use crate::world::{World, problem, success, text};
+use domain::intent::{Reason, State};
 use futures::future::join;
 use harness::{Caller, Reply};
 use serde_json::{Value, json};
-use shared::clock;
-use shared::domain::intent::{Reason, State};
-use shared::store::intent::Decision;
-use shared::store::script::change::Scope;
-use shared::store::script::spend::deny::deny;
-use shared::store::script::spend::{Ask, Spend, Spent};
+use store::intent::Decision;
+use store::script::change::Scope;
+use store::script::spend::deny::deny;
+use store::script::spend::{Ask, Spend, Spent};
 
 /// Spends so much, which must wait. Returns the intent's id and the answer.
 async fn waiting(spender: &Spender, key: &str, agent: &str, amount: &str) -> (String, Reply) {

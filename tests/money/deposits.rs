@@ -2,9 +2,9 @@
 
 use crate::purse::{BAD_AMOUNTS, Purse, replayed};
 use crate::world::{World, fresh, minted, problem, success, text};
+use domain::mode::Mode;
 use futures::future::join_all;
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
 
 const PATH: &str = "/v1/wallet/deposits";
 const CONFIRM: &str = "/v1/wallet/deposits/confirm";

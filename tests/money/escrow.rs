@@ -7,12 +7,12 @@ mod shut;
 pub mod stage;
 
 use crate::world::{World, fresh, minted, success, text};
+use domain::intent::{Kind, Reason};
+use domain::mode::Mode;
 use serde_json::{Value, json};
-use shared::domain::intent::{Kind, Reason};
-use shared::domain::mode::Mode;
-use shared::store::transaction::TransactionType as T;
 use stage::{Side, refused, replayed, usd};
 use std::time::Duration;
+use store::transaction::TransactionType as T;
 use tokio::time::sleep;
 
 /// Long enough for the clock to show another millisecond.

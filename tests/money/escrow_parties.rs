@@ -7,13 +7,13 @@ mod strangers;
 
 use crate::escrow::stage::{Side, refused, replayed, usd};
 use crate::world::{World, problem, success, text};
+use domain::intent::Reason;
+use domain::mode::Mode;
 use serde_json::{Value, json};
-use shared::domain::intent::Reason;
-use shared::domain::mode::Mode;
-use shared::store::escrow::{Escrow, EscrowStatus};
-use shared::store::keys::IntentIndex;
-use shared::store::script::escrow::{Ended, Winner, end_dispute};
-use shared::store::transaction::TransactionType as T;
+use store::escrow::{Escrow, EscrowStatus};
+use store::keys::IntentIndex;
+use store::script::escrow::{Ended, Winner, end_dispute};
+use store::transaction::TransactionType as T;
 
 fn id(number: u64) -> Value {
     json!({ "escrowId": number })

@@ -6,9 +6,9 @@ mod low_balance;
 
 use crate::spender::{Spender, decimal, denied};
 use crate::world::{World, success, text};
+use domain::entry::Entry;
+use domain::event::{self, Event};
 use serde_json::{Value, json};
-use shared::domain::entry::Entry;
-use shared::domain::event::{self, Event};
 
 /// The entries of the account and mode, oldest first, as they will be sealed.
 pub async fn entries(world: &World, spender: &Spender) -> Vec<Entry> {

@@ -3,11 +3,11 @@
 use crate::intents::{export, exported, verified};
 use crate::spender::{Spender, USD};
 use crate::world::{World, problem};
+use domain::intent::{Kind, Reason};
+use domain::money::Nanos;
 use serde_json::json;
-use shared::domain::intent::{Kind, Reason};
-use shared::domain::money::Nanos;
-use shared::store::intent::NewIntent;
-use shared::store::keys::{AccountKeys, escrow_lookup};
+use store::intent::NewIntent;
+use store::keys::{AccountKeys, escrow_lookup};
 
 /// Writes an intent of an escrow call as the scripts do.
 async fn plant(
@@ -25,7 +25,7 @@ async fn plant(
         currency: "USD",
         actor: "key_1",
         agent: "bot",
-        at_ms: shared::clock::now_ms(),
+        at_ms: clock::now_ms(),
         note: None,
         request: "{}",
         transaction: None,

@@ -3,10 +3,10 @@
 
 use crate::spender::{Spender, USD, denied};
 use crate::world::{World, fresh, minted, problem, success, text};
+use domain::intent::Reason;
 use harness::Reply;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use shared::domain::intent::Reason;
 use std::collections::BTreeMap;
 
 /// RFC 8785, as far as these documents need it.

@@ -1,14 +1,14 @@
 //! An account in test mode, whose wallets are filled through the API.
 
 use crate::world::{World, success, text};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::mode::Mode;
 use harness::{Caller, Reply, SeedAccount};
 use serde_json::{Value, json};
-use shared::clock::now_ms;
-use shared::domain::id::Kind;
-use shared::domain::mode::Mode;
-use shared::store::keys::USER;
-use shared::store::transaction::Transaction;
-use shared::store::wallet::{Wallet, WalletPlace};
+use store::keys::USER;
+use store::transaction::Transaction;
+use store::wallet::{Wallet, WalletPlace};
 
 /// An account and its key of one mode.
 pub struct Purse {

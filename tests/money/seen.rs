@@ -3,19 +3,19 @@
 
 use crate::purse::Purse;
 use crate::world::{World, success};
+use clock::now_ms;
+use crypto::virtual_key::CheckSecret;
+use domain::id::Kind;
+use domain::money::Nanos;
 use serde_json::json;
-use shared::clock::now_ms;
-use shared::crypto::virtual_key::CheckSecret;
-use shared::domain::id::Kind;
-use shared::domain::money::Nanos;
-use shared::store::deposit::DepositState;
-use shared::store::keys::{USER, deposit_lookup};
-use shared::store::once::Once;
-use shared::store::script::change::Scope;
-use shared::store::script::deposit::{Confirmed, Made, NewDeposit, confirm};
-use shared::store::script::transfer::{NewTransfer, Transferred};
-use shared::store::wallet::WalletPlace;
 use std::time::Duration;
+use store::deposit::DepositState;
+use store::keys::{USER, deposit_lookup};
+use store::once::Once;
+use store::script::change::Scope;
+use store::script::deposit::{Confirmed, Made, NewDeposit, confirm};
+use store::script::transfer::{NewTransfer, Transferred};
+use store::wallet::WalletPlace;
 
 const USD: u64 = 1_000_000_000;
 

@@ -2,9 +2,9 @@
 
 use crate::spender::{Spender, USD, denied, period, replayed};
 use crate::world::{World, minted, problem, success, text};
+use domain::intent::State;
 use harness::Reply;
 use serde_json::{Value, json};
-use shared::domain::intent::State;
 
 #[tokio::test]
 async fn a_spend_moves_the_wallet_and_every_counter() {

@@ -3,17 +3,16 @@
 
 use crate::spender::{Spender, USD, decimal, denied, period, replayed};
 use crate::world::{World, problem, success, text};
+use crypto::virtual_key::CheckSecret;
+use domain::cap::CapPlan;
+use domain::intent::State;
+use domain::mode::Mode;
 use futures::future::join_all;
 use harness::{Answer, Edge, EdgeOptions, Nanos, Upstream};
 use serde_json::{Value, json};
-use shared::clock;
-use shared::crypto::virtual_key::CheckSecret;
-use shared::domain::cap::CapPlan;
-use shared::domain::intent::State;
-use shared::domain::mode::Mode;
-use shared::store::once::Once;
-use shared::store::script::change::Scope;
-use shared::store::script::spend::{Ask, Injection, PlanCap, REASONS, Spend, Spent};
+use store::once::Once;
+use store::script::change::Scope;
+use store::script::spend::{Ask, Injection, PlanCap, REASONS, Spend, Spent};
 
 const INJECTION: Injection<'_> = Injection {
     field: "description",

@@ -1,14 +1,14 @@
 //! An account whose agents spend, and where they stand in the store.
 
 use crate::world::{World, success, text};
+use domain::mode::Mode;
+use domain::period::Period;
+use domain::permission::Permission;
 use harness::{Caller, Reply, SeedAccount};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
-use shared::domain::period::Period;
-use shared::domain::permission::Permission;
-use shared::store::intent::IntentRecord;
-use shared::store::keys::IntentIndex;
-use shared::store::transaction::Transaction;
+use store::intent::IntentRecord;
+use store::keys::IntentIndex;
+use store::transaction::Transaction;
 
 /// Nanos in a USD.
 pub const USD: u64 = 1_000_000_000;

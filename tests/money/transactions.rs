@@ -2,11 +2,11 @@
 
 use crate::purse::Purse;
 use crate::world::{World, problem, success, text};
+use domain::mode::Mode;
+use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
-use shared::clock::iso_from_ms;
-use shared::domain::mode::Mode;
-use shared::store::transaction::Transaction;
 use std::time::Duration;
+use store::transaction::Transaction;
 
 const LIST: &str = "/v1/transactions";
 

@@ -2,10 +2,10 @@
 
 use crate::purse::{BAD_AMOUNTS, Purse, refused, replayed};
 use crate::world::{World, fresh, minted, problem, success, text};
+use domain::mode::Mode;
 use futures::future::join_all;
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
-use shared::store::transaction::TransactionType;
+use store::transaction::TransactionType;
 
 const PATH: &str = "/v1/wallet/transfer";
 const USD: u64 = 1_000_000_000;

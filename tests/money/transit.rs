@@ -2,21 +2,21 @@
 
 use crate::purse::Purse;
 use crate::world::{BINARY, World, success};
+use clock::now_ms;
+use crypto::virtual_key::CheckSecret;
+use domain::id::Kind;
+use domain::money::Nanos;
 use futures::future::join_all;
 use harness::{Admin, AdminOptions, eventually};
 use serde_json::json;
-use shared::clock::now_ms;
-use shared::crypto::virtual_key::CheckSecret;
-use shared::domain::id::Kind;
-use shared::domain::money::Nanos;
-use shared::store::keys::USER;
-use shared::store::once::Once;
-use shared::store::script::change::Scope;
-use shared::store::script::transfer::{NewTransfer, Transferred};
-use shared::store::script::transit::deliver;
-use shared::store::transaction::TransactionType;
-use shared::store::transit::Transit;
 use std::time::Duration;
+use store::keys::USER;
+use store::once::Once;
+use store::script::change::Scope;
+use store::script::transfer::{NewTransfer, Transferred};
+use store::script::transit::deliver;
+use store::transaction::TransactionType;
+use store::transit::Transit;
 
 const USD: u64 = 1_000_000_000;
 /// Longer than the worker's pause, on a busy machine.

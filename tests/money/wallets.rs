@@ -2,9 +2,9 @@
 
 use crate::purse::Purse;
 use crate::world::{World, fresh, minted, problem, success, text};
+use domain::mode::Mode;
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
-use shared::store::keys::{self, AccountKeys};
+use store::keys::{self, AccountKeys};
 
 #[tokio::test]
 async fn a_wallet_from_its_making_to_its_snapshot() {

@@ -3,8 +3,8 @@
 //! It is bounded by a number of examples for each operation, and deterministic: the same requests each time.
 
 use crate::world::World;
+use domain::mode::Mode;
 use harness::{CapPolicy, Edge, EdgeOptions, Nanos, REPOSITORY, python_package};
-use shared::domain::mode::Mode;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;

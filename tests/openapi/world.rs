@@ -1,8 +1,8 @@
 //! A server with an account, its owner and its keys, and the operations of the document.
 
+use domain::role::Role;
 use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, SessionCaller, TEST_PASSWORD};
 use serde_json::{Value, json};
-use shared::domain::role::Role;
 use std::fmt;
 
 pub const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");

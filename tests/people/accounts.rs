@@ -5,7 +5,7 @@ use crate::factors::enable_with;
 use crate::world::{World, problem, success, text};
 use harness::{Reply, Role, SeedAccount, SessionCaller};
 use serde_json::{Value, json};
-use shared::store::keys::{Tries, attempts};
+use store::keys::{Tries, attempts};
 
 const PASSWORD: &str = "a password of mine";
 const EMAIL: &str = "grace@example.com";

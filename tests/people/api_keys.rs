@@ -1,11 +1,12 @@
 //! API keys that people make (decision D8).
 
 use crate::world::{World, problem, success, text};
+use clock::now_ms;
+use domain::mode::Mode;
+use domain::timestamp::iso_from_ms;
 use harness::{Redis, Role, SessionCaller, TEST_PASSWORD};
 use serde_json::{Value, json};
-use shared::clock::{iso_from_ms, now_ms};
-use shared::domain::mode::Mode;
-use shared::store::api_key::API_KEYS_MAX;
+use store::api_key::API_KEYS_MAX;
 
 async fn make(session: &SessionCaller, body: Value) -> Value {
     success(&session.post("/api/v1/api-keys", body).await)

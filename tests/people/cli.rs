@@ -115,7 +115,7 @@ async fn the_operator_helps_who_cannot_sign_in() {
             .await,
     );
     let secret = begun["secret"].as_str().unwrap();
-    let code = crate::factors::code_at(secret, shared::clock::now_ms());
+    let code = crate::factors::code_at(secret, clock::now_ms());
     success(
         &session
             .post("/api/user/totp/confirm", json!({ "code": code }))

@@ -1,15 +1,15 @@
 //! The look-ups of e-mails: an address has one user in each account (decision D74), and what a crash leaves keeps nobody out.
 
 use crate::world::{World, problem, success};
+use clock::now_ms;
+use domain::id::Kind;
 use futures::future::join_all;
 use harness::{Role, SeedAccount, TEST_PASSWORD};
 use serde_json::json;
-use shared::clock::now_ms;
-use shared::domain::id::Kind;
-use shared::store::email::{ACCOUNTS_MAX, EmailOwner};
-use shared::store::keys::user_lookup;
-use shared::store::script::account::{UserAdded, add_user};
-use shared::store::user::User;
+use store::email::{ACCOUNTS_MAX, EmailOwner};
+use store::keys::user_lookup;
+use store::script::account::{UserAdded, add_user};
+use store::user::User;
 
 const EMAIL: &str = "ann@example.com";
 

@@ -1,6 +1,7 @@
 //! The second factor: codes, each used once; recovery codes; the master key that seals its secret.
 
 use crate::world::{BINARY, World, problem, success, text};
+use clock::now_ms;
 use data_encoding::BASE32_NOPAD;
 use futures::future::join_all;
 use harness::{
@@ -9,7 +10,6 @@ use harness::{
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
 use sha1::Sha1;
-use shared::clock::now_ms;
 
 /// The code that an app with this secret shows at `at_ms` (RFC 6238, written down once more).
 pub fn code_at(secret: &str, at_ms: u64) -> String {

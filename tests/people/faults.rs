@@ -68,12 +68,8 @@ async fn a_store_that_forgot_or_fell_back_is_not_trusted() {
     set(version);
     success(&session.get("/v1/agents").await);
 
-    let epoch: String = world
-        .redis
-        .command(&["HGET", shared::store::keys::STORE, "epoch"]);
-    world
-        .redis
-        .command::<i64>(&["HDEL", shared::store::keys::STORE, "epoch"]);
+    let epoch: String = world.redis.command(&["HGET", store::keys::STORE, "epoch"]);
+    world.redis.command::<i64>(&["HDEL", store::keys::STORE, "epoch"]);
     problem(&session.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
     problem(
         &world.try_login(&user.email, TEST_PASSWORD).await,
@@ -82,7 +78,7 @@ async fn a_store_that_forgot_or_fell_back_is_not_trusted() {
     );
     world
         .redis
-        .command::<i64>(&["HSET", shared::store::keys::STORE, "epoch", &epoch]);
+        .command::<i64>(&["HSET", store::keys::STORE, "epoch", &epoch]);
     eventually("trust", Duration::from_secs(20), async || {
         (session.get("/v1/agents").await.status == 200).then_some(())
     })

@@ -1,21 +1,21 @@
 //! Invitations: links by which people join, once, as what they were invited for.
 
 use crate::world::{World, problem, success, text};
+use clock::now_ms;
+use crypto::sha256_hex;
+use crypto::token::Token;
+use domain::id::Kind;
+use domain::mode::Mode;
 use futures::future::join_all;
 use harness::{Reply, Role, SessionCaller, TEST_PASSWORD};
 use serde_json::{Value, json};
-use shared::clock::now_ms;
-use shared::crypto::sha256_hex;
-use shared::crypto::token::Token;
-use shared::domain::id::Kind;
-use shared::domain::mode::Mode;
-use shared::store::invitation::Invitation;
-use shared::store::keys;
-use shared::store::script::change::Scope;
-use shared::store::script::invitation::{self as script, Joined};
-use shared::store::script::session::NewSession;
-use shared::store::user::User;
 use std::time::Duration;
+use store::invitation::Invitation;
+use store::keys;
+use store::script::change::Scope;
+use store::script::invitation::{self as script, Joined};
+use store::script::session::NewSession;
+use store::user::User;
 
 const PASSWORD: &str = "a password of mine";
 

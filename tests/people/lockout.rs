@@ -4,7 +4,7 @@ use crate::world::{World, problem, success};
 use futures::future::join_all;
 use harness::{Reply, Role, SessionCaller, TEST_PASSWORD};
 use serde_json::json;
-use shared::store::keys::{Tries, attempts};
+use store::keys::{Tries, attempts};
 
 const WRONG: &str = "not the password";
 

@@ -1,9 +1,9 @@
 //! The plan: owners change it where the operator lets them, and what it has in the dashboard.
 
 use crate::world::{World, problem, success, text};
+use domain::mode::Mode;
 use harness::{Role, SessionCaller};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
 
 async fn choose(session: &SessionCaller, plan: &str) -> harness::Reply {
     session

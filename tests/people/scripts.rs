@@ -1,29 +1,29 @@
 //! The scripts that decide who is in: what each leaves in the store, and that every small change of them is noticed.
 
 use crate::noticed::all_are_noticed;
+use domain::mode::Mode;
 use harness::{Role, Store};
 use serde_json::json;
-use shared::domain::mode::Mode;
-use shared::store::keys::{AccountKeys, Tries, attempts};
-use shared::store::script::attempts::{Attempts, Taken};
-use shared::store::script::change::Scope;
-use shared::store::script::lookup::{join, leave};
-use shared::store::script::session::{End, end, in_use};
-use shared::store::script::user::{ChangeUser, Ending, UserChanged};
-use shared::store::script::{Script, WhenFull};
-use shared::store::session::SessionPlace;
-use shared::store::user::{Stored, User};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use store::keys::{AccountKeys, Tries, attempts};
+use store::script::attempts::{Attempts, Taken};
+use store::script::change::Scope;
+use store::script::lookup::{join, leave};
+use store::script::session::{End, end, in_use};
+use store::script::user::{ChangeUser, Ending, UserChanged};
+use store::script::{Script, WhenFull};
+use store::session::SessionPlace;
+use store::user::{Stored, User};
 
-const TAKE: &str = include_str!("../../shared/src/store/script/attempts/take.lua");
-const USE: &str = include_str!("../../shared/src/store/script/session/use.lua");
-const END: &str = include_str!("../../shared/src/store/script/session/end.lua");
-const CHANGE_USER: &str = include_str!("../../shared/src/store/script/user/change.lua");
-const JOIN: &str = include_str!("../../shared/src/store/script/lookup/join.lua");
-const LEAVE: &str = include_str!("../../shared/src/store/script/lookup/leave.lua");
+const TAKE: &str = include_str!("../../shared/store/src/script/attempts/take.lua");
+const USE: &str = include_str!("../../shared/store/src/script/session/use.lua");
+const END: &str = include_str!("../../shared/store/src/script/session/end.lua");
+const CHANGE_USER: &str = include_str!("../../shared/store/src/script/user/change.lua");
+const JOIN: &str = include_str!("../../shared/store/src/script/lookup/join.lua");
+const LEAVE: &str = include_str!("../../shared/store/src/script/lookup/leave.lua");
 /// What changes of an account end with.
-const CHANGE: &str = include_str!("../../shared/src/store/script/change.lua");
+const CHANGE: &str = include_str!("../../shared/store/src/script/change.lua");
 /// The time of these tests.
 const NOW_MS: u64 = 1_800_000_012_345;
 const SPAN_MS: u64 = 900_000;

@@ -1,11 +1,11 @@
 //! Sessions: how they end, and cookies that are none.
 
 use crate::world::{World, problem, success, text};
+use crypto::sha256_hex;
+use domain::mode::Mode;
 use harness::{Role, SessionCaller, TEST_PASSWORD};
 use serde_json::json;
-use shared::crypto::sha256_hex;
-use shared::domain::mode::Mode;
-use shared::store::keys;
+use store::keys;
 
 async fn id_of(session: &SessionCaller) -> String {
     let me = success(&session.get("/api/user/me").await);

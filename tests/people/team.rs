@@ -60,7 +60,7 @@ async fn a_role_binds_the_next_call() {
     // Nothing of the user is left.
     for key in [
         owner.account.keys.sessions(&user.id),
-        shared::store::keys::user_lookup(&user.email),
+        store::keys::user_lookup(&user.email),
     ] {
         assert_eq!(world.redis.command::<i64>(&["EXISTS", &key]), 0, "{key}");
     }

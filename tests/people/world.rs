@@ -1,12 +1,12 @@
 //! A server with its store and users.
 
+use domain::entry::Entry;
+use domain::mode::Mode;
 use harness::{
     Admin, AdminOptions, Cli, Redis, Reply, Role, Seed, SeedAccount, SeedUser, SessionCaller, Store,
     TEST_PASSWORD,
 };
 use serde_json::{Value, json};
-use shared::domain::entry::Entry;
-use shared::domain::mode::Mode;
 
 pub use harness::{problem, text};
 

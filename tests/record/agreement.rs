@@ -3,10 +3,10 @@
 
 use crate::stage::{Client, Stage};
 use crate::world::success;
+use domain::mode::Mode;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
 use std::time::Duration;
 
 /// Cases of each kind.

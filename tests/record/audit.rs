@@ -5,18 +5,18 @@ use crate::world::{World, fresh, problem, success, text};
 use admin::archive::Archive;
 use admin::archive::place::Place;
 use admin::trail::Trail;
+use crypto::checkpoint_key::PublicKey;
+use domain::chain::{GENESIS, entry_hash};
+use domain::entry::Entry;
+use domain::mode::Mode;
+use domain::permission::Permission;
+use domain::timestamp::iso_from_ms;
 use harness::{AdminOptions, Redis, Reply, Seed, Wire, eventually, http_client};
 use serde_json::{Map, Value, json};
-use shared::clock::iso_from_ms;
-use shared::crypto::checkpoint_key::PublicKey;
-use shared::domain::chain::{GENESIS, entry_hash};
-use shared::domain::entry::Entry;
-use shared::domain::mode::Mode;
-use shared::domain::permission::Permission;
-use shared::settings::load_from;
-use shared::store::chain::Filter;
-use shared::store::page::Page;
+use settings::load_from;
 use std::time::Duration;
+use store::chain::Filter;
+use store::page::Page;
 
 /// The entries of an export, after checking that every one is linked to the one before, as a stranger would.
 #[track_caller]

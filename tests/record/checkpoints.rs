@@ -6,11 +6,11 @@ use crate::world::{BINARY, World, problem, success, text};
 use admin::archive::Archive;
 use admin::checkpoint::{self, Stays};
 use admin::trail::Trail;
+use domain::checkpoint::Checkpoint;
+use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Cli, eventually};
 use serde_json::{Value, json};
-use shared::domain::checkpoint::Checkpoint;
-use shared::domain::mode::Mode;
-use shared::settings::load_from;
+use settings::load_from;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -2,9 +2,9 @@
 
 use crate::stage::{Client, MODEL, Stage, check};
 use crate::world::{fresh, minted, problem, text};
+use domain::mode::Mode;
 use harness::{Answer, eventually};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;

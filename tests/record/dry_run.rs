@@ -2,11 +2,11 @@
 
 use crate::stage::{Client, MODEL, Stage, check};
 use crate::world::{fresh, problem, success, text};
+use domain::mode::Mode;
 use harness::Cli;
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
-use shared::store::refused::{self, Cause};
 use std::time::Duration;
+use store::refused::{self, Cause};
 
 /// Longest wait for something that happens soon.
 const SOON: Duration = Duration::from_secs(20);
@@ -319,8 +319,8 @@ async fn nothing_changes_whatever_is_asked() {
     let body = success(&client.dry_run(client.call_body(None)).await, 200);
     assert_eq!(check(&body, "rate_limited")["spent"], json!(1));
     let resets = check(&body, "rate_limited")["resetsAt"].as_str().unwrap();
-    let resets = shared::clock::ms_from_iso(resets).unwrap();
-    assert!(resets > shared::clock::now_ms() - 60_000 && resets <= shared::clock::now_ms() + 61_000);
+    let resets = domain::timestamp::ms_from_iso(resets).unwrap();
+    assert!(resets > clock::now_ms() - 60_000 && resets <= clock::now_ms() + 61_000);
 }
 
 #[tokio::test]

@@ -2,10 +2,10 @@
 
 use crate::scribe::{Scribe, lines};
 use crate::world::{BINARY, text};
+use domain::chain::entry_hash;
+use domain::mode::Mode;
 use harness::{Cli, Redis, Seed, SeedAccount, Store};
 use serde_json::{Map, Value, json};
-use shared::domain::chain::entry_hash;
-use shared::domain::mode::Mode;
 use std::path::PathBuf;
 
 /// A trail of fifty entries, and commands with an archive of their own.

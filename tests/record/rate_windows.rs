@@ -3,9 +3,9 @@
 
 use crate::stage::{Client, Stage};
 use crate::world::{BINARY, minted, problem, success, text};
+use domain::mode::Mode;
 use harness::{Cli, eventually};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
 use std::collections::HashSet;
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
 //! Writes audit lines as the scripts do, number and line in one step, and keeps what a reader must find.
 
+use domain::chain::GENESIS;
+use domain::entry::{Entry, Sealed};
+use domain::mode::Mode;
 use harness::{SeedAccount, Store};
-use shared::domain::chain::GENESIS;
-use shared::domain::entry::{Entry, Sealed};
-use shared::domain::mode::Mode;
-use shared::store::keys::AccountKeys;
 use std::collections::BTreeMap;
+use store::keys::AccountKeys;
 
 const WRITE: &str = "for i = 2, #ARGV, 2 do
     local seq = redis.call('HINCRBY', KEYS[1], ARGV[1], 1)

@@ -3,14 +3,14 @@
 
 use crate::scribe::{Scribe, chain, lines};
 use crate::world::BINARY;
+use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, Store, Wire, eventually};
-use shared::domain::mode::Mode;
-use shared::store::chain::Chain;
-use shared::store::script::seal::SEAL_BATCH;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use store::chain::Chain;
+use store::script::seal::SEAL_BATCH;
 use tokio::task::JoinHandle;
 
 /// Lines sealed in a test.

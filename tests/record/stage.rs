@@ -1,9 +1,9 @@
 //! A management server, an edge and a provider on one store, and an account whose agents call and spend.
 
 use crate::world::{World, success, text};
+use domain::period::Period;
 use harness::{Answer, Caller, Edge, EdgeOptions, Reply, SeedAccount, SeedAgent, Upstream, chat_body};
 use serde_json::{Value, json};
-use shared::domain::period::Period;
 
 /// The model of all calls.
 pub const MODEL: &str = "gpt-4o-mini";

@@ -4,11 +4,11 @@ use crate::scribe::{Scribe, chain, lines};
 use admin::archive::Archive;
 use admin::archive::place::Place;
 use admin::verify::{Broken, Known, Source, Walk, file, online};
+use domain::chain::entry_hash;
+use domain::mode::Mode;
 use harness::{Redis, Seed, SeedAccount, Store};
 use serde_json::{Map, Value, json};
-use shared::domain::chain::entry_hash;
-use shared::domain::mode::Mode;
-use shared::settings::load_from;
+use settings::load_from;
 
 const SIZE: usize = 50;
 

@@ -3,10 +3,10 @@
 use crate::office::{Office, audit, broken, forge, rewrite};
 use crate::scribe::lines;
 use crate::world::{BINARY, World, text};
+use domain::mode::Mode;
 use harness::{Cli, REPOSITORY, Redis, Seed};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
-use shared::store::keys::AccountKeys;
+use store::keys::AccountKeys;
 
 #[tokio::test]
 async fn a_trail_in_order_is_said_to_be() {

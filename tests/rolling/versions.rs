@@ -3,19 +3,19 @@
 
 use crate::load::Load;
 use crate::site::{ACTUAL, ADMIN, ESTIMATE, SOON, Site, body};
+use domain::entry::How;
+use domain::id::Kind;
+use domain::plan::Plan;
 use harness::{Answer, Cli, Nanos, Store};
-use shared::domain::entry::How;
-use shared::domain::id::Kind;
-use shared::domain::plan::Plan;
-use shared::store::script::authorize::{AUTHORIZE, AccountView, Authorize, Charge, Outcome};
-use shared::store::script::hold::HoldName;
-use shared::store::script::reap::sweep;
-use shared::store::script::settle::{SETTLE, Settle, Settled};
-use shared::store::script::void::{VOID, Voided, void};
-use shared::store::script::{Script, WhenFull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use store::script::authorize::{AUTHORIZE, AccountView, Authorize, Charge, Outcome};
+use store::script::hold::HoldName;
+use store::script::reap::sweep;
+use store::script::settle::{SETTLE, Settle, Settled};
+use store::script::void::{VOID, Voided, void};
+use store::script::{Script, WhenFull};
 
 /// What the calls of the other version cost.
 const OTHERS_COST: u64 = 777;
@@ -39,11 +39,11 @@ fn other_version(site: &Site) -> Store {
 
 /// A call of the site's agent, approved by the version behind `store`.
 async fn approved(site: &Site, store: &Store, estimate: u64) -> HoldName {
-    let mint = || Kind::Allow.mint(shared::clock::now_ms()).expect("an id");
+    let mint = || Kind::Allow.mint(clock::now_ms()).expect("an id");
     let name = HoldName {
         account: site.bot.account.id.clone(),
         agent: "bot".to_owned(),
-        run: Kind::Request.mint(shared::clock::now_ms()).expect("an id"),
+        run: Kind::Request.mint(clock::now_ms()).expect("an id"),
         allow_id: mint(),
     };
     let charge = Charge {
@@ -141,7 +141,7 @@ async fn a_call_is_settled_once_whichever_version_comes_first() {
     let caller = edge.caller(&site.key);
     let call = tokio::spawn(async move { caller.chat(body(false)).await });
     site.upstream.wait_for(1, SOON).await;
-    let open = shared::store::open_holds::list(&other, Some(&site.bot.account.id), 10)
+    let open = store::open_holds::list(&other, Some(&site.bot.account.id), 10)
         .await
         .expect("the holds");
     assert_eq!(open.len(), 1);
@@ -158,8 +158,6 @@ async fn a_call_is_settled_once_whichever_version_comes_first() {
     drop(cli.json(&["holds", "settle", "--id", id, "--actual", "0.000001"]));
     site.settled_at(OTHERS_COST + 1000).await;
     let bucket = site.bot.account.keys.bucket();
-    let kept = sweep(&other, bucket, shared::clock::now_ms())
-        .await
-        .expect("a sweep");
+    let kept = sweep(&other, bucket, clock::now_ms()).await.expect("a sweep");
     assert!(kept.is_empty(), "{kept:?}");
 }

@@ -1,9 +1,9 @@
 //! When a failing receiver is tried again, and what is listed of it (decision D43).
 
 use crate::world::{World, attempts, quick, receiver, text, url};
+use domain::timestamp::ms_from_iso;
 use harness::{Answer, Redis, Upstream, eventually};
 use serde_json::{Value, json};
-use shared::clock::ms_from_iso;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,8 +1,8 @@
 //! A store of several nodes: accounts on each of them are told and delivered to.
 
 use crate::world::{BINARY, Owner, SOON, accepting, quick, receiver, url};
+use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Answer, RedisCluster, Seed, Store, eventually};
-use shared::domain::mode::Mode;
 use std::collections::HashSet;
 use std::time::Duration;
 

@@ -152,10 +152,7 @@ async fn a_server_that_stops_finishes_what_is_on_its_way_and_leaves_no_lease() {
     slow.wait_for(1, SOON).await;
     world.admin.term();
     assert_eq!(world.admin.wait_exit(SOON), Some(0));
-    let record = owner
-        .account
-        .keys
-        .webhook(shared::domain::mode::Mode::Live, &webhook);
+    let record = owner.account.keys.webhook(domain::mode::Mode::Live, &webhook);
     assert!(
         !world.redis.command::<bool>(&["HEXISTS", &record, "lease"]),
         "the lease is over"
@@ -195,11 +192,11 @@ async fn a_clock_that_is_set_back_holds_nothing_up() {
         200,
     );
     let keys = &owner.account.keys;
-    let mode = shared::domain::mode::Mode::Live;
+    let mode = domain::mode::Mode::Live;
     let set = |set| keys.deliveries_in(mode, &webhook, set);
-    use shared::store::keys::DeliverySet::{Due, Parked};
+    use store::keys::DeliverySet::{Due, Parked};
     let number: Vec<String> = world.redis.command(&["ZRANGE", &set(Parked), "0", "0"]);
-    let tomorrow = (shared::clock::now_ms() + 86_400_000).to_string();
+    let tomorrow = (clock::now_ms() + 86_400_000).to_string();
     world.redis.command::<i64>(&["ZREM", &set(Parked), &number[0]]);
     world
         .redis

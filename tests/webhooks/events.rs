@@ -34,7 +34,7 @@ pub fn verified(request: &Recorded, secret: &str) -> Value {
     assert!(request.header("webhook-id").unwrap().starts_with("whd_"));
     assert!(request.header("webhook-signature").unwrap().starts_with("v1,"));
     let seconds: u64 = request.header("webhook-timestamp").unwrap().parse().unwrap();
-    assert!(seconds.abs_diff(shared::clock::now_ms() / 1000) < 120);
+    assert!(seconds.abs_diff(clock::now_ms() / 1000) < 120);
     let event = request.json();
     assert_eq!(event["type"], event["event"]);
     assert!(text(&event, "/timestamp").ends_with('Z'), "{event}");

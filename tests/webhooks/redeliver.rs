@@ -1,10 +1,10 @@
 //! A delivery that ended is sent again because its owner asks for it.
 
 use crate::world::{Owner, World, accepting, attempts, problem, quick, receiver, success, text, url};
+use domain::mode::Mode;
 use harness::{Answer, Redis, Reply};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
-use shared::store::delivery::EARLIER_MAX;
+use store::delivery::EARLIER_MAX;
 
 const FROZEN: &[&str] = &["agent.frozen"];
 

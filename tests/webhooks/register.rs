@@ -1,9 +1,9 @@
 //! The routes, bodies and errors to the letter (decisions D42, D59).
 
 use crate::world::{SECRET, World, accepting, problem, quick, success, text, url};
+use domain::mode::Mode;
 use harness::Redis;
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
 
 #[tokio::test]
 async fn a_webhook_is_registered_changed_and_deleted() {

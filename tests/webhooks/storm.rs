@@ -1,11 +1,11 @@
 //! Ten thousand events for a dead receiver: bounded memory and attempts, and nobody else is kept waiting.
 
 use crate::world::{SOON, World, accepting, quick, receiver, url};
+use domain::mode::Mode;
 use futures::{StreamExt, stream};
 use harness::{AdminOptions, Answer, Redis, eventually};
-use shared::domain::mode::Mode;
-use shared::store::script::change::Scope;
-use shared::store::script::webhook::{self, Tested};
+use store::script::change::Scope;
+use store::script::webhook::{self, Tested};
 
 const EVENTS: usize = 10_000;
 /// Most deliveries that wait.

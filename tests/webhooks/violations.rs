@@ -3,15 +3,15 @@
 
 use crate::world::{Owner, SOON, World, accepting, quick, success, text, url};
 use admin::archive::Archive;
+use clock::now_ms;
+use domain::mode::Mode;
 use harness::{Admin, Redis, SeedAccount, Store, Upstream, eventually};
 use serde_json::{Value, json};
-use shared::clock::now_ms;
-use shared::domain::mode::Mode;
-use shared::settings::load_from;
-use shared::store::chain::Chain;
+use settings::load_from;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
+use store::chain::Chain;
 
 const VIOLATION: &[&str] = &["policy.violation"];
 const MINUTE_MS: u64 = 60_000;
@@ -146,7 +146,7 @@ async fn ten_of_an_agent_one_by_one_and_the_rest_by_reason_at_the_minutes_end() 
         ]),
         "{first}"
     );
-    let iso = shared::clock::iso_from_ms;
+    let iso = domain::timestamp::iso_from_ms;
     let bot = &told[&(first + 29)];
     assert_eq!(bot["firstAt"], json!(iso(start + 10)));
     assert_eq!(bot["lastAt"], json!(iso(start + 29)));

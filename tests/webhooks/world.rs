@@ -1,11 +1,11 @@
 //! A server with an account, and receivers that note what they get.
 
+use domain::mode::Mode;
 use harness::{
     Admin, AdminOptions, Answer, Caller, Recorded, Redis, Reply, Seed, SeedAccount, Store, Upstream,
 };
 use harness::{Cli, eventually};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
 use std::time::Duration;
 
 pub use harness::text;

@@ -8,17 +8,17 @@ use super::upgrade;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply, missing};
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::period::Period;
+use domain::plan::{Plan, Plans};
+use domain::timestamp::iso_from_ms;
 use serde::Serialize;
-use shared::clock::iso_from_ms;
-use shared::domain::mode::Mode;
-use shared::domain::money::Nanos;
-use shared::domain::period::Period;
-use shared::domain::plan::{Plan, Plans};
-use shared::store::account::Account;
-use shared::store::account_counters::AccountCounters;
-use shared::store::api_key::ApiKey;
-use shared::store::script::account::{PlanSet, set_plan};
-use shared::store::server_clock;
+use store::account::Account;
+use store::account_counters::AccountCounters;
+use store::api_key::ApiKey;
+use store::script::account::{PlanSet, set_plan};
+use store::server_clock;
 use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]
@@ -212,7 +212,7 @@ async fn show(call: &Call) -> Answer {
     })
 }
 
-async fn usage(call: &Call, keys: &shared::store::keys::AccountKeys) -> Result<Usage, Problem> {
+async fn usage(call: &Call, keys: &store::keys::AccountKeys) -> Result<Usage, Problem> {
     let (store, mode) = (&call.app.store, call.caller.mode);
     let now_ms = server_clock::now_ms(store).await?;
     let period = Period::at(now_ms);

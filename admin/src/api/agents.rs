@@ -10,15 +10,16 @@ use super::PLAN_ATTEMPTS;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, Reply, Text, missing};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
 use serde::Serialize;
-use shared::clock::{iso_from_ms, now_ms};
-use shared::domain::id::Kind;
-use shared::domain::mode::Mode;
-use shared::domain::money::Nanos;
-use shared::store::agent::{AgentRecord, WalletRow};
-use shared::store::script::agent::{self, Created, Deleted, KEYS_AT_ONCE, NewAgent, PlanLimit, Updated};
-use shared::store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
-use shared::store::script::change::FieldChange;
+use store::agent::{AgentRecord, WalletRow};
+use store::script::agent::{self, Created, Deleted, KEYS_AT_ONCE, NewAgent, PlanLimit, Updated};
+use store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
+use store::script::change::FieldChange;
 use utoipa::ToSchema;
 
 /// Longest name.

@@ -14,17 +14,18 @@ use crate::openapi::is;
 use crate::problem::{Code, Problem, chain};
 use crate::routes::{Answer, Call, Paging, Reply, require_agent_id, time};
 use crate::trail::Trail;
+use clock::now_ms;
+use domain::entry::Sealed;
+use domain::mode::Mode;
+use domain::timestamp::iso_from_ms;
 use futures::TryStreamExt;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use shared::clock::{iso_from_ms, now_ms};
-use shared::domain::entry::Sealed;
-use shared::domain::mode::Mode;
-use shared::store::chain::Filter;
-use shared::store::checkpoint_key;
-use shared::store::page::Part;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use store::chain::Filter;
+use store::checkpoint_key;
+use store::page::Part;
 use utoipa::ToSchema;
 
 /// Longest name of a type of entry.

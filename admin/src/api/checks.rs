@@ -2,10 +2,10 @@
 //! and the moment at which the count starts anew.
 
 use crate::openapi::is;
+use domain::check::{Check, Unit};
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
 use serde::Serialize;
-use shared::clock::iso_from_ms;
-use shared::domain::check::{Check, Unit};
-use shared::domain::money::Nanos;
 use utoipa::ToSchema;
 
 /// A number in the unit of its check.
@@ -80,8 +80,8 @@ impl CheckView {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::check::CheckName;
     use serde_json::json;
-    use shared::domain::check::CheckName;
 
     #[test]
     fn amounts_are_exact_twice_and_counts_are_counts() {

@@ -11,14 +11,14 @@ use self::explain::Explained;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply};
 use crate::trail::Trail;
+use domain::denial_window;
+use domain::entry::{Entry, Sealed};
+use domain::id::Kind;
+use domain::mode::Mode;
 use serde::Serialize;
-use shared::domain::denial_window;
-use shared::domain::entry::{Entry, Sealed};
-use shared::domain::id::Kind;
-use shared::domain::mode::Mode;
-use shared::store::StoreError;
-use shared::store::chain::Head;
-use shared::store::{denial_windows, open_holds};
+use store::StoreError;
+use store::chain::Head;
+use store::{denial_windows, open_holds};
 use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]

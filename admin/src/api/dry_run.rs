@@ -12,12 +12,12 @@ use super::checks::CheckView;
 use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::{Answer, Call, Fields, Reply, missing, require_agent_id};
+use domain::check::{self, Asked, Check, CheckName, Reset};
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
 use serde::Serialize;
-use shared::clock::iso_from_ms;
-use shared::domain::check::{self, Asked, Check, CheckName, Reset};
-use shared::domain::money::Nanos;
-use shared::store::refused::Cause;
-use shared::store::script::standing::{KeySeen, Look, Seen};
+use store::refused::Cause;
+use store::script::standing::{KeySeen, Look, Seen};
 use utoipa::ToSchema;
 
 /// The counters of the store end here, as in the scripts.

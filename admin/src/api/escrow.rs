@@ -12,14 +12,14 @@ use super::once::Name;
 use super::wallet_name::{Found, canonical, find};
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, IDEMPOTENCY_FIELDS, PAGING, Reply, Text};
+use clock::now_ms;
 use serde::Serialize;
 use serde_json::json;
-use shared::clock::now_ms;
-use shared::store::StoreError;
-use shared::store::escrow::{Escrow, Party};
-use shared::store::once::Once;
-use shared::store::script::escrow::{Asked, Called, NewEscrow, Verdict, decide, fund as put_in};
-use shared::store::wallet::WalletStatus;
+use store::StoreError;
+use store::escrow::{Escrow, Party};
+use store::once::Once;
+use store::script::escrow::{Asked, Called, NewEscrow, Verdict, decide, fund as put_in};
+use store::wallet::WalletStatus;
 use utoipa::ToSchema;
 
 /// Longest reason of a dispute.

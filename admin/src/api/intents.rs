@@ -16,15 +16,15 @@ use crate::intents::Intents;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, PAGING, Reply, Text, require_agent_id};
+use clock::now_ms;
+use domain::id;
+use domain::intent::{Kind, Reason, State};
 use serde::Serialize;
-use shared::clock::now_ms;
-use shared::domain::id;
-use shared::domain::intent::{Kind, Reason, State};
-use shared::store::intent::{Decision, IntentRecord};
-use shared::store::keys::{IntentIndex, USER};
-use shared::store::script::spend::deny::deny as deny_spend;
-use shared::store::script::spend::{Ask, Spend, Spent};
 use std::collections::BTreeMap;
+use store::intent::{Decision, IntentRecord};
+use store::keys::{IntentIndex, USER};
+use store::script::spend::deny::deny as deny_spend;
+use store::script::spend::{Ask, Spend, Spent};
 use utoipa::ToSchema;
 
 /// Longest reason of a decision.

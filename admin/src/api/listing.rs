@@ -2,7 +2,7 @@
 
 use crate::routes::Paging;
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use shared::store::page::Part;
+use store::page::Part;
 
 /// A page of records.
 pub(super) struct Listing<'a, T> {

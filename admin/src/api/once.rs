@@ -3,12 +3,12 @@
 use crate::intents::Intents;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, IdempotencyKey};
+use clock::now_ms;
+use domain::id::Kind;
 use serde_json::Value;
-use shared::clock::now_ms;
-use shared::domain::id::Kind;
-use shared::store::intent::{Found, IntentRecord};
-use shared::store::once::Once;
 use std::time::Duration;
+use store::intent::{Found, IntentRecord};
+use store::once::Once;
 
 /// The id of the record that a request has or would have, before the request itself is read (decision D75).
 #[derive(Debug)]

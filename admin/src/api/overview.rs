@@ -15,17 +15,17 @@ use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::{Answer, Call, Reply};
 use attention::Item;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::period::{DAY_MS, Period};
+use domain::timestamp::iso_from_ms;
 use history::{History, TopAgent};
 use serde::Serialize;
-use shared::clock::iso_from_ms;
-use shared::domain::mode::Mode;
-use shared::domain::money::Nanos;
-use shared::domain::period::{DAY_MS, Period};
-use shared::store::account_counters::AccountCounters;
-use shared::store::server_clock;
-use shared::store::statistics::Day;
-use shared::store::survey::{AgentSeen, Survey};
 use std::collections::BTreeMap;
+use store::account_counters::AccountCounters;
+use store::server_clock;
+use store::statistics::Day;
+use store::survey::{AgentSeen, Survey};
 use utoipa::ToSchema;
 
 /// Days when the caller does not say.

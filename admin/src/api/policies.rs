@@ -9,14 +9,15 @@ use super::listing::Listing;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, CURRENCIES, Call, Fields, Given, Reply, Text, missing, require_agent_id};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
 use serde::Serialize;
-use shared::clock::{iso_from_ms, now_ms};
-use shared::domain::id::Kind;
-use shared::domain::money::Nanos;
-use shared::store::page::Order;
-use shared::store::policy::PolicyRecord;
-use shared::store::script::change::FieldChange;
-use shared::store::script::policy::{self, ACCOUNT_POLICIES_MAX, Deleted, PolicySet};
+use store::page::Order;
+use store::policy::PolicyRecord;
+use store::script::change::FieldChange;
+use store::script::policy::{self, ACCOUNT_POLICIES_MAX, Deleted, PolicySet};
 use utoipa::ToSchema;
 
 /// Longest name.

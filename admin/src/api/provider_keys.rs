@@ -9,14 +9,15 @@ use super::listing::Listing;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Given, PAGING, Reply, missing};
+use clock::now_ms;
+use crypto::seal::SealedFor;
+use domain::id::Kind;
+use domain::timestamp::iso_from_ms;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
-use shared::clock::{iso_from_ms, now_ms};
-use shared::crypto::seal::SealedFor;
-use shared::domain::id::Kind;
-use shared::store::agent::ProviderKeyRecord;
-use shared::store::page::Order;
-use shared::store::script::provider_key::{NewProviderKey, PROVIDERS_MAX, Stored};
+use store::agent::ProviderKeyRecord;
+use store::page::Order;
+use store::script::provider_key::{NewProviderKey, PROVIDERS_MAX, Stored};
 use utoipa::ToSchema;
 
 /// Longest provider name.

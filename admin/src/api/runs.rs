@@ -12,12 +12,12 @@ use super::listing::Listing;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply, missing, require_run_id};
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
 use serde::Serialize;
-use shared::clock::iso_from_ms;
-use shared::domain::money::Nanos;
-use shared::store::paused_runs::Waiting;
-use shared::store::run::Run;
-use shared::store::script::run_end::{End, Ended, end as end_run};
+use store::paused_runs::Waiting;
+use store::run::Run;
+use store::script::run_end::{End, Ended, end as end_run};
 use utoipa::ToSchema;
 
 /// Intents that wait for approval which are named, at most.

@@ -2,8 +2,8 @@
 
 use crate::problem::{Problem, chain};
 use crate::routes::Call;
-use shared::store::StoreError;
-use shared::store::chain::Chain;
+use store::StoreError;
+use store::chain::Chain;
 
 /// Batches of some hundred entries that a reader of statistics seals at most; of a longer backlog it says that it is one.
 const BATCHES_MAX: usize = 40;

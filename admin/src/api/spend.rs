@@ -16,11 +16,11 @@ use super::once::Name;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields};
 use answer::{pending, replay};
-use shared::clock::now_ms;
-use shared::domain::id::Kind;
-use shared::domain::money::Nanos;
-use shared::store::once::Once;
-use shared::store::script::spend::{Ask, Spend, Spent};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::money::Nanos;
+use store::once::Once;
+use store::script::spend::{Ask, Spend, Spent};
 
 /// What a fingerprint names this route.
 const ROUTE: &str = "spend";

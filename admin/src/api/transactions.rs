@@ -9,15 +9,15 @@ use super::wallets::require_own;
 use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::{Answer, Call, Paging, Reply, WalletName, require_agent_id, time};
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
 use serde::Serialize;
-use shared::clock::iso_from_ms;
-use shared::domain::money::Nanos;
-use shared::store::keys::closed_holder;
-use shared::store::page::Part;
-use shared::store::transaction::list::{Filter, list as list_transactions};
-use shared::store::transaction::{Transaction, TransactionType};
-use shared::store::wallet::{Wallet, WalletPlace, WalletStatus};
 use std::collections::BTreeMap;
+use store::keys::closed_holder;
+use store::page::Part;
+use store::transaction::list::{Filter, list as list_transactions};
+use store::transaction::{Transaction, TransactionType};
+use store::wallet::{Wallet, WalletPlace, WalletStatus};
 use utoipa::ToSchema;
 
 /// The field of an answer that has the records.

@@ -9,17 +9,18 @@ use super::wallet_name::{Found, canonical, find};
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, IDEMPOTENCY_FIELDS, Reply, Text, WalletName};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::intent::{Reason, State};
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use shared::clock::{iso_from_ms, now_ms};
-use shared::domain::id::Kind;
-use shared::domain::intent::{Reason, State};
-use shared::domain::money::Nanos;
-use shared::store::intent::IntentRecord;
-use shared::store::once::Once;
-use shared::store::script::transfer::{NewTransfer, Transferred};
-use shared::store::wallet::BALANCE_MAX;
 use std::time::Duration;
+use store::intent::IntentRecord;
+use store::once::Once;
+use store::script::transfer::{NewTransfer, Transferred};
+use store::wallet::BALANCE_MAX;
 use utoipa::ToSchema;
 
 /// Longest memo.

@@ -1,7 +1,7 @@
 //! The way up from a plan, as several answers name it.
 
 use crate::serve::App;
-use shared::domain::plan::Plan;
+use domain::plan::Plan;
 
 /// Where to get the next plan up; a path is one of this server's.
 pub(super) fn url(app: &App, plan: &Plan) -> Option<String> {

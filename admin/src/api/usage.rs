@@ -8,13 +8,13 @@ use super::agents;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply};
+use domain::check::CheckName;
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
 use serde::Serialize;
-use shared::clock::iso_from_ms;
-use shared::domain::check::CheckName;
-use shared::domain::money::Nanos;
-use shared::store::agent::AgentRecord;
-use shared::store::policy::PolicyRecord;
-use shared::store::script::standing::{Look, Seen};
+use store::agent::AgentRecord;
+use store::policy::PolicyRecord;
+use store::script::standing::{Look, Seen};
 use utoipa::ToSchema;
 
 /// What is shown as the policy where several account-wide ones hold together, as in the intents that they allowed.

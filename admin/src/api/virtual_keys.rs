@@ -11,16 +11,17 @@ use super::upgrade;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Given, PAGING, Reply, Text};
+use clock::now_ms;
+use crypto::virtual_key::{self as secret, WellFormed};
+use domain::id::Kind;
+use domain::plan::Plan;
+use domain::timestamp::iso_from_ms;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
-use shared::clock::{iso_from_ms, now_ms};
-use shared::crypto::virtual_key::{self as secret, WellFormed};
-use shared::domain::id::Kind;
-use shared::domain::plan::Plan;
-use shared::store::sanity;
-use shared::store::script::agent::PlanLimit;
-use shared::store::script::virtual_key::{self, Created, NewVirtualKey, Revoked};
-use shared::store::virtual_key::{VirtualKeyRecord, active_agents};
+use store::sanity;
+use store::script::agent::PlanLimit;
+use store::script::virtual_key::{self, Created, NewVirtualKey, Revoked};
+use store::virtual_key::{VirtualKeyRecord, active_agents};
 use utoipa::ToSchema;
 
 /// Longest name.

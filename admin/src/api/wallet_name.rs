@@ -3,11 +3,11 @@
 use crate::problem::{Code, Problem};
 use crate::routes::{Call, WalletName};
 use serde_json::{Value, json};
-use shared::store::keys::{AccountKeys, USER};
-use shared::store::script::change::Scope;
-use shared::store::script::wallet::user_wallet;
-use shared::store::wallet::{Wallet, WalletPlace, WalletStatus};
-use shared::store::{Store, StoreError};
+use store::keys::{AccountKeys, USER};
+use store::script::change::Scope;
+use store::script::wallet::user_wallet;
+use store::wallet::{Wallet, WalletPlace, WalletStatus};
+use store::{Store, StoreError};
 
 /// A wallet and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]

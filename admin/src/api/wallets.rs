@@ -11,13 +11,13 @@ use crate::problem::{Code, Problem};
 use crate::routes::{
     Answer, CURRENCIES, Call, Given, PAGING, Reply, Text, WalletName, missing, require_agent_id,
 };
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
 use serde::Serialize;
-use shared::clock::iso_from_ms;
-use shared::domain::money::Nanos;
-use shared::store::keys::USER;
-use shared::store::script::wallet::user_wallet;
-use shared::store::wallet::Wallet;
-use shared::store::wallet::totals::Totals;
+use store::keys::USER;
+use store::script::wallet::user_wallet;
+use store::wallet::Wallet;
+use store::wallet::totals::Totals;
 use utoipa::ToSchema;
 
 /// Wallets on a page of `GET /wallet` when the caller does not say.

@@ -18,18 +18,19 @@ use crate::problem::{Code, Problem, chain};
 use crate::routes::{Answer, Call, PAGING, Reply, missing};
 use crate::trail::Trail;
 use crate::webhook::dispatch::{Reach, dispatch};
+use clock::now_ms;
+use crypto::seal::WebhookSecretOf;
+use domain::event::EventName;
+use domain::id::Kind;
+use domain::timestamp::iso_from_ms;
 use request::Request;
 use secrecy::SecretString;
 use serde::Serialize;
-use shared::clock::{iso_from_ms, now_ms};
-use shared::crypto::seal::WebhookSecretOf;
-use shared::domain::event::EventName;
-use shared::domain::id::Kind;
-use shared::store::StoreError;
-use shared::store::delivery::delivery_id;
-use shared::store::script::webhook::{self, Created, Tested, Update};
-use shared::store::webhook::{Status, WEBHOOKS_MAX, WebhookRecord, events_text};
 use std::time::Duration;
+use store::StoreError;
+use store::delivery::delivery_id;
+use store::script::webhook::{self, Created, Tested, Update};
+use store::webhook::{Status, WEBHOOKS_MAX, WebhookRecord, events_text};
 use utoipa::ToSchema;
 
 /// The record as it is returned. The secret never is.

@@ -7,11 +7,11 @@ pub use moving::{Age, Moved};
 pub use segment::{IntentSegment, IntentsDescriptor};
 
 use super::{Archive, damaged};
-use shared::domain::mode::Mode;
-use shared::store::intent::IntentRecord;
-use shared::store::keys::AccountKeys;
-use shared::store::{Store, StoreError};
+use domain::mode::Mode;
 use std::sync::Arc;
+use store::intent::IntentRecord;
+use store::keys::AccountKeys;
+use store::{Store, StoreError};
 
 /// The segments of an account and mode, oldest first.
 pub type IntentSegments = Arc<Vec<Arc<IntentsDescriptor>>>;

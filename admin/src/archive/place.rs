@@ -11,7 +11,7 @@ use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, ObjectStoreExt, RetryConfig};
 use secrecy::ExposeSecret;
-use shared::settings::{AuditSettings, BadSettings};
+use settings::{AuditSettings, BadSettings};
 use std::sync::Arc;
 use std::time::Duration;
 

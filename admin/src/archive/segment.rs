@@ -7,14 +7,14 @@ mod opened;
 pub use draft::{Built, Draft};
 pub use opened::{Segment, decompress};
 
+use domain::chain::GENESIS;
+use domain::mode::Mode;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use shared::domain::chain::GENESIS;
-use shared::domain::mode::Mode;
-use shared::store::chain::Filter;
-use shared::store::decisions;
-use shared::store::keys::AccountKeys;
 use std::collections::BTreeMap;
+use store::chain::Filter;
+use store::decisions;
+use store::keys::AccountKeys;
 
 /// The form of manifests.
 const VERSION: u32 = 1;

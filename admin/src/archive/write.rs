@@ -4,12 +4,12 @@
 
 use super::Archive;
 use super::segment::{Built, Draft};
+use domain::mode::Mode;
 use sha2::{Digest, Sha256};
-use shared::domain::mode::Mode;
-use shared::store::StoreError;
-use shared::store::chain::{Chain, Head, Row};
-use shared::store::decisions;
-use shared::store::script::archive::{Archived, LetGo};
+use store::StoreError;
+use store::chain::{Chain, Head, Row};
+use store::decisions;
+use store::script::archive::{Archived, LetGo};
 
 /// Entries read from the store in one go.
 const READ_BATCH: u64 = 500;

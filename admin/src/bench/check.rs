@@ -3,12 +3,12 @@
 
 use super::crew::{Agent, Crew};
 use super::fire::Seen;
-use shared::domain::mode::Mode;
-use shared::domain::money::Nanos;
-use shared::domain::period::Period;
-use shared::store::script::standing::{self, Look};
-use shared::store::{Store, StoreError};
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::period::Period;
 use std::time::{Duration, Instant};
+use store::script::standing::{self, Look};
+use store::{Store, StoreError};
 
 /// How long calls that are still under way may take to be settled.
 const SETTLED_WITHIN: Duration = Duration::from_secs(30);

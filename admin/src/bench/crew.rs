@@ -6,10 +6,10 @@ pub use maker::{LeftOver, Maker, STAND_IN};
 
 use super::BenchError;
 use super::kind::Kind;
+use crypto::virtual_key::WellFormed;
 use maker::Made;
 use secrecy::SecretString;
-use shared::crypto::virtual_key::WellFormed;
-use shared::store::lookup::VirtualKeyOwner;
+use store::lookup::VirtualKeyOwner;
 
 /// Most keys of a run.
 pub const KEYS_MAX: usize = 10_000;

@@ -3,9 +3,9 @@
 use super::BenchError;
 use super::kind::Kind;
 use super::record::Recorded;
+use domain::money::Nanos;
+use domain::price::PriceTable;
 use reqwest::Url;
-use shared::domain::money::Nanos;
-use shared::domain::price::PriceTable;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -180,7 +180,7 @@ impl Plan {
     pub fn cost_at_most(&self, prices: &PriceTable) -> Option<Nanos> {
         let bodies: Vec<String> = self.bodies();
         let estimates = bodies.iter().map(|body| {
-            let chat = shared::chat_body::parse(body.as_bytes()).ok()?;
+            let chat = chat::parse(body.as_bytes()).ok()?;
             Some(prices.estimate(&chat.shape())?.get())
         });
         let dearest = estimates.collect::<Option<Vec<u64>>>()?.into_iter().max()?;
@@ -359,7 +359,7 @@ mod tests {
                 "{} of {bytes}",
                 body.len()
             );
-            assert!(shared::chat_body::parse(body.as_bytes()).is_ok());
+            assert!(chat::parse(body.as_bytes()).is_ok());
         }
     }
 

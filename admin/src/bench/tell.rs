@@ -4,8 +4,8 @@ use super::check::{Line, Verdict};
 use super::plan::{Plan, WHOLE, millis};
 use super::record::{End, Recorded};
 use super::{Measured, Outcome};
+use domain::money::Nanos;
 use serde_json::{Value, json};
-use shared::domain::money::Nanos;
 use std::fmt::Write as _;
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use crate::problem::{Code, Problem};
 use axum::http::{HeaderMap, HeaderValue, header};
-use shared::crypto::{api_key, sha256_hex};
+use crypto::{api_key, sha256_hex};
 
 const X_API_KEY: &str = "x-api-key";
 const BEARER: &[u8] = b"bearer ";

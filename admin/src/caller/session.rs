@@ -3,13 +3,13 @@
 use crate::problem::{Code, Problem};
 use crate::serve::App;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
-use shared::crypto::token::Token;
-use shared::domain::mode::Mode;
-use shared::store::sanity::StoreRecord;
-use shared::store::script::session::{InUse, in_use};
-use shared::store::session::SessionPlace;
-use shared::store::versions::View;
+use crypto::token::Token;
+use domain::mode::Mode;
 use std::time::Duration;
+use store::sanity::StoreRecord;
+use store::script::session::{InUse, in_use};
+use store::session::SessionPlace;
+use store::versions::View;
 use subtle::ConstantTimeEq;
 use url::Url;
 

@@ -3,7 +3,7 @@
 use super::lost;
 use crate::problem::Problem;
 use crate::serve::App;
-use shared::store::versions::View;
+use store::versions::View;
 
 /// Remembers `view`, unless it shows less than `floor`, which was seen before it was read.
 ///

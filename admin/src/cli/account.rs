@@ -5,19 +5,20 @@ use super::table::{plain, table};
 use super::user::new_user;
 use super::{Failure, Report, password, value};
 use clap::Subcommand;
+use clock::now_ms;
+use domain::budget::Budget;
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::role::Role;
+use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
-use shared::clock::{iso_from_ms, now_ms};
-use shared::domain::budget::Budget;
-use shared::domain::id::Kind;
-use shared::domain::mode::Mode;
-use shared::domain::role::Role;
-use shared::store::account::Account as Record;
-use shared::store::audit::OPERATOR;
-use shared::store::keys::AccountKeys;
-use shared::store::refused;
-use shared::store::script::account::{self, PlanSet};
-use shared::store::usage::Usage;
-use shared::store::user::User;
+use store::account::Account as Record;
+use store::audit::OPERATOR;
+use store::keys::AccountKeys;
+use store::refused;
+use store::script::account::{self, PlanSet};
+use store::usage::Usage;
+use store::user::User;
 
 /// `account …`
 #[derive(Debug, Subcommand)]

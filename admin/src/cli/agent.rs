@@ -3,11 +3,11 @@
 use super::context::Context;
 use super::{Failure, Report, value};
 use clap::{Args, Subcommand};
+use domain::mode::Mode;
 use serde_json::json;
-use shared::domain::mode::Mode;
-use shared::store::audit::OPERATOR;
-use shared::store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
-use shared::store::script::change::Scope;
+use store::audit::OPERATOR;
+use store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
+use store::script::change::Scope;
 
 /// `agent …`
 #[derive(Debug, Subcommand)]

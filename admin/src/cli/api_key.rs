@@ -4,19 +4,20 @@ use super::context::Context;
 use super::table::table;
 use super::{Failure, Report, value};
 use clap::{Args, Subcommand, ValueEnum};
+use clock::now_ms;
+use crypto::api_key::Family;
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::permission::Permission;
+use domain::timestamp::iso_from_ms;
 use ipnet::IpNet;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use shared::clock::{iso_from_ms, now_ms};
-use shared::crypto::api_key::Family;
-use shared::domain::id::Kind;
-use shared::domain::mode::Mode;
-use shared::domain::permission::Permission;
-use shared::store::api_key::ApiKey as Record;
-use shared::store::audit::OPERATOR;
-use shared::store::keys::AccountKeys;
-use shared::store::script::api_key::{self, Created, NewApiKey, Revoked};
-use shared::store::script::change::Scope;
+use store::api_key::ApiKey as Record;
+use store::audit::OPERATOR;
+use store::keys::AccountKeys;
+use store::script::api_key::{self, Created, NewApiKey, Revoked};
+use store::script::change::Scope;
 
 /// `api-key …`
 #[derive(Debug, Subcommand)]

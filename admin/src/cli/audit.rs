@@ -7,13 +7,13 @@ use super::context::Context;
 use super::{Failure, Report, value};
 use crate::problem::chain;
 use clap::{Args, Subcommand};
+use crypto::checkpoint_key::CheckpointKey;
+use domain::checkpoint::origin;
+use domain::mode::Mode;
 use serde_json::json;
-use shared::crypto::checkpoint_key::CheckpointKey;
-use shared::domain::checkpoint::origin;
-use shared::domain::mode::Mode;
-use shared::settings::Settings;
-use shared::store::Store;
-use shared::store::checkpoint_key::{self, KeyError};
+use settings::Settings;
+use store::Store;
+use store::checkpoint_key::{self, KeyError};
 
 /// `audit …`
 #[derive(Debug, Subcommand)]

@@ -6,16 +6,16 @@ use super::{Failure, Report, value};
 use crate::bench::crew::{self, Crew, KEYS_MAX, Maker};
 use crate::bench::plan::{Plan, RATE_MAX, Scenario};
 use crate::bench::{self, BenchError};
+use crypto::virtual_key::WellFormed;
+use domain::money::Nanos;
 use reqwest::Url;
 use secrecy::SecretString;
-use shared::crypto::virtual_key::WellFormed;
-use shared::domain::money::Nanos;
-use shared::settings::Settings;
-use shared::store::lookup::VirtualKeyOwner;
+use settings::Settings;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use store::lookup::VirtualKeyOwner;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Most connections.
@@ -256,7 +256,7 @@ impl Args {
         &self,
         plan: Plan,
         crew: &Crew,
-        store: Option<&shared::store::Store>,
+        store: Option<&store::Store>,
         stop: &Arc<AtomicBool>,
     ) -> Result<Report, Failure> {
         let outcome = bench::run(plan.clone(), crew, store, stop, !self.quiet).await?;

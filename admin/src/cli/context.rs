@@ -1,10 +1,10 @@
 //! What every operator command works with: the configuration and a store that may be trusted.
 
 use super::Failure;
-use shared::settings::Settings;
-use shared::store::Store;
-use shared::store::account::Account;
-use shared::store::sanity::{self, StoreRecord};
+use settings::Settings;
+use store::Store;
+use store::account::Account;
+use store::sanity::{self, StoreRecord};
 use tokio::runtime::{Builder, Runtime};
 
 /// The configuration and the opened store.

@@ -5,17 +5,17 @@ use super::{Failure, Report, value};
 use crate::api::wallet_name::{Found, look_up};
 use crate::routes::{CURRENCIES, WalletName};
 use clap::{Args, Subcommand};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::money::Nanos;
 use serde_json::json;
-use shared::clock::now_ms;
-use shared::domain::id::Kind;
-use shared::domain::mode::Mode;
-use shared::domain::money::Nanos;
-use shared::store::audit::OPERATOR;
-use shared::store::deposit::{Deposit as Record, DepositState};
-use shared::store::keys::AccountKeys;
-use shared::store::once::Once;
-use shared::store::script::change::Scope;
-use shared::store::script::deposit::{Confirmed, Made, NewDeposit, confirm};
+use store::audit::OPERATOR;
+use store::deposit::{Deposit as Record, DepositState};
+use store::keys::AccountKeys;
+use store::once::Once;
+use store::script::change::Scope;
+use store::script::deposit::{Confirmed, Made, NewDeposit, confirm};
 
 /// Attempts at a deposit whose wallet changes between the look and the script.
 const ATTEMPTS: usize = 4;

@@ -4,10 +4,10 @@ use super::context::Context;
 use super::table::table;
 use super::{Failure, Report};
 use clap::{Args, Subcommand, ValueEnum};
+use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
-use shared::clock::iso_from_ms;
-use shared::store::escrow::{Escrow as Record, Party};
-use shared::store::script::escrow::{Ended, Winner, end_dispute};
+use store::escrow::{Escrow as Record, Party};
+use store::script::escrow::{Ended, Winner, end_dispute};
 
 /// `escrow …`
 #[derive(Debug, Subcommand)]

@@ -3,10 +3,10 @@
 use super::report;
 use crate::problem::chain;
 use crate::serve::ServeError;
-use shared::settings::BadSettings;
-use shared::store::StoreError;
-use shared::store::sanity::Insane;
+use settings::BadSettings;
 use std::process::ExitCode;
+use store::StoreError;
+use store::sanity::Insane;
 
 /// Exit code of a refusal: the command was understood, and the state of things speaks against it.
 pub(super) const REFUSED: u8 = 1;
@@ -141,8 +141,8 @@ impl From<ServeError> for Failure {
     }
 }
 
-impl From<shared::entropy::NoEntropy> for Failure {
-    fn from(error: shared::entropy::NoEntropy) -> Self {
+impl From<entropy::NoEntropy> for Failure {
+    fn from(error: entropy::NoEntropy) -> Self {
         Self::refused("NO_ENTROPY", error.to_string())
     }
 }

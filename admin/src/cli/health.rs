@@ -3,7 +3,7 @@
 use super::{Failure, Report};
 use clap::ValueEnum;
 use serde_json::json;
-use shared::settings::Settings;
+use settings::Settings;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -4,12 +4,12 @@ use super::context::Context;
 use super::table::table;
 use super::{Failure, Report, value};
 use clap::{Args, Subcommand};
+use domain::entry::How;
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
-use shared::clock::iso_from_ms;
-use shared::domain::entry::How;
-use shared::domain::money::Nanos;
-use shared::store::open_holds::{self, Found};
-use shared::store::script::settle::{Settle, Settled};
+use store::open_holds::{self, Found};
+use store::script::settle::{Settle, Settled};
 
 /// Most holds in one list.
 const LIST_MAX: u64 = 10_000;

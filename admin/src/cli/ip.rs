@@ -4,12 +4,12 @@ use super::context::Context;
 use super::table::table;
 use super::{Failure, Report, value};
 use clap::{Args, Subcommand};
+use domain::blocked::{BLOCKED_MAX, is_everything};
+use domain::timestamp::iso_from_ms;
 use ipnet::IpNet;
 use serde_json::{Value, json};
-use shared::clock::iso_from_ms;
-use shared::domain::blocked::{BLOCKED_MAX, is_everything};
-use shared::store::blocked::{self, Blocked};
-use shared::store::script::blocked::{Change, ChangeError, Changed, change};
+use store::blocked::{self, Blocked};
+use store::script::blocked::{Change, ChangeError, Changed, change};
 
 /// `ip …`
 #[derive(Debug, Subcommand)]

@@ -7,10 +7,10 @@ use crate::archive::Archive;
 use crate::ledger::{self, Checked};
 use clap::Subcommand;
 use serde_json::json;
-use shared::settings::StoreSettings;
-use shared::store::Store;
+use settings::StoreSettings;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
+use store::Store;
 
 /// Longest wait for one answer: a thousand records are more than one call of the edge.
 const TIMEOUT_MS: u64 = 30_000;

@@ -4,14 +4,12 @@ use super::context::Context;
 use super::{Failure, Report};
 use crate::problem::chain;
 use clap::Subcommand;
+use domain::price::{ModelEntry, OPENAI, PriceError, PriceOverlay, PriceTable, Skipped, import_litellm};
 use serde_json::{Value, json};
-use shared::domain::price::{
-    ModelEntry, OPENAI, PriceError, PriceOverlay, PriceTable, Skipped, import_litellm,
-};
-use shared::store::script::replace_prices::{self, Replaced};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use store::script::replace_prices::{self, Replaced};
 
 /// Largest file that is imported, in bytes.
 const FILE_MAX: u64 = 32 << 20;

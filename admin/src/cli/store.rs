@@ -3,15 +3,16 @@
 use super::context::{Context, open_store};
 use super::{Failure, Report, audit, value};
 use clap::Subcommand;
+use clock::now_ms;
+use domain::timestamp::iso_from_ms;
 use serde_json::json;
-use shared::clock::{iso_from_ms, now_ms};
-use shared::settings::Settings;
-use shared::store::account::Account;
-use shared::store::audit::OPERATOR;
-use shared::store::checkpoint_key;
-use shared::store::durability::Status;
-use shared::store::sanity;
-use shared::store::script::account;
+use settings::Settings;
+use store::account::Account;
+use store::audit::OPERATOR;
+use store::checkpoint_key;
+use store::durability::Status;
+use store::sanity;
+use store::script::account;
 
 /// `store …`
 #[derive(Debug, Subcommand)]

@@ -9,15 +9,16 @@ use super::context::Context;
 use super::table::table;
 use super::{Failure, Report, password, value};
 use clap::{Subcommand, ValueEnum};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::role::Role;
+use domain::timestamp::iso_from_ms;
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use shared::clock::{iso_from_ms, now_ms};
-use shared::domain::id::Kind;
-use shared::domain::role::Role;
-use shared::store::audit::OPERATOR;
-use shared::store::keys::AccountKeys;
-use shared::store::script::account::{self, UserAdded};
-use shared::store::user::{User as Record, last_logins};
+use store::audit::OPERATOR;
+use store::keys::AccountKeys;
+use store::script::account::{self, UserAdded};
+use store::user::{User as Record, last_logins};
 
 /// `user …`
 #[derive(Debug, Subcommand)]

@@ -3,15 +3,15 @@
 use crate::routes::WalletName;
 use crate::sandbox::DELAY_MAX;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use domain::blocked::parse_range;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::names;
+use domain::permission::Permission;
+use domain::{self, amount};
 use ipnet::IpNet;
-use shared::domain::blocked::parse_range;
-use shared::domain::mode::Mode;
-use shared::domain::money::Nanos;
-use shared::domain::names;
-use shared::domain::permission::Permission;
-use shared::domain::{self, amount};
-use shared::store::deposit::{REFERENCE_MAX, is_reference};
 use std::time::Duration;
+use store::deposit::{REFERENCE_MAX, is_reference};
 
 /// The longest time.
 const TIME_MS_MAX: u64 = 3_600_000;
@@ -85,8 +85,8 @@ pub(super) fn network(text: &str) -> Result<IpNet, String> {
 
 /// A moment in the future, in milliseconds since 1970.
 pub(super) fn future(text: &str) -> Result<u64, String> {
-    match shared::clock::ms_from_iso(text) {
-        Some(ms) if ms > shared::clock::now_ms() => Ok(ms),
+    match domain::timestamp::ms_from_iso(text) {
+        Some(ms) if ms > clock::now_ms() => Ok(ms),
         Some(_) => Err("it must lie in the future".to_owned()),
         None => Err("it must be an ISO 8601 timestamp such as 2027-01-31T00:00:00Z".to_owned()),
     }

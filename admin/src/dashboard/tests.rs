@@ -20,7 +20,7 @@ fn app() -> App {
         MASTER_KEY,
     ];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    App::new(&shared::settings::load_from(None, env.into_iter()).unwrap()).unwrap()
+    App::new(&settings::load_from(None, env.into_iter()).unwrap()).unwrap()
 }
 
 const MASTER_KEY: (&str, &str) = (

@@ -1,7 +1,7 @@
 //! Positions in a list of intents: in the store behind an intent, or in the archive behind some intents of a segment.
 
-use shared::store::StoreError;
-use shared::store::intent::Place;
+use store::StoreError;
+use store::intent::Place;
 
 /// Where a page of intents ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,11 +4,11 @@
 use super::Intents;
 use super::position::{Archived, Live, Position};
 use crate::archive::intents::{IntentSegments, IntentsDescriptor};
-use shared::store::StoreError;
-use shared::store::intent::{IntentRecord, Listed, Place};
-use shared::store::keys::{AccountKeys, IntentIndex};
-use shared::store::page::{Part, Start};
 use std::sync::Arc;
+use store::StoreError;
+use store::intent::{IntentRecord, Listed, Place};
+use store::keys::{AccountKeys, IntentIndex};
+use store::page::{Part, Start};
 
 /// Segments that were written since the page before and are looked at for one page. A page that ends there may be short.
 const DRAINED_MAX: usize = 20;

@@ -4,7 +4,7 @@
 use super::book::Place;
 use super::pass::Pass;
 use super::violation::Invariant;
-use shared::store::StoreError;
+use store::StoreError;
 
 impl Pass<'_> {
     /// Reads the archived intents of every account and mode where the walk saw some. One that is archived during the walk

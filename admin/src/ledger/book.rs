@@ -2,10 +2,10 @@
 //! grows with the calls is added up as it goes by.
 
 use super::replay::{Fold, Replay};
-use shared::domain::mode::Mode;
-use shared::domain::period::Period;
-use shared::store::keys::AccountKeys;
+use domain::mode::Mode;
+use domain::period::Period;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use store::keys::AccountKeys;
 
 /// An account, by its place in [`Accounts`], and a mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 //! The rules of an agent's counters.
 
 use super::book::{Owner, Seen};
-use shared::domain::period::{DAY_MS, Period};
+use domain::period::{DAY_MS, Period};
 use std::collections::BTreeMap;
 
 /// Days whose counters are surely kept: the scripts remove those that are more than 40 days past.

@@ -1,8 +1,8 @@
 //! Reading in bulk: jobs are put together to batches, several batches are under way, and answers come in order.
 
 use futures::{StreamExt, TryStreamExt, stream};
-use shared::store::read::{Answers, Read};
-use shared::store::{Store, StoreError};
+use store::read::{Answers, Read};
+use store::{Store, StoreError};
 
 /// Records that one round trip asks for.
 pub(super) const BATCH: usize = 1000;

@@ -7,12 +7,12 @@ use super::drive::{BATCH, Job, drive};
 use super::join::{Join, Side};
 use super::pass::Pass;
 use super::violation::Invariant;
-use shared::store::StoreError;
-use shared::store::email::{ACCOUNTS_MAX, EmailOwner};
-use shared::store::keys::user_lookup;
-use shared::store::read::{Answers, Read};
-use shared::store::user::Stored;
 use std::collections::{HashMap, HashSet};
+use store::StoreError;
+use store::email::{ACCOUNTS_MAX, EmailOwner};
+use store::keys::user_lookup;
+use store::read::{Answers, Read};
+use store::user::Stored;
 
 /// A user, to whom the look-up of its e-mail must lead.
 struct Led {

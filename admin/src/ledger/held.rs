@@ -6,12 +6,12 @@
 use super::book::Place;
 use super::pass::Pass;
 use super::violation::Invariant;
-use shared::domain::mode::Mode;
-use shared::store::StoreError;
-use shared::store::account::ModeField;
-use shared::store::read::Read;
-use shared::store::script::hold::Hold;
+use domain::mode::Mode;
 use std::collections::{BTreeMap, BTreeSet};
+use store::StoreError;
+use store::account::ModeField;
+use store::read::Read;
+use store::script::hold::Hold;
 
 /// Attempts at reading an account while it stands still; one that never does is left to the next check.
 const ATTEMPTS: usize = 20;

@@ -3,11 +3,11 @@
 use super::drive::{Job, drive};
 use super::pass::Pass;
 use super::violation::Invariant;
-use shared::store::keys::Bucket;
-use shared::store::read::Read;
-use shared::store::script::reap::KEPT_LIFE;
-use shared::store::{StoreError, server_clock};
 use std::collections::BTreeSet;
+use store::keys::Bucket;
+use store::read::Read;
+use store::script::reap::KEPT_LIFE;
+use store::{StoreError, server_clock};
 
 impl Pass<'_> {
     /// Whatever an index of holds names is a hold.

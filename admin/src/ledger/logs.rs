@@ -5,12 +5,12 @@ use super::drive::{BATCH, Job, drive};
 use super::join::{Join, Side};
 use super::pass::Pass;
 use super::violation::Invariant;
-use shared::domain::intent::State;
-use shared::store::StoreError;
-use shared::store::account::ModeField;
-use shared::store::keys::parse::{Key, ModeKey};
-use shared::store::keys::{AccountKeys, IntentIndex};
-use shared::store::read::Read;
+use domain::intent::State;
+use store::StoreError;
+use store::account::ModeField;
+use store::keys::parse::{Key, ModeKey};
+use store::keys::{AccountKeys, IntentIndex};
+use store::read::Read;
 
 impl Pass<'_> {
     /// Reads the audit logs and the lists of intents.

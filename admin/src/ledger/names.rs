@@ -10,12 +10,12 @@ use super::drive::{BATCH, Job, drive};
 use super::join::{Join, Side};
 use super::pass::Pass;
 use super::violation::Invariant;
-use shared::domain::number::Number;
-use shared::store::StoreError;
-use shared::store::keys::{self, Bucket, Series};
-use shared::store::lookup::{ApiKeyOwner, VirtualKeyOwner};
-use shared::store::read::{Answers, Read};
+use domain::number::Number;
 use std::collections::HashMap;
+use store::StoreError;
+use store::keys::{self, Bucket, Series};
+use store::lookup::{ApiKeyOwner, VirtualKeyOwner};
+use store::read::{Answers, Read};
 
 /// A record and the look-ups that must lead to it.
 pub(super) struct Led {

@@ -4,10 +4,10 @@ use super::drive::{Job, drive};
 use super::names::place_read;
 use super::pass::Pass;
 use super::violation::Invariant;
-use shared::domain::number::Number;
-use shared::store::StoreError;
-use shared::store::keys::{AccountKeys, Series, escrow_lookup};
-use shared::store::read::Read;
+use domain::number::Number;
+use store::StoreError;
+use store::keys::{AccountKeys, Series, escrow_lookup};
+use store::read::Read;
 
 impl Pass<'_> {
     /// Escrows that hold money are open for their wallets, and the sets of open ones have no others.

@@ -10,12 +10,12 @@ use super::pending::Questions;
 use super::transit::{Flow, Rows};
 use super::violation::{Doubt, Findings, Invariant};
 use crate::archive::Archive;
-use shared::domain::mode::Mode;
-use shared::domain::number::Number;
-use shared::domain::period::Period;
-use shared::store::keys::parse::{Key, ModeKey};
-use shared::store::{Store, StoreError, server_clock};
+use domain::mode::Mode;
+use domain::number::Number;
+use domain::period::Period;
 use std::collections::HashMap;
+use store::keys::parse::{Key, ModeKey};
+use store::{Store, StoreError, server_clock};
 
 /// Called now and then with the number of records read so far.
 pub type Progress = dyn Fn(u64);
@@ -163,9 +163,7 @@ async fn foreign_left_out(store: &Store, accounts: &Accounts, odd: Vec<Odd>) -> 
         let number = odd.key.parse().ok().filter(|_| of_escrow && accounts.partial);
         let payer = match number {
             None => None,
-            Some(number) => shared::store::escrow::Escrow::read(store, number)
-                .await
-                .unwrap_or(None),
+            Some(number) => store::escrow::Escrow::read(store, number).await.unwrap_or(None),
         };
         if payer.is_none_or(|escrow| accounts.find(&escrow.payer.account).is_some()) {
             told.push(odd);

@@ -6,8 +6,8 @@
 use super::book::Place;
 use super::pass::Pass;
 use super::violation::Invariant;
-use shared::store::deposit::{Deposit, DepositState};
 use std::collections::HashMap;
+use store::deposit::{Deposit, DepositState};
 
 /// A wallet whose pending money differs from the deposits that were seen.
 #[derive(Debug, Clone, Copy)]
@@ -90,7 +90,7 @@ impl Pass<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shared::domain::money::Nanos;
+    use domain::money::Nanos;
 
     fn deposit(nanos: u64, at_ms: u64, confirmed_ms: Option<u64>) -> Deposit {
         Deposit {

@@ -5,15 +5,15 @@ use super::join::{Join, Side};
 use super::pass::Pass;
 use super::violation::Invariant;
 use super::walk::Record;
-use shared::domain::intent::{Kind, State};
-use shared::domain::number::Number;
-use shared::store::deposit::{Deposit, DepositState};
-use shared::store::intent::{IntentRecord, is_claim};
-use shared::store::keys::Bucket;
+use domain::intent::{Kind, State};
+use domain::number::Number;
+use store::deposit::{Deposit, DepositState};
+use store::intent::{IntentRecord, is_claim};
+use store::keys::Bucket;
 
-use shared::store::read::Answers;
-use shared::store::script::hold::Hold;
 use std::collections::HashMap;
+use store::read::Answers;
+use store::script::hold::Hold;
 
 type Fields = HashMap<String, String>;
 
@@ -230,7 +230,7 @@ impl Pass<'_> {
         let Some(hold) = text.and_then(|text| Hold::parse(id, &text)) else {
             return self.wrong(Invariant::Holds, &[&key], "the hold makes no sense");
         };
-        let mode = shared::domain::mode::Mode::Live;
+        let mode = domain::mode::Mode::Live;
         let Some(account) = self.accounts.find(&hold.name.account) else {
             if !self.accounts.partial {
                 self.wrong(Invariant::Holds, &[&key], "there is no such account");
@@ -278,7 +278,7 @@ impl<'a> Facts<'a> {
             resolved_at: at("resolved_at")?,
             winner: get("winner").zip(get("winner_account")),
         };
-        let known = shared::store::escrow::EscrowStatus::parse(facts.status).is_some();
+        let known = store::escrow::EscrowStatus::parse(facts.status).is_some();
         (known && get("id")?.parse() == Ok(number)).then_some(facts)
     }
 }

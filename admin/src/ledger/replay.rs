@@ -1,6 +1,6 @@
 //! The rules of a wallet: its transactions, replayed in the order of their numbers, and the lists that name them.
 
-use shared::store::transaction::{Transaction, TransactionType};
+use store::transaction::{Transaction, TransactionType};
 
 /// Numbers in their order, without holding them: how many, and a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

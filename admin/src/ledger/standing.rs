@@ -7,11 +7,11 @@ use super::pass::Pass;
 use super::pending::Question;
 use super::replay::Replay;
 use super::violation::Invariant;
-use shared::domain::mode::Mode;
-use shared::store::keys::{USER, closed_holder};
-use shared::store::read::Read;
-use shared::store::{StoreError, server_clock};
+use domain::mode::Mode;
 use std::collections::HashMap;
+use store::keys::{USER, closed_holder};
+use store::read::Read;
+use store::{StoreError, server_clock};
 
 /// Attempts at reading a record between two transactions of its account.
 const ATTEMPTS: usize = 100;

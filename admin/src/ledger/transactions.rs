@@ -7,11 +7,11 @@ use super::join::{Join, Side};
 use super::pass::Pass;
 use super::replay::{Fold, ListCheck, place_of};
 use super::violation::Invariant;
-use shared::domain::period::DAY_MS;
-use shared::store::StoreError;
-use shared::store::keys::AccountKeys;
-use shared::store::read::Read;
-use shared::store::transaction::{Transaction, TransactionType};
+use domain::period::DAY_MS;
+use store::StoreError;
+use store::keys::AccountKeys;
+use store::read::Read;
+use store::transaction::{Transaction, TransactionType};
 
 /// Items of a list that one answer holds.
 const LIST_PART: u64 = 5000;

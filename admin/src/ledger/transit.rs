@@ -10,13 +10,13 @@ use super::join::{Join, Side};
 use super::pass::Pass;
 use super::replay::signed;
 use super::violation::{Doubt, Invariant};
-use shared::domain::mode::Mode;
-use shared::store::keys::{AccountKeys, Bucket};
-use shared::store::read::Read;
-use shared::store::transaction::{Transaction, TransactionType};
-use shared::store::transit::Transit;
-use shared::store::{StoreError, server_clock};
+use domain::mode::Mode;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use store::keys::{AccountKeys, Bucket};
+use store::read::Read;
+use store::transaction::{Transaction, TransactionType};
+use store::transit::Transit;
+use store::{StoreError, server_clock};
 
 /// How far apart the clocks of a cluster's servers may be.
 pub(super) const CLOCKS_APART_MS: u64 = 2000;

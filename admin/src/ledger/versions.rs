@@ -4,12 +4,12 @@ use super::book::Place;
 use super::drive::{Job, drive};
 use super::pass::Pass;
 use super::violation::Invariant;
-use shared::domain::mode::Mode;
-use shared::store::StoreError;
-use shared::store::connection::witness_of;
-use shared::store::read::Read;
-use shared::store::script::witness;
-use shared::store::versions::View;
+use domain::mode::Mode;
+use store::StoreError;
+use store::connection::witness_of;
+use store::read::Read;
+use store::script::witness;
+use store::versions::View;
 
 impl Pass<'_> {
     /// Reads what the witnesses say, before the accounts are read: they are told after the accounts have changed.

@@ -6,13 +6,13 @@ use super::join::{Join, Side};
 use super::names::{KeyKind, place_read};
 use super::pass::{Pass, place_of};
 use super::violation::Invariant;
+use domain::number::Number;
 use futures::{Stream, TryStreamExt, stream};
-use shared::domain::number::Number;
-use shared::store::connection::walk::Node;
-use shared::store::keys::parse::{AccountKey, BucketKey, GlobalKey, Key, ModeKey};
-use shared::store::keys::{Bucket, Series, USER, escrow_lookup};
-use shared::store::read::{Answers, Read};
-use shared::store::{Store, StoreError};
+use store::connection::walk::Node;
+use store::keys::parse::{AccountKey, BucketKey, GlobalKey, Key, ModeKey};
+use store::keys::{Bucket, Series, USER, escrow_lookup};
+use store::read::{Answers, Read};
+use store::{Store, StoreError};
 
 /// Parts of the walk that are under way at the same time.
 const IN_FLIGHT: usize = 3;

@@ -1,7 +1,7 @@
 //! What is open in the whole store, as the census last counted it.
 
 use prometheus::{Gauge, IntCounter, IntGauge, Result};
-use shared::telemetry::registrar::Registrar;
+use telemetry::registrar::Registrar;
 
 /// The gauges of the census.
 pub struct CensusMetrics {

@@ -1,8 +1,8 @@
 //! The connections of the two listeners, and the memory of request bodies.
 
+use connections::limit::Refused;
 use prometheus::{IntCounter, IntGauge, Result};
-use shared::connection_limit::Refused;
-use shared::telemetry::registrar::Registrar;
+use telemetry::registrar::Registrar;
 
 /// The listeners, as labels: the management API and `/metrics` with its neighbours.
 const LISTENERS: [&str; 2] = ["management", "ops"];

@@ -1,9 +1,9 @@
 //! Requests refused by a limit that holds for every plan (decision D71).
 
+use domain::budget::Budget;
+use domain::rate::Rate;
 use prometheus::{Gauge, IntCounterVec, IntGauge, Result};
-use shared::domain::budget::Budget;
-use shared::domain::rate::Rate;
-use shared::telemetry::registrar::Registrar;
+use telemetry::registrar::Registrar;
 
 /// The technical rates that are counted.
 const RATES: [Rate; 2] = [Rate::Test, Rate::Session];

@@ -2,9 +2,9 @@
 
 use crate::webhook::send::Attempted;
 use prometheus::{Gauge, IntCounter, IntGauge};
-use shared::store::script::webhook::deliver::Next;
-use shared::telemetry::registrar::{Registrar, level};
 use std::time::Duration;
+use store::script::webhook::deliver::Next;
+use telemetry::registrar::{Registrar, level};
 
 /// What an attempt came to.
 const ATTEMPTS: [&str; 3] = ["accepted", "refused", "unanswered"];

@@ -3,8 +3,8 @@
 use super::field::{self, Field};
 use crate::problem::Code;
 use crate::routes::IDEMPOTENCY_FIELDS;
-use shared::openapi::example::NOT_IN_EXAMPLES;
-use shared::openapi::{Components, Json};
+use openapi::example::NOT_IN_EXAMPLES;
+use openapi::{Components, Json};
 use utoipa::ToSchema;
 
 /// The operations on one resource.

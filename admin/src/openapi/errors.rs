@@ -6,10 +6,10 @@ use super::{headers, operation};
 use crate::problem::Code;
 use crate::routes::{Access, Route};
 use axum::http::Method;
-use shared::domain::budget::Budget;
-use shared::openapi::components::public;
-use shared::openapi::{Json, object};
-use shared::store::email::ACCOUNTS_MAX;
+use domain::budget::Budget;
+use openapi::components::public;
+use openapi::{Json, object};
+use store::email::ACCOUNTS_MAX;
 
 /// The errors of one status.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! The fields of bodies and the parameters of queries and paths: what [`crate::routes::Fields`] reads, told as schemas.
 
 use crate::routes::{CURRENCIES, CURSOR_MAX, FIELD_OBJECT_MAX, OFFSET_MAX, PAGE_DEFAULT, PAGE_MAX};
-use shared::domain::names::{AGENT_ID_MAX, RUN_ID_MAX};
-use shared::openapi::components::{or_null, reference};
-use shared::openapi::example::NOT_IN_EXAMPLES;
-use shared::openapi::{Json, object};
-use shared::store::once::KEY_MAX;
+use domain::names::{AGENT_ID_MAX, RUN_ID_MAX};
+use openapi::components::{or_null, reference};
+use openapi::example::NOT_IN_EXAMPLES;
+use openapi::{Json, object};
+use store::once::KEY_MAX;
 
 /// Characters that no text may have, for a class of a regular expression.
 const CONTROL: &str = r"\u0000-\u001f\u007f-\u009f\u2028\u2029";

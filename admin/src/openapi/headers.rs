@@ -2,9 +2,9 @@
 
 use super::field::{self, Field};
 use crate::routes::Rate;
-use shared::domain::names::RUN_ID_MAX;
-use shared::openapi::components::or_null;
-use shared::openapi::{Json, object};
+use domain::names::RUN_ID_MAX;
+use openapi::components::or_null;
+use openapi::{Json, object};
 
 /// A reference to a parameter of the document.
 pub(super) fn parameter(name: &str) -> Json {

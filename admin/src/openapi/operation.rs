@@ -5,9 +5,9 @@ use super::field::{self, Field};
 use super::{errors, headers, words};
 use crate::routes::{Access, Modes, Rate, Route};
 use axum::http::Method;
-use shared::openapi::components::{or_null, reference};
-use shared::openapi::example::NOT_IN_EXAMPLES;
-use shared::openapi::{Components, Json, example, object};
+use openapi::components::{or_null, reference};
+use openapi::example::NOT_IN_EXAMPLES;
+use openapi::{Components, Json, example, object};
 
 /// The paths under which it is documented. Those under `/api/v1` are served under `/v1` as well, which the document says once.
 pub(super) fn paths(route: &Route) -> impl Iterator<Item = String> {

@@ -3,7 +3,7 @@
 use super::operation;
 use crate::routes::{Access, Modes, Rate, Route};
 use axum::http::Method;
-use shared::openapi::{Json, object};
+use openapi::{Json, object};
 
 /// Where the paths stand.
 pub(super) const SERVER: &str = "This server. Every path under /api/v1 is served under /v1 as well.";

@@ -48,7 +48,7 @@ fn the_body_is_error_code_and_what_was_added() {
 #[test]
 fn a_cause_is_said_once() {
     let io = || std::io::Error::other("no route\nto it");
-    let store = shared::store::StoreError::NotConnected(io().into());
+    let store = store::StoreError::NotConnected(io().into());
     let said = chain(&store);
     assert_eq!(said.matches("no route to it").count(), 1, "{said}");
     assert!(

@@ -3,7 +3,7 @@
 use super::operation::{Operation, media};
 use super::page::Document;
 use super::schema::compact;
-use shared::openapi::Json;
+use openapi::Json;
 
 /// The command. Variables stand for the server and the caller's secrets.
 pub(super) fn command(operation: &Operation<'_>, document: &Document) -> String {

@@ -4,7 +4,7 @@ use super::curl;
 use super::html::{anchor, code, escape, inline, prose, table};
 use super::page::Document;
 use super::schema::{self, kind, optional};
-use shared::openapi::Json;
+use openapi::Json;
 
 /// An operation of the document.
 pub(super) struct Operation<'a> {

@@ -4,8 +4,8 @@ use super::html::{anchor, escape, inline, prose, table};
 use super::operation::Operation;
 use super::schema;
 use crate::problem::Code;
-use shared::openapi::Json;
-use shared::openapi::components::public;
+use openapi::Json;
+use openapi::components::public;
 
 /// A document and how the page speaks of it.
 pub(super) struct Document {

@@ -1,7 +1,7 @@
 //! Schemas as tables: each field with its type in words, and named ones as links.
 
 use super::html::{anchor, escape, inline, table};
-use shared::openapi::Json;
+use openapi::Json;
 
 /// How deep types are told in words.
 const DEPTH_MAX: usize = 6;

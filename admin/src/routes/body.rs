@@ -5,11 +5,11 @@
 
 use super::wallet_name::WalletName;
 use crate::problem::Problem;
+use domain::amount;
+use domain::money::Nanos;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use shared::domain::amount;
-use shared::domain::money::Nanos;
 use std::fmt;
 
 /// A field of a body.

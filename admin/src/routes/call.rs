@@ -9,16 +9,16 @@ use axum::extract::{Query, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use bytes::Bytes;
-use shared::clock::ms_from_iso;
-use shared::domain::id::Kind;
-use shared::domain::names::is_agent_id;
-use shared::domain::plan::Plan;
-use shared::store::keys::AccountKeys;
-use shared::store::once::{KEY_MAX, is_key};
-use shared::store::script::change::Scope;
+use domain::id::Kind;
+use domain::names::is_agent_id;
+use domain::plan::Plan;
+use domain::timestamp::ms_from_iso;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use store::keys::AccountKeys;
+use store::once::{KEY_MAX, is_key};
+use store::script::change::Scope;
 
 /// The header of an idempotency key.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";

@@ -19,17 +19,16 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use axum::middleware::Next;
 use bytes::Bytes;
-use shared::client_address::{UNKNOWN_ADDRESS, client_address, warn_of_untrusted_proxy};
-use shared::clock;
-use shared::connection_limit::{Requests, UnderWay};
-use shared::domain::mode::Mode;
-use shared::store::blocked::Verdict;
-use shared::store::script::api_key::count::Standing;
-use shared::telemetry::span::{self, Kind, Span, Value};
-use shared::telemetry::trace::Trace;
+use connections::client_address::{UNKNOWN_ADDRESS, client_address, warn_of_untrusted_proxy};
+use connections::limit::{Requests, UnderWay};
+use domain::mode::Mode;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use store::blocked::Verdict;
+use store::script::api_key::count::Standing;
+use telemetry::span::{self, Kind, Span, Value};
+use telemetry::trace::Trace;
 
 /// What a browser may do with an answer that says nothing else of it: nothing. Pages bring their own policy.
 const GUARDS: [(HeaderName, &str); 3] = [

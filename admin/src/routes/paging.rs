@@ -8,8 +8,8 @@ use crate::problem::Problem;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
-use shared::store::page::{Page, Start};
 use std::collections::BTreeMap;
+use store::page::{Page, Start};
 
 /// Records on a page when the caller does not say.
 pub const PAGE_DEFAULT: usize = 50;

@@ -1,9 +1,8 @@
 //! `X-Request-Id` (decision D5): the caller's when it is well-formed, as a run id is, else one of ours. The edge does the same.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use shared::clock;
-use shared::domain::id::Kind;
-use shared::domain::names::is_run_id;
+use domain::id::Kind;
+use domain::names::is_run_id;
 
 /// The header.
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

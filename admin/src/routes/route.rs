@@ -2,10 +2,10 @@
 
 use super::{Answer, Call, OpenCall};
 use axum::http::Method;
+use domain::permission::Permission;
+use domain::rate;
+use domain::role::Role;
 use futures::future::BoxFuture;
-use shared::domain::permission::Permission;
-use shared::domain::rate;
-use shared::domain::role::Role;
 
 /// What the paths of [`ROUTES`] stand under: both base forms serve the same handlers (decision D12).
 pub const PREFIXES: [&str; 2] = ["/api/v1", "/v1"];

@@ -2,8 +2,8 @@
 
 use super::body::{Fields, Given};
 use crate::problem::Problem;
-use shared::crypto::virtual_key::WellFormed;
-use shared::domain::names::{RUN_ID_MAX, is_run_id};
+use crypto::virtual_key::WellFormed;
+use domain::names::{RUN_ID_MAX, is_run_id};
 
 /// Refuses what may not name a run. A virtual key may not: it would be stored and shown.
 ///

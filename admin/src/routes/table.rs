@@ -7,8 +7,8 @@ use crate::api::{
     policies, provider_keys, runs, spend, transactions, transfers, usage, virtual_keys, wallets, webhooks,
 };
 use axum::http::Method;
-use shared::domain::permission::Permission;
-use shared::domain::role::Role;
+use domain::permission::Permission;
+use domain::role::Role;
 
 macro_rules! access {
     (key($permission:ident, $role:ident)) => {

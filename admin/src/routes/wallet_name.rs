@@ -1,10 +1,10 @@
 //! How a caller names a wallet (decision D61).
 
 use super::body::whole_number;
+use domain::id::Kind;
+use domain::names::is_agent_id;
 use serde_json::Value;
-use shared::domain::id::Kind;
-use shared::domain::names::is_agent_id;
-use shared::store::keys::USER;
+use store::keys::USER;
 
 /// How a caller names a wallet (decision D61).
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! A chat completion in the provider's shape. The same request always has the same text and usage.
 
 use super::request::{Request, tokens};
+use clock::now_ms;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use shared::clock::now_ms;
 
 /// What `usage` says.
 #[derive(Debug)]

@@ -12,17 +12,17 @@ use crate::webhook::send::Sender;
 use crate::webhook::wake::Wake;
 use crate::workers::Health;
 use arc_swap::ArcSwap;
+use crypto::seal::Sealer;
+use domain::plan::Plans;
 use ipnet::IpNet;
-use shared::crypto::seal::Sealer;
-use shared::domain::plan::Plans;
-use shared::settings::{AuditSettings, LimitSettings, Settings, WebhookSettings};
-use shared::store::Store;
-use shared::store::blocked::BlockedCopy;
-use shared::store::refused::RefusedCopy;
-use shared::telemetry::tables::Table;
+use settings::{AuditSettings, LimitSettings, Settings, WebhookSettings};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use store::Store;
+use store::blocked::BlockedCopy;
+use store::refused::RefusedCopy;
+use telemetry::tables::Table;
 
 /// The server's state.
 pub struct App {

@@ -1,11 +1,11 @@
 //! The prices in force, for predictions: the file's table with what the operator imported on top, as the edge has them.
 
 use arc_swap::ArcSwap;
-use shared::domain::price::PriceTable;
-use shared::settings::{BadSettings, Settings};
-use shared::store::script::replace_prices;
-use shared::store::{Store, StoreError};
+use domain::price::PriceTable;
+use settings::{BadSettings, Settings};
 use std::sync::Arc;
+use store::script::replace_prices;
+use store::{Store, StoreError};
 
 /// The tables, replaced as a whole.
 #[derive(Debug)]

@@ -3,12 +3,12 @@
 
 use super::Trail;
 use crate::archive::segment::Descriptor;
+use domain::entry::Sealed;
 use futures::{StreamExt, TryStreamExt, stream};
-use shared::domain::entry::Sealed;
-use shared::store::StoreError;
-use shared::store::chain::{Backwards, Filter};
-use shared::store::decisions;
 use std::sync::Arc;
+use store::StoreError;
+use store::chain::{Backwards, Filter};
+use store::decisions;
 
 /// Manifests that are looked at at the same time.
 const AT_ONCE: usize = 8;

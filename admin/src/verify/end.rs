@@ -1,9 +1,9 @@
 //! What the end of a chain is compared with: a chain that was cut off is in order as far as it goes.
 
 use super::{Broken, Walk};
+use crypto::checkpoint_key::{BadNote, PublicKey};
+use domain::checkpoint::Checkpoint;
 use serde_json::{Value, json};
-use shared::crypto::checkpoint_key::{BadNote, PublicKey};
-use shared::domain::checkpoint::Checkpoint;
 
 /// The warning where no signed note was compared.
 pub(super) const UNSIGNED: &str = "no signed checkpoint was there to compare with: that nothing is missing at the end is known from the store alone.";

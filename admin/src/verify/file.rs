@@ -6,9 +6,9 @@
 use super::end::{Compared, Known, UNSIGNED};
 use super::{Broken, Verdict, Walk};
 use crate::trail::Trail;
-use shared::store::StoreError;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read as _};
+use store::StoreError;
 
 /// Longest line, in bytes: requests have a megabyte, and JSON can write a byte as six.
 const LINE_MAX: u64 = 16 << 20;

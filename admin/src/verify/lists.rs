@@ -2,9 +2,9 @@
 //! hides entries from whoever asks by agent or type, though the chain is in order.
 
 use super::Broken;
-use shared::store::StoreError;
-use shared::store::chain::Chain;
 use std::collections::BTreeMap;
+use store::StoreError;
+use store::chain::Chain;
 
 /// Lists that are compared at most: what bounds the memory of a verification.
 const LISTS_MAX: usize = 200_000;

@@ -6,9 +6,9 @@ use super::lists::Lists;
 use super::{Broken, Verdict, Walk};
 use crate::archive::Archive;
 use crate::trail::Trail;
-use shared::domain::mode::Mode;
-use shared::store::chain::Chain;
-use shared::store::{Store, StoreError};
+use domain::mode::Mode;
+use store::chain::Chain;
+use store::{Store, StoreError};
 
 /// Walks along the whole trail and compares its end with the account's record and with what else is known of it. `progress`
 /// is told how many entries are checked, and of how many.

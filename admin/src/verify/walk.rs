@@ -1,10 +1,10 @@
 //! A walk along a chain, entry by entry, in constant memory.
 
 use super::{Broken, json};
+use domain::chain::{GENESIS, canonical, hash_of};
+use domain::checkpoint::hash_of_none;
+use domain::entry::UNREADABLE;
 use serde_json::{Map, Value};
-use shared::domain::chain::{GENESIS, canonical, hash_of};
-use shared::domain::checkpoint::hash_of_none;
-use shared::domain::entry::UNREADABLE;
 
 /// How far the walk is.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! In-process hints that tell which chains the dispatcher left behind: their next entries are in the archive. Best effort: the
 //! sealer finds again what is not here.
 
-use shared::domain::mode::Mode;
+use domain::mode::Mode;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 

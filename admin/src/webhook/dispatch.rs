@@ -7,18 +7,18 @@ mod row;
 
 use crate::serve::App;
 use crate::trail::Trail;
+use domain::entry::{Entry, Sealed};
+use domain::event;
+use domain::event::violations::{Group, Waiting};
+use domain::mode::Mode;
 use row::{DELIVERIES_MAX, Read, Row, batches_of};
-use shared::domain::entry::{Entry, Sealed};
-use shared::domain::event;
-use shared::domain::event::violations::{Group, Waiting};
-use shared::domain::mode::Mode;
-use shared::store::delivery::Told;
-use shared::store::keys::AccountKeys;
-use shared::store::script::webhook::Endpoint;
-use shared::store::script::webhook::dispatch::{Batch, Cursor, Dispatch, Dispatched, Step, Tell, waiting};
-use shared::store::webhook::WebhookRecord;
-use shared::store::{StoreError, server_clock};
 use std::collections::{BTreeSet, VecDeque};
+use store::delivery::Told;
+use store::keys::AccountKeys;
+use store::script::webhook::Endpoint;
+use store::script::webhook::dispatch::{Batch, Cursor, Dispatch, Dispatched, Step, Tell, waiting};
+use store::webhook::WebhookRecord;
+use store::{StoreError, server_clock};
 
 /// Steps that one call makes at most; the rest has its turn in the next round.
 const STEPS_MAX: usize = 10;
@@ -140,7 +140,7 @@ impl Walk<'_> {
         let webhooks = WebhookRecord::all(store, &self.keys, self.mode).await?;
         let most = (DELIVERIES_MAX / webhooks.len().max(1)).max(1);
         let waiting: Vec<(Group, Waiting)> = waiting(store, (&self.keys, self.mode), most).await?;
-        let told: Vec<Told> = waiting.iter().map(|(_, waiting)| waiting.told()).collect();
+        let told: Vec<Told> = waiting.iter().map(|(_, waiting)| waiting.into()).collect();
         let batches = batches_of(&webhooks, &told);
         let groups: Vec<Group> = waiting.into_iter().map(|(group, _)| group).collect();
         let tell = Tell {

@@ -1,11 +1,11 @@
 //! The body of a delivery: the same bytes at every attempt, since it is made anew of its audit entry each time (decision D41).
 
 use bytes::Bytes;
+use domain::entry::Entry;
+use domain::event::{self, Event};
+use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
-use shared::clock::iso_from_ms;
-use shared::domain::entry::Entry;
-use shared::domain::event::{self, Event};
-use shared::store::delivery::Told;
+use store::delivery::Told;
 
 /// Names of the envelope, which no field of an event has.
 pub const RESERVED: [&str; 4] = ["type", "event", "timestamp", "data"];
@@ -41,9 +41,9 @@ fn write(event: &Event, at_ms: u64) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::event::EventName;
+    use domain::event::violations::Coalesced;
     use serde_json::Map;
-    use shared::domain::event::EventName;
-    use shared::domain::event::violations::Coalesced;
 
     #[test]
     fn the_fields_stand_in_data_and_beside_it() {

@@ -1,9 +1,9 @@
 //! Between whoever makes deliveries and the deliverer of the same process: which webhooks have something to deliver now. What
 //! gets lost here is found by the deliverer's next look at the store.
 
-use shared::store::script::webhook::Endpoint;
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
+use store::script::webhook::Endpoint;
 use tokio::sync::Notify;
 
 /// Webhooks remembered at most.
@@ -77,7 +77,7 @@ impl Wake {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shared::domain::mode::Mode;
+    use domain::mode::Mode;
 
     fn endpoint(number: usize) -> Endpoint {
         Endpoint {

@@ -6,17 +6,17 @@ use super::turn::Turn;
 use crate::metrics::Worker;
 use crate::problem::chain;
 use crate::serve::App;
+use domain::mode::Mode;
 use futures::{StreamExt, stream};
-use shared::domain::mode::Mode;
-use shared::store::chain::{Chain, Standing};
-use shared::store::connection::round::Round;
-use shared::store::keys::AccountKeys;
-use shared::store::read::Read;
-use shared::store::{StoreError, server_clock};
-use shared::telemetry::registrar::level;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use store::chain::{Chain, Standing};
+use store::connection::round::Round;
+use store::keys::AccountKeys;
+use store::read::Read;
+use store::{StoreError, server_clock};
+use telemetry::registrar::level;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -182,7 +182,7 @@ impl Rule {
         if !self.is_old(standing) {
             return Ok(None);
         }
-        let half_ms = self.after_days.saturating_mul(shared::domain::period::DAY_MS / 2);
+        let half_ms = self.after_days.saturating_mul(domain::period::DAY_MS / 2);
         let first = chain.first_since(self.now_ms.saturating_sub(half_ms)).await?;
         Ok(Some(
             first

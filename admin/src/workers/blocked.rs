@@ -2,8 +2,8 @@
 
 use super::pause;
 use crate::serve::App;
-use shared::store::blocked::REFRESH_EVERY;
 use std::sync::Arc;
+use store::blocked::REFRESH_EVERY;
 use tokio::sync::watch;
 
 /// Follows the list until it is time to stop.

@@ -6,14 +6,14 @@ use crate::metrics::Worker;
 use crate::problem::chain;
 use crate::serve::App;
 use futures::{StreamExt, stream};
-use shared::store::StoreError;
-use shared::store::connection::round::Round;
-use shared::store::keys::{BUCKETS, Bucket};
-use shared::store::script::transit::deliver;
-use shared::store::transit::Transit;
-use shared::telemetry::registrar::level;
 use std::sync::Arc;
 use std::time::Duration;
+use store::StoreError;
+use store::connection::round::Round;
+use store::keys::{BUCKETS, Bucket};
+use store::script::transit::deliver;
+use store::transit::Transit;
+use telemetry::registrar::level;
 use tokio::sync::watch;
 
 /// Pause between two rounds over all buckets.

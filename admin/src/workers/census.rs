@@ -7,17 +7,17 @@ use super::turn::Turn;
 use crate::metrics::Worker;
 use crate::problem::chain;
 use crate::serve::App;
-use shared::domain::id;
-use shared::domain::intent::State;
-use shared::domain::mode::Mode;
-use shared::store::keys::{AccountKeys, Bucket, DeliverySet, IntentIndex};
-use shared::store::read::Read;
-use shared::store::script::webhook::Endpoint;
-use shared::store::{StoreError, server_clock};
-use shared::telemetry::registrar::level;
+use domain::id;
+use domain::intent::State;
+use domain::mode::Mode;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use store::keys::{AccountKeys, Bucket, DeliverySet, IntentIndex};
+use store::read::Read;
+use store::script::webhook::Endpoint;
+use store::{StoreError, server_clock};
+use telemetry::registrar::level;
 use tokio::sync::watch;
 
 /// Pause between two rounds.
@@ -157,7 +157,7 @@ async fn count_approvals(app: &App, memory: &mut Memory) -> Result<(), StoreErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shared::domain::id::Kind;
+    use domain::id::Kind;
 
     #[test]
     fn the_oldest_hold_and_the_first_deadline_are_kept() {

@@ -11,19 +11,19 @@ use crate::metrics::Worker;
 use crate::problem::chain;
 use crate::serve::App;
 use crate::trail::Trail;
+use crypto::checkpoint_key::CheckpointKey;
+use domain::checkpoint::Checkpoint;
+use domain::mode::Mode;
 use futures::{StreamExt, stream};
-use shared::crypto::checkpoint_key::CheckpointKey;
-use shared::domain::checkpoint::Checkpoint;
-use shared::domain::mode::Mode;
-use shared::store::account::{Account, ModeField};
-use shared::store::checkpoint_key::{self, KeyError};
-use shared::store::connection::round::Round;
-use shared::store::keys::AccountKeys;
-use shared::store::read::Read;
-use shared::telemetry::registrar::level;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
+use store::account::{Account, ModeField};
+use store::checkpoint_key::{self, KeyError};
+use store::connection::round::Round;
+use store::keys::AccountKeys;
+use store::read::Read;
+use telemetry::registrar::level;
 use tokio::sync::watch;
 
 /// Accounts asked about in one go.
@@ -176,8 +176,8 @@ fn tell(app: &App, memory: &mut Memory, name: Name, moved: Result<(u64, bool), S
 mod tests {
     use super::*;
     use crate::archive::place::Place;
-    use shared::crypto::seal::Sealer;
-    use shared::settings::load_from;
+    use crypto::seal::Sealer;
+    use settings::load_from;
 
     #[tokio::test]
     async fn a_checkpoint_is_never_put_over_one_that_says_more() {
@@ -189,7 +189,7 @@ mod tests {
         let key = CheckpointKey::open(&sealer, &CheckpointKey::mint(&sealer).unwrap()).unwrap();
         let chain = ("acct_1", Mode::Live);
         let next = |size: u64| Checkpoint {
-            origin: shared::domain::checkpoint::origin(chain.0, chain.1),
+            origin: domain::checkpoint::origin(chain.0, chain.1),
             size,
             hash: [u8::try_from(size).unwrap(); 32],
         };

@@ -6,17 +6,17 @@ use super::turn::Turn;
 use crate::metrics::Worker;
 use crate::problem::chain;
 use crate::serve::App;
+use domain::budget::{Budget, Budgets};
+use domain::mode::Mode;
 use futures::{StreamExt, stream};
-use shared::domain::budget::{Budget, Budgets};
-use shared::domain::mode::Mode;
-use shared::store::keys::AccountKeys;
-use shared::store::refused::{self, Cause, List, REFRESH_EVERY, REFUSED_MAX};
-use shared::store::usage::Usage;
-use shared::store::{StoreError, look};
-use shared::telemetry::registrar::level;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use store::keys::AccountKeys;
+use store::refused::{self, Cause, List, REFRESH_EVERY, REFUSED_MAX};
+use store::usage::Usage;
+use store::{StoreError, look};
+use telemetry::registrar::level;
 use tokio::sync::watch;
 
 /// Pause between two rounds.

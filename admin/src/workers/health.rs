@@ -4,12 +4,13 @@ use super::pause;
 use crate::problem::{Code, Problem, chain};
 use crate::serve::App;
 use arc_swap::ArcSwap;
-use shared::store::durability::{Durability, Status};
-use shared::store::sanity::{self, Insane, StoreRecord};
-use shared::store::{Store, pulse};
+use settings::durability::Durability;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use store::durability::Status;
+use store::sanity::{self, Insane, StoreRecord};
+use store::{Store, pulse};
 use tokio::sync::watch;
 
 /// Pause between two checks.
@@ -154,7 +155,7 @@ fn tell(status: &Status) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shared::store::StoreError;
+    use store::StoreError;
 
     #[test]
     fn a_store_that_may_evict_is_refused_and_one_that_is_away_is_asked_again() {

@@ -7,14 +7,14 @@ use crate::archive::intents::Age;
 use crate::metrics::Worker;
 use crate::problem::chain;
 use crate::serve::App;
-use shared::domain::mode::Mode;
-use shared::domain::period::DAY_MS;
-use shared::store::connection::round::Round;
-use shared::store::keys::AccountKeys;
-use shared::store::{StoreError, server_clock};
+use domain::mode::Mode;
+use domain::period::DAY_MS;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use store::connection::round::Round;
+use store::keys::AccountKeys;
+use store::{StoreError, server_clock};
 use tokio::sync::watch;
 
 /// Pause between two rounds.

@@ -7,13 +7,13 @@ use crate::metrics::Worker;
 use crate::problem::chain;
 use crate::serve::App;
 use futures::{StreamExt, stream};
-use shared::store::connection::round::Round;
-use shared::store::keys::{BUCKETS, Bucket};
-use shared::store::read::Read;
-use shared::store::script::reap::sweep;
-use shared::store::{StoreError, denial_windows, server_clock};
 use std::sync::Arc;
 use std::time::Duration;
+use store::connection::round::Round;
+use store::keys::{BUCKETS, Bucket};
+use store::read::Read;
+use store::script::reap::sweep;
+use store::{StoreError, denial_windows, server_clock};
 use tokio::sync::watch;
 
 /// Pause between two sweeps over all buckets.

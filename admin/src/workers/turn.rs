@@ -1,8 +1,8 @@
 //! All accounts in turn, for the workers that look at some of them in each round.
 
-use shared::store::account::Account;
-use shared::store::{Store, StoreError};
 use std::collections::VecDeque;
+use store::account::Account;
+use store::{Store, StoreError};
 
 /// The accounts, in the order in which they are looked at.
 #[derive(Debug, Default)]

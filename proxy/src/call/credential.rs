@@ -1,10 +1,10 @@
 //! Step 1a: the virtual key in the request's headers. Its form is checked without asking anyone (decisions D29, D63).
 
 use crate::reply::refusal::{Refusal, RefusalKind};
+use crypto::virtual_key::WellFormed;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use secrecy::SecretString;
-use shared::crypto::virtual_key::WellFormed;
 
 /// What the credential looked like; only its hash goes further.
 #[derive(Debug)]

@@ -7,11 +7,11 @@ use super::receive::Body;
 use crate::gate::Gate;
 use crate::pending::item::Origin;
 use crate::upstream::{Answer, Failure, headers};
+use domain::denial::Denial;
 use http::HeaderMap;
-use shared::domain::denial::Denial;
-use shared::store::script::hold::HoldKeys;
-use shared::store::script::settle::Settle;
 use std::io;
+use store::script::hold::HoldKeys;
+use store::script::settle::Settle;
 
 /// A call that was sent.
 #[derive(Debug)]
@@ -79,8 +79,8 @@ mod tests {
     use super::super::decide::decide;
     use super::*;
     use crate::stand::{ESTIMATE, Stand, runs, text};
-    use shared::store::script::authorize::AUTHORIZE;
-    use shared::store::script::settle::SETTLE;
+    use store::script::authorize::AUTHORIZE;
+    use store::script::settle::SETTLE;
 
     /// A stored key that no header can carry, such as one with a line end.
     #[tokio::test]

@@ -2,11 +2,11 @@
 //! when the store last refused it, so that its large bodies are not read only to be refused again.
 
 use super::receive::room::AccountPart;
-use shared::store::lookup::VirtualKeyOwner;
 use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use store::lookup::VirtualKeyOwner;
 
 /// How long a refusal is remembered: the length of a rate window.
 const REFUSAL_REMEMBERED: Duration = Duration::from_secs(60);

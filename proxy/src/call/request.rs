@@ -2,15 +2,14 @@
 
 use crate::gate::Gate;
 use crate::reply::refusal::{Refusal, RefusalKind};
+use chat::{self, BodyError};
+use crypto::virtual_key::WellFormed;
+use domain::id::Kind;
+use domain::money::Nanos;
+use domain::names;
+use domain::price::PriceTable;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use shared::chat_body::{self, BodyError};
-use shared::clock;
-use shared::crypto::virtual_key::WellFormed;
-use shared::domain::id::Kind;
-use shared::domain::money::Nanos;
-use shared::domain::names;
-use shared::domain::price::PriceTable;
 use std::sync::Arc;
 
 /// The header that names a run.
@@ -48,7 +47,7 @@ pub struct Run {
 /// The first 400 that applies.
 pub fn understand(gate: &Gate, headers: &HeaderMap, bytes: &[u8]) -> Result<Wanted, Refusal> {
     check_encoding(headers)?;
-    let chat = chat_body::parse(bytes).map_err(|error| refusal_of(&error))?;
+    let chat = chat::parse(bytes).map_err(|error| refusal_of(&error))?;
     let run = run_of(headers)?;
     let prices = gate.prices.load_full();
     let estimate = prices.estimate(&chat.shape());

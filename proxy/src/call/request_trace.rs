@@ -6,11 +6,10 @@ use crate::metrics::Stage;
 use crate::reply::denied::Denied;
 use crate::reply::refusal::RefusalKind;
 use http::HeaderMap;
-use shared::clock;
-use shared::store::lookup::VirtualKeyOwner;
-use shared::telemetry::span::{self, Kind, Span, Value};
-use shared::telemetry::trace::{TRACEPARENT, TRACESTATE, Trace, new_span};
 use std::time::{Duration, Instant};
+use store::lookup::VirtualKeyOwner;
+use telemetry::span::{self, Kind, Span, Value};
+use telemetry::trace::{TRACEPARENT, TRACESTATE, Trace, new_span};
 
 /// Trace of a request that is under way.
 #[derive(Debug, Clone)]

@@ -6,11 +6,11 @@ use super::credential::PresentedKey;
 use super::known_key::KnownKey;
 use crate::gate::Gate;
 use crate::reply::refusal::{Refusal, RefusalKind};
+use crypto::virtual_key::WellFormed;
+use domain::denial::Denial;
 use secrecy::ExposeSecret;
-use shared::crypto::virtual_key::WellFormed;
-use shared::domain::denial::Denial;
-use shared::store::lookup::VirtualKeyOwner;
 use std::sync::Arc;
+use store::lookup::VirtualKeyOwner;
 
 /// A key that is not one of ours, or no longer.
 pub fn unknown_key() -> Stop {
@@ -62,8 +62,8 @@ pub async fn owner(gate: &Gate, key: &PresentedKey) -> Result<Arc<KnownKey>, Sto
 mod tests {
     use super::*;
     use crate::stand::{Does, Stand, record, text};
-    use shared::crypto::virtual_key::{CheckSecret, mint};
-    use shared::store::keys::STORE;
+    use crypto::virtual_key::{CheckSecret, mint};
+    use store::keys::STORE;
 
     /// A key that the store of the stand can have issued, or one of another installation.
     fn key(secret: &str) -> PresentedKey {

@@ -10,11 +10,11 @@ use crate::metrics::{Ended, Stage};
 use crate::reply::approved::{self, Stamp};
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::upstream::{Answer, Failure, usage};
+use domain::entry::How;
+use domain::money::Nanos;
+use domain::price::ServedCall;
 use http::header::CONTENT_ENCODING;
-use shared::domain::entry::How;
-use shared::domain::money::Nanos;
-use shared::domain::price::ServedCall;
-use shared::store::script::settle::Settle;
+use store::script::settle::Settle;
 
 /// What is charged in the end, and what the caller is told of it.
 #[derive(Debug, PartialEq, Eq)]
@@ -157,8 +157,8 @@ mod tests {
     use super::*;
     use crate::call::request::Run;
     use bytes::Bytes;
+    use domain::price::{DEFAULT_PRICES, PriceTable};
     use http::{HeaderMap, HeaderValue, StatusCode};
-    use shared::domain::price::{DEFAULT_PRICES, PriceTable};
     use std::sync::Arc;
 
     const ESTIMATE: Nanos = Nanos::from_stored(1_000_000);

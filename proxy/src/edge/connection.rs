@@ -4,12 +4,12 @@ use super::Edge;
 use super::head::{HEAD_BYTES_MAX, Head};
 use super::place;
 use super::write::KEEP_ALIVE;
+use connections::limit::Requests;
 use pingora::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream};
 use pingora::protocols::http::ServerSession;
 use pingora::protocols::http::v2::server::H2Options;
 use pingora::proxy::HttpProxy;
 use pingora::server::ShutdownWatch;
-use shared::connection_limit::Requests;
 use std::pin::Pin;
 use std::sync::Arc;
 

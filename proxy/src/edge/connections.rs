@@ -1,7 +1,7 @@
-//! Callers' connections: the limits of [`shared::connection_limit`], how many they refused, and a line of log now and then.
+//! Callers' connections: the limits of [`connections::limit`], how many they refused, and a line of log now and then.
 
+use connections::limit::{ConnectionLimit, OpenConnection, Refused};
 use ipnet::IpNet;
-use shared::connection_limit::{ConnectionLimit, OpenConnection, Refused};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

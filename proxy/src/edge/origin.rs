@@ -4,11 +4,11 @@
 use crate::call::Stop;
 use crate::gate::Gate;
 use crate::reply::refusal::{Refusal, RefusalKind};
+use connections::client_address::{UNKNOWN_ADDRESS, client_address, warn_of_untrusted_proxy};
+use domain::denial::Denial;
 use pingora::protocols::http::ServerSession;
-use shared::client_address::{UNKNOWN_ADDRESS, client_address, warn_of_untrusted_proxy};
-use shared::domain::denial::Denial;
-use shared::store::blocked::Verdict;
 use std::net::IpAddr;
+use store::blocked::Verdict;
 
 /// Whether the request may come in, as far as is known without asking anyone: the way of nearly all of them.
 pub fn is_free(gate: &Gate, session: &ServerSession) -> bool {

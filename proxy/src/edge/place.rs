@@ -1,7 +1,7 @@
 //! The place of a request's connection among all connections. Pingora gives a request of HTTP/2 nothing of its connection, so
 //! the place goes along with the task that serves the request.
 
-use shared::connection_limit::{Keeper, Requests};
+use connections::limit::{Keeper, Requests};
 
 tokio::task_local! {
     static REQUESTS: Requests;

@@ -6,10 +6,10 @@ use crate::call::request_trace::RequestTrace;
 use crate::call::{self, Done, Stop};
 use crate::gate::Gate;
 use crate::reply::{Reply, health, models, names};
+use connections::limit::Keeper;
 use pingora::ErrorType::InternalError;
 use pingora::protocols::http::ServerSession;
 use pingora::{Error, Result};
-use shared::connection_limit::Keeper;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -95,7 +95,7 @@ fn request_id(session: &ServerSession) -> String {
     let sent = session
         .get_header(names::REQUEST_ID)
         .and_then(|value| value.to_str().ok());
-    match sent.filter(|id| shared::domain::names::is_run_id(id.as_bytes())) {
+    match sent.filter(|id| domain::names::is_run_id(id.as_bytes())) {
         Some(id) => id.to_owned(),
         None => unread::new_request_id(),
     }

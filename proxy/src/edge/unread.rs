@@ -7,11 +7,10 @@ use crate::gate::Gate;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::reply::{Reply, names};
 use bytes::{Bytes, BytesMut};
+use domain::id::Kind;
 use http::header::{CONNECTION, DATE};
 use http::{HeaderMap, HeaderValue};
 use pingora::protocols::http::date::get_cached_date;
-use shared::clock;
-use shared::domain::id::Kind;
 
 /// Room for the head of such an answer, in bytes.
 const HEAD_BYTES: usize = 512;

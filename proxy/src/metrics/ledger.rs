@@ -1,10 +1,10 @@
 //! What became of the money of approved calls: their estimates, their real costs, and how the store took their end.
 
+use domain::money::Nanos;
 use prometheus::{Histogram, IntCounter, Result};
-use shared::domain::money::Nanos;
-use shared::store::script::settle::{Settle, Settled};
-use shared::store::script::void::Voided;
-use shared::telemetry::registrar::Registrar;
+use store::script::settle::{Settle, Settled};
+use store::script::void::Voided;
+use telemetry::registrar::Registrar;
 
 /// Upper ends of the buckets of the real cost as a share of the estimate.
 const SHARES: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 2.0, 10.0];

@@ -2,12 +2,12 @@
 //! `/metrics` is, from what is there anyway.
 
 use crate::gate::Gate;
+use connections::limit::Refused;
 use prometheus::{IntCounter, IntGauge, Result};
-use shared::connection_limit::Refused;
-use shared::telemetry::process::ProcessMetrics;
-use shared::telemetry::registrar::{Registrar, level};
-use shared::telemetry::span::SpanMetrics;
-use shared::telemetry::store::StoreMetrics;
+use telemetry::process::ProcessMetrics;
+use telemetry::registrar::{Registrar, level};
+use telemetry::span::SpanMetrics;
+use telemetry::store::StoreMetrics;
 
 /// Caches whose size is told, in the order of [`Gate::cached`].
 const CACHES: [&str; 4] = ["owners", "unknown", "views", "provider_keys"];

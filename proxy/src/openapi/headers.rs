@@ -1,10 +1,10 @@
 //! The headers of the edge, under the names with which it sets them.
 
 use crate::reply::names;
+use domain::denial::Denial;
+use domain::names::RUN_ID_MAX;
 use http::HeaderName;
-use shared::domain::denial::Denial;
-use shared::domain::names::RUN_ID_MAX;
-use shared::openapi::{Json, object};
+use openapi::{Json, object};
 
 /// Every header of ours that an answer can have.
 const ALL: [(HeaderName, &str); 9] = [

@@ -3,9 +3,9 @@
 use super::{headers, schemas};
 use crate::reply::refusal::RefusalKind;
 use crate::reply::{denied, health, models, names, refusal};
-use shared::domain::denial::{Denial, Stage};
-use shared::openapi::components::public;
-use shared::openapi::{Components, Json, example, object};
+use domain::denial::{Denial, Stage};
+use openapi::components::public;
+use openapi::{Components, Json, example, object};
 use std::collections::BTreeMap;
 
 /// Answers to requests that meet no operation.

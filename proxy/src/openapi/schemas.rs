@@ -1,8 +1,8 @@
 //! The schemas of the edge that no struct has: what is read from a body, and the words of refusals.
 
 use crate::reply::refusal::RefusalKind;
+use openapi::{Json, object};
 use serde_json::{Value, json};
-use shared::openapi::{Json, object};
 use std::borrow::Cow;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};

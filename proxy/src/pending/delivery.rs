@@ -10,16 +10,16 @@ use super::item::Item;
 use super::queue::{Queue, Turn};
 use crate::gate::Gate;
 use futures::StreamExt;
-use shared::store::StoreError;
-use shared::store::connection::round::Round as Servers;
-use shared::store::pulse;
-use shared::store::sanity::StoreRecord;
-use shared::store::script::settle::Settled;
-use shared::store::script::void::{Voided, void_as_of};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use store::StoreError;
+use store::connection::round::Round as Servers;
+use store::pulse;
+use store::sanity::StoreRecord;
+use store::script::settle::Settled;
+use store::script::void::{Voided, void_as_of};
 use tokio::time::Instant;
 
 /// Items in flight to the store at once.
@@ -250,9 +250,9 @@ mod tests {
     use super::super::journal::tests::item as void;
     use super::*;
     use crate::stand::{Does, EPOCH, Stand, runs, text};
-    use shared::store::script::hold::AsOf;
-    use shared::store::script::settle::SETTLE;
-    use shared::store::script::void::VOID;
+    use store::script::hold::AsOf;
+    use store::script::settle::SETTLE;
+    use store::script::void::VOID;
 
     const MISSING: Taken = Taken::Settled(Settled::Missing);
     const DONE: Taken = Taken::Settled(Settled::Done);

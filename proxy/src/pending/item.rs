@@ -1,13 +1,13 @@
 //! What waits for the store, as the journal has it: one settlement or void, and the ledger that it belongs to.
 
+use domain::entry::How;
+use domain::money::Nanos;
 use serde::{Deserialize, Serialize};
-use shared::domain::entry::How;
-use shared::domain::money::Nanos;
-use shared::store::keys::{AccountKeys, Bucket};
-use shared::store::sanity::StoreRecord;
-use shared::store::script::hold::{AsOf, HoldName};
-use shared::store::script::settle::Settle;
 use std::sync::Arc;
+use store::keys::{AccountKeys, Bucket};
+use store::sanity::StoreRecord;
+use store::script::hold::{AsOf, HoldName};
+use store::script::settle::Settle;
 
 /// The ledger that a hold belongs to. Only that one can say that there is no such hold, and only where the account has come as
 /// far as when it was asked for.

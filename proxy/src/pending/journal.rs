@@ -5,8 +5,7 @@
 //! to the store has started. The file is emptied whenever the queue is.
 
 use super::item::Item;
-use shared::clock;
-use shared::domain::id::Kind;
+use domain::id::Kind;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -180,9 +179,9 @@ fn put(opening: &Path, path: &Path, text: &[u8]) -> std::io::Result<File> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use shared::store::script::hold::AsOf;
     use std::os::unix::fs::PermissionsExt as _;
     use std::process::Command;
+    use store::script::hold::AsOf;
 
     /// Tells a test that it runs where files stay small, and in which folder.
     const SMALL_FILES: &str = "TOLLGATE_TEST_SMALL_FILES";

@@ -116,7 +116,7 @@ impl Queue {
 mod tests {
     use super::super::journal::tests::item as void;
     use super::*;
-    use shared::store::script::hold::AsOf;
+    use store::script::hold::AsOf;
 
     fn settlement(id: &str) -> Item {
         Item::Settle {

@@ -2,12 +2,12 @@
 
 use super::{Reply, names};
 use crate::gate::PlanLimits;
+use domain::denial::{Denial, RATE_RETRY_AFTER_S, Stage};
+use domain::money::Nanos;
+use domain::plan::Plan;
 use http::header::RETRY_AFTER;
+use openapi::types as is;
 use serde::Serialize;
-use shared::domain::denial::{Denial, RATE_RETRY_AFTER_S, Stage};
-use shared::domain::money::Nanos;
-use shared::domain::plan::Plan;
-use shared::openapi::types as is;
 use std::sync::Arc;
 use utoipa::ToSchema;
 

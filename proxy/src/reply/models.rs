@@ -2,9 +2,9 @@
 
 use super::Reply;
 use super::refusal::{Refusal, RefusalKind};
+use domain::price::PriceTable;
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
-use shared::domain::price::PriceTable;
 use utoipa::ToSchema;
 
 /// The models that have a price.

@@ -36,7 +36,7 @@ pub async fn exit_when_drained(gate: Arc<Gate>, mut shutdown: ShutdownWatch) {
         while !gate.pending.is_empty() && Instant::now() < patience {
             sleep(LOOK).await;
         }
-        drop(timeout(SPANS, shared::telemetry::span::flush()).await);
+        drop(timeout(SPANS, telemetry::span::flush()).await);
         // Connections that wait for their next request may have brought one meanwhile.
         let is_late = Instant::now() >= deadline;
         if is_late || gate.in_flight() == 0 {
@@ -55,7 +55,7 @@ pub async fn exit_when_drained(gate: Arc<Gate>, mut shutdown: ShutdownWatch) {
     }
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::info!(pending = gate.pending.len(), took_ms, "drained");
-    shared::telemetry::flush();
+    telemetry::flush();
     // Until its last instant, a call that is cut off may leave something in the journal.
     if cut_off == 0 {
         gate.pending.close();

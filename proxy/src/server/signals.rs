@@ -47,7 +47,7 @@ impl Heard {
         tokio::spawn(async move {
             if interrupt.recv().await.is_some() {
                 tracing::info!("ending at once");
-                shared::telemetry::flush();
+                telemetry::flush();
                 std::process::exit(0);
             }
         });

@@ -4,7 +4,7 @@ use pingora::listeners::tls::Acceptor;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use shared::settings::{BadSettings, ProxySettings};
+use settings::{BadSettings, ProxySettings};
 use std::path::Path;
 use std::sync::Arc;
 

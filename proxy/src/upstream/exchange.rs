@@ -10,7 +10,7 @@ use pingora::connectors::{ConnectorOptions, TransportConnector};
 use pingora::protocols::Stream;
 use pingora::protocols::http::v1::client::HttpSession;
 use pingora::upstreams::peer::HttpPeer;
-use shared::settings::UpstreamSettings;
+use settings::UpstreamSettings;
 use std::error::Error;
 use std::future::{pending, poll_fn};
 use std::io::{self, Cursor};

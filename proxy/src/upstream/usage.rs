@@ -1,8 +1,8 @@
 //! Reading what a call used from the provider's answer (decisions D33, D64).
 
 use super::encoding;
+use domain::price::Usage;
 use serde::Deserialize;
-use shared::domain::price::Usage;
 use std::borrow::Cow;
 
 /// What the settlement needs of an answer.

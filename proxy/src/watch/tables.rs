@@ -2,13 +2,13 @@
 //! A table that cannot be read leaves the one in force; imported prices that could not be read yet leave none.
 
 use crate::gate::Gate;
-use shared::domain::price::PriceTable;
-use shared::settings::{BadSettings, Settings};
-use shared::store::script::replace_prices;
-use shared::telemetry::tables::Table;
+use domain::price::PriceTable;
+use settings::{BadSettings, Settings};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use store::script::replace_prices;
+use telemetry::tables::Table;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 

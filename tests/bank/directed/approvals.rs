@@ -47,7 +47,7 @@ fn resolve(n: u64, of: u64, grant: bool) -> Act {
         id: format!("int_{of}"),
         grant,
         stale: false,
-        at_ms: shared::clock::now_ms(),
+        at_ms: clock::now_ms(),
         plan: None,
         n,
     }
@@ -124,7 +124,7 @@ async fn refused(stage: &Stage<'_>) -> Checked {
         .want("blocked insufficient_balance int_2", resolve(5, 2, true))
         .await?;
     world.want("changed", resolve(6, 2, true)).await?;
-    let by = shared::store::script::agent_freeze::Authority::User;
+    let by = store::script::agent_freeze::Authority::User;
     world
         .want(
             "done",

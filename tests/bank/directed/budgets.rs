@@ -6,9 +6,9 @@ use super::verdicts::{dispute, release};
 use crate::act::{Act, Deposit, Spend};
 use crate::model::{At, Limits, Model, keys, mode};
 use crate::world::{Checked, World};
-use shared::domain::budget::Budget;
-use shared::store::account::ModeField;
-use shared::store::script::agent_freeze::Authority;
+use domain::budget::Budget;
+use store::account::ModeField;
+use store::script::agent_freeze::Authority;
 
 /// Transactions of an account and mode as laid out: a deposit to each of its three wallets.
 const LAID_OUT: u64 = 3;

@@ -5,7 +5,7 @@ use super::standing::{charge, long_ago, other_day};
 use crate::act::{Act, Spend};
 use crate::model::{Charge, MOST, Run};
 use crate::world::{Checked, World};
-use shared::domain::period::Period;
+use domain::period::Period;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
     old_counters(stage).await?;

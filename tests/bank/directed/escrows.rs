@@ -4,10 +4,10 @@ use super::stage::{START, Stage, asked, escrow};
 use crate::act::{Act, NewEscrow};
 use crate::model::{Place, keys};
 use crate::world::{Checked, World};
-use shared::domain::mode::Mode;
-use shared::domain::number::Number;
-use shared::store::keys::{AccountKeys, Bucket, IntentIndex};
-use shared::store::script::escrow as script;
+use domain::mode::Mode;
+use domain::number::Number;
+use store::keys::{AccountKeys, Bucket, IntentIndex};
+use store::script::escrow as script;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
     made(stage).await?;

@@ -3,10 +3,9 @@
 use super::stage::Stage;
 use crate::model::keys;
 use crate::world::Checked;
-use shared::clock;
-use shared::store::Store;
-use shared::store::keys::Series;
-use shared::store::script::number::DRAW;
+use store::Store;
+use store::keys::Series;
+use store::script::number::DRAW;
 
 /// An hour, in ms.
 const HOUR: u64 = 3_600_000;

@@ -5,10 +5,10 @@ use super::stage::Stage;
 use crate::act::Act;
 use crate::model::{Limits, keys};
 use crate::world::{Checked, World};
-use shared::domain::mode::Mode;
-use shared::domain::number::Number;
-use shared::store::keys::{AccountKeys, Bucket, USER, closed_holder};
-use shared::store::script::{agent, deposit, escrow, transfer, transit, wallet};
+use domain::mode::Mode;
+use domain::number::Number;
+use store::keys::{AccountKeys, Bucket, USER, closed_holder};
+use store::script::{agent, deposit, escrow, transfer, transit, wallet};
 
 const LIVE: Mode = Mode::Live;
 

@@ -4,9 +4,8 @@ use crate::act::{Act, Asked, Decide, Deposit, NewEscrow, Plan, Spend, Transfer, 
 use crate::model::{At, Limits, Model, Place};
 use crate::names::Window;
 use crate::world::World;
-use shared::clock;
-use shared::domain::period::Period;
-use shared::store::Store;
+use domain::period::Period;
+use store::Store;
 
 /// Where a check finds its store.
 pub struct Stage<'a> {

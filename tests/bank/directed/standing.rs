@@ -4,7 +4,7 @@ use super::stage::{Stage, plan, spend};
 use crate::act::{Act, Plan, Spend};
 use crate::model::{Agent, Charge, Limits, Model};
 use crate::world::Checked;
-use shared::domain::period::Period;
+use domain::period::Period;
 use std::collections::BTreeMap;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {

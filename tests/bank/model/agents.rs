@@ -3,8 +3,8 @@
 use super::told::event;
 use super::{At, Closed, Limits, Model, Place, Policy, Wallet};
 use crate::act::ACTOR;
-use shared::store::keys::Series;
-use shared::store::script::agent_freeze::Authority;
+use store::keys::Series;
+use store::script::agent_freeze::Authority;
 
 impl Model {
     pub fn new_agent(&mut self, at: At, agent: &str, most: Option<u64>) -> String {
@@ -63,7 +63,7 @@ impl Model {
         record.wallet = None;
         record.old.retain(|field, _| is_counter(field));
         record.provider_key = false;
-        if super::mode(at) == shared::domain::mode::Mode::Live {
+        if super::mode(at) == domain::mode::Mode::Live {
             record.virtual_keys.clear();
         }
         if let Some(policy) = record.policy.take() {

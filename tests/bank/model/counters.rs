@@ -1,7 +1,7 @@
 //! What counts for a spend: what was charged before, the plan's places, the policy in effect.
 
 use super::{Agent, At, Charge, Limits, Model, mode};
-use shared::domain::mode::Mode;
+use domain::mode::Mode;
 
 impl Model {
     fn charged(&self, at: At, agent: &str, of: impl Fn(&Charge) -> bool) -> i128 {

@@ -4,7 +4,7 @@ use super::told::entry;
 use super::transfers::{RECORD_LIFE, millis};
 use super::{At, CEILING, Deposit, Model, Movement, Request, as_double};
 use crate::act::{self, ACTOR, Asked};
-use shared::store::transaction::TransactionType;
+use store::transaction::TransactionType;
 
 impl Model {
     pub fn deposit(&mut self, new: &act::Deposit) -> String {

@@ -3,8 +3,8 @@
 use super::told::entry;
 use super::{At, Escrow, Model, Movement, Request, Transit, is_remote};
 use crate::act::{ACTOR, Asked, NewEscrow};
-use shared::store::keys::Series;
-use shared::store::transaction::TransactionType;
+use store::keys::Series;
+use store::transaction::TransactionType;
 
 impl Model {
     pub fn create(&mut self, new: &NewEscrow) -> String {

@@ -4,9 +4,9 @@ use super::At;
 use crate::act::{ACTOR, Asked};
 use crate::names::Window;
 use crate::photo::Entry;
-use shared::domain::period::Period;
-use shared::store::transaction::TransactionType;
+use domain::period::Period;
 use std::collections::{BTreeMap, BTreeSet};
+use store::transaction::TransactionType;
 
 /// Where a wallet stands.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,11 +5,11 @@ mod requests;
 
 use super::{ACCOUNTS, Agent, At, Model, Place, Wallet, account, keys, mode};
 use crate::photo::{Expected, Record, Shape};
-use shared::domain::mode::Mode;
-use shared::domain::number::Number;
-use shared::store::keys::{self as names, Bucket, Series, USER, closed_holder};
-use shared::store::transaction::{NewTransaction, Tail};
+use domain::mode::Mode;
+use domain::number::Number;
 use std::collections::{BTreeMap, BTreeSet};
+use store::keys::{self as names, Bucket, Series, USER, closed_holder};
+use store::transaction::{NewTransaction, Tail};
 
 pub type Cells = BTreeMap<String, String>;
 

@@ -4,10 +4,10 @@ use super::told::entry;
 use super::{At, Charge, Model, Movement, Request, Run, as_double, mode};
 use crate::act::{ACTOR, DECIDER, Plan, Spend};
 use crate::model::CEILING;
-use shared::domain::mode::Mode;
-use shared::domain::period::Period;
-use shared::store::script::authorize::RUN_LIFE;
-use shared::store::transaction::TransactionType;
+use domain::mode::Mode;
+use domain::period::Period;
+use store::script::authorize::RUN_LIFE;
+use store::transaction::TransactionType;
 
 /// What is asked of the counters and the wallet.
 pub struct Asks<'a> {

@@ -1,7 +1,7 @@
 //! Entries of the audit log.
 
 use crate::photo::Entry;
-use shared::store::keys::USER;
+use store::keys::USER;
 
 /// An entry about money of the wallet of `owner`.
 pub fn entry(at: String, kind: &str, actor: &str, owner: &str, nanos: u64, words: Option<String>) -> Entry {

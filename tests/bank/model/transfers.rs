@@ -4,9 +4,9 @@ use super::told::{entry, event};
 use super::{Arrival, At, Model, Movement, Place, Request, Transit, Wallet};
 use crate::act::{ACTOR, Transfer};
 use crate::photo::Entry;
-use shared::store::keys::{Series, USER};
-use shared::store::transaction::TransactionType;
 use std::time::Duration;
+use store::keys::{Series, USER};
+use store::transaction::TransactionType;
 
 /// How long the records of transfers and deposits are kept here.
 pub const RECORD_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);

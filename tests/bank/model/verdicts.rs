@@ -3,7 +3,7 @@
 use super::told::entry;
 use super::{Escrow, Model, Request, Transit, is_remote};
 use crate::act::{ACTOR, Asked, Decide, Verdict};
-use shared::store::transaction::TransactionType;
+use store::transaction::TransactionType;
 
 /// Release and dispute intents that an escrow lists.
 const SIBLINGS_MAX: usize = 100;
@@ -27,7 +27,7 @@ impl Model {
         let mut leg = self.leg_of(number, kind, "", "", intent);
         if !self.is_alive(at, &leg.owner, leg.wallet) {
             let actor = if intent.is_some() { ACTOR } else { "operator" };
-            (leg.owner, leg.wallet) = (shared::store::keys::USER.to_owned(), self.user_wallet(at, actor));
+            (leg.owner, leg.wallet) = (store::keys::USER.to_owned(), self.user_wallet(at, actor));
         }
         if !self.has_room(at, leg.wallet, leg.amount) {
             return None;

@@ -1,9 +1,7 @@
 //! The scripts as texts that can be changed. A fragment is changed in one script that uses all of it.
 
-use shared::store::script::agent_freeze::AGENT_FREEZE;
-use shared::store::script::{
-    Script, WhenFull, agent, deposit, escrow, number, spend, transfer, transit, wallet,
-};
+use store::script::agent_freeze::AGENT_FREEZE;
+use store::script::{Script, WhenFull, agent, deposit, escrow, number, spend, transfer, transit, wallet};
 
 /// A file of Lua.
 #[derive(Clone, Copy)]
@@ -23,7 +21,7 @@ macro_rules! part {
     ($name:literal) => {
         Part {
             name: $name,
-            text: include_str!(concat!("../../../shared/src/store/script/", $name, ".lua")),
+            text: include_str!(concat!("../../../shared/store/src/script/", $name, ".lua")),
         }
     };
 }

@@ -5,9 +5,9 @@ use crate::act::{Act, Asked, Plan};
 use crate::directed::stage::{Stage, deposit};
 use crate::model::{At, Charge, Limits, MOST, Place};
 use crate::world::{Checked, World};
-use shared::domain::money::Nanos;
-use shared::domain::period::Period;
-use shared::store::Store;
+use domain::money::Nanos;
+use domain::period::Period;
+use store::Store;
 
 /// The agents; the third has no wallet at first, or an empty one.
 pub const AGENTS: [&str; 3] = ["a", "b", "c"];

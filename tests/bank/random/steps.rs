@@ -5,8 +5,8 @@ use super::player::{AGENTS, Player, pick, prefer};
 use crate::act::{Act, Deposit, Spend, Transfer};
 use crate::directed::stage::plan;
 use crate::model::mode;
-use shared::domain::mode::Mode;
-use shared::store::script::agent_freeze::Authority;
+use domain::mode::Mode;
+use store::script::agent_freeze::Authority;
 
 impl Player {
     /// `None` when there is nothing yet that the op could be about.
@@ -156,7 +156,7 @@ impl Player {
         let waits = |(at, id): &(usize, String)| self.model().sides[*at].waiting.contains_key(id);
         let (at, id) = prefer(&spends, which, waits)?;
         let plan = (mode(at) == Mode::Live).then(|| self.plans[at / 2].clone());
-        let (n, at_ms) = (self.new_n(), shared::clock::now_ms());
+        let (n, at_ms) = (self.new_n(), clock::now_ms());
         Some(Act::Resolve {
             at,
             id,

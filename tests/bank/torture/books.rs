@@ -2,10 +2,10 @@
 
 use super::caller::{Made, Market};
 use crate::town::Town;
+use domain::mode::Mode;
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
-use shared::store::transaction::{Transaction, TransactionType};
 use std::collections::HashMap;
+use store::transaction::{Transaction, TransactionType};
 
 /// Requests that are repeated in the end although they were answered.
 const REPEATED: usize = 400;

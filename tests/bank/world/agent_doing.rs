@@ -5,12 +5,12 @@ use super::World;
 use super::doing::{Told, scope, wrong};
 use crate::act::Act;
 use crate::model::{At, Limits, USD};
-use shared::store::Store;
-use shared::store::script::agent::{self, Created, Deleted, NewAgent, PlanLimit};
-use shared::store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
-use shared::store::script::change::FieldChange;
-use shared::store::script::policy::{self, PolicySet};
-use shared::store::script::wallet::user_wallet;
+use store::Store;
+use store::script::agent::{self, Created, Deleted, NewAgent, PlanLimit};
+use store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
+use store::script::change::FieldChange;
+use store::script::policy::{self, PolicySet};
+use store::script::wallet::user_wallet;
 
 impl World {
     pub(super) async fn agents(&self, act: &Act) -> Told {

@@ -4,18 +4,18 @@ use super::World;
 use crate::act::{ACTOR, Act, Asked, DECIDER, Deposit, Plan, Spend, Transfer};
 use crate::model::transfers::RECORD_LIFE;
 use crate::model::{At, Place, USD, account, keys, mode};
-use shared::domain::cap::CapPlan;
-use shared::domain::money::Nanos;
-use shared::store::deposit::DepositState;
-use shared::store::intent::{Decision, IntentRecord};
-use shared::store::script::change::Scope;
-use shared::store::script::deposit::{Confirmation, Confirmed, Made, NewDeposit};
-use shared::store::script::spend::deny::deny;
-use shared::store::script::spend::{self, Ask, Injection, PlanCap, Spent};
-use shared::store::script::transfer::{NewTransfer, Transferred};
-use shared::store::script::transit::deliver;
-use shared::store::wallet::WalletPlace;
-use shared::store::{Store, StoreError};
+use domain::cap::CapPlan;
+use domain::money::Nanos;
+use store::deposit::DepositState;
+use store::intent::{Decision, IntentRecord};
+use store::script::change::Scope;
+use store::script::deposit::{Confirmation, Confirmed, Made, NewDeposit};
+use store::script::spend::deny::deny;
+use store::script::spend::{self, Ask, Injection, PlanCap, Spent};
+use store::script::transfer::{NewTransfer, Transferred};
+use store::script::transit::deliver;
+use store::wallet::WalletPlace;
+use store::{Store, StoreError};
 
 /// An attempt to instruct the agent.
 const INJECTION: Injection<'_> = Injection {
@@ -257,7 +257,7 @@ impl World {
         if half {
             let keys = keys(2 * usize::from(transit.from_account == account(2)));
             let row = serde_json::to_string(transit).map_err(wrong)?;
-            let mark = shared::store::keys::AccountKeys::of(&transit.to_account);
+            let mark = store::keys::AccountKeys::of(&transit.to_account);
             let mut back = redis::pipe();
             back.cmd("HSET").arg(keys.bucket().transit()).arg(&id).arg(row);
             back.cmd("PERSIST").arg(mark.bucket().arrived(&id));
@@ -283,7 +283,7 @@ fn spent(answer: Result<Spent, StoreError>) -> Told {
     })
 }
 
-fn told_of(deposit: &shared::store::deposit::Deposit, how: &str) -> String {
+fn told_of(deposit: &store::deposit::Deposit, how: &str) -> String {
     let confirmed = deposit
         .confirmed
         .map(|(at, balance)| format!("{at} {}", balance.get()));

@@ -4,10 +4,10 @@ use super::World;
 use super::doing::{Told, scope, usd, wrong};
 use crate::act::{Act, Asked, Decide, NewEscrow, Verdict};
 use crate::model::{Place, USD, account};
-use shared::store::StoreError;
-use shared::store::escrow::{Escrow, EscrowStatus, Party};
-use shared::store::once::Once;
-use shared::store::script::escrow::{self as script, Called, Ended, Winner, decide, end_dispute, fund};
+use store::StoreError;
+use store::escrow::{Escrow, EscrowStatus, Party};
+use store::once::Once;
+use store::script::escrow::{self as script, Called, Ended, Winner, decide, end_dispute, fund};
 
 impl Asked {
     fn asked<'a>(&self, once: &'a Once) -> script::Asked<'a> {

@@ -1,11 +1,11 @@
 //! One record changed by hand at a time: the check names the invariant and the record, and nothing else.
 
 use super::street::Street;
+use domain::mode::Mode;
 use serde_json::Value;
-use shared::domain::mode::Mode;
-use shared::store::Store;
-use shared::store::keys::{AccountKeys, IntentIndex, USER};
 use std::collections::BTreeSet;
+use store::Store;
+use store::keys::{AccountKeys, IntentIndex, USER};
 
 /// A change by hand, and what must be found.
 pub(super) struct Damage {

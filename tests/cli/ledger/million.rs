@@ -3,17 +3,17 @@
 //! `cargo test --release --test cli -- --ignored --nocapture ledger::million`
 
 use crate::{cli, document};
+use clock::now_ms;
+use domain::intent::Kind;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::period::Period;
 use harness::{Redis, Seed, SeedAccount, Store};
-use shared::clock::now_ms;
-use shared::domain::intent::Kind;
-use shared::domain::mode::Mode;
-use shared::domain::money::Nanos;
-use shared::domain::period::Period;
-use shared::store::intent::NewIntent;
-use shared::store::keys::{USER, wallet_lookup};
-use shared::store::transaction::{NewTransaction, Tail, TransactionType};
 use std::collections::BTreeMap;
 use std::time::Instant;
+use store::intent::NewIntent;
+use store::keys::{USER, wallet_lookup};
+use store::transaction::{NewTransaction, Tail, TransactionType};
 
 /// Accounts, agents of each, and spends of each agent. Each spend is a transaction and an intent; each agent gets its money
 /// by one deposit, and every second spend is followed by a transfer to the user wallet, which is two transactions.

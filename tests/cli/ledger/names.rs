@@ -3,12 +3,12 @@
 use super::damage::{damage, each_is_found};
 use super::street::Street;
 use crate::ready;
+use crypto::sha256_hex;
+use domain::mode::Mode;
+use domain::number::Number;
 use harness::Redis;
 use serde_json::{Value, json};
-use shared::crypto::sha256_hex;
-use shared::domain::mode::Mode;
-use shared::domain::number::Number;
-use shared::store::keys::{
+use store::keys::{
     Bucket, Series, USER, api_key_lookup, escrow_lookup, user_lookup, virtual_key_lookup, wallet_lookup,
 };
 
@@ -188,7 +188,7 @@ fn numbers_of_an_earlier_version_lead_to_their_records() {
     let redis = Redis::start();
     let cli = ready(&redis);
     let id = crate::account(&cli);
-    let keys = shared::store::keys::AccountKeys::of(&id);
+    let keys = store::keys::AccountKeys::of(&id);
     let deposit = |wallet: &str, reference: &str| -> Value {
         let args = ["deposit", "--account", &id, "--amount", "1", "--wallet", wallet];
         cli.json(&[&args[..], &["--reference", reference]].concat())

@@ -1,23 +1,23 @@
 //! A store in which everything has happened: two accounts, every kind of money, everything in every state it can be in.
 
 use crate::cli;
+use clock::now_ms;
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::period::Period;
+use domain::plan::{DEFAULT_PLANS, Plans};
 use harness::{Admin, AdminOptions, Caller, Cli, Redis, Seed, SeedAccount, Store};
 use serde_json::{Value, json};
-use shared::clock::now_ms;
-use shared::domain::id::Kind;
-use shared::domain::mode::Mode;
-use shared::domain::money::Nanos;
-use shared::domain::period::Period;
-use shared::domain::plan::{DEFAULT_PLANS, Plans};
-use shared::store::keys::Bucket;
-use shared::store::once::Once;
-use shared::store::script::authorize::{AccountView, Authorize, Charge, Outcome};
-use shared::store::script::change::Scope;
-use shared::store::script::hold::HoldName;
-use shared::store::script::reap;
-use shared::store::script::transfer::{NewTransfer, Transferred};
-use shared::store::wallet::WalletPlace;
 use std::time::Duration;
+use store::keys::Bucket;
+use store::once::Once;
+use store::script::authorize::{AccountView, Authorize, Charge, Outcome};
+use store::script::change::Scope;
+use store::script::hold::HoldName;
+use store::script::reap;
+use store::script::transfer::{NewTransfer, Transferred};
+use store::wallet::WalletPlace;
 
 /// What each wallet begins with, in USD.
 const START: &str = "100";

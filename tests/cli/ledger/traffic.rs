@@ -2,17 +2,17 @@
 
 use super::check;
 use super::street::{Street, hold};
+use domain::entry::How;
+use domain::mode::Mode;
+use domain::money::Nanos;
 use harness::Caller;
 use serde_json::json;
-use shared::domain::entry::How;
-use shared::domain::mode::Mode;
-use shared::domain::money::Nanos;
-use shared::store::keys::USER;
-use shared::store::script::hold::HoldName;
-use shared::store::script::settle::{Settle, Settled};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use store::keys::USER;
+use store::script::hold::HoldName;
+use store::script::settle::{Settle, Settled};
 
 /// Checks made beside the traffic.
 const CHECKS: usize = 3;

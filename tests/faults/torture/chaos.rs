@@ -4,11 +4,11 @@ use super::Site;
 use super::dice::Dice;
 use crate::stage::{Stage, sha};
 use harness::{Edge, Wire};
-use shared::store::script::authorize::AUTHORIZE;
-use shared::store::script::settle::SETTLE;
-use shared::store::script::void::VOID;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use store::script::authorize::AUTHORIZE;
+use store::script::settle::SETTLE;
+use store::script::void::VOID;
 
 pub struct Chaos {
     pub dice: Dice,

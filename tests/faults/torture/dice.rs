@@ -1,6 +1,6 @@
 //! Reproducible chance. `TOLLGATE_TORTURE_SEED` repeats a schedule; how threads meet it stays the machine's affair.
 
-use shared::entropy::random_bytes;
+use entropy::random_bytes;
 
 /// xorshift64*
 #[derive(Debug, Clone)]

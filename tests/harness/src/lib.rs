@@ -49,6 +49,10 @@ pub use cli::{Cli, CliOutput};
 pub use client::{Caller, Reply, chat_body, http_client};
 pub use cluster::RedisCluster;
 pub use daemon::{Admin, Daemon, Edge, READY_TIMEOUT};
+pub use domain::cap::CapPolicy;
+pub use domain::mode::Mode;
+pub use domain::money::Nanos;
+pub use domain::role::Role;
 pub use net::{REPOSITORY, eventually, free_port};
 pub use options::{AdminOptions, EdgeOptions};
 pub use packages::{node_package, python_package};
@@ -60,11 +64,7 @@ pub use seed::{
     test_sealer,
 };
 pub use session::{SessionCaller, cookie_of};
-pub use shared::domain::cap::CapPolicy;
-pub use shared::domain::mode::Mode;
-pub use shared::domain::money::Nanos;
-pub use shared::domain::role::Role;
-pub use shared::store::Store;
+pub use store::Store;
 pub use upstream::{Answer, Recorded, Upstream};
 pub use wire::Wire;
 

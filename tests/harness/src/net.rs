@@ -1,6 +1,6 @@
 //! Free ports, waiting with a bound, and the runtime that the harness's own servers run in.
 
-use shared::entropy::random_bytes;
+use entropy::random_bytes;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU16, Ordering};

@@ -3,11 +3,11 @@
 use crate::net::{blocking_until, free_port};
 use crate::process::{Process, command};
 use redis::FromRedisValue;
-use shared::store::Store;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
+use store::Store;
 use tempfile::TempDir;
 
 /// Longest wait for a server to answer, or to end.

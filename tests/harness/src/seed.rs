@@ -1,5 +1,5 @@
 //! Accounts, agents, policies and keys written straight into the store, so that tests of the edge do not depend on the
-//! management API. The field names are those of `shared/src/store/keys.rs` and of the scripts.
+//! management API. The field names are those of `shared/store/src/keys.rs` and of the scripts.
 
 mod agent;
 mod api_key;
@@ -8,13 +8,12 @@ mod user;
 pub use api_key::SeedApiKey;
 pub use user::{SeedUser, TEST_PASSWORD};
 
-use shared::clock;
-use shared::crypto::seal::Sealer;
-use shared::crypto::virtual_key::CheckSecret;
-use shared::domain::cap::CapPolicy;
-use shared::domain::id::Kind;
-use shared::store::keys::{self, AccountKeys};
-use shared::store::{Store, sanity};
+use crypto::seal::Sealer;
+use crypto::virtual_key::CheckSecret;
+use domain::cap::CapPolicy;
+use domain::id::Kind;
+use store::keys::{self, AccountKeys};
+use store::{Store, sanity};
 
 /// The master key of everything seeded: `TOLLGATE_SECRETS__MASTER_KEY`. 32 bytes of 0x2a; it protects nothing.
 pub const TEST_MASTER_KEY: &str = "KioqKioqKioqKioqKioqKioqKioqKioqKioqKioqKio=";
@@ -67,7 +66,7 @@ pub struct AgentCounters {
 impl Seed {
     /// Initialises the ledger epoch if the store is empty.
     pub async fn new(store: &Store) -> Self {
-        let record = sanity::init(store, &clock::iso_from_ms(clock::now_ms()))
+        let record = sanity::init(store, &domain::timestamp::iso_from_ms(clock::now_ms()))
             .await
             .expect("store init");
         Self {

@@ -3,8 +3,8 @@
 use crate::client::{Caller, Reply};
 use crate::daemon::Admin;
 use bytes::Bytes;
+use domain::mode::Mode;
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
 
 /// Someone who calls the admin server with a session: keeps the cookie, and sends the token against forged requests along with
 /// every change.

@@ -1,12 +1,12 @@
 //! The harness itself: its parts must do what the tests rely on.
 
 use super::*;
+use crypto::seal::SealedFor;
+use crypto::sha256_hex;
+use domain::mode::Mode;
 use serde_json::json;
-use shared::crypto::seal::SealedFor;
-use shared::crypto::sha256_hex;
-use shared::domain::mode::Mode;
-use shared::store::lookup::VirtualKeyOwner;
 use std::time::Duration;
+use store::lookup::VirtualKeyOwner;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 

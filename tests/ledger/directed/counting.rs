@@ -4,10 +4,9 @@ use super::Bench;
 use crate::model;
 use crate::photo::Window;
 use crate::world::{ACCOUNT, Checked, KEYS, unlimited};
-use shared::clock;
-use shared::store::denial_windows::Counted;
-use shared::store::script::authorize::{AccountView, Outcome};
 use std::time::Duration;
+use store::denial_windows::Counted;
+use store::script::authorize::{AccountView, Outcome};
 
 pub async fn all(bench: &Bench<'_>) -> Checked {
     ranks(bench).await?;
@@ -174,7 +173,7 @@ async fn staleness(bench: &Bench<'_>) -> Checked {
 async fn lost_accounts(bench: &Bench<'_>) -> Checked {
     for lost in ["generation", "plan", "everything"] {
         let mut world = bench.installed().await?;
-        let record = shared::store::keys::AccountKeys::of(crate::world::ACCOUNT).record();
+        let record = store::keys::AccountKeys::of(crate::world::ACCOUNT).record();
         let mut command = redis::cmd("HDEL");
         command.arg(&record).arg(lost);
         if lost == "everything" {
@@ -184,7 +183,7 @@ async fn lost_accounts(bench: &Bench<'_>) -> Checked {
         gone.map_err(|error| format!("{error:?}"))?;
         let call = world.call(1);
         let plan = unlimited();
-        let request = shared::store::script::authorize::Authorize {
+        let request = store::script::authorize::Authorize {
             name: &call.name,
             key_id: &call.key_id,
             view: &call.view,
@@ -202,8 +201,8 @@ async fn lost_accounts(bench: &Bench<'_>) -> Checked {
 /// Half a provider key is none.
 async fn provider_keys(bench: &Bench<'_>) -> Checked {
     let mut world = bench.installed().await?;
-    let keys = shared::store::keys::AccountKeys::of(crate::world::ACCOUNT);
-    let agent = keys.agent(shared::domain::mode::Mode::Live, "a");
+    let keys = store::keys::AccountKeys::of(crate::world::ACCOUNT);
+    let agent = keys.agent(domain::mode::Mode::Live, "a");
     for field in ["pk_id:openai", "pk_sealed:openai"] {
         world.install().await?;
         let gone: Result<i64, _> = bench

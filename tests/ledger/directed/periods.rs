@@ -4,9 +4,8 @@ use super::Bench;
 use crate::model::{Charge, NO_CHECKS, State};
 use crate::photo::Window;
 use crate::world::{Checked, KEYS};
-use shared::clock;
-use shared::domain::cap::CapPolicy;
-use shared::domain::period::{DAY_MS, Period};
+use domain::cap::CapPolicy;
+use domain::period::{DAY_MS, Period};
 
 /// Days whose months are compared at once.
 const DAYS_AT_ONCE: usize = 2_000;
@@ -151,7 +150,7 @@ async fn midnights(bench: &Bench<'_>) -> Checked {
         "2028-03-01T00:00:00Z",
         "2100-03-01T00:00:00Z",
     ] {
-        let midnight = clock::ms_from_iso(midnight).ok_or("a moment")?;
+        let midnight = domain::timestamp::ms_from_iso(midnight).ok_or("a moment")?;
         let mut world = bench.world();
         let limit = Some(crate::world::usd(15));
         let policy = CapPolicy {
@@ -180,7 +179,7 @@ async fn midnights(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
-/// The scripts' calendar is that of `shared::domain::period`, for every day of four centuries, from its first
+/// The scripts' calendar is that of `domain::period`, for every day of four centuries, from its first
 /// millisecond to its last.
 pub async fn calendar(bench: &Bench<'_>) -> Checked {
     let days: Vec<u64> = (0..146_097).collect();

@@ -3,18 +3,17 @@
 use super::Bench;
 use crate::model::{Call, Charge, State};
 use crate::world::{ACCOUNT, Checked, LONG, World};
-use shared::clock;
-use shared::domain::entry::How;
-use shared::domain::mode::Mode;
-use shared::domain::money::Nanos;
-use shared::domain::period::Period;
-use shared::store::StoreError;
-use shared::store::keys::AccountKeys;
-use shared::store::script::hold::AsOf;
-use shared::store::script::reap::{KEPT_LIFE, Reaped, reap_as};
-use shared::store::script::settle::Settle;
-use shared::store::script::void::void_as;
+use domain::entry::How;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::period::Period;
 use std::time::Duration;
+use store::StoreError;
+use store::keys::AccountKeys;
+use store::script::hold::AsOf;
+use store::script::reap::{KEPT_LIFE, Reaped, reap_as};
+use store::script::settle::Settle;
+use store::script::void::void_as;
 
 /// A hold that is due at once.
 const NOW: Duration = Duration::ZERO;

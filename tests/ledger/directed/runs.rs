@@ -4,11 +4,10 @@ use super::Bench;
 use crate::model::Run;
 use crate::photo::Window;
 use crate::world::{ACCOUNT, Checked, unlimited, usd};
-use shared::clock;
-use shared::domain::budget::Budget;
-use shared::domain::mode::Mode;
-use shared::store::keys::AccountKeys;
-use shared::store::script::authorize::RUN_LIFE;
+use domain::budget::Budget;
+use domain::mode::Mode;
+use store::keys::AccountKeys;
+use store::script::authorize::RUN_LIFE;
 
 pub async fn all(bench: &Bench<'_>) -> Checked {
     ended(bench).await?;
@@ -143,12 +142,12 @@ async fn budget(bench: &Bench<'_>) -> Checked {
 
 /// Index and end of a run are written in its first call of a minute of the clock.
 async fn minutes(bench: &Bench<'_>) -> Checked {
-    let start = clock::ms_from_iso("2026-11-21T12:00:00Z").ok_or("a moment")?;
+    let start = domain::timestamp::ms_from_iso("2026-11-21T12:00:00Z").ok_or("a moment")?;
     let mut world = bench.installed().await?;
     for later in [0, 1, 59_999, 60_000, 60_001, 180_000] {
         let at_ms = start + later;
         world.clock_ms = Some(at_ms);
-        world.model.period = shared::domain::period::Period::at(at_ms);
+        world.model.period = domain::period::Period::at(at_ms);
         for estimate in [5, 50] {
             let mut call = world.call_in("r", estimate);
             call.plan.tracked_usd_per_month = Some(usd(40));

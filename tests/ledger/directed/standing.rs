@@ -3,9 +3,9 @@
 use super::Bench;
 use crate::model::{CEILING, Charge, NO_CHECKS, State};
 use crate::world::{Checked, World, enabled, usd};
-use shared::domain::cap::CapPolicy;
-use shared::domain::money::Nanos;
-use shared::domain::period::Period;
+use domain::cap::CapPolicy;
+use domain::money::Nanos;
+use domain::period::Period;
 
 /// The four counters that a call is measured by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ async fn before<'a>(bench: &Bench<'a>, gauge: Gauge, amount: i128) -> Result<Wor
     let mut world = bench.world();
     let charge = spent(bench.period, gauge, amount);
     if charge.named {
-        let at = crate::photo::Window::at(shared::clock::now_ms());
+        let at = crate::photo::Window::at(clock::now_ms());
         let run = crate::model::Run::called(at, at.later(3_600_000));
         let name = ("a".to_owned(), "r".to_owned());
         world.model.list(name.clone(), at);

@@ -2,11 +2,11 @@
 
 use super::{Agent, Charge, Counted, Key, MINUTE_MS, MODEL, Model, PRICE_VERSION, Run, State, millis};
 use crate::photo::{Cell, Expected, Record, Shape, Window};
-use shared::domain::cap::CapPolicy;
-use shared::domain::mode::Mode;
-use shared::store::keys::{self, AccountKeys};
-use shared::store::script::reap::KEPT_LIFE;
+use domain::cap::CapPolicy;
+use domain::mode::Mode;
 use std::collections::BTreeMap;
+use store::keys::{self, AccountKeys};
+use store::script::reap::KEPT_LIFE;
 
 type Cells = BTreeMap<String, Cell>;
 

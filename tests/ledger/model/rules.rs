@@ -4,21 +4,21 @@ use super::{
     CEILING, Call, Charge, Counted, MINUTE_MS, MODEL, Model, Moment, PRICE_VERSION, Run, State, millis,
 };
 use crate::photo::Window;
-use shared::domain::cap::{self, Standing};
-use shared::domain::denial::{Denial, Stage};
-use shared::domain::denial_window::OWN_RECORDS;
-use shared::domain::entry::How;
-use shared::domain::money::Nanos;
-use shared::domain::period::Period;
-use shared::store::denial_windows::Counted as Asked;
-use shared::store::script::authorize::{Answer, Outcome, RUN_LIFE};
-use shared::store::script::denial_window::Recorded;
-use shared::store::script::hold::{AsOf, HoldName};
-use shared::store::script::reap::{KEPT_LIFE, Reaped};
-use shared::store::script::settle::Settled;
-use shared::store::script::void::{TOMBSTONE_LIFE, Voided};
+use domain::cap::{self, Standing};
+use domain::denial::{Denial, Stage};
+use domain::denial_window::OWN_RECORDS;
+use domain::entry::How;
+use domain::money::Nanos;
+use domain::period::Period;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use store::denial_windows::Counted as Asked;
+use store::script::authorize::{Answer, Outcome, RUN_LIFE};
+use store::script::denial_window::Recorded;
+use store::script::hold::{AsOf, HoldName};
+use store::script::reap::{KEPT_LIFE, Reaped};
+use store::script::settle::Settled;
+use store::script::void::{TOMBSTONE_LIFE, Voided};
 
 /// Most members that a script drops from an index at once.
 const EXPIRED_MAX: usize = 10;

@@ -4,13 +4,13 @@ use super::op::{Amount, Belief, CallOp, Case, Cost, Gauge, Id, Limit, Op, PlanLi
 use crate::model::{Call, Charge, State};
 use crate::scripts::Scripts;
 use crate::world::{ACCOUNT, AGENTS, Checked, KEYS, LONG, World, unlimited, usd};
-use shared::domain::cap::CapPolicy;
-use shared::domain::money::Nanos;
-use shared::domain::period::Period;
-use shared::domain::plan::Plan;
-use shared::store::Store;
-use shared::store::script::hold::HoldName;
+use domain::cap::CapPolicy;
+use domain::money::Nanos;
+use domain::period::Period;
+use domain::plan::Plan;
 use std::time::Duration;
+use store::Store;
+use store::script::hold::HoldName;
 
 struct Actor<'a> {
     world: World<'a>,

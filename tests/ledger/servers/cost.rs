@@ -2,9 +2,9 @@
 
 use super::Payer;
 use crate::world::usd;
+use domain::entry::How;
 use harness::{Redis, Seed};
-use shared::domain::entry::How;
-use shared::store::script::settle::Settle;
+use store::script::settle::Settle;
 
 const CALLS: u64 = 2_000;
 

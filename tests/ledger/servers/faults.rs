@@ -2,16 +2,16 @@
 
 use super::{Payer, code};
 use crate::world::usd;
+use domain::entry::How;
+use domain::mode::Mode;
 use harness::{Redis, Seed, Wire, eventually, free_port};
-use shared::domain::entry::How;
-use shared::domain::mode::Mode;
-use shared::store::keys::Bucket;
-use shared::store::read::Read;
-use shared::store::script::authorize::{AccountView, Outcome};
-use shared::store::script::settle::{Settle, Settled};
-use shared::store::script::void::{Voided, void};
-use shared::store::{Store, StoreError, sanity};
 use std::time::{Duration, Instant};
+use store::keys::Bucket;
+use store::read::Read;
+use store::script::authorize::{AccountView, Outcome};
+use store::script::settle::{Settle, Settled};
+use store::script::void::{Voided, void};
+use store::{Store, StoreError, sanity};
 
 /// The store's deadline in these tests, and what a call may take beyond it on a busy machine.
 const DEADLINE: Duration = Duration::from_millis(300);

@@ -2,19 +2,19 @@
 
 use super::Payer;
 use crate::world::usd;
+use domain::entry::How;
 use harness::{REPOSITORY, Redis, RedisCluster, Seed};
-use shared::domain::entry::How;
-use shared::settings::StoreSettings;
-use shared::store::durability::Durability;
-use shared::store::script::all::all;
-use shared::store::script::hold::Hold;
-use shared::store::script::reap::{Reaped, reap, sweep};
-use shared::store::script::settle::{Settle, Settled};
-use shared::store::script::void::{Voided, void};
-use shared::store::{Store, sanity};
+use settings::StoreSettings;
+use settings::durability::Durability;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use store::script::all::all;
+use store::script::hold::Hold;
+use store::script::reap::{Reaped, reap, sweep};
+use store::script::settle::{Settle, Settled};
+use store::script::void::{Voided, void};
+use store::{Store, sanity};
 
 /// Longest wait for the store.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,7 +42,7 @@ async fn whole_life(store: &Store, payer: &Payer) {
         .await
         .unwrap();
     let bucket = payer.agent.account.keys.bucket();
-    let soon = shared::clock::now_ms() + 5;
+    let soon = clock::now_ms() + 5;
     tokio::time::sleep(Duration::from_millis(6)).await;
     let swept: Vec<Hold> = sweep(store, bucket, soon).await.unwrap();
     let ids: Vec<&str> = swept.iter().map(|hold| hold.name.allow_id.as_str()).collect();
@@ -170,7 +170,7 @@ fn every_script_loads() {
             script.name()
         );
     }
-    let sources = Path::new(REPOSITORY).join("shared/src/store");
+    let sources = Path::new(REPOSITORY).join("shared/store/src");
     assert_eq!(
         all.len(),
         declared(&sources),

@@ -2,9 +2,9 @@
 
 use super::stage::{Side, refused, replayed, usd};
 use crate::world::{World, problem, success, text};
+use domain::intent::Reason;
 use serde_json::{Value, json};
-use shared::domain::intent::Reason;
-use shared::store::keys::IntentIndex;
+use store::keys::IntentIndex;
 
 #[tokio::test]
 async fn the_same_request_again() {

@@ -2,9 +2,9 @@
 
 use super::stage::Side;
 use crate::world::{World, problem, success};
+use domain::mode::Mode;
 use serde_json::json;
-use shared::domain::mode::Mode;
-use shared::store::keys::IntentIndex;
+use store::keys::IntentIndex;
 
 #[tokio::test]
 async fn bad_bodies() {

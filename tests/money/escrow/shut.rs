@@ -2,11 +2,11 @@
 
 use super::stage::{Side, fresh_once, refused, replayed, usd};
 use crate::world::{World, problem, success};
+use clock::now_ms;
+use domain::intent::Reason;
+use domain::money::Nanos;
 use serde_json::json;
-use shared::clock::now_ms;
-use shared::domain::intent::Reason;
-use shared::domain::money::Nanos;
-use shared::store::script::escrow::{Asked, Blocked, Called, NewEscrow};
+use store::script::escrow::{Asked, Blocked, Called, NewEscrow};
 
 #[tokio::test]
 async fn frozen_and_closed_wallets() {

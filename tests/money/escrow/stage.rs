@@ -1,23 +1,23 @@
 //! Accounts with money and the calls on escrows, in short.
 
 use crate::world::{World, success, text};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::intent::{Reason, State};
+use domain::mode::Mode;
+use domain::money::{NANOS_PER_USD, Nanos};
 use harness::{Caller, Reply, SeedAccount, Store};
 use serde_json::{Value, json};
-use shared::clock::now_ms;
-use shared::domain::id::Kind;
-use shared::domain::intent::{Reason, State};
-use shared::domain::mode::Mode;
-use shared::domain::money::{NANOS_PER_USD, Nanos};
-use shared::store::deposit::DepositState;
-use shared::store::escrow::Party;
-use shared::store::intent::IntentRecord;
-use shared::store::keys::{IntentIndex, USER};
-use shared::store::once::Once;
-use shared::store::script::change::Scope;
-use shared::store::script::deposit::{Made, NewDeposit};
-use shared::store::script::wallet::user_wallet;
-use shared::store::transaction::Transaction;
-use shared::store::wallet::{Wallet, WalletPlace};
+use store::deposit::DepositState;
+use store::escrow::Party;
+use store::intent::IntentRecord;
+use store::keys::{IntentIndex, USER};
+use store::once::Once;
+use store::script::change::Scope;
+use store::script::deposit::{Made, NewDeposit};
+use store::script::wallet::user_wallet;
+use store::transaction::Transaction;
+use store::wallet::{Wallet, WalletPlace};
 
 /// Someone who can be a party: an account, its key, and the wallet of one agent.
 pub struct Side {

@@ -3,14 +3,14 @@
 use super::{id, in_transit, two};
 use crate::escrow::stage::{Side, refused, usd};
 use crate::world::{BINARY, FULL, World, problem, success, text};
+use domain::intent::Reason;
+use domain::mode::Mode;
 use harness::{Admin, AdminOptions, eventually};
 use serde_json::json;
-use shared::domain::intent::Reason;
-use shared::domain::mode::Mode;
-use shared::store::escrow::{Escrow, EscrowStatus};
-use shared::store::keys::IntentIndex;
-use shared::store::script::escrow::{Ended, Winner, end_dispute};
 use std::time::Duration;
+use store::escrow::{Escrow, EscrowStatus};
+use store::keys::IntentIndex;
+use store::script::escrow::{Ended, Winner, end_dispute};
 
 /// Longer than the worker waits between two rounds.
 const WORKER: Duration = Duration::from_secs(15);

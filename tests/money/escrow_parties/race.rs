@@ -3,16 +3,16 @@
 use super::{id, in_transit, two};
 use crate::escrow::stage::{Side, fresh_once, usd};
 use crate::world::{World, success, text};
+use clock::now_ms;
+use domain::intent::Reason;
+use domain::money::Nanos;
 use futures::future::join_all;
 use harness::Reply;
 use serde_json::{Value, json};
-use shared::clock::now_ms;
-use shared::domain::intent::Reason;
-use shared::domain::money::Nanos;
-use shared::store::escrow::Escrow;
-use shared::store::keys::IntentIndex;
-use shared::store::once::Once;
-use shared::store::script::escrow::{Asked, Called, Verdict, decide, fund};
+use store::escrow::Escrow;
+use store::keys::IntentIndex;
+use store::once::Once;
+use store::script::escrow::{Asked, Called, Verdict, decide, fund};
 
 /// Rounds of the race, and racers in each.
 const ROUNDS: usize = 50;

@@ -3,8 +3,8 @@
 use super::{id, two};
 use crate::escrow::stage::{Side, refused, replayed, usd};
 use crate::world::{World, problem, success};
+use domain::intent::Reason;
 use serde_json::json;
-use shared::domain::intent::Reason;
 
 #[tokio::test]
 async fn strangers_and_modes() {

@@ -2,12 +2,12 @@
 
 use super::street::{EVERYTHING, Street, archive_at, place_of};
 use admin::archive::Archive;
+use domain::mode::Mode;
 use harness::{eventually, free_port, python_package};
-use shared::domain::mode::Mode;
-use shared::store::page::Page;
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use store::page::Page;
 
 /// The service that is used.
 const MOTO: &str = "moto[server,s3]==5.2.4";

@@ -1,14 +1,14 @@
 //! Whatever is killed while entries move: nothing is lost, nothing is there twice, and the store stays small.
 
 use super::street::{EVERYTHING, Street, append, archive_at, line, number};
+use domain::entry::Entry;
+use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Cli, Redis, eventually};
-use shared::domain::entry::Entry;
-use shared::domain::mode::Mode;
-use shared::store::chain::Standing;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use store::chain::Standing;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// Longest wait for what comes by itself.
@@ -186,7 +186,7 @@ async fn archivers_are_cut_off_anywhere() {
 async fn what_is_old_moves_with_what_is_half_as_old() {
     const DAY_MS: u64 = 86_400_000;
     let street = Street::new().await;
-    let now_ms = shared::store::server_clock::now_ms(&street.store).await.unwrap();
+    let now_ms = store::server_clock::now_ms(&street.store).await.unwrap();
     for n in 0..15 {
         let age_days = [40, 20, 10][n as usize / 5];
         let (line, _) = line(n, now_ms - age_days * DAY_MS + n);

@@ -3,13 +3,13 @@
 use super::street::{EVERYTHING, Street, archive_at};
 use admin::archive::Archive;
 use admin::archive::segment::Manifest;
+use domain::mode::Mode;
+use domain::permission::Permission;
 use harness::{Admin, AdminOptions};
-use shared::domain::mode::Mode;
-use shared::domain::permission::Permission;
-use shared::store::StoreError;
-use shared::store::chain::Filter;
-use shared::store::page::Page;
 use std::path::PathBuf;
+use store::StoreError;
+use store::chain::Filter;
+use store::page::Page;
 
 /// 30 entries, of which 20 are archived; the files of the first segment.
 async fn archived() -> (Street, Vec<String>, [PathBuf; 2]) {

@@ -2,11 +2,11 @@
 
 use super::street::{AGENTS, EVERYTHING, Street, archive_at, number};
 use admin::archive::segment::{Descriptor, Manifest, Segment};
+use domain::entry::{Entry, Sealed};
+use domain::mode::Mode;
 use sha2::{Digest, Sha256};
-use shared::domain::entry::{Entry, Sealed};
-use shared::domain::mode::Mode;
-use shared::store::chain::Filter;
 use std::collections::BTreeSet;
+use store::chain::Filter;
 
 pub const KINDS: [&str; 4] = [
     "agent.frozen",

@@ -2,8 +2,8 @@
 
 use super::model::{KINDS, read_through};
 use super::street::{EVERYTHING, Street, archive_at};
-use shared::domain::entry::Entry;
-use shared::domain::mode::Mode;
+use domain::entry::Entry;
+use domain::mode::Mode;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -3,15 +3,15 @@
 use admin::archive::Archive;
 use admin::archive::place::Place;
 use admin::trail::Trail;
+use domain::entry::Sealed;
+use domain::id::Kind;
+use domain::mode::Mode;
 use harness::{Redis, Seed, SeedAccount, Store};
 use serde_json::Value;
-use shared::domain::entry::Sealed;
-use shared::domain::id::Kind;
-use shared::domain::mode::Mode;
-use shared::settings::load_from;
-use shared::store::chain::{Chain, Filter};
-use shared::store::page::Page;
+use settings::load_from;
 use std::path::Path;
+use store::chain::{Chain, Filter};
+use store::page::Page;
 use tempfile::TempDir;
 
 /// Appends a line as the scripts do: its number and the line in one step.
@@ -159,11 +159,7 @@ pub fn place_of(settings: &[(&str, &str)]) -> Place {
 }
 
 /// Writes a line.
-pub async fn append(
-    store: &Store,
-    account: &SeedAccount,
-    line: &str,
-) -> Result<u64, shared::store::StoreError> {
+pub async fn append(store: &Store, account: &SeedAccount, line: &str) -> Result<u64, store::StoreError> {
     let mut run = redis::cmd("EVAL");
     run.arg(APPEND)
         .arg(2)

@@ -2,8 +2,8 @@
 
 use crate::stage::Stage;
 use crate::world::{World, problem, success};
+use domain::mode::Mode;
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
 
 #[tokio::test]
 async fn the_account_tells_its_limits_and_what_of_them_is_used() {

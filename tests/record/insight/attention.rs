@@ -3,10 +3,10 @@
 use super::overview::overview;
 use crate::stage::Stage;
 use crate::world::{World, success, text};
+use domain::mode::Mode;
+use domain::permission::Permission;
 use harness::{Answer, Caller, CapPolicy, Upstream, eventually};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
-use shared::domain::permission::Permission;
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(60);

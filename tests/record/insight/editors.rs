@@ -133,7 +133,7 @@ async fn a_policy_of_an_earlier_version_is_its_first_revision() {
     let made = success(&caller.post("/v1/policies/bot", json!({})).await, 200);
     let key = account
         .keys
-        .policy(shared::domain::mode::Mode::Live, text(&made, "/policy/id"));
+        .policy(domain::mode::Mode::Live, text(&made, "/policy/id"));
     let _: u64 = world.redis.command(&["HDEL", &key, "revision"]);
     let listed = success(&caller.get("/v1/policies?agentId=bot").await, 200);
     assert_eq!(listed["policies"][0]["revision"], json!(1));

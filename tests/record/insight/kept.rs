@@ -2,13 +2,12 @@
 
 use crate::stage::Client;
 use crate::world::World;
+use domain::id::Kind;
+use domain::plan::{DEFAULT_PLANS, Plans};
 use harness::Nanos;
-use shared::clock;
-use shared::domain::id::Kind;
-use shared::domain::plan::{DEFAULT_PLANS, Plans};
-use shared::store::script::authorize::{AccountView, Authorize, Charge, Outcome};
-use shared::store::script::hold::HoldName;
 use std::time::Duration;
+use store::script::authorize::{AccountView, Authorize, Charge, Outcome};
+use store::script::hold::HoldName;
 
 /// Its name, and its estimate in nano-USD.
 pub async fn overdue(world: &World, client: &Client) -> (HoldName, u64) {

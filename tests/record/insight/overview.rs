@@ -2,12 +2,12 @@
 
 use crate::stage::{Client, Stage};
 use crate::world::{World, problem, success};
+use domain::mode::Mode;
+use domain::period::{DAY_MS, Period};
 use harness::{Answer, Caller, Edge, EdgeOptions, SeedAccount, Upstream, chat_body};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
-use shared::domain::period::{DAY_MS, Period};
-use shared::store::survey::AGENTS_MAX;
 use std::time::Duration;
+use store::survey::AGENTS_MAX;
 
 pub async fn overview(caller: &Caller, query: &str) -> Value {
     success(&caller.get(&format!("/v1/overview{query}")).await, 200)
@@ -178,7 +178,7 @@ async fn a_call_under_way_is_held_and_counts_today_but_on_no_day_yet() {
 
 /// Agents as `POST /agents` leaves them, without a request for each.
 async fn crowd(world: &World, account: &SeedAccount, count: usize) {
-    let (today, keys) = (Period::at(shared::clock::now_ms()), &account.keys);
+    let (today, keys) = (Period::at(clock::now_ms()), &account.keys);
     let numbers: Vec<usize> = (0..count).collect();
     for part in numbers.chunks(500) {
         let mut pipe = redis::pipe();
@@ -235,7 +235,7 @@ async fn thousands_of_agents_are_one_bounded_look() {
 async fn a_call_that_ends_after_midnight_is_spent_on_the_day_of_its_approval() {
     let world = World::start().await;
     let (account, caller) = world.account("startup").await;
-    let today = Period::at(shared::clock::now_ms());
+    let today = Period::at(clock::now_ms());
     let scribe = crate::scribe::Scribe::of(&world.store, &account, Mode::Live);
     // Approved yesterday, ended just now.
     let (yesterday, month) = (today.day - 1, Period::at((today.day - 1) * DAY_MS).month);
@@ -243,7 +243,7 @@ async fn a_call_that_ends_after_midnight_is_spent_on_the_day_of_its_approval() {
     let line = format!(
         "A settled 1500000000 allow_01KAH3V9J80000000000000001 H 9 {yesterday} {month} 0 ,,,,,, {memo}"
     );
-    scribe.write(&[(shared::clock::now_ms(), line)]).await;
+    scribe.write(&[(clock::now_ms(), line)]).await;
     let seen = overview(&caller, "?days=2").await;
     let said = |at: usize| (&seen["days"][at]["totalUsd"], &seen["days"][at]["calls"]);
     assert_eq!(said(0), (&json!(1.5), &json!(1)));

@@ -4,15 +4,15 @@
 use crate::scribe::Scribe;
 use crate::stage::Stage;
 use crate::world::{BINARY, World, success};
+use domain::mode::Mode;
+use domain::period::{DAY_MS, Period};
 use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, Store, eventually};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
-use shared::domain::period::{DAY_MS, Period};
-use shared::store::chain::Chain;
-use shared::store::statistics::{AGENTS_MAX, DAYS_KEPT, Day};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
+use store::chain::Chain;
+use store::statistics::{AGENTS_MAX, DAYS_KEPT, Day};
 
 const SOON: Duration = Duration::from_secs(60);
 /// Days before today that the calls of a test were approved on.
@@ -133,7 +133,7 @@ fn recomputed(export: &[Value]) -> BTreeMap<u64, Model> {
         let data = &entry["data"];
         let text = |name: &str| data[name].as_str().unwrap_or_default();
         let nanos = |name: &str| -> i128 { text(name).parse().unwrap() };
-        let at = shared::clock::ms_from_iso(entry["at"].as_str().unwrap()).unwrap() / DAY_MS;
+        let at = domain::timestamp::ms_from_iso(entry["at"].as_str().unwrap()).unwrap() / DAY_MS;
         let mut refuse = |reason: &str, count: u64| {
             *days
                 .entry(at)
@@ -217,7 +217,7 @@ fn compare(days: &[Day], model: &BTreeMap<u64, Model>) {
 /// The trail as `audit export` writes it.
 async fn export(store: &Store, account: &SeedAccount, mode: Mode) -> Vec<Value> {
     let archive = tempfile::tempdir().unwrap();
-    let mut settings = shared::settings::load_from(None, std::iter::empty()).unwrap();
+    let mut settings = settings::load_from(None, std::iter::empty()).unwrap();
     settings.audit.archive = archive.path().display().to_string();
     let archive = admin::archive::Archive::of(&settings.audit).unwrap();
     let trail = admin::trail::Trail::of(store, &archive, &account.id, mode);
@@ -243,7 +243,7 @@ fn statistics_are_those_of_the_export_whoever_seals() {
         .unwrap();
     let store = runtime.block_on(async { redis.store() });
     let seed = runtime.block_on(Seed::new(&store));
-    let today = Period::at(shared::clock::now_ms()).day;
+    let today = Period::at(clock::now_ms()).day;
     let lines = proptest::collection::vec(line(), 1..80);
     let config = ProptestConfig::with_cases(60);
     proptest!(config, |(lines in lines, pieces in 1_usize..6)| {
@@ -270,7 +270,7 @@ async fn servers_that_race_and_are_killed_add_each_entry_once() {
     let redis = Redis::start();
     let store = redis.store();
     let account = Seed::new(&store).await.account("builder").await;
-    let today = Period::at(shared::clock::now_ms()).day;
+    let today = Period::at(clock::now_ms()).day;
     let mut lines = Vec::new();
     for n in 0..6000_u64 {
         let (agent, ago) = ((n % 4) as u8, n % DAYS);
@@ -343,7 +343,7 @@ async fn a_day_names_so_many_agents_and_ends_to_be_kept() {
     let redis = Redis::start();
     let store = redis.store();
     let account = Seed::new(&store).await.account("enterprise").await;
-    let today = Period::at(shared::clock::now_ms()).day;
+    let today = Period::at(clock::now_ms()).day;
     let scribe = Scribe::of(&store, &account, Mode::Test);
     let count = AGENTS_MAX as u64 + 250;
     let spend = |n: u64| {
@@ -379,7 +379,7 @@ async fn a_sum_that_passes_what_the_store_can_count_stops_no_trail() {
     let account = world.seed.account("enterprise").await;
     let tester = world.caller(&account, Mode::Test).await;
     let scribe = Scribe::of(&world.store, &account, Mode::Test);
-    let today = Period::at(shared::clock::now_ms()).day;
+    let today = Period::at(clock::now_ms()).day;
     // Money of test mode is free, so that anyone can spend 9,000,000 USD a thousand times.
     let line = r#"{"type":"spend.requested","agentId":"bot","actor":"k","data":{"amountNanos":"9000000000000000"}} outcome=settled"#;
     let lines: Vec<(u64, String)> = (0..2200).map(|_| (today * DAY_MS, line.to_owned())).collect();

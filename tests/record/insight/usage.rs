@@ -21,7 +21,7 @@ async fn caps_say_what_is_left_of_them() {
     let seen = usage(&client.api, "bot").await;
     let spent = client.agent.counters().await.day_nanos;
     let usd = |nanos: u64| -> Value {
-        serde_json::from_str(&shared::domain::money::Nanos::from_stored(nanos).to_string()).unwrap()
+        serde_json::from_str(&domain::money::Nanos::from_stored(nanos).to_string()).unwrap()
     };
     assert_eq!(seen["spentTodayUsd"], usd(spent));
     assert_eq!(seen["spentMonthUsd"], usd(spent));
@@ -45,7 +45,7 @@ async fn caps_say_what_is_left_of_them() {
 async fn a_wallet_and_account_wide_policies_are_told() {
     let world = World::start().await;
     let (account, _) = world.account("startup").await;
-    let caller = world.caller(&account, shared::domain::mode::Mode::Test).await;
+    let caller = world.caller(&account, domain::mode::Mode::Test).await;
     let made = success(&caller.post("/v1/agents", json!({ "name": "Bot" })).await, 200);
     let agent = text(&made, "/agent/id");
     assert_eq!(usage(&caller, agent).await["policy"], Value::Null);

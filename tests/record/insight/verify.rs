@@ -2,10 +2,10 @@
 
 use crate::scribe::{Scribe, lines};
 use crate::world::{FULL, World, problem};
+use domain::mode::Mode;
 use futures::StreamExt;
 use harness::{AdminOptions, Caller, eventually};
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(60);
@@ -112,7 +112,7 @@ async fn an_account_verifies_once_at_a_time_and_who_hangs_up_stops_it() {
             .await;
         let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
         let other = world.issue(&account, Mode::Test, FULL, &[], None).await;
-        shared::store::chain::Chain::of(&world.store, &account.id, Mode::Live)
+        store::chain::Chain::of(&world.store, &account.id, Mode::Live)
             .seal()
             .await
             .unwrap();

@@ -4,14 +4,14 @@ use crate::world::{BINARY, World, success, text};
 use admin::archive::Archive;
 use admin::archive::intents::Age;
 use admin::archive::place::Place;
+use domain::mode::Mode;
+use domain::permission::Permission;
+use domain::timestamp::ms_from_iso;
 use harness::{Caller, Cli, Reply, SeedAccount};
 use serde_json::{Value, json};
-use shared::clock::ms_from_iso;
-use shared::domain::mode::Mode;
-use shared::domain::permission::Permission;
-use shared::settings::load_from;
-use shared::store::StoreError;
-use shared::store::server_clock;
+use settings::load_from;
+use store::StoreError;
+use store::server_clock;
 use tempfile::TempDir;
 
 /// The mode of everything here: the one in which deposits are made through the API.

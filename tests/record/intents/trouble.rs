@@ -3,11 +3,11 @@
 use super::house::{House, MODE, age, archive_at, made_at};
 use crate::world::problem;
 use serde_json::{Value, json};
-use shared::store::intent::IntentRecord;
-use shared::store::script::archive_intents::ArchivedIntents;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use store::intent::IntentRecord;
+use store::script::archive_intents::ArchivedIntents;
 
 /// The files of the archived intents.
 fn files(house: &House) -> Vec<PathBuf> {

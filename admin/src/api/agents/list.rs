@@ -4,9 +4,9 @@ use super::{NAME_MAX, View};
 use crate::api::listing::Listing;
 use crate::problem::Problem;
 use crate::routes::{Answer, Call, Reply};
-use shared::store::agent::AgentRecord;
-use shared::store::agent_search::Wanted;
 use std::collections::BTreeMap;
+use store::agent::AgentRecord;
+use store::agent_search::Wanted;
 
 /// `GET /agents`
 ///

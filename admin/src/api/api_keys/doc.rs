@@ -5,8 +5,8 @@ use crate::openapi::field::{is, line, list as list_of, string, words};
 use crate::openapi::{Body, Doc, Section};
 use crate::problem::Code;
 use crate::routes::Done;
-use shared::domain::permission::Permission;
-use shared::openapi::Json;
+use domain::permission::Permission;
+use openapi::Json;
 
 pub(crate) fn section() -> Section {
     let about = "The keys of this API, managed by people only. Only their SHA-256 is stored.";

@@ -7,13 +7,13 @@ use crate::serve::App;
 use crate::verify::{Broken, Busy, Known, Source, Turn, Verdict, online};
 use axum::http::header;
 use bytes::Bytes;
+use domain::mode::Mode;
 use futures::stream;
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
-use shared::store::checkpoint_key;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use store::checkpoint_key;
 use tokio::sync::mpsc;
 
 /// Lines that wait for the caller; of more steps the newest are not told.

@@ -2,15 +2,15 @@
 
 use super::Recorded;
 use crate::openapi::is;
+use domain::check::{Asked, Check, CheckName, Reset, Unit, usd};
+use domain::denial::{Denial, RATE_RETRY_AFTER_S};
+use domain::denial_window::{self, OWN_RECORDS};
+use domain::entry::{Entry, How};
+use domain::id::made_at_ms;
+use domain::money::Nanos;
+use domain::timestamp::{iso_from_ms, ms_from_iso};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use shared::clock::{iso_from_ms, ms_from_iso};
-use shared::domain::check::{Asked, Check, CheckName, Reset, Unit, usd};
-use shared::domain::denial::{Denial, RATE_RETRY_AFTER_S};
-use shared::domain::denial_window::{self, OWN_RECORDS};
-use shared::domain::entry::{Entry, How};
-use shared::domain::id::made_at_ms;
-use shared::domain::money::Nanos;
 use utoipa::ToSchema;
 
 /// The outcome of a call that is under way.

@@ -4,8 +4,8 @@ use super::Done;
 use crate::openapi::field::{amount, currency, flag, line, wallet};
 use crate::openapi::{Body, Doc, Section};
 use crate::problem::Code;
-use shared::openapi::Json;
-use shared::store::deposit::REFERENCE_MAX;
+use openapi::Json;
+use store::deposit::REFERENCE_MAX;
 
 pub(crate) fn section() -> Section {
     let about = "Money that enters. In live mode an owner's session or the operator makes deposits, in test mode any write key. \

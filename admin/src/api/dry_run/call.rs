@@ -3,16 +3,16 @@
 use super::{Others, Otherwise, Subject, is_too_much, look};
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields};
-use shared::chat_body::{self, BodyError};
-use shared::domain::budget::Budget;
-use shared::domain::cap;
-use shared::domain::check::{Asked, Check, CheckName};
-use shared::domain::denial::Denial;
-use shared::domain::id::Kind;
-use shared::domain::mode::Mode;
-use shared::domain::money::Nanos;
-use shared::domain::plan::Plan;
-use shared::store::script::standing::{KeySeen, Seen};
+use chat::{self, BodyError};
+use domain::budget::Budget;
+use domain::cap;
+use domain::check::{Asked, Check, CheckName};
+use domain::denial::Denial;
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::plan::Plan;
+use store::script::standing::{KeySeen, Seen};
 
 /// The fields that are not the provider's.
 const OURS: [&str; 3] = ["agent", "runId", "keyId"];
@@ -30,7 +30,7 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     let key_id = key_id(body)?;
     let more = if body.names("messages") { "" } else { NO_MESSAGES };
     let text = body.without(&OURS, more);
-    let chat = chat_body::parse(text.as_bytes()).map_err(|error| refused(&error))?;
+    let chat = chat::parse(text.as_bytes()).map_err(|error| refused(&error))?;
     let prices = call.app.prices.table(&call.app.store).await?;
     let subject = Subject {
         agent,

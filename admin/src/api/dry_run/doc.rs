@@ -5,8 +5,8 @@ use crate::api::spend::fields;
 use crate::openapi::field::{agent_id, amount, is, list, string};
 use crate::openapi::{Body, Doc, Section};
 use crate::problem::Code;
+use openapi::{Json, object};
 use serde_json::json;
-use shared::openapi::{Json, object};
 
 pub(crate) fn section() -> Section {
     let about = "Why a call was approved or denied, and what would be decided now.";

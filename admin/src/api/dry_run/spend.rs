@@ -4,11 +4,11 @@ use super::super::spend::Request;
 use super::{Others, Otherwise, Subject, is_too_much, look};
 use crate::problem::{Code, over_budget};
 use crate::routes::{Answer, Call, Fields};
-use shared::domain::check::{Asked, Check, CheckName};
-use shared::domain::mode::Mode;
-use shared::domain::money::Nanos;
-use shared::domain::spend_cap;
-use shared::store::script::standing::Records;
+use domain::check::{Asked, Check, CheckName};
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::spend_cap;
+use store::script::standing::Records;
 
 /// The codes of `POST /spend` in lower case: of its 409, its 403 and its 429.
 const TOO_MUCH: &str = "balance_limit";

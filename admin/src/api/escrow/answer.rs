@@ -4,13 +4,13 @@ use super::view::{self, New};
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply};
+use domain::intent::{Kind, Reason, State};
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
 use serde::Serialize;
-use shared::clock::iso_from_ms;
-use shared::domain::intent::{Kind, Reason, State};
-use shared::domain::money::Nanos;
-use shared::store::escrow::{Escrow, EscrowStatus};
-use shared::store::intent::IntentRecord;
-use shared::store::script::escrow::{Blocked, Made, NewEscrow, Verdict};
+use store::escrow::{Escrow, EscrowStatus};
+use store::intent::IntentRecord;
+use store::script::escrow::{Blocked, Made, NewEscrow, Verdict};
 use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]

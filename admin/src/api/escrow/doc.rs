@@ -6,8 +6,8 @@ use super::{One, REASON_MAX};
 use crate::openapi::field::{amount, count, currency, flag, free, is, lines, number, string, wallet};
 use crate::openapi::{Body, Doc, Section};
 use crate::problem::Code;
+use openapi::Json;
 use serde_json::json;
-use shared::openapi::Json;
 
 pub(crate) fn section() -> Section {
     let about = "Money held between two wallets: pending, funded, then released to the payee or disputed. Release and dispute exclude \

@@ -2,11 +2,11 @@
 
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use shared::clock::iso_from_ms;
-use shared::domain::money::Nanos;
-use shared::store::escrow::{Escrow, EscrowStatus};
+use store::escrow::{Escrow, EscrowStatus};
 use utoipa::ToSchema;
 
 /// The record.

@@ -5,13 +5,13 @@ use crate::intents::Intents;
 use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::Call;
+use domain::intent::{Entry, Kind, State};
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
-use shared::clock::iso_from_ms;
-use shared::domain::intent::{Entry, Kind, State};
-use shared::domain::money::Nanos;
-use shared::store::intent::IntentRecord;
-use shared::store::intent_links::{EscrowLink, SIBLINGS_MAX};
+use store::intent::IntentRecord;
+use store::intent_links::{EscrowLink, SIBLINGS_MAX};
 use utoipa::ToSchema;
 
 /// Siblings that are read at the same time.

@@ -3,19 +3,19 @@
 use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::Call;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::timestamp::iso_from_ms;
 use futures::future::try_join_all;
 use serde::Serialize;
-use shared::clock::iso_from_ms;
-use shared::domain::mode::Mode;
-use shared::domain::money::Nanos;
-use shared::store::delivery::{Delivery, State};
-use shared::store::intent::IntentRecord;
-use shared::store::kept_calls;
-use shared::store::keys::USER;
-use shared::store::page::Page;
-use shared::store::survey::{AgentSeen, Survey};
-use shared::store::wallet::Wallet;
-use shared::store::webhook::{Status, WebhookRecord};
+use store::delivery::{Delivery, State};
+use store::intent::IntentRecord;
+use store::kept_calls;
+use store::keys::USER;
+use store::page::Page;
+use store::survey::{AgentSeen, Survey};
+use store::wallet::Wallet;
+use store::webhook::{Status, WebhookRecord};
 use utoipa::ToSchema;
 
 /// Most things shown.

@@ -2,11 +2,11 @@
 
 use super::date;
 use crate::openapi::is;
+use domain::money::Nanos;
 use serde::Serialize;
-use shared::domain::money::Nanos;
-use shared::store::statistics::Day;
-use shared::store::survey::Survey;
 use std::collections::{BTreeMap, HashMap};
+use store::statistics::Day;
+use store::survey::Survey;
 use utoipa::ToSchema;
 
 /// Agents shown by themselves.

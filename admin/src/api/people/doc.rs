@@ -19,6 +19,6 @@ pub(crate) fn sections() -> [Section; 3] {
 }
 
 /// An e-mail of somebody in examples.
-fn somebody() -> shared::openapi::Json {
+fn somebody() -> openapi::Json {
     email().eg("grace@example.com")
 }

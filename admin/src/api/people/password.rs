@@ -10,13 +10,13 @@ use crate::openapi::is;
 use crate::password::Salt;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, OpenCall, Reply, missing};
+use crypto::token::Token;
 use serde::Serialize;
 use serde_json::json;
-use shared::crypto::token::Token;
-use shared::store::keys::Tries;
-use shared::store::script::session::{Open, Opened};
-use shared::store::script::user::find_reset;
-use shared::store::user::User;
+use store::keys::Tries;
+use store::script::session::{Open, Opened};
+use store::script::user::find_reset;
+use store::user::User;
 use utoipa::ToSchema;
 
 /// The password was changed; the session goes on under a new cookie.

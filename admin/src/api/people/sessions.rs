@@ -6,11 +6,11 @@ use crate::caller::session;
 use crate::openapi::is;
 use crate::problem::Code;
 use crate::routes::{Answer, Call, PAGING, Reply};
+use domain::id::Kind;
+use domain::timestamp::iso_from_ms;
 use serde::Serialize;
-use shared::clock::iso_from_ms;
-use shared::domain::id::Kind;
-use shared::store::page::Order;
-use shared::store::script::session::{End, end};
+use store::page::Order;
+use store::script::session::{End, end};
 use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]

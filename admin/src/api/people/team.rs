@@ -6,18 +6,18 @@ use crate::api::api_keys::View as KeyView;
 use crate::api::listing::Listing;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, PAGING, Reply, missing};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::role::Role;
 use serde::Serialize;
 use serde_json::json;
-use shared::clock::now_ms;
-use shared::domain::id::Kind;
-use shared::domain::role::Role;
-use shared::store::api_key::ApiKey;
-use shared::store::email::EmailOwner;
-use shared::store::page::Order;
-use shared::store::script::api_key::revoke;
-use shared::store::script::change::Scope;
-use shared::store::script::user::{ChangeUser, Ending, UserChanged};
-use shared::store::user::{Stored, User, last_logins};
+use store::api_key::ApiKey;
+use store::email::EmailOwner;
+use store::page::Order;
+use store::script::api_key::revoke;
+use store::script::change::Scope;
+use store::script::user::{ChangeUser, Ending, UserChanged};
+use store::user::{Stored, User, last_logins};
 use utoipa::ToSchema;
 
 /// `GET /team`

@@ -2,10 +2,10 @@
 
 use crate::problem::Problem;
 use crate::routes::Call;
-use shared::store::page::{Order, Page, Part};
-use shared::store::paused_runs::Waiting;
-use shared::store::run::{Run, RunStatus};
 use std::collections::BTreeMap;
+use store::page::{Order, Page, Part};
+use store::paused_runs::Waiting;
+use store::run::{Run, RunStatus};
 
 /// The word for runs that wait for approval.
 const PAUSED: &str = "paused";

@@ -6,10 +6,10 @@ use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Reply};
 use axum::http::StatusCode;
+use domain::intent::{Reason, State};
+use domain::money::Nanos;
 use serde::Serialize;
-use shared::domain::intent::{Reason, State};
-use shared::domain::money::Nanos;
-use shared::store::intent::IntentRecord;
+use store::intent::IntentRecord;
 use utoipa::ToSchema;
 
 /// What an answer tells of a spend that was not refused.

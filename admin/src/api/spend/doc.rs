@@ -5,8 +5,8 @@ use super::request::{DESCRIPTION_MAX, RECIPIENT_MAX};
 use crate::openapi::field::{agent_id, amount, currency, free, line, lines, run_id};
 use crate::openapi::{Body, Doc, Section};
 use crate::problem::Code;
+use openapi::Json;
 use serde_json::json;
-use shared::openapi::Json;
 
 pub(crate) fn section() -> Section {
     let about =

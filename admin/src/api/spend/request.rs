@@ -3,12 +3,12 @@
 use crate::injection::Texts;
 use crate::problem::{Code, Problem};
 use crate::routes::{Call, Fields, IDEMPOTENCY_FIELDS, Text, missing, require_agent_id};
+use domain::cap::CapPlan;
+use domain::mode::Mode;
+use domain::money::Nanos;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared::domain::cap::CapPlan;
-use shared::domain::mode::Mode;
-use shared::domain::money::Nanos;
-use shared::store::script::spend::PlanCap;
+use store::script::spend::PlanCap;
 
 /// Longest recipient.
 pub(in crate::api) const RECIPIENT_MAX: usize = 200;

@@ -5,9 +5,9 @@ use super::{gate, of_path};
 use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::{Answer, Call, Reply};
+use domain::timestamp::iso_from_ms;
 use serde::Serialize;
-use shared::clock::iso_from_ms;
-use shared::store::delivery::{Attempt, Delivery, Listed, State, Wanted, delivery_id};
+use store::delivery::{Attempt, Delivery, Listed, State, Wanted, delivery_id};
 use utoipa::ToSchema;
 
 /// What a delivery is failed with that was never attempted.

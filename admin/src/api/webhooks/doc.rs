@@ -9,8 +9,8 @@ use crate::openapi::{Body, Doc, Section};
 use crate::problem::Code;
 use crate::routes::Done;
 use crate::webhook::sign::SECRET_CHARS;
-use shared::openapi::Json;
-use shared::store::webhook::Status;
+use openapi::Json;
+use store::webhook::Status;
 
 pub(crate) fn section() -> Section {
     let about =

@@ -4,11 +4,11 @@ use super::gate;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply};
+use domain::id::Kind;
 use serde::Serialize;
-use shared::domain::id::Kind;
-use shared::store::delivery::State;
-use shared::store::script::webhook::Endpoint;
-use shared::store::script::webhook::redeliver::{Redelivered, redeliver};
+use store::delivery::State;
+use store::script::webhook::Endpoint;
+use store::script::webhook::redeliver::{Redelivered, redeliver};
 use utoipa::ToSchema;
 
 /// A delivery that is tried again.

@@ -4,11 +4,11 @@ use crate::problem::Problem;
 use crate::routes::{Fields, Given, Text, missing};
 use crate::serve::App;
 use crate::webhook::sign::check_secret;
+use domain::event::EventName;
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
-use shared::domain::event::EventName;
-use shared::store::script::change::FieldChange;
-use shared::store::webhook::{Status, events_text};
+use store::script::change::FieldChange;
+use store::webhook::{Status, events_text};
 use url::Url;
 
 /// Longest description.

@@ -4,14 +4,14 @@
 
 use super::segment::Built;
 use crate::archive::Archive;
-use shared::domain::intent::{Kind, State};
-use shared::domain::mode::Mode;
-use shared::store::escrow::{Escrow, EscrowStatus};
-use shared::store::intent::{IntentRecord, is_claim};
-use shared::store::keys::AccountKeys;
-use shared::store::script::archive_intents::{ArchivedIntents, INTENTS_MAX, PASSED_MAX};
-use shared::store::{Store, StoreError};
+use domain::intent::{Kind, State};
+use domain::mode::Mode;
 use std::collections::{HashMap, HashSet};
+use store::escrow::{Escrow, EscrowStatus};
+use store::intent::{IntentRecord, is_claim};
+use store::keys::AccountKeys;
+use store::script::archive_intents::{ArchivedIntents, INTENTS_MAX, PASSED_MAX};
+use store::{Store, StoreError};
 
 /// Intents read in one go, the first time and later: mostly the first few show that none is old.
 const READ_FIRST: usize = 8;

@@ -2,12 +2,12 @@
 //! what describes it.
 
 use crate::archive::segment::decompress;
+use domain::mode::Mode;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use shared::domain::mode::Mode;
-use shared::store::intent::IntentRecord;
-use shared::store::keys::IntentIndex;
 use std::collections::{BTreeMap, HashMap};
+use store::intent::IntentRecord;
+use store::keys::IntentIndex;
 
 /// The form of manifests.
 const VERSION: u32 = 1;

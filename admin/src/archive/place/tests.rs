@@ -1,7 +1,7 @@
 //! A directory as an archive. An S3-compatible service is tried in `tests/record`.
 
 use super::*;
-use shared::settings::load_from;
+use settings::load_from;
 
 fn settings(archive: &str, more: &[(&str, &str)]) -> AuditSettings {
     let named = [("archive", archive)];

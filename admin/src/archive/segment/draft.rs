@@ -2,16 +2,16 @@
 
 use super::opened::read;
 use super::{Descriptor, Manifest, VERSION, hash_text};
+use domain::denial_window;
+use domain::entry::{Entry, Sealed};
+use domain::mode::Mode;
+use domain::timestamp::ms_from_iso;
 use sha2::{Digest, Sha256};
-use shared::clock::ms_from_iso;
-use shared::domain::denial_window;
-use shared::domain::entry::{Entry, Sealed};
-use shared::domain::mode::Mode;
-use shared::store::chain::Head;
-use shared::store::decisions;
-use shared::store::keys::AccountKeys;
-use shared::store::script::archive::{LISTS_MAX, ListName};
 use std::collections::BTreeMap;
+use store::chain::Head;
+use store::decisions;
+use store::keys::AccountKeys;
+use store::script::archive::{LISTS_MAX, ListName};
 
 /// How hard the lines are compressed: entries resemble each other, and more costs much time for little.
 const LEVEL: i32 = 5;

@@ -1,14 +1,14 @@
 //! A segment, opened: checked against what describes it, and searched.
 
 use super::Descriptor;
+use domain::entry::{Entry, Sealed};
+use domain::timestamp::ms_from_iso;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use shared::clock::ms_from_iso;
-use shared::domain::entry::{Entry, Sealed};
-use shared::store::chain::{Backwards, Filter};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Read;
+use store::chain::{Backwards, Filter};
 
 /// What is read of a line.
 #[derive(Debug, Deserialize)]

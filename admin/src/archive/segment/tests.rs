@@ -1,9 +1,9 @@
 //! The bounds of a segment, and what it tells of itself.
 
 use super::*;
-use shared::domain::entry::{Entry, Sealed};
-use shared::store::chain::Head;
-use shared::store::script::archive::LISTS_MAX;
+use domain::entry::{Entry, Sealed};
+use store::chain::Head;
+use store::script::archive::LISTS_MAX;
 
 /// A chain of entries with these agents and as much text.
 fn chain(agents: impl Iterator<Item = String>, text: &str) -> Vec<Sealed> {

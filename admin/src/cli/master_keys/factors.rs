@@ -2,14 +2,14 @@
 
 use super::super::context::Context;
 use super::{ATTEMPTS, Failure, Tally, seal_again};
+use crypto::seal::{Sealer, TotpSecretOf};
+use domain::mode::Mode;
 use serde_json::json;
-use shared::crypto::seal::{Sealer, TotpSecretOf};
-use shared::domain::mode::Mode;
-use shared::store::audit::OPERATOR;
-use shared::store::keys::AccountKeys;
-use shared::store::script::change::Scope;
-use shared::store::script::user::{ChangeUser, Ending, UserChanged};
-use shared::store::user::{Stored, User};
+use store::audit::OPERATOR;
+use store::keys::AccountKeys;
+use store::script::change::Scope;
+use store::script::user::{ChangeUser, Ending, UserChanged};
+use store::user::{Stored, User};
 
 /// Seals all of them. A user whom somebody changes meanwhile is read again.
 pub(super) async fn rotate_factors(

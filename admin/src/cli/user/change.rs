@@ -2,17 +2,17 @@
 
 use super::super::context::Context;
 use super::super::{Failure, Report, password};
+use domain::mode::Mode;
+use domain::role::Role;
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use shared::domain::mode::Mode;
-use shared::domain::role::Role;
-use shared::store::api_key::ApiKey;
-use shared::store::audit::OPERATOR;
-use shared::store::email::EmailOwner;
-use shared::store::keys::AccountKeys;
-use shared::store::script::change::Scope;
-use shared::store::script::user::{ChangeUser, Ending, UserChanged};
-use shared::store::user::{Stored, User};
+use store::api_key::ApiKey;
+use store::audit::OPERATOR;
+use store::email::EmailOwner;
+use store::keys::AccountKeys;
+use store::script::change::Scope;
+use store::script::user::{ChangeUser, Ending, UserChanged};
+use store::user::{Stored, User};
 
 /// Attempts at a change of a user whom somebody else changes at the same moment.
 const ATTEMPTS: usize = 8;

@@ -3,12 +3,13 @@
 use super::super::context::Context;
 use super::super::{Failure, Report};
 use super::change::{Found, Name};
+use clock::now_ms;
+use crypto::token::Token;
+use domain::timestamp::iso_from_ms;
 use serde_json::json;
-use shared::clock::{iso_from_ms, now_ms};
-use shared::crypto::token::Token;
-use shared::store::keys::Tries;
-use shared::store::script::attempts::Attempts;
-use shared::store::script::user::{RESET_LIFE, issue_reset, note};
+use store::keys::Tries;
+use store::script::attempts::Attempts;
+use store::script::user::{RESET_LIFE, issue_reset, note};
 
 pub(super) async fn reset_link(context: &Context, name: &Name) -> Result<Report, Failure> {
     let found = Found::by_name(context, name).await?;

@@ -2,8 +2,8 @@
 
 use axum::body::Body;
 use bytes::Bytes;
+use connections::limit::UnderWay;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use shared::connection_limit::UnderWay;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};

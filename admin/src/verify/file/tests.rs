@@ -2,9 +2,9 @@
 
 use super::super::end::Source;
 use super::*;
+use domain::chain::{GENESIS, entry_hash};
+use domain::entry::Entry;
 use serde_json::{Value, json};
-use shared::domain::chain::{GENESIS, entry_hash};
-use shared::domain::entry::Entry;
 
 /// A chain of `count` entries.
 fn chain(count: u64) -> Vec<String> {

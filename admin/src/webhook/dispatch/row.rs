@@ -1,13 +1,13 @@
 //! One step of the dispatcher: how many entries it takes, and what each webhook is told of them.
 
+use domain::entry::Entry;
+use domain::event::violations::{Group, Tally};
+use domain::event::{Event, EventName};
 use serde_json::Value;
-use shared::domain::entry::Entry;
-use shared::domain::event::violations::{Group, Tally};
-use shared::domain::event::{Event, EventName};
-use shared::store::delivery::Told;
-use shared::store::script::webhook::dispatch::Batch;
-use shared::store::webhook::{Status, WebhookRecord};
 use std::collections::VecDeque;
+use store::delivery::Told;
+use store::script::webhook::dispatch::Batch;
+use store::webhook::{Status, WebhookRecord};
 
 /// Deliveries made in one step at most: events times the webhooks that are told of them.
 pub(super) const DELIVERIES_MAX: usize = 400;
@@ -123,8 +123,8 @@ fn is_awake(webhook: &WebhookRecord, seq: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::event::violations::{AT_ONCE_MAX, MINUTE_MS};
     use serde_json::{Map, json};
-    use shared::domain::event::violations::{AT_ONCE_MAX, MINUTE_MS};
 
     fn webhook(id: &str, events: &[EventName]) -> WebhookRecord {
         WebhookRecord {

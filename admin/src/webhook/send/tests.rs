@@ -143,7 +143,7 @@ async fn a_url_that_is_not_allowed_any_more_is_not_sent_to() {
 
 #[tokio::test]
 async fn the_settings_make_a_sender() {
-    let settings = shared::settings::load_from(None, std::iter::empty());
+    let settings = settings::load_from(None, std::iter::empty());
     let webhooks = settings.map(|settings| settings.webhooks).unwrap();
     let receiver = Receiver::start(answer("HTTP/1.1 200 OK\r\n\r\n")).await;
     let sender = Sender::new(&webhooks).unwrap();

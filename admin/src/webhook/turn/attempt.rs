@@ -7,15 +7,15 @@ use crate::trail::Trail;
 use crate::webhook::payload;
 use crate::webhook::send::{Attempted, Message};
 use bytes::Bytes;
-use shared::clock::now_ms;
-use shared::domain::entry::{Entry, Sealed};
-use shared::domain::event::EventName;
-use shared::store::StoreError;
-use shared::store::delivery::{Attempt, Delivery, State, Told, delivery_id};
-use shared::store::script::webhook::Endpoint;
-use shared::store::script::webhook::deliver::{Lease, Next};
+use clock::now_ms;
+use domain::entry::{Entry, Sealed};
+use domain::event::EventName;
 use std::sync::Arc;
 use std::time::Duration;
+use store::StoreError;
+use store::delivery::{Attempt, Delivery, State, Told, delivery_id};
+use store::script::webhook::Endpoint;
+use store::script::webhook::deliver::{Lease, Next};
 use tokio::time::Instant;
 
 /// How long an outcome is kept trying to be kept: less than the lease has left.

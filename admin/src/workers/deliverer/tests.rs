@@ -1,7 +1,7 @@
 //! Who has a turn when there is no room for all.
 
 use super::*;
-use shared::domain::mode::Mode;
+use domain::mode::Mode;
 
 fn endpoint(account: &str, number: usize) -> Endpoint {
     Endpoint {

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::stand::{Does, ESTIMATE, Stand, runs, text};
-use shared::domain::denial_window::record_of;
-use shared::store::script::authorize::AUTHORIZE;
-use shared::store::script::settle::SETTLE;
+use domain::denial_window::record_of;
+use store::script::authorize::AUTHORIZE;
+use store::script::settle::SETTLE;
 
 /// The account was heard of before: an account without a plan gets no denial of its own.
 fn knows_the_plan(gate: &Gate) {

@@ -3,11 +3,11 @@
 use super::{Cells, Page, cells};
 use crate::model::{Limits, Side, USD};
 use crate::photo::Shape;
-use shared::domain::cap::{CapPolicy, SpendPolicy, strictest, strictest_spend};
-use shared::domain::mode::Mode;
-use shared::domain::money::Nanos;
-use shared::store::keys::AccountKeys;
+use domain::cap::{CapPolicy, SpendPolicy, strictest, strictest_spend};
+use domain::mode::Mode;
+use domain::money::Nanos;
 use std::collections::BTreeSet;
+use store::keys::AccountKeys;
 
 impl Side {
     pub(super) fn policies_in(&self, page: &mut Page, keys: &AccountKeys, mode: Mode) {

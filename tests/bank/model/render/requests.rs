@@ -3,8 +3,8 @@
 use super::{Cells, Page, cells};
 use crate::model::{At, Escrow, Model, Request, Transit, USD, account, keys, mode};
 use crate::photo::{Row, Shape};
-use shared::store::keys::{AccountKeys, IntentIndex};
 use std::collections::{BTreeMap, BTreeSet};
+use store::keys::{AccountKeys, IntentIndex};
 
 impl Model {
     pub(super) fn requests_of(&self, page: &mut Page, at: At) {

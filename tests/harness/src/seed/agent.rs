@@ -2,17 +2,16 @@
 
 use super::{AgentCounters, SeedAgent, mint, test_sealer};
 use crate::Redis;
+use crypto::seal::SealedFor;
+use crypto::virtual_key::{self, WellFormed};
+use domain::cap::CapPolicy;
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::period::Period;
 use secrecy::{ExposeSecret, SecretString};
-use shared::clock;
-use shared::crypto::seal::SealedFor;
-use shared::crypto::virtual_key::{self, WellFormed};
-use shared::domain::cap::CapPolicy;
-use shared::domain::id::Kind;
-use shared::domain::mode::Mode;
-use shared::domain::period::Period;
-use shared::store::keys;
-use shared::store::lookup::VirtualKeyOwner;
 use std::collections::HashMap;
+use store::keys;
+use store::lookup::VirtualKeyOwner;
 
 impl SeedAgent {
     fn key(&self) -> String {

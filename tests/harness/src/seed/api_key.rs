@@ -1,12 +1,12 @@
 //! Seeding an API key, as the product issues one.
 
 use super::{SeedAccount, mint};
+use crypto::api_key::Family;
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::permission::Permission;
 use secrecy::ExposeSecret;
-use shared::crypto::api_key::Family;
-use shared::domain::id::Kind;
-use shared::domain::mode::Mode;
-use shared::domain::permission::Permission;
-use shared::store::script::api_key::{Created, NewApiKey};
+use store::script::api_key::{Created, NewApiKey};
 
 /// A freshly issued API key.
 #[derive(Debug, Clone)]

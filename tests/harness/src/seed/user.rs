@@ -1,11 +1,10 @@
 //! Seeding a user who can sign in.
 
 use super::{SeedAccount, mint};
-use shared::clock;
-use shared::domain::id::Kind;
-use shared::domain::role::Role;
-use shared::store::keys;
-use shared::store::user::User;
+use domain::id::Kind;
+use domain::role::Role;
+use store::keys;
+use store::user::User;
 
 /// The password of every seeded user.
 pub const TEST_PASSWORD: &str = "correct horse battery";

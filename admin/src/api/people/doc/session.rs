@@ -10,7 +10,7 @@ use crate::openapi::{Body, Doc};
 use crate::password::{LONGEST, SHORTEST};
 use crate::problem::Code;
 use crate::routes::Done;
-use shared::openapi::Json;
+use openapi::Json;
 
 /// Those that guesses at passwords and codes get.
 const GUESSED: [Code; 2] = [Code::InvalidCredentials, Code::LoginLocked];

@@ -1,0 +1,86 @@
+//! Tokens that stand for a person: of a session, an invitation, a reset of a password. 32 random bytes in hex; only the
+//! SHA-256 is stored.
+
+use crate::sha256_hex;
+use entropy::{NoEntropy, random_bytes};
+use hmac::{Hmac, KeyInit, Mac};
+use secrecy::{ExposeSecret, SecretString};
+use sha2::Sha256;
+
+/// Hex digits of a token.
+const DIGITS: usize = 64;
+/// What the token against forged requests is derived for.
+const CSRF: &[u8] = b"tollgate csrf token";
+
+/// A token.
+#[derive(Debug, Clone)]
+pub struct Token(SecretString);
+
+impl Token {
+    /// A new one.
+    ///
+    /// # Errors
+    /// [`NoEntropy`] when the operating system has no randomness.
+    pub fn mint() -> Result<Self, NoEntropy> {
+        Ok(Self(hex::encode(random_bytes::<32>()?).into()))
+    }
+
+    /// Reads one; `None` for a text of another form.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let fits = text.len() == DIGITS && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        fits.then(|| Self(text.into()))
+    }
+
+    /// The token itself, for its one owner.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+
+    /// What is stored of it.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        sha256_hex(self.expose().as_bytes())
+    }
+
+    /// What a page that may read the answers of a session sends along to prove it. It follows from the token and tells
+    /// nothing of it.
+    #[must_use]
+    pub fn csrf(&self) -> String {
+        let mac = Hmac::<Sha256>::new_from_slice(self.expose().as_bytes());
+        // HMAC takes keys of any length.
+        mac.map(|mac| hex::encode(mac.chain_update(CSRF).finalize().into_bytes()))
+            .unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_differ_read_back_and_hide() {
+        let (a, b) = (Token::mint().unwrap(), Token::mint().unwrap());
+        assert_ne!(a.expose(), b.expose());
+        assert_eq!(Token::parse(a.expose()).unwrap().hash(), a.hash());
+        assert!(!format!("{a:?}").contains(a.expose()));
+        for bad in [
+            "",
+            "0a",
+            &a.expose()[1..],
+            &a.expose().to_uppercase().replace('0', "A"),
+        ] {
+            assert!(Token::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_follows_from_a_token_is_its_own() {
+        let (a, b) = (Token::mint().unwrap(), Token::mint().unwrap());
+        assert_eq!(a.csrf().len(), DIGITS);
+        assert_eq!(a.csrf(), Token::parse(a.expose()).unwrap().csrf());
+        assert_ne!(a.csrf(), b.csrf());
+        assert!(a.csrf() != a.hash() && a.csrf() != a.expose());
+    }
+}

@@ -1,0 +1,179 @@
+//! A check that did not pass, as a sentence that a person understands.
+
+use super::{Check, CheckName};
+use crate::money::Nanos;
+use crate::timestamp::iso_from_ms;
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// A proxied call, which is estimated at so much.
+    Call(Nanos),
+    /// A proxied call whose estimate is beyond any amount.
+    Beyond,
+    /// A spend of so much.
+    Spend(Nanos),
+}
+
+impl Asked {
+    /// What it would charge.
+    #[must_use]
+    pub const fn amount(self) -> Option<Nanos> {
+        match self {
+            Self::Call(amount) | Self::Spend(amount) => Some(amount),
+            Self::Beyond => None,
+        }
+    }
+
+    /// That it would be approved.
+    #[must_use]
+    pub fn approved(self) -> String {
+        format!("Every check passes: {}.", self.told())
+    }
+
+    fn told(self) -> String {
+        match self {
+            Self::Call(estimate) => format!("this call is estimated at {}", usd(estimate.get())),
+            Self::Beyond => "this call is estimated beyond any amount".to_owned(),
+            Self::Spend(amount) => format!("this spend is {}", usd(amount.get())),
+        }
+    }
+}
+
+impl Check {
+    /// Why `asked` does not pass; `resets_at_ms` is when the check starts to count anew.
+    #[must_use]
+    pub fn sentence(&self, asked: Asked, resets_at_ms: Option<u64>) -> String {
+        let more = asked.told();
+        let limit = self.limit.unwrap_or_default();
+        let counted = |cap: &str, when: &str| {
+            let spent = self.spent.unwrap_or_default();
+            let under_way = match self.held {
+                Some(held) if held > 0 => format!(" (of which {} in calls under way)", usd(held)),
+                _ => String::new(),
+            };
+            let end = end_of(self.name, resets_at_ms);
+            format!(
+                "The {cap} of {} would be passed: {} {when}{under_way}, {more}.{end}",
+                usd(limit),
+                spent_words(spent)
+            )
+        };
+        match self.name {
+            CheckName::PlanKeyLimit => {
+                format!(
+                    "The plan allows {limit} active virtual keys; the oldest keys win, and this one is newer."
+                )
+            }
+            CheckName::RateLimited => {
+                format!(
+                    "The key has used up the {limit} requests a minute that the plan allows.{}",
+                    end_of(self.name, resets_at_ms)
+                )
+            }
+            CheckName::NoProviderKey => "No provider key is stored for the agent.".to_owned(),
+            CheckName::InjectionDetected => {
+                "The text of the spend reads like an attempt to instruct an AI agent.".to_owned()
+            }
+            CheckName::Frozen => "The agent is frozen.".to_owned(),
+            CheckName::CapDisabled => {
+                "Cap is not enabled on the agent: set a policy for it first.".to_owned()
+            }
+            CheckName::PerTransactionLimit => {
+                format!("The policy allows {} in one transaction, {more}.", usd(limit))
+            }
+            CheckName::PerRunLimit => counted("per-run cap", "spent in this run"),
+            CheckName::DailyLimit => counted("daily cap", "spent today"),
+            CheckName::MonthlyLimit => counted("monthly cap", "spent this month"),
+            CheckName::PlanAgentLimit => format!(
+                "All {limit} agents that the plan allows this month are in use, and this agent is none of them.{}",
+                end_of(self.name, resets_at_ms)
+            ),
+            CheckName::PlanLimit => counted("plan's tracked USD", "tracked for the account this month"),
+            CheckName::SpendLimit => counted("wallet's spend limit", "spent from it today"),
+            CheckName::InsufficientBalance => format!("The wallet holds {}, {more}.", usd(limit)),
+            CheckName::ApprovalRequired => {
+                format!("A spend above {} has to be approved first, {more}.", usd(limit))
+            }
+        }
+    }
+}
+
+/// `9.50 USD are`, `nothing is`.
+fn spent_words(nanos: u64) -> String {
+    match nanos {
+        0 => "nothing is".to_owned(),
+        _ => format!("{} are", usd(nanos)),
+    }
+}
+
+fn end_of(name: CheckName, resets_at_ms: Option<u64>) -> String {
+    let Some(at) = resets_at_ms.map(iso_from_ms) else {
+        return String::new();
+    };
+    match name {
+        CheckName::RateLimited => format!(" Its minute ends by {at}."),
+        CheckName::DailyLimit | CheckName::SpendLimit => format!(" The day ends at {at}."),
+        _ => format!(" The month ends at {at}."),
+    }
+}
+
+/// An exact amount with at least two fraction digits, and its currency.
+#[must_use]
+pub fn usd(nanos: u64) -> String {
+    let amount = Nanos::from_stored(nanos);
+    let (exact, short) = (amount.to_string(), amount.two_digits());
+    let longer = if exact.len() > short.len() { exact } else { short };
+    format!("{longer} USD")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CENT: u64 = 10_000_000;
+
+    #[test]
+    fn amounts_have_at_least_two_digits_and_lose_none() {
+        for (nanos, text) in [
+            (0, "0.00 USD"),
+            (CENT, "0.01 USD"),
+            (950 * CENT, "9.50 USD"),
+            (1_000 * CENT, "10.00 USD"),
+            (1, "0.000000001 USD"),
+            (1_000 * CENT + 5, "10.000000005 USD"),
+        ] {
+            assert_eq!(usd(nanos), text);
+        }
+    }
+
+    #[test]
+    fn a_sentence_tells_limit_spent_held_and_the_end() {
+        let check = Check::within(CheckName::DailyLimit, Some(1_000 * CENT), 950 * CENT, 75 * CENT);
+        let call = Asked::Call(Nanos::from_stored(75 * CENT));
+        assert_eq!(
+            check
+                .with_held(120 * CENT)
+                .sentence(call, Some(1_795_219_200_000)),
+            "The daily cap of 10.00 USD would be passed: 9.50 USD are spent today (of which 1.20 USD in calls under way), \
+             this call is estimated at 0.75 USD. The day ends at 2026-11-21T00:00:00.000Z."
+        );
+        let check = Check::within(CheckName::PerRunLimit, Some(0), 0, 1);
+        assert_eq!(
+            check
+                .with_held(0)
+                .sentence(Asked::Spend(Nanos::from_stored(CENT)), None),
+            "The per-run cap of 0.00 USD would be passed: nothing is spent in this run, this spend is 0.01 USD."
+        );
+    }
+
+    #[test]
+    fn every_check_has_its_own_sentence() {
+        let mut seen = std::collections::HashSet::new();
+        for name in CheckName::ALL {
+            let check = Check::within(*name, Some(1), 1, 1);
+            let sentence = check.sentence(Asked::Spend(Nanos::from_stored(1)), name.reset().after(0));
+            assert!(sentence.ends_with('.') && seen.insert(sentence), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! An entry of the audit trail (decisions D40, D50): a pure function of the line that a script appended, and linked to the
+//! entry before it by its hash. What is hashed is the canonical JSON that listings and exports show, so everything that
+//! makes it (names, order of checks, forms of amounts) never changes.
+
+mod call;
+mod checks;
+mod words;
+
+pub use call::How;
+pub use checks::{Check, before_memo};
+
+use super::chain;
+use super::denial_window;
+use super::id::Kind;
+use crate::timestamp::iso_from_ms;
+use serde_json::{Map, Value, json};
+
+/// The type of an entry whose line cannot be read: somebody changed the store by hand.
+pub const UNREADABLE: &str = "unreadable";
+/// Longest part of such a line that its entry shows, in characters.
+const SHOWN_MAX: usize = 1000;
+
+/// What happened, once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Its place in the trail, from 1 on without a gap.
+    pub seq: u64,
+    /// `allow_…` or `deny_…` for a decision on a call, `aud_…` for everything else.
+    pub id: String,
+    /// When, by the store's clock.
+    pub at_ms: u64,
+    /// What: `agent.frozen`, `decision.denied`, …
+    pub kind: String,
+    /// To which agent.
+    pub agent: Option<String>,
+    /// By whom: an API key's id, a virtual key's id, `operator`, …
+    pub actor: String,
+    /// The details. Never a secret.
+    pub data: Map<String, Value>,
+}
+
+/// An entry in its place in the chain, as it is shown and exported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sealed {
+    /// One JSON object: what was hashed, and `hash`.
+    pub json: String,
+    /// Its hash, which the next entry names.
+    pub hash: [u8; 32],
+}
+
+impl Entry {
+    /// The entry of the line in place `seq`: `<seq> <at_ms> <rest>`. A line that makes no sense, or names another place,
+    /// is an entry of the type [`UNREADABLE`], so that no line can stop the chain.
+    #[must_use]
+    pub fn of_line(seq: u64, line: &[u8]) -> Self {
+        let text = std::str::from_utf8(line).ok();
+        text.and_then(|text| read(seq, text))
+            .unwrap_or_else(|| unreadable(seq, line))
+    }
+
+    /// Puts the entry behind the one whose hash is `previous`.
+    #[must_use]
+    pub fn seal(&self, previous: &str) -> Option<Sealed> {
+        let text = self.canonical(previous)?;
+        let hash = chain::hash_of(previous, text.as_bytes());
+        with_hash(&text, hash)
+    }
+
+    /// Shows the entry with the hash that is stored for it, whether or not it is the right one.
+    #[must_use]
+    pub fn shown(&self, previous: &str, hash: [u8; 32]) -> Option<Sealed> {
+        with_hash(&self.canonical(previous)?, hash)
+    }
+
+    /// What is hashed.
+    fn canonical(&self, previous: &str) -> Option<String> {
+        let value = json!({
+            "seq": self.seq,
+            "id": self.id,
+            "at": iso_from_ms(self.at_ms),
+            "type": self.kind,
+            "agentId": self.agent,
+            "actor": self.actor,
+            "data": self.data,
+            "previousHash": previous,
+        });
+        String::from_utf8(chain::canonical(&value)?).ok()
+    }
+
+    /// The id of the decision, or of the denials, that it is about.
+    #[must_use]
+    pub fn decision_id(&self) -> &str {
+        decision_id(&self.kind, &self.id, self.data.get(denial_window::ID_FIELD))
+    }
+
+    /// The lists of the index that it stands in: those of its agent, of its type, and of both.
+    pub fn indexes(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
+        let (agent, kind) = (self.agent.as_deref(), Some(self.kind.as_str()));
+        let of_agent = agent.map(|agent| [(Some(agent), None), (Some(agent), kind)]);
+        std::iter::once((None, kind)).chain(of_agent.into_iter().flatten())
+    }
+
+    /// The entry of a JSON object as [`Entry::seal`] wrote it.
+    #[must_use]
+    pub fn of_json(json: &str) -> Option<Self> {
+        let mut value: Map<String, Value> = serde_json::from_str(json).ok()?;
+        let text = |value: Option<Value>| match value {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
+        };
+        let at = text(value.remove("at"))?;
+        Some(Self {
+            seq: value.get("seq")?.as_u64()?,
+            id: text(value.remove("id"))?,
+            at_ms: crate::timestamp::ms_from_iso(&at)?,
+            kind: text(value.remove("type"))?,
+            agent: text(value.remove("agentId")),
+            actor: text(value.remove("actor"))?,
+            data: match value.remove("data")? {
+                Value::Object(data) => data,
+                _ => return None,
+            },
+        })
+    }
+}
+
+/// The id by which an entry of this type and id is found among decisions; `said` is its field
+/// [`ID_FIELD`](denial_window::ID_FIELD).
+#[must_use]
+pub fn decision_id<'a>(kind: &str, id: &'a str, said: Option<&'a Value>) -> &'a str {
+    let of_window = said
+        .filter(|_| kind == denial_window::KIND)
+        .and_then(Value::as_str);
+    of_window.unwrap_or(id)
+}
+
+fn with_hash(canonical: &str, hash: [u8; 32]) -> Option<Sealed> {
+    let open = canonical.strip_suffix('}')?;
+    let json = format!("{open},\"hash\":\"{}\"}}", hex::encode(hash));
+    Some(Sealed { json, hash })
+}
+
+/// `<seq> <at_ms> <rest>`
+fn read(seq: u64, text: &str) -> Option<Entry> {
+    let (number, rest) = text.split_once(' ')?;
+    let (at_ms, rest) = rest.split_once(' ')?;
+    let at_ms = at_ms.parse().ok()?;
+    if number.parse() != Ok(seq) {
+        return None;
+    }
+    if rest.starts_with('{') {
+        change(seq, at_ms, rest)
+    } else {
+        call::read(seq, at_ms, rest)
+    }
+}
+
+/// A mutation: JSON composed by the twin of the script, and the words that the script added.
+fn change(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
+    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Map<String, Value>>();
+    let mut said = values.next()?.ok()?;
+    let end = values.byte_offset();
+    let Value::Object(mut data) = said.remove("data")? else {
+        return None;
+    };
+    words::merge(&mut data, rest.get(end..)?)?;
+    Some(Entry {
+        seq,
+        id: Kind::Audit.numbered(at_ms, seq),
+        at_ms,
+        kind: said.get("type")?.as_str()?.to_owned(),
+        agent: said.get("agentId").and_then(Value::as_str).map(str::to_owned),
+        actor: said.get("actor")?.as_str()?.to_owned(),
+        data,
+    })
+}
+
+fn unreadable(seq: u64, line: &[u8]) -> Entry {
+    let line: String = String::from_utf8_lossy(line).chars().take(SHOWN_MAX).collect();
+    let mut data = Map::new();
+    data.insert("line".to_owned(), line.into());
+    Entry {
+        seq,
+        id: Kind::Audit.numbered(0, seq),
+        at_ms: 0,
+        kind: UNREADABLE.to_owned(),
+        agent: None,
+        actor: "unknown".to_owned(),
+        data,
+    }
+}
+
+#[cfg(test)]
+mod tests;

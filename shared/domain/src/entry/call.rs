@@ -1,0 +1,211 @@
+//! The entries of proxied calls: `A …` for an approved one that came to its end, `D …` for a denied one.
+
+use super::{Check, Entry, checks};
+use crate::denial::{Denial, Stage};
+use crate::id::Kind;
+use crate::money::Nanos;
+use serde_json::{Map, Value};
+
+/// How an approved call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// The provider reported its usage: the real cost is charged.
+    Settled,
+    /// The provider refused the call, or nothing was sent: nothing is charged.
+    Released,
+    /// What it cost is not known: the estimate stays charged.
+    Estimated,
+    /// Nobody settled it by its deadline: the estimate stays charged.
+    Kept,
+    /// It was kept, and corrected later.
+    Corrected,
+    /// The approval's answer was lost, so the charge was given back.
+    Voided,
+    /// Cap approved it, and this side could not send it, for example because the provider key cannot be decrypted: nothing
+    /// is charged, and the caller was denied with `service_unavailable` under the `deny_…` id of this entry.
+    Unsent,
+}
+
+impl How {
+    /// Every way.
+    pub const ALL: [Self; 7] = [
+        Self::Settled,
+        Self::Released,
+        Self::Estimated,
+        Self::Kept,
+        Self::Corrected,
+        Self::Voided,
+        Self::Unsent,
+    ];
+
+    /// The word in lines and entries.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Settled => "settled",
+            Self::Released => "released",
+            Self::Estimated => "estimated",
+            Self::Kept => "kept",
+            Self::Corrected => "corrected",
+            Self::Voided => "voided",
+            Self::Unsent => "unsent",
+        }
+    }
+
+    /// The way of this word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|how| how.as_str() == word)
+    }
+
+    /// Whether what is charged is what it really cost.
+    const fn is_actual(self) -> bool {
+        !matches!(self, Self::Estimated | Self::Kept)
+    }
+}
+
+/// What a decision's line says of the call.
+struct Memo<'a> {
+    agent: &'a str,
+    run: Option<&'a str>,
+    key_id: &'a str,
+    price_version: Option<&'a str>,
+    model: &'a str,
+}
+
+impl<'a> Memo<'a> {
+    /// `<account> <agent> <run> <key_id> <price_version> <model>`
+    fn parse(text: &'a str) -> Option<Self> {
+        let mut words = text.splitn(6, ' ');
+        let _account = words.next()?;
+        let some = |word: &'a str| (word != "-").then_some(word);
+        Some(Self {
+            agent: words.next()?,
+            run: some(words.next()?),
+            key_id: words.next()?,
+            price_version: some(words.next()?),
+            model: words.next()?,
+        })
+    }
+}
+
+/// Reads what follows number and time.
+pub(super) fn read(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
+    let (letter, rest) = rest.split_once(' ')?;
+    match letter {
+        "A" => ended(seq, at_ms, rest),
+        "D" => denied(seq, at_ms, rest),
+        _ => None,
+    }
+}
+
+/// `<how> <cost> <allow id> H <estimate> <day> <month> <named> <checks> <memo>`; the hold of an earlier version says no checks.
+fn ended(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
+    let mut words = rest.splitn(9, ' ');
+    let how = How::parse(words.next()?)?;
+    let cost: u64 = words.next()?.parse().ok()?;
+    let id = words.next()?;
+    if words.next()? != "H" {
+        return None;
+    }
+    let estimate = words.next()?.parse().ok()?;
+    let day: i64 = words.next()?.parse().ok()?;
+    let month: i64 = words.next()?.parse().ok()?;
+    let _named = words.next()?;
+    let (checks, memo) = checks::before_memo(words.next()?);
+    let checks = checks.map_or(Some(Vec::new()), Check::parse)?;
+    let memo = Memo::parse(memo)?;
+    let mut data = Map::new();
+    let denied = (how == How::Unsent).then_some(Denial::ServiceUnavailable);
+    data.insert("approved".to_owned(), denied.is_none().into());
+    data.insert("reason".to_owned(), denied.map(Denial::reason).into());
+    data.insert("outcome".to_owned(), how.as_str().into());
+    describe(&mut data, &memo, Some(estimate));
+    amount(&mut data, "charged", Some(cost));
+    amount(&mut data, "actual", how.is_actual().then_some(cost));
+    data.insert("day".to_owned(), day.into());
+    data.insert("month".to_owned(), month.into());
+    show(&mut data, &checks, None);
+    let kind = match how {
+        How::Voided => "decision.voided",
+        How::Unsent => "decision.denied",
+        _ => "decision.approved",
+    };
+    let id = match denied {
+        Some(_) => deny_id(id),
+        None => id.to_owned(),
+    };
+    Some(entry(seq, at_ms, id, kind, &memo, data))
+}
+
+/// `<reason> <allow id> <estimate> <checks> <memo>`
+fn denied(seq: u64, at_ms: u64, rest: &str) -> Option<Entry> {
+    let mut words = rest.splitn(5, ' ');
+    let reason = Denial::from_reason(words.next()?)?;
+    let id = words.next()?;
+    let estimate = match words.next()? {
+        "-" => None,
+        digits => Some(digits.parse().ok()?),
+    };
+    let checks = Check::parse(words.next()?)?;
+    let memo = Memo::parse(words.next()?)?;
+    let mut data = Map::new();
+    data.insert("approved".to_owned(), false.into());
+    data.insert("reason".to_owned(), reason.reason().into());
+    data.insert("outcome".to_owned(), "denied".into());
+    describe(&mut data, &memo, estimate);
+    amount(&mut data, "charged", Some(0));
+    amount(&mut data, "actual", None);
+    show(&mut data, &checks, Some(reason));
+    let id = match reason.stage() {
+        Stage::BeforeCap => deny_id(id),
+        Stage::Cap | Stage::Plan => id.to_owned(),
+    };
+    Some(entry(seq, at_ms, id, "decision.denied", &memo, data))
+}
+
+/// The id of a denial that is none of Cap's: that of its hold, with another prefix.
+fn deny_id(allow_id: &str) -> String {
+    allow_id.replacen(Kind::Allow.prefix(), Kind::Deny.prefix(), 1)
+}
+
+fn describe(data: &mut Map<String, Value>, memo: &Memo<'_>, estimate: Option<u64>) {
+    let model = (!memo.model.is_empty()).then_some(memo.model);
+    for (name, value) in [
+        ("keyId", Some(memo.key_id)),
+        ("model", model),
+        ("runId", memo.run),
+        ("priceVersion", memo.price_version),
+    ] {
+        data.insert(name.to_owned(), value.into());
+    }
+    amount(data, "estimate", estimate);
+}
+
+/// `<name>Usd`, and beside it the exact `<name>Nanos`.
+fn amount(data: &mut Map<String, Value>, name: &str, nanos: Option<u64>) {
+    let usd = nanos.map(|nanos| Nanos::from_stored(nanos).as_double());
+    data.insert(format!("{name}Usd"), usd.into());
+    data.insert(
+        format!("{name}Nanos"),
+        nanos.map(|nanos| nanos.to_string()).into(),
+    );
+}
+
+fn show(data: &mut Map<String, Value>, checks: &[Check], denied: Option<Denial>) {
+    let made = checks.iter().filter(|check| check.was_made(denied));
+    let checks: Vec<Value> = made.map(|check| check.shown(denied)).collect();
+    data.insert("checks".to_owned(), checks.into());
+}
+
+fn entry(seq: u64, at_ms: u64, id: String, kind: &str, memo: &Memo<'_>, data: Map<String, Value>) -> Entry {
+    Entry {
+        seq,
+        id,
+        at_ms,
+        kind: kind.to_owned(),
+        agent: Some(memo.agent.to_owned()),
+        actor: memo.key_id.to_owned(),
+        data,
+    }
+}

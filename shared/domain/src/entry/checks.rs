@@ -1,0 +1,116 @@
+//! What a decision was checked against: seven groups `<spent>:<limit>:<held>`, in the order in which they are checked.
+
+use crate::denial::Denial;
+use crate::money::Nanos;
+use serde_json::{Value, json};
+
+/// The checks that have numbers, in their order; each is named by the reason that it denies with.
+const ORDER: [Denial; 7] = [
+    Denial::PlanKeyLimit,
+    Denial::RateLimited,
+    Denial::PerRunLimit,
+    Denial::DailyLimit,
+    Denial::MonthlyLimit,
+    Denial::PlanAgentLimit,
+    Denial::PlanLimit,
+];
+
+/// One check, with what it saw before the call's own charge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Check {
+    /// The check.
+    pub check: Denial,
+    /// What was used up before, `held` included: nano-USD, or a number of keys, requests or agents.
+    pub spent: u64,
+    /// The limit; `None` when there is none.
+    pub limit: Option<u64>,
+    /// What of it was held by calls under way.
+    pub held: Option<u64>,
+}
+
+/// Parts checks and memo in the text of a hold. A hold that an earlier version opened says no checks; its text goes on with
+/// the account, which has no comma.
+#[must_use]
+pub fn before_memo(text: &str) -> (Option<&str>, &str) {
+    match text.split_once(' ') {
+        Some((checks, memo)) if checks.contains(',') => (Some(checks), memo),
+        _ => (None, text),
+    }
+}
+
+impl Check {
+    /// Reads all groups; an empty one was not looked at. What is held of the month is what is held of the day, and said with
+    /// that. `None` for a text that is none.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Vec<Self>> {
+        let groups: Vec<&str> = text.split(',').collect();
+        if groups.len() != ORDER.len() {
+            return None;
+        }
+        let looked_at = ORDER.iter().zip(groups).filter(|(_, group)| !group.is_empty());
+        let checks = looked_at.map(|(check, group)| {
+            let mut words = group.split(':');
+            let mut next = || words.next();
+            let (spent, limit, held) = (next()?, next()?, next()?);
+            let number = |text: &str| match text {
+                "" => Some(None),
+                digits => digits.parse().ok().map(Some),
+            };
+            Some(Self {
+                check: *check,
+                spent: spent.parse().ok()?,
+                limit: number(limit)?,
+                held: number(held)?,
+            })
+        });
+        let mut checks: Vec<Self> = checks.collect::<Option<_>>()?;
+        let of_day = checks.iter().find(|check| check.check == Denial::DailyLimit);
+        let held = of_day.and_then(|day| day.held);
+        for month in checks
+            .iter_mut()
+            .filter(|check| check.check == Denial::MonthlyLimit)
+        {
+            month.held = month.held.or(held);
+        }
+        Some(checks)
+    }
+
+    /// Whether the check was made: all were before an approval. Those of Cap and the plan are made one after the other, up to
+    /// the one that denies; what comes before them (a frozen agent, no policy) knows only what the key was checked against.
+    #[must_use]
+    pub fn was_made(&self, denied: Option<Denial>) -> bool {
+        let at = |denial| ORDER.iter().position(|check| *check == denial);
+        match denied {
+            None => true,
+            Some(Denial::Frozen | Denial::CapDisabled) => at(self.check) <= at(Denial::RateLimited),
+            Some(denial) => at(self.check) <= at(denial),
+        }
+    }
+
+    /// Whether this check counts money.
+    #[must_use]
+    pub const fn is_money(&self) -> bool {
+        use Denial::{DailyLimit, MonthlyLimit, PerRunLimit, PlanLimit};
+        matches!(self.check, PerRunLimit | DailyLimit | MonthlyLimit | PlanLimit)
+    }
+
+    /// As an entry shows it; `denied` is the reason that decided.
+    #[must_use]
+    pub fn shown(&self, denied: Option<Denial>) -> Value {
+        let (check, passes) = (self.check.reason(), denied != Some(self.check));
+        if !self.is_money() {
+            return json!({ "check": check, "limit": self.limit, "spent": self.spent, "held": null, "passes": passes });
+        }
+        let usd = |nanos: u64| Nanos::from_stored(nanos).as_double();
+        json!({
+            "check": check,
+            "limit": self.limit.map(usd),
+            "limitNanos": self.limit.map(|nanos| nanos.to_string()),
+            "spent": usd(self.spent),
+            "spentNanos": self.spent.to_string(),
+            "held": self.held.map(usd),
+            "heldNanos": self.held.map(|nanos| nanos.to_string()),
+            "passes": passes,
+        })
+    }
+}

@@ -1,0 +1,179 @@
+//! Entries from lines as the scripts write them. What is pinned here was hashed in trails that exist: it never changes.
+
+use super::*;
+use crate::chain::{GENESIS, entry_hash};
+
+const DENIED: &[u8] = b"7 1795000000123 D daily_limit allow_01KAH3V9J80123456789ABCDEF 750000000 \
+    0:10:,3:120:,,9500000000:10000000000:1200000000,9500000000::,0:10:,7:: acct_1 bot run-1 vk_1 p1 gpt-4o mini";
+const ENDED: &[u8] = b"8 1795000000456 A settled 123 allow_01KAH3V9J80123456789ABCDEG H 200 20775 202611 1 \
+    0:10:,3::,5:100:,6::4,7::,1:10:,8:5000: acct_1 bot run-1 vk_1 p1 m";
+const CHANGE: &[u8] = br#"9 1795000000789 {"type":"spend.requested","agentId":"bot","actor":"key_1","data":{"amountNanos":"5","intentId":"int_1"}} outcome=blocked reason=daily_limit intentId=int_2 low_nanos=1500000000 low_owner=bot"#;
+
+fn sealed(seq: u64, line: &[u8]) -> String {
+    Entry::of_line(seq, line).seal(GENESIS).unwrap().json
+}
+
+#[test]
+fn a_denied_call_is_told_in_full() {
+    assert_eq!(
+        sealed(7, DENIED),
+        r#"{"actor":"vk_1","agentId":"bot","at":"2026-11-18T11:06:40.123Z","data":{"actualNanos":null,"actualUsd":null,"approved":false,"chargedNanos":"0","chargedUsd":0,"checks":[{"check":"plan_key_limit","held":null,"limit":10,"passes":true,"spent":0},{"check":"rate_limited","held":null,"limit":120,"passes":true,"spent":3},{"check":"daily_limit","held":1.2,"heldNanos":"1200000000","limit":10,"limitNanos":"10000000000","passes":false,"spent":9.5,"spentNanos":"9500000000"}],"estimateNanos":"750000000","estimateUsd":0.75,"keyId":"vk_1","model":"gpt-4o mini","outcome":"denied","priceVersion":"p1","reason":"daily_limit","runId":"run-1"},"id":"allow_01KAH3V9J80123456789ABCDEF","previousHash":"genesis","seq":7,"type":"decision.denied","hash":"152887c3e9ffc22dbfec510c58cf9d833deba7511bd74558545dc777dccbbc9f"}"#
+    );
+}
+
+#[test]
+fn a_call_that_ended_tells_what_it_cost() {
+    let entry = Entry::of_line(8, ENDED);
+    assert_eq!(entry.kind, "decision.approved");
+    assert_eq!(entry.id, "allow_01KAH3V9J80123456789ABCDEG");
+    for (field, value) in [
+        ("approved", json!(true)),
+        ("outcome", json!("settled")),
+        ("estimateNanos", json!("200")),
+        ("chargedUsd", json!(1.23e-7)),
+        ("actualNanos", json!("123")),
+        ("day", json!(20_775)),
+        ("month", json!(202_611)),
+    ] {
+        assert_eq!(entry.data[field], value, "{field}");
+    }
+    let checks = entry.data["checks"].as_array().unwrap();
+    assert_eq!(checks.len(), 7);
+    assert!(checks.iter().all(|check| check["passes"] == json!(true)));
+    assert_eq!(checks[1]["limit"], Value::Null, "no limit");
+    assert_eq!(checks[2]["heldNanos"], Value::Null, "of a run nothing is said");
+    assert_eq!(checks[3]["heldNanos"], json!("4"));
+    assert_eq!(checks[4]["heldNanos"], json!("4"), "said with the day");
+    for (how, actual) in [
+        ("released", json!("123")),
+        ("estimated", Value::Null),
+        ("kept", Value::Null),
+        ("corrected", json!("123")),
+        ("voided", json!("123")),
+        ("unsent", json!("123")),
+    ] {
+        let line = String::from_utf8(ENDED.to_vec()).unwrap().replace("settled", how);
+        let entry = Entry::of_line(8, line.as_bytes());
+        assert_eq!(entry.data["actualNanos"], actual, "{how}");
+        assert_eq!(entry.kind == "decision.voided", how == "voided");
+        let reason = (how == "unsent").then_some("service_unavailable");
+        assert_eq!(entry.data["reason"], json!(reason), "{how}");
+        assert_eq!(entry.data["approved"], json!(reason.is_none()), "{how}");
+        assert_eq!(entry.kind == "decision.denied", how == "unsent");
+        let prefix = if how == "unsent" { "deny" } else { "allow" };
+        assert_eq!(entry.id, format!("{prefix}_01KAH3V9J80123456789ABCDEG"), "{how}");
+    }
+}
+
+/// The line says everything that stood there; the entry shows what was looked at.
+#[test]
+fn a_denial_shows_the_checks_up_to_the_one_that_decided() {
+    const LINE: &str = "7 5 D daily_limit allow_1 1 0:1:,1:2:,2::,3:4:5,6:7:,8:9:,10:11: a b c d e f";
+    for (reason, shown) in [
+        ("plan_key_limit", 1),
+        ("rate_limited", 2),
+        ("no_provider_key", 0),
+        ("frozen", 2),
+        ("cap_disabled", 2),
+        ("per_run_limit", 3),
+        ("daily_limit", 4),
+        ("monthly_limit", 5),
+        ("plan_agent_limit", 6),
+        ("plan_limit", 7),
+    ] {
+        let line = LINE.replace("daily_limit", reason);
+        let entry = Entry::of_line(7, line.as_bytes());
+        let checks = entry.data["checks"].as_array().unwrap();
+        assert_eq!(checks.len(), shown, "{reason}");
+        let failed = checks.iter().filter(|check| check["passes"] == json!(false));
+        let decided = checks.last().is_some_and(|check| check["check"] == json!(reason));
+        assert_eq!(failed.count(), usize::from(decided), "{reason}");
+    }
+}
+
+/// A hold that was open when the version before this one was replaced has no checks in its text.
+#[test]
+fn the_end_of_a_hold_without_checks_is_read() {
+    let line = String::from_utf8(ENDED.to_vec()).unwrap();
+    let old = line.replacen("0:10:,3::,5:100:,6::4,7::,1:10:,8:5000: ", "", 1);
+    assert_ne!(line, old);
+    let (entry, mut expected) = (Entry::of_line(8, old.as_bytes()), Entry::of_line(8, ENDED));
+    expected.data.insert("checks".to_owned(), json!([]));
+    assert_eq!(entry.seal(GENESIS), expected.seal(GENESIS));
+}
+
+#[test]
+fn the_words_of_the_script_join_what_its_twin_said() {
+    let entry = Entry::of_line(9, CHANGE);
+    assert_eq!(
+        (entry.kind.as_str(), entry.actor.as_str()),
+        ("spend.requested", "key_1")
+    );
+    assert!(entry.id.starts_with("aud_"));
+    assert_eq!(
+        Value::Object(entry.data),
+        json!({ "amountNanos": "5", "intentId": "int_2", "outcome": "blocked", "reason": "daily_limit",
+            "lowNanos": "1500000000", "lowUsd": 1.5, "lowOwner": "bot" })
+    );
+}
+
+#[test]
+fn the_hash_is_the_documented_one_and_the_json_is_read_back() {
+    for (seq, line) in [(7, DENIED), (8, ENDED), (9, CHANGE)] {
+        let entry = Entry::of_line(seq, line);
+        let sealed = entry.seal("00ff").unwrap();
+        let mut value: Map<String, Value> = serde_json::from_str(&sealed.json).unwrap();
+        let hash = value.remove("hash").unwrap();
+        assert_eq!(
+            Some(hash.as_str().unwrap().to_owned()),
+            entry_hash("00ff", &value)
+        );
+        assert_eq!(value["previousHash"], json!("00ff"));
+        let again = Entry::of_json(&sealed.json).unwrap();
+        assert_eq!(again.seal("00ff"), Some(sealed));
+        assert_eq!(
+            (again.seq, again.at_ms, again.id),
+            (entry.seq, entry.at_ms, entry.id)
+        );
+    }
+}
+
+#[test]
+fn no_line_stops_the_chain() {
+    for line in [
+        &b""[..],
+        b"7",
+        b"7 x {}",
+        b"7 5 {\"type\":\"a\"}",
+        b"7 5 {\"type\":\"a\",\"actor\":\"b\",\"data\":{}} word",
+        b"7 5 X y",
+        b"7 5 D no_such_reason allow_1 1 ,,,,,, a b c d e f",
+        b"7 5 D frozen allow_1 1 ,,,,, a b c d e f",
+        b"7 5 A settled x allow_1 H 1 2 3 1 ,,,,,, a b c d e f",
+        b"8 5 D frozen allow_1 1 ,,,,,, a b c d e f",
+        b"\xff\xfe",
+    ] {
+        let entry = Entry::of_line(7, line);
+        assert_eq!(entry.kind, UNREADABLE, "{:?}", String::from_utf8_lossy(line));
+        assert!(entry.seal(GENESIS).is_some());
+    }
+    let fine = b"7 5 D frozen allow_1 1 ,,,,,, a b c d e f";
+    assert_eq!(Entry::of_line(7, fine).kind, "decision.denied");
+    let before_cap = b"7 5 D rate_limited allow_1 - ,1:2:,,,,, a b - d - ";
+    let entry = Entry::of_line(7, before_cap);
+    assert_eq!(entry.id, "deny_1");
+    assert_eq!(
+        (&entry.data["runId"], &entry.data["model"]),
+        (&Value::Null, &Value::Null)
+    );
+}
+
+#[test]
+fn an_entry_stands_in_the_indexes_of_agent_and_type() {
+    let indexes: Vec<_> = Entry::of_line(7, DENIED)
+        .indexes()
+        .map(|(agent, kind)| (agent.map(str::to_owned), kind.map(str::to_owned)))
+        .collect();
+    let (bot, kind) = (Some("bot".to_owned()), Some("decision.denied".to_owned()));
+    assert_eq!(indexes, [(None, kind.clone()), (bot.clone(), None), (bot, kind)]);
+}

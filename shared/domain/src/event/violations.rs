@@ -1,0 +1,395 @@
+//! Coalescing of `policy.violation` (decision D72): the first ten violations of an agent in a minute fire one event each, at
+//! once; further ones of the same agent and reason are one event at the minute's end. A pure function of the entries in
+//! their order: whoever dispatches counts alike.
+
+use super::{Event, EventName};
+use crate::timestamp::iso_from_ms;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, HashMap};
+
+/// Violations of an agent that fire an event of their own in each minute.
+pub const AT_ONCE_MAX: u64 = 10;
+/// Length of a minute of the store's clock, in ms.
+pub const MINUTE_MS: u64 = 60_000;
+/// Agents that are counted apart in a minute of an account and mode. Violations of further ones are coalesced from the first
+/// on, by reason alone.
+pub const AGENTS_MAX: u64 = 10_000;
+
+/// Several violations that are one event: the last one names it and gives the fields that are not told here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Coalesced {
+    /// How many.
+    pub count: u64,
+    /// The audit entry of the first one.
+    pub first_seq: u64,
+    /// When the first one was, by the store's clock.
+    pub first_ms: u64,
+    /// When the last one was.
+    pub last_ms: u64,
+    /// Whether they are of several agents, since [`AGENTS_MAX`] had been counted.
+    pub of_many: bool,
+}
+
+/// What is coalesced: violations of one agent (none: of those beyond [`AGENTS_MAX`]) for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Group {
+    /// The agent; empty for several.
+    pub agent: String,
+    /// The reason, one word.
+    pub reason: String,
+}
+
+/// The violations of a group so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiting {
+    /// What is told of them.
+    pub coalesced: Coalesced,
+    /// The audit entry of the last one.
+    pub last_seq: u64,
+}
+
+/// The minute that violations are counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Minute {
+    /// Minutes since 1970; 0 before the first violation.
+    pub number: u64,
+    /// Agents counted in it.
+    pub agents: u64,
+    /// Whether groups wait for its end.
+    pub waits: bool,
+}
+
+/// Counts of one minute, as far as they concern the entries at hand.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// The minute.
+    pub minute: Minute,
+    /// Violations that fired an event of their own, by agent.
+    pub agents: HashMap<String, u64>,
+    /// Violations that wait for the minute's end.
+    pub groups: BTreeMap<Group, Waiting>,
+    /// Whether the minute began with these entries: counts of an earlier one go.
+    pub begun: bool,
+    /// Agents and groups that changed.
+    changed_agents: BTreeMap<String, u64>,
+    changed_groups: BTreeMap<Group, Waiting>,
+}
+
+impl Coalesced {
+    /// One word: `<count>,<first seq>,<first ms>,<last ms>,<0 | 1>`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let of_many = u8::from(self.of_many);
+        format!(
+            "{},{},{},{},{of_many}",
+            self.count, self.first_seq, self.first_ms, self.last_ms
+        )
+    }
+
+    /// Reads [`Coalesced::text`].
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split(',');
+        let mut number = || words.next()?.parse().ok();
+        let (count, first_seq, first_ms, last_ms) = (number()?, number()?, number()?, number()?);
+        let of_many = match (words.next()?, words.next()) {
+            ("0", None) => false,
+            ("1", None) => true,
+            _ => return None,
+        };
+        Some(Self {
+            count,
+            first_seq,
+            first_ms,
+            last_ms,
+            of_many,
+        })
+    }
+
+    /// The event of the last violation, told as all of them.
+    #[must_use]
+    pub fn told(&self, last: Event) -> Event {
+        let Event { name, agent, data } = last;
+        let mut data: Map<String, Value> = data;
+        data.insert("count".to_owned(), self.count.into());
+        data.insert("firstAt".to_owned(), iso_from_ms(self.first_ms).into());
+        data.insert("lastAt".to_owned(), iso_from_ms(self.last_ms).into());
+        data.insert("firstAuditSeq".to_owned(), self.first_seq.into());
+        if self.of_many {
+            data.insert("agentId".to_owned(), Value::Null);
+        }
+        let agent = agent.filter(|_| !self.of_many);
+        Event { name, agent, data }
+    }
+}
+
+impl Group {
+    /// `<reason> <agent>`; neither has a space.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("{} {}", self.reason, self.agent)
+    }
+
+    /// Reads [`Group::text`].
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (reason, agent) = text.split_once(' ')?;
+        Some(Self {
+            agent: agent.to_owned(),
+            reason: reason.to_owned(),
+        })
+    }
+
+    /// The agent and reason of a violation; `None` for every other event.
+    #[must_use]
+    pub fn of(event: &Event) -> Option<Self> {
+        if event.name != EventName::PolicyViolation {
+            return None;
+        }
+        let reason = event
+            .data
+            .get("reason")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        Some(Self {
+            agent: event.agent.clone().unwrap_or_default(),
+            reason: reason.to_owned(),
+        })
+    }
+}
+
+impl Waiting {
+    /// `<last seq> <coalesced>`
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("{} {}", self.last_seq, self.coalesced.text())
+    }
+
+    /// Reads [`Waiting::text`].
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (last_seq, coalesced) = text.split_once(' ')?;
+        Some(Self {
+            coalesced: Coalesced::parse(coalesced)?,
+            last_seq: last_seq.parse().ok()?,
+        })
+    }
+}
+
+impl Minute {
+    /// Whether it is over at `at_ms`, with groups that wait for its end: they come before everything that is later.
+    #[must_use]
+    pub const fn has_ended(&self, at_ms: u64) -> bool {
+        self.waits && at_ms / MINUTE_MS > self.number
+    }
+}
+
+impl Tally {
+    /// Counts of `minute` and of what the entries at hand are about.
+    #[must_use]
+    pub fn new(minute: Minute, agents: HashMap<String, u64>, groups: BTreeMap<Group, Waiting>) -> Self {
+        Self {
+            minute,
+            agents,
+            groups,
+            ..Self::default()
+        }
+    }
+
+    /// Counts a violation of entry `seq` at `at_ms`; whether it fires an event of its own. The minute before must have been
+    /// told of: see [`Minute::has_ended`]. A clock that was set back goes on with the minute that it was in.
+    pub fn count(&mut self, group: &Group, seq: u64, at_ms: u64) -> bool {
+        self.count_within(group, (seq, at_ms), AGENTS_MAX)
+    }
+
+    fn count_within(&mut self, group: &Group, (seq, at_ms): (u64, u64), agents_max: u64) -> bool {
+        let number = at_ms / MINUTE_MS;
+        if number > self.minute.number {
+            *self = Self {
+                minute: Minute {
+                    number,
+                    ..Minute::default()
+                },
+                begun: true,
+                ..Self::default()
+            };
+        }
+        let known = self.agents.get(&group.agent).copied();
+        let is_counted = known.is_some() || self.minute.agents < agents_max;
+        let fired = known.unwrap_or(0);
+        if is_counted && fired < AT_ONCE_MAX {
+            self.minute.agents += u64::from(known.is_none());
+            self.agents.insert(group.agent.clone(), fired + 1);
+            self.changed_agents.insert(group.agent.clone(), fired + 1);
+            return true;
+        }
+        let group = Group {
+            agent: if is_counted {
+                group.agent.clone()
+            } else {
+                String::new()
+            },
+            reason: group.reason.clone(),
+        };
+        let fresh = Coalesced {
+            count: 0,
+            first_seq: seq,
+            first_ms: at_ms,
+            last_ms: at_ms,
+            of_many: !is_counted,
+        };
+        let before = self.groups.get(&group).map_or(fresh, |waiting| waiting.coalesced);
+        let waiting = Waiting {
+            coalesced: Coalesced {
+                count: before.count + 1,
+                last_ms: at_ms.max(before.last_ms),
+                ..before
+            },
+            last_seq: seq,
+        };
+        self.groups.insert(group.clone(), waiting);
+        self.changed_groups.insert(group, waiting);
+        self.minute.waits = true;
+        false
+    }
+
+    /// Whether anything was counted.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        !self.changed_agents.is_empty() || !self.changed_groups.is_empty()
+    }
+
+    /// The agents that were counted, and how often in this minute.
+    #[must_use]
+    pub const fn changed_agents(&self) -> &BTreeMap<String, u64> {
+        &self.changed_agents
+    }
+
+    /// The groups that were added to.
+    #[must_use]
+    pub const fn changed_groups(&self) -> &BTreeMap<Group, Waiting> {
+        &self.changed_groups
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(agent: &str, reason: &str) -> Group {
+        Group {
+            agent: agent.to_owned(),
+            reason: reason.to_owned(),
+        }
+    }
+
+    #[test]
+    fn ten_of_an_agent_are_told_at_once_and_the_rest_by_reason() {
+        let mut tally = Tally::default();
+        let at = |seq: u64| 7 * MINUTE_MS + seq;
+        let fired: Vec<u64> = (1..=25)
+            .filter(|seq| {
+                let reason = if seq % 2 == 0 { "daily_limit" } else { "frozen" };
+                tally.count(&group("bot", reason), *seq, at(*seq))
+            })
+            .collect();
+        assert_eq!(fired, (1..=10).collect::<Vec<_>>(), "whatever the reason");
+        assert!(
+            tally.count(&group("other", "frozen"), 26, at(26)),
+            "each agent has its ten"
+        );
+        let told: Vec<_> = tally.groups.iter().collect();
+        let waiting = |count, first_seq, last_seq| Waiting {
+            coalesced: Coalesced {
+                count,
+                first_seq,
+                first_ms: at(first_seq),
+                last_ms: at(last_seq),
+                of_many: false,
+            },
+            last_seq,
+        };
+        assert_eq!(
+            told,
+            [
+                (&group("bot", "daily_limit"), &waiting(7, 12, 24)),
+                (&group("bot", "frozen"), &waiting(8, 11, 25))
+            ]
+        );
+        assert_eq!((tally.minute.agents, tally.minute.waits), (2, true));
+        assert!(!tally.minute.has_ended(8 * MINUTE_MS - 1) && tally.minute.has_ended(8 * MINUTE_MS));
+    }
+
+    #[test]
+    fn the_next_minute_begins_anew_and_a_clock_that_falls_does_not() {
+        let mut tally = Tally::default();
+        for seq in 1..=10 {
+            assert!(tally.count(&group("bot", "frozen"), seq, 5 * MINUTE_MS));
+        }
+        assert!(tally.count(&group("bot", "frozen"), 11, 6 * MINUTE_MS));
+        assert!(tally.begun && tally.groups.is_empty());
+        assert_eq!(tally.agents["bot"], 1);
+        for seq in 12..=20 {
+            assert!(tally.count(&group("bot", "frozen"), seq, 5 * MINUTE_MS));
+        }
+        assert!(!tally.count(&group("bot", "frozen"), 21, 5 * MINUTE_MS));
+        assert_eq!(tally.minute.number, 6);
+    }
+
+    #[test]
+    fn agents_beyond_the_bound_are_told_together() {
+        let mut tally = Tally::default();
+        for (agent, fires) in [("a", true), ("b", true), ("c", false), ("a", true), ("d", false)] {
+            let seq = tally
+                .groups
+                .values()
+                .map(|waiting| waiting.coalesced.count)
+                .sum::<u64>()
+                + 1;
+            let counted = tally.count_within(&group(agent, "frozen"), (seq, 1), 2);
+            assert_eq!(counted, fires, "{agent}");
+        }
+        let (told, waiting) = tally.groups.first_key_value().unwrap();
+        assert_eq!((told, waiting.coalesced.count), (&group("", "frozen"), 2));
+        assert!(waiting.coalesced.of_many);
+        assert_eq!(tally.minute.agents, 2);
+    }
+
+    /// Cut anywhere and gone on with from what was kept, the count is the same.
+    #[test]
+    fn whoever_goes_on_counts_alike() {
+        let entries: Vec<(Group, u64)> = (1..=200)
+            .map(|seq| (group(["a", "b"][usize::from(seq % 3 == 0)], "frozen"), seq))
+            .collect();
+        let mut whole = Tally::default();
+        let told: Vec<bool> = entries
+            .iter()
+            .map(|(group, seq)| whole.count(group, *seq, *seq))
+            .collect();
+        for cut in 0..entries.len() {
+            let mut first = Tally::default();
+            let mut seen: Vec<bool> = Vec::new();
+            for (group, seq) in &entries[..cut] {
+                seen.push(first.count(group, *seq, *seq));
+            }
+            let groups = first.groups.iter().map(|(group, waiting)| {
+                let group = Group::parse(&group.text()).unwrap();
+                (group, Waiting::parse(&waiting.text()).unwrap())
+            });
+            let mut second = Tally::new(first.minute, first.agents.clone(), groups.collect());
+            for (group, seq) in &entries[cut..] {
+                seen.push(second.count(group, *seq, *seq));
+            }
+            assert_eq!((&seen, &second.groups), (&told, &whole.groups), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn texts_that_are_none_are_refused() {
+        for bad in ["", "1,2,3,4", "1,2,3,4,2", "1,2,3,4,0,5", "x,2,3,4,0"] {
+            assert_eq!(Coalesced::parse(bad), None, "{bad}");
+        }
+        assert_eq!(Waiting::parse("1,2,3,4,0"), None);
+        assert_eq!(Group::parse("frozen"), None);
+    }
+}

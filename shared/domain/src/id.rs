@@ -1,0 +1,178 @@
+//! Ids that Tollgate makes: a prefix and a time-sortable random part (decision D3), such as
+//! `allow_01KAH3V9J8…` (26 characters of Crockford's base 32: 48 bits of milliseconds, 80 random bits).
+
+use super::number::{self, Number};
+use entropy::{NoEntropy, id_bits};
+
+/// What an id names; it decides the prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An account: the tenant.
+    Account,
+    /// A dashboard user.
+    User,
+    /// A session of a dashboard user.
+    Session,
+    /// An invitation to an account.
+    Invitation,
+    /// A management API key.
+    ApiKey,
+    /// An agent made by `POST /agents`.
+    Agent,
+    /// A wallet.
+    Wallet,
+    /// A policy.
+    Policy,
+    /// A stored provider key.
+    ProviderKey,
+    /// A virtual key.
+    VirtualKey,
+    /// A Cap decision, approved or denied.
+    Allow,
+    /// A refusal before Cap ran.
+    Deny,
+    /// A run id made for a call that brought none, and a request id.
+    Request,
+    /// A payout intent.
+    Intent,
+    /// A transaction, and a deposit that becomes one.
+    Transaction,
+    /// An entry of the audit trail that is no decision on a call.
+    Audit,
+    /// A webhook.
+    Webhook,
+    /// A delivery of a webhook.
+    Delivery,
+}
+
+impl Kind {
+    /// The prefix, with its underscore.
+    #[must_use]
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::Account => "acct_",
+            Self::User => "usr_",
+            Self::Session => "ses_",
+            Self::Invitation => "inv_",
+            Self::ApiKey => "key_",
+            Self::Agent => "agent_",
+            Self::Wallet => "wal_",
+            Self::Policy => "pol_",
+            Self::ProviderKey => "pk_",
+            Self::VirtualKey => "vk_",
+            Self::Allow => "allow_",
+            Self::Deny => "deny_",
+            Self::Request => "req_",
+            Self::Intent => "int_",
+            Self::Transaction => "txn_",
+            Self::Audit => "aud_",
+            Self::Webhook => "wh_",
+            Self::Delivery => "whd_",
+        }
+    }
+
+    /// A new id of this kind, made at `at_ms`.
+    ///
+    /// # Errors
+    /// [`NoEntropy`] when the operating system has no randomness.
+    pub fn mint(self, at_ms: u64) -> Result<String, NoEntropy> {
+        Ok(self.write(ulid::Ulid::from_parts(at_ms, id_bits()?)))
+    }
+
+    /// A new id of this kind that carries a number in its last 53 bits; the 27 before them are random.
+    ///
+    /// # Errors
+    /// [`NoEntropy`] when the operating system has no randomness.
+    pub fn mint_with(self, at_ms: u64, number: Number) -> Result<String, NoEntropy> {
+        let random = id_bits()? >> number::BITS << number::BITS;
+        Ok(self.write(ulid::Ulid::from_parts(at_ms, random | u128::from(number.get()))))
+    }
+
+    /// The number that an id of this kind carries if it carries one: any id may look as if it did.
+    #[must_use]
+    pub fn number_in(self, id: &str) -> Option<Number> {
+        let bits = ulid::Ulid::from_string(id.strip_prefix(self.prefix())?).ok()?.0;
+        let low = bits & ((1 << number::BITS) - 1);
+        u64::try_from(low).ok().and_then(Number::of)
+    }
+
+    /// An id of this kind made of bits that say which it must be, so that the same request finds the same record.
+    #[must_use]
+    pub fn derived(self, bits: u128) -> String {
+        self.write(ulid::Ulid(bits))
+    }
+
+    /// The id of this kind that belongs to a number and a time, the same each time.
+    #[must_use]
+    pub fn numbered(self, at_ms: u64, number: u64) -> String {
+        self.write(ulid::Ulid::from_parts(at_ms, number.into()))
+    }
+
+    /// Whether `id` has the form of an id of this kind.
+    #[must_use]
+    pub fn has_form(self, id: &str) -> bool {
+        let rest = id.strip_prefix(self.prefix()).unwrap_or_default();
+        rest.len() == ulid::ULID_LEN && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    }
+
+    fn write(self, bits: ulid::Ulid) -> String {
+        let mut id = String::with_capacity(self.prefix().len() + ulid::ULID_LEN);
+        id.push_str(self.prefix());
+        id.push_str(bits.array_to_str(&mut [0; ulid::ULID_LEN]));
+        id
+    }
+}
+
+/// When an id was made, by the clock of whoever made it; `None` for what is no id.
+#[must_use]
+pub fn made_at_ms(id: &str) -> Option<u64> {
+    let (_, bits) = id.rsplit_once('_')?;
+    ulid::Ulid::from_string(bits).ok().map(|bits| bits.timestamp_ms())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_sort_by_time_and_differ() {
+        let early = Kind::Allow.mint(1_000).unwrap();
+        let late = Kind::Allow.mint(2_000).unwrap();
+        assert!(early < late);
+        assert!(early.starts_with("allow_") && early.len() == 32);
+        assert_ne!(Kind::Deny.mint(5).unwrap(), Kind::Deny.mint(5).unwrap());
+    }
+
+    #[test]
+    fn an_id_carries_a_number_and_differs_from_others_that_do() {
+        let number = Number::new(28_000_000_000, 417).unwrap();
+        let (one, two) = (
+            Kind::Wallet.mint_with(5, number).unwrap(),
+            Kind::Wallet.mint_with(5, number).unwrap(),
+        );
+        assert_ne!(one, two);
+        assert!(Kind::Wallet.has_form(&one));
+        for id in [&one, &two] {
+            assert_eq!(Kind::Wallet.number_in(id), Some(number));
+            assert_eq!(made_at_ms(id), Some(5));
+        }
+        assert_eq!(Kind::Wallet.number_in("wal_1"), None);
+        assert_eq!(Kind::Agent.number_in(&one), None);
+    }
+
+    #[test]
+    fn ids_tell_their_kind_and_time() {
+        let id = Kind::Allow.mint(1_795_000_000_123).unwrap();
+        assert_eq!(made_at_ms(&id), Some(1_795_000_000_123));
+        assert!(Kind::Allow.has_form(&id) && !Kind::Deny.has_form(&id));
+        for bad in [
+            "",
+            "allow_",
+            "allow_1",
+            "allow_01KAH3V9J80123456789ABCDE!",
+            "01KAH3V9J80123456789ABCDEF",
+        ] {
+            assert!(!Kind::Allow.has_form(bad) && made_at_ms(bad).is_none(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Payout intents: what was asked for and what became of it (specification "Payout intent", decisions D23 to D26, D50).
+//!
+//! Everything in the timeline is hashed and exported. The words of this file are therefore part of the data: one that is
+//! in use never changes; what must be said differently gets a new reason.
+
+use super::chain::{GENESIS, entry_hash};
+use super::money::Nanos;
+use crate::schema as is;
+use crate::timestamp::iso_from_ms;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+macro_rules! words {
+    ($(#[$doc:meta])+ $name:ident { $($(#[$variant_doc:meta])+ $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])+
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$variant_doc])+ $variant,)+ }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// The word used in records, hashes and answers.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str { match self { $(Self::$variant => $word,)+ } }
+
+            /// What the word stands for.
+            #[must_use]
+            pub fn parse(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|item| item.as_str() == word)
+            }
+        }
+    };
+}
+
+words! {
+    /// What kind of request a record belongs to. The last two are made at most once like the others, and are no intents.
+    Kind {
+        /// `POST /spend`
+        Spend = "spend",
+        /// `POST /escrow/create`
+        EscrowCreate = "escrow_create",
+        /// `POST /escrow/fund`
+        EscrowFund = "escrow_fund",
+        /// `POST /escrow/release`
+        EscrowRelease = "escrow_release",
+        /// `POST /escrow/dispute`
+        EscrowDispute = "escrow_dispute",
+        /// A transfer.
+        Transfer = "transfer",
+        /// A deposit.
+        Deposit = "deposit",
+    }
+}
+
+words! {
+    /// Where an intent stands; the last two are final.
+    State {
+        /// It waits for somebody to approve or deny it.
+        PendingApproval = "pending_approval",
+        /// It was carried out.
+        Settled = "settled",
+        /// It was refused; `blocked_reason` says why.
+        Blocked = "blocked",
+    }
+}
+
+words! {
+    /// What happened in the life of an intent. `replayed` of decision D24 never occurs: a replay changes nothing.
+    EventType {
+        /// A spend was asked for.
+        SpendRequested = "spend_requested",
+        /// Its money moved.
+        SpendApproved = "spend_approved",
+        /// It was refused.
+        SpendBlocked = "spend_blocked",
+        /// It waits for approval.
+        ApprovalRequested = "approval_requested",
+        /// Somebody approved it.
+        ApprovalGranted = "approval_granted",
+        /// Somebody denied it.
+        ApprovalDenied = "approval_denied",
+        /// An escrow was made.
+        EscrowCreated = "escrow_created",
+        /// The payer's money went into it.
+        EscrowFunded = "escrow_funded",
+        /// The money went to the payee.
+        EscrowReleased = "escrow_released",
+        /// A party disputed it.
+        EscrowDisputed = "escrow_disputed",
+        /// A call on it was refused.
+        EscrowBlocked = "escrow_blocked",
+    }
+}
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])+ $name:ident = $word:literal, $sentence:literal;)+) => {
+        words! {
+            /// Why an intent is blocked.
+            Reason { $($(#[$doc])+ $name = $word,)+ }
+        }
+
+        impl Reason {
+            /// The sentence for people, in `blocked_reason` and in the timeline.
+            #[must_use]
+            pub const fn sentence(self) -> &'static str { match self { $(Self::$name => $sentence,)+ } }
+        }
+    };
+}
+
+impl Reason {
+    /// Whether Cap, a policy or the plan refused it (decision D45), and not the state of the books or a person.
+    #[must_use]
+    pub const fn is_violation(self) -> bool {
+        match self {
+            Self::Frozen
+            | Self::CapDisabled
+            | Self::PerTransactionLimit
+            | Self::PerRunLimit
+            | Self::DailyLimit
+            | Self::MonthlyLimit
+            | Self::PlanAgentLimit
+            | Self::PlanLimit
+            | Self::SpendLimit => true,
+            Self::InjectionDetected
+            | Self::InsufficientBalance
+            | Self::ApprovalDenied
+            | Self::EscrowReleased
+            | Self::EscrowDisputed
+            | Self::EscrowRefunded
+            | Self::EscrowNotFunded
+            | Self::EscrowNotPending
+            | Self::WalletClosed => false,
+        }
+    }
+}
+
+reasons! {
+    /// The text of a spend tries to instruct the agent.
+    InjectionDetected = "injection_detected", "The text of the spend reads like an attempt to instruct an AI agent.";
+    /// The agent is frozen.
+    Frozen = "frozen", "The agent is frozen: nothing leaves its wallet.";
+    /// No policy with Cap enabled holds for the agent.
+    CapDisabled = "cap_disabled", "Cap is not enabled on the agent.";
+    /// Above the policy's limit of one spend.
+    PerTransactionLimit = "per_transaction_limit", "The amount is above what the policy allows in one transaction.";
+    /// The run would pass its cap.
+    PerRunLimit = "per_run_limit", "The amount would push the run over its per-run cap.";
+    /// The agent would pass its cap of the UTC day.
+    DailyLimit = "daily_limit", "The amount would push the agent over its daily cap.";
+    /// The agent would pass its cap of the UTC month.
+    MonthlyLimit = "monthly_limit", "The amount would push the agent over its monthly cap.";
+    /// All of the plan's Cap agents of the month are in use.
+    PlanAgentLimit = "plan_agent_limit", "All agents that the plan allows this month are in use.";
+    /// The account would pass the USD that its plan tracks in a month.
+    PlanLimit = "plan_limit", "The amount would push the account over the USD that the plan tracks in a month.";
+    /// The wallet would pass its own limit of the UTC day.
+    SpendLimit = "spend_limit", "The amount would push the wallet over its spend limit of the day.";
+    /// The wallet does not cover it.
+    InsufficientBalance = "insufficient_balance", "The wallet's balance does not cover the amount.";
+    /// Somebody denied it.
+    ApprovalDenied = "approval_denied", "The approval was denied.";
+    /// A release or dispute of an escrow that was released.
+    EscrowReleased = "escrow_released", "The escrow was already released.";
+    /// A release or dispute of an escrow that is disputed.
+    EscrowDisputed = "escrow_disputed", "The escrow is already disputed.";
+    /// A release or dispute of an escrow whose money went back.
+    EscrowRefunded = "escrow_refunded", "The escrow was already refunded.";
+    /// A release or dispute before the escrow was funded.
+    EscrowNotFunded = "escrow_not_funded", "The escrow is not funded.";
+    /// Funding an escrow twice.
+    EscrowNotPending = "escrow_not_pending", "The escrow is not pending.";
+    /// The payer's or the payee's wallet is closed.
+    WalletClosed = "wallet_closed", "One of the wallets is closed.";
+}
+
+/// An event of a timeline, before it is chained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// When it happened.
+    pub at_ms: u64,
+    /// What it was.
+    pub kind: EventType,
+    /// Why; for a request, what the caller said about it.
+    pub reasoning: String,
+    /// The intent's amount.
+    pub amount: Nanos,
+}
+
+/// A chained event, as it is exported: exactly what was hashed, and the hash.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = TimelineEntry)]
+pub struct Entry {
+    #[schema(value_type = is::Time)]
+    at: String,
+    #[schema(value_type = is::IntentEvent)]
+    event_type: &'static str,
+    /// What was done, for people.
+    #[schema(example = "Spend requested")]
+    action: &'static str,
+    /// Why, for people.
+    #[schema(example = "12.5 USD for agent research-bot.")]
+    reasoning: String,
+    /// As it is hashed: the double nearest to the amount.
+    #[schema(example = 12.5)]
+    amount: f64,
+    #[serde(rename = "amountNanos")]
+    #[schema(value_type = is::NanoUsd)]
+    amount_nanos: String,
+    #[schema(value_type = is::PreviousHash)]
+    previous_entry_hash: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = is::Sha256)]
+    entry_hash: Option<String>,
+}
+
+impl Entry {
+    /// Its hash.
+    #[must_use]
+    pub fn hash(&self) -> &str {
+        self.entry_hash.as_deref().unwrap_or_default()
+    }
+}
+
+/// Chains the events of a timeline, oldest first.
+#[must_use]
+pub fn timeline(events: &[Event]) -> Vec<Entry> {
+    let mut previous = GENESIS.to_owned();
+    let chained = events.iter().map(|event| {
+        let mut entry = Entry {
+            at: iso_from_ms(event.at_ms),
+            event_type: event.kind.as_str(),
+            action: event.kind.action(),
+            reasoning: event.reasoning.clone(),
+            amount: event.amount.as_double(),
+            amount_nanos: event.amount.get().to_string(),
+            previous_entry_hash: previous.clone(),
+            entry_hash: None,
+        };
+        let hash = entry_hash(&previous, &entry).unwrap_or_default();
+        previous.clone_from(&hash);
+        entry.entry_hash = Some(hash);
+        entry
+    });
+    chained.collect()
+}
+
+impl EventType {
+    /// What was done, for people.
+    const fn action(self) -> &'static str {
+        match self {
+            Self::SpendRequested => "Spend requested",
+            Self::SpendApproved => "Spend approved and settled",
+            Self::SpendBlocked => "Spend blocked",
+            Self::ApprovalRequested => "Approval requested",
+            Self::ApprovalGranted => "Approval granted",
+            Self::ApprovalDenied => "Approval denied",
+            Self::EscrowCreated => "Escrow created",
+            Self::EscrowFunded => "Escrow funded",
+            Self::EscrowReleased => "Escrow released",
+            Self::EscrowDisputed => "Escrow disputed",
+            Self::EscrowBlocked => "Escrow call blocked",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

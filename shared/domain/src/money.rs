@@ -1,0 +1,134 @@
+//! Money: an integer count of nano-USD everywhere (decision D4). No floating point, no silent overflow.
+
+use crate::schema::Usd;
+use serde::{Serialize, Serializer};
+use std::fmt;
+use utoipa::{PartialSchema, ToSchema};
+
+/// Nano-USD in one USD.
+pub const NANOS_PER_USD: u64 = 1_000_000_000;
+
+/// An amount of money in nano-USD (10⁻⁹ USD), never negative, at most [`Nanos::MAX`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Nanos(u64);
+
+impl Nanos {
+    /// No money.
+    pub const ZERO: Self = Self(0);
+    /// The largest single amount: 9,000,000 USD (D4). It lies below 2⁵³, so the scripts compare it exactly.
+    pub const MAX: Self = Self(9_000_000 * NANOS_PER_USD);
+
+    /// `nanos` nano-USD, or `None` above [`Nanos::MAX`].
+    #[must_use]
+    pub const fn new(nanos: u64) -> Option<Self> {
+        if nanos <= Self::MAX.0 {
+            Some(Self(nanos))
+        } else {
+            None
+        }
+    }
+
+    /// A sum that the store keeps, such as what an account spent in a month; it may exceed [`Nanos::MAX`].
+    #[must_use]
+    pub const fn from_stored(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// The count of nano-USD.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The sum, or the largest representable amount.
+    #[must_use]
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// The double nearest to the number of USD, for what is hashed as JCS writes numbers (decision D50). Nothing is
+    /// ever computed from it.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "the exact amount stands beside it wherever this one does"
+    )]
+    pub fn as_double(self) -> f64 {
+        self.0 as f64 / NANOS_PER_USD as f64
+    }
+
+    /// With exactly two fraction digits, rounded down: the form of `Wallet.balance` (specification §4.1).
+    #[must_use]
+    pub fn two_digits(self) -> String {
+        format!(
+            "{}.{:02}",
+            self.0 / NANOS_PER_USD,
+            self.0 % NANOS_PER_USD / 10_000_000
+        )
+    }
+}
+
+/// The exact decimal number of USD, without exponent and without trailing zeros: `0.00012`, `5`.
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, fraction) = (self.0 / NANOS_PER_USD, self.0 % NANOS_PER_USD);
+        let mut digits = itoa::Buffer::new();
+        f.write_str(digits.format(whole))?;
+        if fraction == 0 {
+            return Ok(());
+        }
+        // With a 1 before them, nine digits are written whatever their zeros.
+        let fraction = &digits.format(NANOS_PER_USD + fraction)[1..];
+        f.write_str(".")?;
+        f.write_str(fraction.trim_end_matches('0'))
+    }
+}
+
+/// An exact JSON number of USD; it never passes through a float.
+impl Serialize for Nanos {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = serde_json::value::RawValue::from_string(self.to_string());
+        text.map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+/// Documents show amounts as [`Usd`].
+impl PartialSchema for Nanos {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        Usd::schema()
+    }
+}
+
+impl ToSchema for Nanos {
+    fn name() -> std::borrow::Cow<'static, str> {
+        Usd::name()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_exactly() {
+        for (nanos, text, two) in [
+            (0, "0", "0.00"),
+            (1, "0.000000001", "0.00"),
+            (9_999_999, "0.009999999", "0.00"),
+            (10_000_000, "0.01", "0.01"),
+            (1_500_000_000, "1.5", "1.50"),
+            (8_999_999_999_999_999, "8999999.999999999", "8999999.99"),
+        ] {
+            let amount = Nanos::new(nanos).unwrap();
+            assert_eq!(amount.to_string(), text);
+            assert_eq!(amount.two_digits(), two);
+            assert_eq!(serde_json::to_string(&amount).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn is_bounded() {
+        assert_eq!(Nanos::new(Nanos::MAX.get() + 1), None);
+        assert!(Nanos::MAX.get() < 1 << 53, "a double holds every amount");
+    }
+}

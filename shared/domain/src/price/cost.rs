@@ -1,0 +1,52 @@
+//! The real cost of a call that was answered (specification §4.4 step 7, D33).
+
+use super::picos::PicoSum;
+use super::table::PriceTable;
+use super::usage::Usage;
+use crate::money::Nanos;
+
+/// What the settlement knows of a call.
+#[derive(Debug, Clone, Copy)]
+pub struct ServedCall<'a> {
+    /// The model that was asked for: the answer may name another, its price does not count (D33).
+    pub model: &'a str,
+    /// `service_tier` of the request.
+    pub tier_asked: Option<&'a str>,
+    /// `service_tier` of the answer; it wins, when there is one.
+    pub tier_reported: Option<&'a str>,
+    /// What was used.
+    pub usage: &'a Usage,
+    /// `web_search_options` was sent. OpenAI bills one search for such a call, and for each call to a model that
+    /// always searches; `usage` does not report it.
+    pub web_search: bool,
+}
+
+impl PriceTable {
+    /// What the call cost, rounded up to the nano; `None` when that is above [`Nanos::MAX`].
+    ///
+    /// `usage` does not tell whether cached tokens are text or sound. They are taken to be text first, which is
+    /// never too little, because sound has no cache discount on this endpoint.
+    #[must_use]
+    pub fn actual_cost(&self, call: &ServedCall<'_>) -> Option<Nanos> {
+        let (price, usage) = (self.resolve(call.model), call.usage);
+        let tier = call.tier_reported.or(call.tier_asked);
+        let rates = price.rates(tier, &self.tier_names, usage.prompt_tokens);
+        let text = usage.prompt_tokens.saturating_sub(usage.prompt_audio_tokens);
+        let cached = usage.cached_tokens.min(text);
+        let written = usage.cache_write_tokens.min(text - cached);
+        let spoken = usage.completion_audio_tokens.min(usage.completion_tokens);
+        let searches = u128::from(call.web_search || price.always_searches);
+        PicoSum::ZERO
+            .plus(u128::from(text - cached - written), rates.input_picos)
+            .plus(u128::from(cached), rates.cached_input_picos)
+            .plus(u128::from(written), rates.cache_write_picos)
+            .plus(u128::from(usage.prompt_audio_tokens), rates.audio_input_picos)
+            .plus(u128::from(usage.completion_tokens - spoken), rates.output_picos)
+            .plus(u128::from(spoken), rates.audio_output_picos)
+            .plus(searches, price.web_search_picos)
+            .round_up()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! The real cost against figures worked out by hand.
+
+use super::*;
+use crate::price::tests::{builtin, of_models};
+use proptest::prelude::*;
+
+fn usage(json: &str) -> Usage {
+    serde_json::from_str(json).unwrap()
+}
+
+fn call<'a>(model: &'a str, usage: &'a Usage) -> ServedCall<'a> {
+    ServedCall {
+        model,
+        tier_asked: None,
+        tier_reported: None,
+        usage,
+        web_search: false,
+    }
+}
+
+fn nanos(call: ServedCall<'_>) -> u64 {
+    builtin().actual_cost(&call).unwrap().get()
+}
+
+#[test]
+fn text_in_and_out() {
+    let usage = usage(r#"{"prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21}"#);
+    // 9 × 2,500 + 12 × 10,000 nano-USD.
+    assert_eq!(nanos(call("gpt-4o", &usage)), 142_500);
+    assert_eq!(nanos(call("gpt-4o-2024-08-06", &usage)), 142_500);
+    assert_eq!(
+        nanos(call("gpt-99", &usage)),
+        9 * 60_000 + 12 * 300_000 + 25_000_000,
+        "the dearest, fee included"
+    );
+}
+
+#[test]
+fn cached_written_and_reasoning_tokens() {
+    let usage = usage(
+        r#"{"prompt_tokens": 2600, "completion_tokens": 300,
+            "prompt_tokens_details": {"cached_tokens": 2000, "cache_write_tokens": 400},
+            "completion_tokens_details": {"reasoning_tokens": 200}}"#,
+    );
+    // gpt-5.6-sol: 200 at 4, 2,000 at 0.40, 400 at 5, 300 at 20: reasoning is inside the 300.
+    assert_eq!(
+        nanos(call("gpt-5.6-sol", &usage)),
+        800_000 + 800_000 + 2_000_000 + 6_000_000
+    );
+    // gpt-4o bills no writes: 600 at 2.50, 2,000 at 1.25, 300 at 10.
+    assert_eq!(nanos(call("gpt-4o", &usage)), 1_500_000 + 2_500_000 + 3_000_000);
+    // gpt-4 has no cache: 2,600 at 30, 300 at 60.
+    assert_eq!(nanos(call("gpt-4", &usage)), 78_000_000 + 18_000_000);
+}
+
+#[test]
+fn sound_has_its_own_prices() {
+    let usage = usage(
+        r#"{"prompt_tokens": 100, "completion_tokens": 50,
+            "prompt_tokens_details": {"audio_tokens": 60, "cached_tokens": 0},
+            "completion_tokens_details": {"audio_tokens": 40}}"#,
+    );
+    // gpt-audio: 40 at 2.50, 60 at 32, 10 at 10, 40 at 64.
+    assert_eq!(
+        nanos(call("gpt-audio", &usage)),
+        100_000 + 1_920_000 + 100_000 + 2_560_000
+    );
+    // Cached tokens beyond the text are sound, and sound has no discount.
+    let cached = Usage {
+        cached_tokens: 100,
+        ..usage
+    };
+    let flat = ServedCall {
+        usage: &cached,
+        ..call("gpt-audio", &usage)
+    };
+    assert_eq!(
+        nanos(flat),
+        100_000 + 1_920_000 + 100_000 + 2_560_000,
+        "no cached price on this model at all"
+    );
+}
+
+/// What is cached or written is text, which the sound has left room for; all kinds together are the prompt.
+#[test]
+fn each_token_of_the_prompt_is_charged_once_as_one_kind() {
+    let table = of_models(
+        "[models.m]\nrates.standard = { input = \"0.01\", cached_input = \"0.001\", cache_write = \"0.1\", \
+         output = \"1\", audio_input = \"10\", audio_output = \"100\" }",
+    );
+    let nanos = |audio: u64, cached: u64, written: u64, spoken: u64| {
+        let usage = Usage {
+            prompt_tokens: 10_000,
+            completion_tokens: 1_000,
+            cached_tokens: cached,
+            cache_write_tokens: written,
+            prompt_audio_tokens: audio,
+            completion_audio_tokens: spoken,
+            reasoning_tokens: 0,
+        };
+        table.actual_cost(&call("m", &usage)).unwrap().get()
+    };
+    let completion = 1_000 * 1_000;
+    // Of 10,000 tokens: text at 10 nano-USD, cached at 1, written at 100, sound at 10,000.
+    assert_eq!(nanos(0, 0, 0, 0), 10_000 * 10 + completion);
+    assert_eq!(nanos(0, 3_000, 0, 0), 7_000 * 10 + 3_000 + completion);
+    assert_eq!(
+        nanos(0, 3_000, 2_000, 0),
+        5_000 * 10 + 3_000 + 2_000 * 100 + completion
+    );
+    assert_eq!(
+        nanos(4_000, 3_000, 2_000, 0),
+        1_000 * 10 + 3_000 + 2_000 * 100 + 4_000 * 10_000 + completion
+    );
+    // Cached and written are more than the text: as much of the cached as there is text, and of the written what is left.
+    assert_eq!(
+        nanos(6_000, 3_000, 2_000, 0),
+        3_000 + 1_000 * 100 + 6_000 * 10_000 + completion
+    );
+    assert_eq!(nanos(6_000, 5_000, 2_000, 0), 4_000 + 6_000 * 10_000 + completion);
+    assert_eq!(nanos(10_000, 5_000, 5_000, 0), 10_000 * 10_000 + completion);
+    // And of the completion.
+    assert_eq!(nanos(0, 0, 0, 400), 10_000 * 10 + 600 * 1_000 + 400 * 100_000);
+}
+
+#[test]
+fn the_tier_reported_wins() {
+    let usage = usage(r#"{"prompt_tokens": 0, "completion_tokens": 1000}"#);
+    for (tier_asked, tier_reported, cost) in [
+        (None, None, 8_000_000),
+        (Some("flex"), None, 4_000_000),
+        (Some("flex"), Some("default"), 8_000_000),
+        (Some("auto"), Some("priority"), 14_000_000),
+        (Some("priority"), Some("default"), 8_000_000),
+        (Some("priority"), Some("fast"), 14_000_000),
+        (None, Some("scale"), 14_000_000),
+        (Some("flex"), Some("auto"), 8_000_000),
+    ] {
+        let call = ServedCall {
+            tier_asked,
+            tier_reported,
+            ..call("o3", &usage)
+        };
+        assert_eq!(nanos(call), cost, "{tier_asked:?} {tier_reported:?}");
+    }
+}
+
+#[test]
+fn long_context_goes_by_the_reported_prompt() {
+    let at = |prompt_tokens| {
+        let usage = Usage {
+            prompt_tokens,
+            ..usage(r#"{"prompt_tokens": 1, "completion_tokens": 1000}"#)
+        };
+        nanos(call("gpt-5.5", &usage))
+    };
+    assert_eq!(at(272_000), 272_000 * 5_000 + 1_000 * 30_000);
+    assert_eq!(at(272_001), 272_001 * 10_000 + 1_000 * 45_000);
+}
+
+#[test]
+fn one_search_is_billed() {
+    let usage = usage(r#"{"prompt_tokens": 0, "completion_tokens": 100}"#);
+    let asked = ServedCall {
+        web_search: true,
+        ..call("gpt-5", &usage)
+    };
+    assert_eq!(nanos(asked), 11_000_000);
+    assert_eq!(nanos(call("gpt-5", &usage)), 1_000_000);
+    assert_eq!(nanos(call("gpt-4o-search-preview", &usage)), 26_000_000);
+    assert_eq!(nanos(call("gpt-5-search-api-2025-10-14", &usage)), 11_000_000);
+}
+
+#[test]
+fn rounds_up_once() {
+    let table = PriceTable::from_toml(
+        "auto_tier = \"default\"\n[allowances]\nimage_tokens = 1\naudio_tokens = 1\nfile_tokens = 1\n\
+         [models.m]\nrates.standard = { input = \"0.0004\", cached_input = \"0.0001\", output = \"0.0004\" }",
+    );
+    let table = table.unwrap();
+    let usage = usage(
+        r#"{"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 2}}"#,
+    );
+    // 400 + 2 × 100 + 400 pico-USD are exactly one nano-USD.
+    assert_eq!(table.actual_cost(&call("m", &usage)).unwrap().get(), 1);
+    let more = Usage {
+        cached_tokens: 1,
+        ..usage
+    };
+    assert_eq!(table.actual_cost(&call("m", &more)).unwrap().get(), 2);
+}
+
+proptest! {
+    #[test]
+    fn no_usage_panics_and_discounts_only_lower(
+        prompt_tokens in 0_u64..1_000_000_000,
+        completion_tokens in 0_u64..1_000_000_000,
+        [cached_tokens, cache_write_tokens, prompt_audio_tokens, completion_audio_tokens] in
+            prop::array::uniform4(any::<u64>()),
+    ) {
+        let plain = Usage {
+            prompt_tokens, completion_tokens, cached_tokens: 0, cache_write_tokens: 0, prompt_audio_tokens: 0,
+            completion_audio_tokens: 0, reasoning_tokens: 0,
+        };
+        let odd = Usage { cached_tokens, cache_write_tokens, prompt_audio_tokens, completion_audio_tokens, ..plain };
+        let _ = builtin().actual_cost(&call("gpt-audio", &odd));
+        let cached = Usage { cached_tokens, ..plain };
+        prop_assert!(
+            builtin().actual_cost(&call("gpt-4o", &cached)) <= builtin().actual_cost(&call("gpt-4o", &plain))
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! The estimate that is charged before a call (specification §4.4 step 4, D31): a pure function of the request's
+//! shape and the table.
+
+use super::picos::PicoSum;
+use super::table::PriceTable;
+use crate::money::Nanos;
+
+/// What the estimate needs to know of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallShape<'a> {
+    /// `model`, as sent.
+    pub model: &'a str,
+    /// `service_tier`, when sent.
+    pub service_tier: Option<&'a str>,
+    /// UTF-8 bytes of everything that is billed as prompt text, those of `prediction` included.
+    pub prompt_bytes: u64,
+    /// Messages and tool calls; each takes the table's `message_tokens`.
+    pub framed: u64,
+    /// Content parts, those of `prediction` included; each takes the table's `part_tokens`.
+    pub content_parts: u64,
+    /// Bytes of `prediction`, part of `prompt_bytes`.
+    pub predicted_bytes: u64,
+    /// Content parts of `prediction`, part of `content_parts`.
+    pub predicted_parts: u64,
+    /// Image parts in the messages.
+    pub image_parts: u64,
+    /// Audio parts in the messages.
+    pub audio_parts: u64,
+    /// File parts in the messages.
+    pub file_parts: u64,
+    /// The completion allowance for each choice.
+    pub completion_tokens: u64,
+    /// The caller set no limit: the completion allowance is the specification's, or the model's where that is larger.
+    pub unlimited: bool,
+    /// How many choices were asked for.
+    pub n: u64,
+    /// The answer may be sound.
+    pub audio_output: bool,
+    /// `web_search_options` was sent.
+    pub web_search: bool,
+}
+
+impl PriceTable {
+    /// What the call is expected to cost, rounded up to the nano; `None` when that is above [`Nanos::MAX`].
+    ///
+    /// The tier asked for prices it. A call that asks for none or for `auto` is served as the provider's project is
+    /// set up, which the request does not tell: the table's `auto_tier` says what to expect.
+    #[must_use]
+    pub fn estimate(&self, call: &CallShape<'_>) -> Option<Nanos> {
+        let price = self.resolve(call.model);
+        let parts = |count: u64, tokens: u64| u128::from(count) * u128::from(tokens);
+        let audio_tokens = parts(call.audio_parts, self.allowances.audio_tokens);
+        let text_tokens = |bytes: u64, content_parts: u64| {
+            u128::from(bytes.div_ceil(self.allowances.bytes_per_token))
+                .checked_add(parts(content_parts, self.allowances.part_tokens))
+        };
+        let other_tokens = text_tokens(call.prompt_bytes, call.content_parts)?
+            .checked_add(parts(call.framed, self.allowances.message_tokens))?
+            .checked_add(parts(call.image_parts, price.image_tokens))?
+            .checked_add(parts(call.file_parts, self.allowances.file_tokens))?;
+        let prompt_tokens = other_tokens.checked_add(audio_tokens)?;
+        let prompt_tokens = u64::try_from(prompt_tokens).unwrap_or(u64::MAX);
+        let rates = price.rates(call.service_tier, &self.tier_names, prompt_tokens);
+        let output_picos = match call.audio_output {
+            true => rates.output_picos.max(rates.audio_output_picos),
+            false => rates.output_picos,
+        };
+        let completion_tokens = match call.unlimited {
+            true => call.completion_tokens.max(price.completion_tokens),
+            false => call.completion_tokens,
+        };
+        let searches = u128::from(call.web_search || price.always_searches);
+        PicoSum::ZERO
+            .plus(other_tokens, rates.input_picos)
+            // What the answer does not take over of a prediction is billed as output.
+            .plus(
+                text_tokens(call.predicted_bytes, call.predicted_parts)?,
+                output_picos.saturating_sub(rates.input_picos),
+            )
+            .plus(audio_tokens, rates.input_picos.max(rates.audio_input_picos))
+            .plus(u128::from(completion_tokens) * u128::from(call.n), output_picos)
+            .plus(searches, price.web_search_picos)
+            .round_up()
+    }
+}
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;

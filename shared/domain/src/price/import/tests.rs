@@ -1,0 +1,297 @@
+//! The import: exact figures, whatever notation they have, and a reason for every entry that is left out.
+
+use super::*;
+use crate::price::tests::{builtin, of_models};
+use crate::price::{CallShape, PriceTable};
+
+const FIXTURE: &str = include_str!("../../../../../tests/fixtures/litellm-prices.json");
+
+fn imported() -> Imported {
+    import_litellm(FIXTURE, OPENAI).unwrap()
+}
+
+fn shape(model: &str) -> CallShape<'_> {
+    CallShape {
+        model,
+        service_tier: None,
+        prompt_bytes: 0,
+        framed: 0,
+        content_parts: 0,
+        predicted_bytes: 0,
+        predicted_parts: 0,
+        image_parts: 0,
+        audio_parts: 0,
+        file_parts: 0,
+        completion_tokens: 0,
+        unlimited: false,
+        n: 1,
+        audio_output: false,
+        web_search: false,
+    }
+}
+
+#[test]
+fn takes_the_chat_models_only() {
+    let imported = imported();
+    let names: Vec<_> = imported.overlay.models().map(|(name, _)| name).collect();
+    assert_eq!(
+        names,
+        [
+            "gpt-4o",
+            "gpt-4o-mini-2024-07-18",
+            "gpt-9-mini",
+            "gpt-9-nova",
+            "gpt-9-search-preview"
+        ],
+        "the provider's prefix is no part of a name"
+    );
+    let skipped: Vec<_> = imported
+        .skipped
+        .iter()
+        .map(|s| (s.model.as_str(), s.reason.as_str()))
+        .collect();
+    assert_eq!(
+        skipped,
+        [
+            ("azure/gpt-9", "the provider is `azure`"),
+            ("gpt 9", "the name cannot name a model"),
+            ("gpt-9-batch", "it is not served by chat completions"),
+            ("gpt-9-free", "`input_cost_per_token` is zero"),
+            ("gpt-9-list", "is no JSON object"),
+            ("gpt-9-minus", "`input_cost_per_token` is negative"),
+            ("gpt-9-noise", "`input_cost_per_token` is finer than a pico-USD"),
+            (
+                "gpt-9-nova",
+                "service tier `hyper`: `output_cost_per_token` is missing"
+            ),
+            ("gpt-9-steps", "it has more than one long-context threshold"),
+            ("gpt-9-words", "`input_cost_per_token` is no decimal number"),
+            ("openai/container", "`input_cost_per_token` is missing"),
+            ("sample_spec", "the provider is `one of the providers`"),
+            ("text-embedding-9", "the mode is `embedding`"),
+        ]
+    );
+}
+
+#[test]
+fn figures_survive_import_store_and_merge_exactly() {
+    let text = imported().overlay.to_store_text().unwrap();
+    let overlay = PriceOverlay::from_store_text(&text).unwrap();
+    assert_eq!(overlay, imported().overlay);
+    assert_eq!(overlay.to_store_text().unwrap(), text);
+
+    let table = PriceTable::merge(builtin(), &overlay).unwrap();
+    let names = &table.tier_names;
+    let nova = table.resolve("gpt-9-nova");
+    let short = nova.rates(None, names, 272_000);
+    assert_eq!((short.input_picos, short.output_picos), (12_500_000, 75_000_000));
+    assert_eq!(
+        (short.cached_input_picos, short.cache_write_picos),
+        (1_250_000, 15_625_000)
+    );
+    let long = nova.rates(None, names, 272_001);
+    assert_eq!((long.input_picos, long.output_picos), (25_000_000, 112_500_000));
+    assert_eq!(
+        (long.cached_input_picos, long.cache_write_picos),
+        (2_500_000, 31_250_000)
+    );
+    let flex = nova.rates(Some("flex"), names, 1);
+    assert_eq!((flex.input_picos, flex.output_picos), (6_250_000, 37_500_000));
+    assert_eq!(
+        (flex.cached_input_picos, flex.cache_write_picos),
+        (625_000, 6_250_000)
+    );
+    assert_eq!(
+        nova.rates(Some("flex"), names, 272_001),
+        long,
+        "flex has no long-context price of its own"
+    );
+    assert_eq!(
+        nova.rates(Some("decisions"), names, 1),
+        short,
+        "an endpoint, not a tier: the dearest there is"
+    );
+    assert_eq!(nova.web_search_picos, 50_000_000_000, "the dearest context size");
+
+    let search = table.resolve("gpt-9-search-preview");
+    assert!(search.always_searches && !nova.always_searches);
+    let rates = search.rates(None, names, 1);
+    assert_eq!(
+        (rates.audio_input_picos, rates.audio_output_picos),
+        (40_000_000, 80_000_000)
+    );
+    let mini = table.resolve("gpt-9-mini").rates(None, names, 1);
+    assert_eq!((mini.input_picos, mini.output_picos), (500_000, 2_000_000));
+}
+
+#[test]
+fn an_import_replaces_figures_and_keeps_the_rest() {
+    let table = PriceTable::merge(builtin(), &imported().overlay).unwrap();
+    let estimate = |table: &PriceTable, shape: CallShape<'_>| table.estimate(&shape).unwrap().get();
+    let completion = |model| CallShape {
+        completion_tokens: 1_000_000,
+        ..shape(model)
+    };
+    assert_eq!(estimate(builtin(), completion("gpt-4o")), 10_000_000_000);
+    assert_eq!(estimate(&table, completion("gpt-4o")), 8_000_000_000);
+    assert_eq!(
+        estimate(&table, completion("gpt-4o-2024-11-20")),
+        8_000_000_000,
+        "an alias of the file"
+    );
+    assert_eq!(
+        estimate(&table, completion("gpt-4o-2024-05-13")),
+        15_000_000_000,
+        "not in the import"
+    );
+    let priority = CallShape {
+        service_tier: Some("priority"),
+        ..completion("gpt-4o")
+    };
+    assert_eq!(estimate(&table, priority), 13_600_000_000);
+
+    let image = |model| CallShape {
+        image_parts: 1,
+        ..shape(model)
+    };
+    for model in ["gpt-4o-mini", "gpt-4o-mini-2024-07-18"] {
+        assert_eq!(
+            estimate(&table, image(model)),
+            estimate(builtin(), image(model)),
+            "the allowance stays: {model}"
+        );
+    }
+    let names: Vec<_> = table.models().collect();
+    assert!(
+        names.is_sorted() && names.windows(2).all(|pair| pair[0] != pair[1]),
+        "each name once"
+    );
+    assert_eq!(names.len(), builtin().models().len() + 3);
+}
+
+/// An import has no word for what a model's searches cost, or that it always searches: the file's stays, and that of an import
+/// which has one wins.
+#[test]
+fn an_import_forgets_no_search() {
+    const FILE: &str = "\
+        [models.finder]\naliases = [\"seeker\"]\nweb_search = \"0.004\"\nalways_searches = true\n\
+        rates.standard = { input = \"1\", output = \"1\" }\n\
+        [models.asked]\nweb_search = \"0.005\"\nrates.standard = { input = \"1\", output = \"1\" }\n\
+        [models.dear]\nweb_search = \"0.09\"\nrates.standard = { input = \"1\", output = \"1\" }\n";
+    let base = of_models(FILE);
+    let entry = |name: &str, more: &str| {
+        format!(
+            r#""{name}": {{"mode": "chat", "input_cost_per_token": 1e-6, "output_cost_per_token": 1e-6{more}}}"#
+        )
+    };
+    let own = r#", "search_context_cost_per_query": {"low": 0.002, "high": 0.007}"#;
+    let fees = |more: &str| {
+        let entries = ["finder", "seeker", "asked", "finder-2024-08-06"].map(|name| entry(name, more));
+        let json = format!("{{{}}}", entries.join(","));
+        let stored = import_litellm(&json, OPENAI)
+            .unwrap()
+            .overlay
+            .to_store_text()
+            .unwrap();
+        let table = PriceTable::overlaid(base.clone(), Some(&stored)).unwrap();
+        let fee = |model, web_search| {
+            let call = CallShape {
+                web_search,
+                ..shape(model)
+            };
+            table.estimate(&call).unwrap().get()
+        };
+        [
+            fee("finder", false),
+            fee("seeker", false),
+            fee("finder-2024-08-06", false),
+            fee("asked", true),
+            fee("asked", false),
+        ]
+    };
+    assert_eq!(fees(""), [4_000_000, 4_000_000, 4_000_000, 5_000_000, 0]);
+    assert_eq!(fees(own), [7_000_000, 7_000_000, 7_000_000, 7_000_000, 0]);
+}
+
+#[test]
+fn the_dearest_includes_the_overlay() {
+    let dear = r#"{"dear": {"mode": "chat", "input_cost_per_token": 0.5, "output_cost_per_token": 0.75}}"#;
+    let overlay = import_litellm(dear, OPENAI).unwrap().overlay;
+    let table = PriceTable::merge(builtin(), &overlay).unwrap();
+    let rates = table.resolve("never-heard-of").rates(None, &table.tier_names, 1);
+    assert_eq!(
+        (rates.input_picos, rates.output_picos),
+        (500_000_000_000, 750_000_000_000)
+    );
+}
+
+#[test]
+fn a_newer_import_wins_and_forgets_nothing() {
+    let older = imported().overlay;
+    let json = r#"{"gpt-4o": {"mode": "chat", "input_cost_per_token": 3e-6, "output_cost_per_token": 4e-6}}"#;
+    let newer = import_litellm(json, OPENAI).unwrap().overlay;
+    let both = older.merged_with(&newer).unwrap();
+    assert_eq!(both.models().len(), older.models().len());
+    let table = PriceTable::merge(builtin(), &both).unwrap();
+    assert_eq!(
+        table
+            .resolve("gpt-4o")
+            .rates(None, &table.tier_names, 1)
+            .input_picos,
+        3_000_000
+    );
+    assert!(table.known("gpt-9-nova").is_some());
+}
+
+#[test]
+fn long_context_reprices_only_what_it_names() {
+    let json = r#"{"m": {"mode": "chat", "input_cost_per_token": 1e-6, "output_cost_per_token": 4e-6,
+        "input_cost_per_token_above_200k_tokens": 2e-6}}"#;
+    let table = PriceTable::merge(builtin(), &import_litellm(json, OPENAI).unwrap().overlay).unwrap();
+    let long = table.resolve("m").rates(None, &table.tier_names, 200_001);
+    assert_eq!((long.input_picos, long.output_picos), (2_000_000, 4_000_000));
+}
+
+#[test]
+fn other_providers_can_be_chosen() {
+    let imported = import_litellm(FIXTURE, "azure").unwrap();
+    assert!(imported.overlay.models().any(|(name, _)| name == "gpt-9"));
+    assert!(imported.overlay.models().all(|(name, _)| name != "gpt-4o"));
+}
+
+#[test]
+fn what_is_no_price_list_is_an_error() {
+    for json in ["", "[]", "null", "{\"a\": }", "{\"a\": {}} x"] {
+        let error = import_litellm(json, OPENAI).unwrap_err();
+        assert_eq!(error.to_string(), "the import is no valid JSON", "{json}");
+        assert!(std::error::Error::source(&error).is_some());
+    }
+    let many: Vec<String> = (0..=10_000).map(|i| format!("\"m{i}\": 1")).collect();
+    let error = import_litellm(&format!("{{{}}}", many.join(",")), OPENAI).unwrap_err();
+    assert_eq!(error.to_string(), "the import has more than 10000 models");
+}
+
+#[test]
+fn a_stored_overlay_is_checked() {
+    for (text, complaint) in [
+        ("", "the price overlay is no valid JSON"),
+        (
+            r#"{"models": {"a": {"rates": {"standard": {"input": 2.5, "output": "1"}}}}}"#,
+            "no valid JSON",
+        ),
+        (
+            r#"{"models": {"a": {"rates": {"flex": {"input": "2.5", "output": "1"}}}}}"#,
+            "must have `standard`",
+        ),
+    ] {
+        let error = PriceOverlay::from_store_text(text).unwrap_err().to_string();
+        assert!(error.contains(complaint), "{error}");
+    }
+    let empty = PriceOverlay::from_store_text(&PriceOverlay::default().to_store_text().unwrap()).unwrap();
+    let merged = PriceTable::merge(builtin(), &empty).unwrap();
+    assert_eq!(
+        merged.version(),
+        builtin().version(),
+        "nothing on top changes nothing"
+    );
+}

@@ -1,0 +1,157 @@
+//! Reading the table: versions follow the content, and refusals name the model and the field.
+
+use crate::price::PriceTable;
+use proptest::prelude::*;
+
+/// A table with one model, `figures` being the keys of its entry.
+fn one_model(figures: &str) -> String {
+    format!(
+        "auto_tier = \"default\"\n[allowances]\nimage_tokens = 1\naudio_tokens = 1\nfile_tokens = 1\n\
+         [models.\"m\"]\n{figures}\n"
+    )
+}
+
+const PLAIN: &str = "rates.standard = { input = \"1\", output = \"2\" }";
+
+#[test]
+fn versions_follow_the_content() {
+    let version = |figures: &str| {
+        PriceTable::from_toml(&one_model(figures))
+            .unwrap()
+            .version()
+            .to_owned()
+    };
+    let plain = version(PLAIN);
+    assert!(
+        plain.len() == 16 && plain.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "{plain}"
+    );
+    assert_eq!(
+        plain,
+        version("# a remark\nrates.standard = { output = \"2.00\", input = \"1.0\" }")
+    );
+    for other in [
+        "rates.standard = { input = \"1\", output = \"2.000001\" }".to_owned(),
+        format!("{PLAIN}\naliases = [\"n\"]"),
+        format!("{PLAIN}\nimage_tokens = 2"),
+        format!("{PLAIN}\nrates.flex = {{ input = \"1\", output = \"2\" }}"),
+    ] {
+        assert_ne!(plain, version(&other), "{other}");
+    }
+    let text = one_model(PLAIN).replace("\"default\"", "\"flex\"");
+    assert_ne!(plain, PriceTable::from_toml(&text).unwrap().version());
+}
+
+#[test]
+fn refusals_name_the_model_and_the_field() {
+    for (figures, complaint) in [
+        (
+            "rates.standard = { input = \"x\", output = \"2\" }",
+            "price \"x\" is no decimal number",
+        ),
+        (
+            "rates.standard = { input = \"1\", output = \"0.0000001\" }",
+            "is finer than a pico-USD",
+        ),
+        (
+            "rates.standard = { input = \"-1\", output = \"2\" }",
+            "is negative",
+        ),
+        (
+            "rates.standard = { input = \"2000000000\", output = \"2\" }",
+            "is implausibly large",
+        ),
+        ("rates.standard = { input = 1.5, output = \"2\" }", "input"),
+        ("rates.standard = { input = \"1\" }", "output"),
+        (
+            "rates.standard = { input = \"1\", output = \"2\", outptu = \"2\" }",
+            "outptu",
+        ),
+        (
+            "rates.flex = { input = \"1\", output = \"2\" }",
+            "`rates` must have `standard`",
+        ),
+        ("image_tokens = 5", "rates"),
+        (
+            &format!("{PLAIN}\nrates.auto = {{ input = \"1\", output = \"2\" }}"),
+            "must not have `auto`",
+        ),
+        (
+            &format!("{PLAIN}\nlong_context_above = 5"),
+            "`long_context_above` and `long_context.standard`",
+        ),
+        (
+            &format!(
+                "{PLAIN}\nlong_context_above = 5\nlong_context.standard = {{ input = \"1\", output = \"2\" }}\n\
+                 long_context.flex = {{ input = \"1\", output = \"2\" }}"
+            ),
+            "`long_context.flex` has no `rates.flex`",
+        ),
+        (&format!("{PLAIN}\naliases = [\"a b\"]"), "`aliases` must be"),
+        (
+            &format!("{PLAIN}\naliases = [\"m\"]"),
+            "`aliases` has `m`, which is already a name",
+        ),
+        (
+            &format!("{PLAIN}\naliases = [\"n\", \"n\"]"),
+            "`aliases` has `n`, which is already a name",
+        ),
+        (&format!("{PLAIN}\nimage_tokens = -1"), "image_tokens"),
+        (&format!("{PLAIN}\nprice = 1"), "price"),
+        (
+            &format!("{PLAIN}\nweb_search = \"1e-13\""),
+            "is finer than a pico-USD",
+        ),
+    ] {
+        let error = PriceTable::from_toml(&one_model(figures))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("model `m`: ") && error.contains(complaint),
+            "{figures}\n{error}"
+        );
+    }
+    let error = PriceTable::from_toml(&one_model("rates.standard = { input = \"x\", output = \"2\" }"));
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("rates.standard.input"),
+        "the field is named: {error}"
+    );
+}
+
+#[test]
+fn refusals_outside_the_models() {
+    let good = one_model(PLAIN);
+    assert!(PriceTable::from_toml(&good).is_ok());
+    for (text, complaint) in [
+        (String::new(), "cannot be read"),
+        (good.replace("auto_tier", "auto_teir"), "cannot be read"),
+        (format!("{good}[models.\"m\"]\n{PLAIN}"), "cannot be read"),
+        (
+            good.replace("\"default\"", "\"auto\""),
+            "`auto_tier` must name the tier",
+        ),
+        (
+            good.replace("[models.\"m\"]", "[models.\"m m\"]"),
+            "model `m m`: the name must be",
+        ),
+        (
+            good.replace("[allowances]", "tier_aliases = { \"a b\" = \"c\" }\n[allowances]"),
+            "`tier_aliases` must be",
+        ),
+        (
+            format!("{}\n[models]", good.split("[models").next().unwrap()),
+            "`models` must have at least one",
+        ),
+    ] {
+        let error = PriceTable::from_toml(&text).unwrap_err().to_string();
+        assert!(error.contains(complaint), "{text}\n{error}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "(auto_tier = \"default\"\n)?[\\[\\]a-z.\"={}0-9 \n]{0,60}") {
+        let _ = PriceTable::from_toml(&text);
+    }
+}

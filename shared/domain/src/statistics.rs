@@ -1,0 +1,252 @@
+//! What an entry of the audit trail adds to the statistics of a UTC day: a pure function of the entry, so that whoever seals
+//! it adds the same, and anyone can add up an export.
+//!
+//! A call counts on the day of its approval, where its cost is charged too (decision D37), also when it ends after midnight;
+//! everything else on the day of its entry.
+
+use super::denial::Denial;
+use super::denial_window;
+use super::entry::{Entry, How};
+use super::intent::Reason;
+use super::period::DAY_MS;
+use serde_json::Value;
+
+/// The last day that is counted; one beyond it stands in no line that a script wrote.
+const DAY_MAX: u64 = 3_000_000;
+
+/// Approved calls and what was spent. Both can fall, when a charge is corrected or given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Amounts {
+    /// Approved calls.
+    pub calls: i64,
+    /// Nano-USD.
+    pub nanos: i64,
+}
+
+impl Amounts {
+    /// Nothing.
+    pub const NONE: Self = Self { calls: 0, nanos: 0 };
+
+    const fn call(nanos: i64) -> Self {
+        Self { calls: 1, nanos }
+    }
+
+    const fn spent(nanos: i64) -> Self {
+        Self { calls: 0, nanos }
+    }
+
+    /// The sum, or the largest that can be represented.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            calls: self.calls.saturating_add(other.calls),
+            nanos: self.nanos.saturating_add(other.nanos),
+        }
+    }
+}
+
+/// What an entry adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect<'a> {
+    /// Calls or spends were refused, for this reason: so many.
+    Refused(&'static str, u64),
+    /// An agent was charged.
+    Charged(&'a str, Amounts),
+    /// A hold was kept: its agent stays charged, until more is known.
+    Kept {
+        /// The agent.
+        agent: &'a str,
+        /// The id of the decision.
+        id: &'a str,
+        /// What stays charged.
+        amounts: Amounts,
+    },
+    /// A call ended, perhaps one whose hold was kept before: what it adds depends on that.
+    Ended {
+        /// The agent.
+        agent: &'a str,
+        /// The id of the decision.
+        id: &'a str,
+        /// What is added unless its hold was kept.
+        otherwise: Amounts,
+        /// What is added when it was.
+        after_kept: Amounts,
+    },
+}
+
+/// The day, in days since 1970, and what the entry adds to it; `None` for the many entries that are in no statistics.
+#[must_use]
+pub fn of(entry: &Entry) -> Option<(u64, Effect<'_>)> {
+    let today = Some(entry.at_ms / DAY_MS).filter(|day| *day <= DAY_MAX)?;
+    let text = |name: &str| entry.data.get(name).and_then(Value::as_str);
+    match entry.kind.as_str() {
+        "decision.denied" => Some((
+            today,
+            Effect::Refused(Denial::from_reason(text("reason")?)?.reason(), 1),
+        )),
+        denial_window::KIND => {
+            let count = entry.data.get("count")?.as_u64()?;
+            Some((
+                today,
+                Effect::Refused(Denial::from_reason(text("reason")?)?.reason(), count),
+            ))
+        }
+        "decision.approved" | "decision.voided" => {
+            let day = entry.data.get("day")?.as_u64().filter(|day| *day <= DAY_MAX)?;
+            Some((day, ended(entry, How::parse(text("outcome")?)?)?))
+        }
+        "spend.requested" | "spend.approved" => match text("outcome")? {
+            "settled" => {
+                let charged = Amounts::spent(nanos(entry, "amountNanos")?);
+                Some((today, Effect::Charged(entry.agent.as_deref()?, charged)))
+            }
+            "blocked" => Some((
+                today,
+                Effect::Refused(Reason::parse(text("reason")?)?.as_str(), 1),
+            )),
+            _ => None,
+        },
+        "spend.denied" => Some((today, Effect::Refused(Reason::ApprovalDenied.as_str(), 1))),
+        _ => None,
+    }
+}
+
+/// What the end of a hold adds. That of a kept one is told from that of an open one by what was sealed before.
+fn ended(entry: &Entry, how: How) -> Option<Effect<'_>> {
+    let (agent, id) = (entry.agent.as_deref()?, entry.id.as_str());
+    let charged = nanos(entry, "chargedNanos")?;
+    let estimate = nanos(entry, "estimateNanos")?;
+    let ended = |otherwise, after_kept| Effect::Ended {
+        agent,
+        id,
+        otherwise,
+        after_kept,
+    };
+    Some(match how {
+        How::Settled | How::Released => Effect::Charged(agent, Amounts::call(charged)),
+        How::Kept => Effect::Kept {
+            agent,
+            id,
+            amounts: Amounts::call(charged),
+        },
+        How::Estimated => ended(Amounts::call(charged), Amounts::NONE),
+        // Its entry is a denial.
+        How::Unsent => return None,
+        How::Corrected => ended(Amounts::NONE, Amounts::spent(charged.saturating_sub(estimate))),
+        How::Voided => {
+            let back = Amounts {
+                calls: -1,
+                nanos: -estimate,
+            };
+            ended(Amounts::NONE, back)
+        }
+    })
+}
+
+fn nanos(entry: &Entry, name: &str) -> Option<i64> {
+    entry
+        .data
+        .get(name)?
+        .as_str()?
+        .parse()
+        .ok()
+        .filter(|nanos| *nanos >= 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::period::Period;
+
+    /// 2026-11-21, a minute before midnight.
+    const LATE_MS: u64 = 1_795_305_540_000;
+    const MEMO: &str = "acct_x bot - vk_1 p1 gpt-4o";
+    const ID: &str = "allow_01KAH3V9J80000000000000001";
+
+    fn entry(at_ms: u64, rest: &str) -> Entry {
+        let entry = Entry::of_line(7, format!("7 {at_ms} {rest}").as_bytes());
+        assert_ne!(entry.kind, crate::entry::UNREADABLE, "{rest}");
+        entry
+    }
+
+    fn ended(how: &str, cost: u64) -> Entry {
+        let today = Period::at(LATE_MS).day;
+        // Approved a minute before midnight, ended ten minutes later.
+        let rest = format!("A {how} {cost} {ID} H 200 {today} 202611 0 ,,,,,, {MEMO}");
+        entry(LATE_MS + 600_000, &rest)
+    }
+
+    #[test]
+    fn a_call_counts_on_the_day_of_its_approval() {
+        let today = Period::at(LATE_MS).day;
+        for (how, cost, expected) in [
+            ("settled", 120, Amounts::call(120)),
+            ("released", 0, Amounts::call(0)),
+        ] {
+            assert_eq!(
+                of(&ended(how, cost)),
+                Some((today, Effect::Charged("bot", expected)))
+            );
+        }
+    }
+
+    #[test]
+    fn what_follows_a_kept_hold_adds_the_difference_only() {
+        let of = |how, cost| match of(&ended(how, cost)).unwrap().1 {
+            Effect::Kept { id, amounts, .. } => (id.to_owned(), amounts, Amounts::NONE),
+            Effect::Ended {
+                id,
+                otherwise,
+                after_kept,
+                ..
+            } => (id.to_owned(), otherwise, after_kept),
+            other => panic!("{how}: {other:?}"),
+        };
+        let id = || ID.to_owned();
+        assert_eq!(of("kept", 200), (id(), Amounts::call(200), Amounts::NONE));
+        assert_eq!(of("estimated", 200), (id(), Amounts::call(200), Amounts::NONE));
+        assert_eq!(of("corrected", 50), (id(), Amounts::NONE, Amounts::spent(-150)));
+        let back = Amounts {
+            calls: -1,
+            nanos: -200,
+        };
+        assert_eq!(of("voided", 0), (id(), Amounts::NONE, back));
+    }
+
+    #[test]
+    fn refusals_and_spends_count_on_the_day_of_their_entry() {
+        let today = Period::at(LATE_MS).day;
+        let spend = |kind: &str, words: &str| {
+            let json = format!(
+                r#"{{"type":"{kind}","agentId":"bot","actor":"key_1","data":{{"amountNanos":"5"}}}} {words}"#
+            );
+            entry(LATE_MS, json.trim_end())
+        };
+        let denied = entry(LATE_MS, &format!("D daily_limit {ID} 75 ,,,,,, {MEMO}"));
+        assert_eq!(of(&denied), Some((today, Effect::Refused("daily_limit", 1))));
+        for kind in ["spend.requested", "spend.approved"] {
+            let settled = spend(kind, "outcome=settled");
+            assert_eq!(
+                of(&settled),
+                Some((today, Effect::Charged("bot", Amounts::spent(5))))
+            );
+            let blocked = spend(kind, "outcome=blocked reason=insufficient_balance");
+            assert_eq!(
+                of(&blocked),
+                Some((today, Effect::Refused("insufficient_balance", 1)))
+            );
+        }
+        assert_eq!(of(&spend("spend.requested", "outcome=pending_approval")), None);
+        assert_eq!(
+            of(&spend("spend.denied", "")),
+            Some((today, Effect::Refused("approval_denied", 1)))
+        );
+        assert_eq!(of(&spend("agent.frozen", "")), None);
+        let invented = spend("spend.requested", "outcome=blocked reason=whatever");
+        assert_eq!(
+            of(&invented),
+            None,
+            "no word of a hand-made line becomes a name in the store"
+        );
+    }
+}

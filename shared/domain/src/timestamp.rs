@@ -1,0 +1,83 @@
+//! Moments as text: ISO 8601 in UTC, as answers, records and log lines show them.
+
+use crate::period::civil_date;
+
+/// An ISO 8601 UTC timestamp with milliseconds, such as `2026-11-20T22:36:43.123Z`.
+#[must_use]
+pub fn iso_from_ms(at_ms: u64) -> String {
+    let at_ms = i64::try_from(at_ms).unwrap_or(i64::MAX);
+    let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or(jiff::Timestamp::MAX);
+    format!("{at:.3}")
+}
+
+/// The milliseconds of an ISO 8601 timestamp, or `None` when the text is none or lies before 1970.
+#[must_use]
+pub fn ms_from_iso(text: &str) -> Option<u64> {
+    let at: jiff::Timestamp = text.parse().ok()?;
+    u64::try_from(at.as_millisecond()).ok()
+}
+
+/// A moment such as `2026-11-20T22:36:43.123456Z`.
+#[derive(Debug)]
+pub struct IsoMicros([u8; 27]);
+
+impl IsoMicros {
+    /// The moment this many microseconds after 1970-01-01T00:00:00Z; up to the year 9999.
+    #[must_use]
+    pub fn of(micros: u64) -> Self {
+        let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
+        let (days, second) = (seconds / 86_400, seconds % 86_400);
+        let (year, month, date) = civil_date(days);
+        let mut text = *b"0000-00-00T00:00:00.000000Z";
+        digits(&mut text[0..4], year);
+        digits(&mut text[5..7], month);
+        digits(&mut text[8..10], date);
+        digits(&mut text[11..13], second / 3_600);
+        digits(&mut text[14..16], second / 60 % 60);
+        digits(&mut text[17..19], second % 60);
+        digits(&mut text[20..26], micros);
+        Self(text)
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+/// Fills `room` with the last digits of `value`.
+fn digits(room: &mut [u8], mut value: u64) {
+    for digit in room.iter_mut().rev() {
+        *digit = b'0' + (value % 10) as u8;
+        value /= 10;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn iso_text_round_trips() {
+        assert_eq!(iso_from_ms(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(iso_from_ms(1_795_214_203_120), "2026-11-20T22:36:43.120Z");
+        assert_eq!(ms_from_iso("2026-11-20T22:36:43.120Z"), Some(1_795_214_203_120));
+        assert_eq!(
+            ms_from_iso("2026-11-20T23:36:43.120+01:00"),
+            Some(1_795_214_203_120)
+        );
+        assert_eq!(ms_from_iso("yesterday"), None);
+        assert_eq!(ms_from_iso("1969-12-31T23:59:59Z"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_log_moment_reads_back(micros in 0_u64..253_402_300_800_000_000) {
+            let text = IsoMicros::of(micros);
+            let at: jiff::Timestamp = text.as_str().parse().unwrap();
+            prop_assert_eq!(at.as_microsecond(), i64::try_from(micros).unwrap());
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Structs within structs whose fields stand among the outer one's (`#[serde(flatten)]`): one object with all fields, since
+//! closed objects cannot be put together by `allOf`. The fields of an optional one can all be left out.
+
+use super::PLACE;
+use crate::json::Json;
+use std::collections::BTreeMap;
+
+/// The schema that a part of an `allOf` names, and whether it is always there.
+fn named(part: &Json) -> Option<(&str, bool)> {
+    if let Some(place) = part.get("$ref").and_then(Json::text) {
+        return Some((place.strip_prefix(PLACE)?, true));
+    }
+    let choices = part.get("oneOf").map(Json::items).unwrap_or_default();
+    let place = choices.iter().find_map(|choice| choice.get("$ref")?.text());
+    Some((place?.strip_prefix(PLACE)?, false))
+}
+
+/// The names of what is flattened into a schema.
+pub(super) fn parts(schema: &Json) -> Vec<&str> {
+    let parts = schema.get("allOf").map(Json::items).unwrap_or_default();
+    parts.iter().filter_map(named).map(|(name, _)| name).collect()
+}
+
+/// The schema as one object: its own fields, then those that are flattened into it.
+pub(super) fn merged(schema: &Json, known: &BTreeMap<String, Json>) -> Json {
+    let Some(all) = schema.get("allOf").map(Json::items) else {
+        return schema.clone();
+    };
+    let Some(own) = all.iter().find(|part| part.get("properties").is_some()) else {
+        return schema.clone();
+    };
+    let mut whole = own.clone();
+    if let Some(says) = schema.get("description") {
+        whole.set("description", says.clone());
+    }
+    for (name, always) in all.iter().filter_map(named) {
+        let Some(part) = known.get(name) else {
+            continue;
+        };
+        extend(&mut whole, "properties", part);
+        if always {
+            extend(&mut whole, "required", part);
+        }
+    }
+    whole
+}
+
+/// Adds what `part` has under `name` to what `whole` has there.
+fn extend(whole: &mut Json, name: &str, part: &Json) {
+    match (whole.get_mut(name), part.get(name)) {
+        (Some(Json::Object(fields)), Some(Json::Object(more))) => fields.extend(more.iter().cloned()),
+        (Some(Json::List(items)), Some(Json::List(more))) => items.extend(more.iter().cloned()),
+        _ => {}
+    }
+}

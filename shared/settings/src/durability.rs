@@ -1,0 +1,95 @@
+//! `store.durability`: how safely the store must have a change of money before its caller is told that it was done.
+
+use serde::Deserialize;
+use std::fmt;
+
+/// Most replicas that can be asked for.
+const REPLICAS_MAX: u8 = 9;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Durability {
+    /// As safe as the server can confirm: in the memory of a replica where it has one, and on disk where it can confirm
+    /// that; else as [`Durability::Async`].
+    Auto,
+    /// In the memory of one server.
+    Async,
+    /// On the disk of the server that made the change.
+    Aof,
+    /// In the memory of this many replicas beside the server that made the change.
+    Replicas(u8),
+}
+
+/// Not one of the words.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "`store.durability` must be auto, async, aof or replicas(n) with n from 1 to {REPLICAS_MAX}, not `{0}`"
+)]
+pub struct NoDurability(String);
+
+impl TryFrom<String> for Durability {
+    type Error = NoDurability;
+
+    fn try_from(text: String) -> Result<Self, NoDurability> {
+        let replicas = |text: &str| {
+            let inner = text.strip_prefix("replicas(")?.strip_suffix(')')?;
+            let digits = inner.bytes().all(|byte| byte.is_ascii_digit());
+            let count = inner.parse().ok().filter(|_| digits)?;
+            (1..=REPLICAS_MAX)
+                .contains(&count)
+                .then_some(Self::Replicas(count))
+        };
+        match text.as_str() {
+            "auto" => Ok(Self::Auto),
+            "async" => Ok(Self::Async),
+            "aof" => Ok(Self::Aof),
+            other => replicas(other).ok_or_else(|| NoDurability(other.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Async => f.write_str("async"),
+            Self::Aof => f.write_str("aof"),
+            Self::Replicas(count) => write!(f, "replicas({count})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Durability, NoDurability> {
+        Durability::try_from(text.to_owned())
+    }
+
+    #[test]
+    fn the_words_are_read_back_and_others_are_refused_by_name() {
+        for text in ["auto", "async", "aof", "replicas(1)", "replicas(9)"] {
+            assert_eq!(parse(text).unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            "Aof",
+            "replicas",
+            "replicas()",
+            "replicas(0)",
+            "replicas(10)",
+            "replicas(+1)",
+            "replicas(1",
+        ] {
+            assert!(
+                parse(text)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("`store.durability`"),
+                "{text}"
+            );
+        }
+    }
+}

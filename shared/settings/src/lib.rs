@@ -1,0 +1,339 @@
+//! The configuration: a TOML file, overridden by the environment, checked in full before anything starts.
+//!
+//! `config/tollgate.toml` is compiled in: it documents every key and holds every default.
+
+pub mod collector;
+pub mod durability;
+mod load;
+mod tables;
+
+use crypto::seal::Sealer;
+use domain::blocked::canonical;
+use domain::budget::{Budget, Budgets};
+use durability::Durability;
+use ipnet::IpNet;
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Deserializer};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use load::{DEFAULT_FILE, default_budgets, load, load_from};
+
+/// A configuration that cannot be used: one line that names the key or file.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BadSettings(pub String);
+
+/// Everything that can be configured. Field meanings stand in `config/tollgate.toml`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(
+    missing_docs,
+    reason = "each section is described in config/tollgate.toml, which a test compares"
+)]
+pub struct Settings {
+    pub store: StoreSettings,
+    pub proxy: ProxySettings,
+    pub upstream: UpstreamSettings,
+    pub admin: AdminSettings,
+    pub sessions: SessionSettings,
+    pub webhooks: WebhookSettings,
+    pub audit: AuditSettings,
+    pub injection: InjectionSettings,
+    pub idempotency: IdempotencySettings,
+    pub secrets: SecretSettings,
+    pub network: NetworkSettings,
+    pub limits: LimitSettings,
+    pub plans: PlanSettings,
+    pub prices: FileSettings,
+    pub telemetry: TelemetrySettings,
+}
+
+/// `[store]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct StoreSettings {
+    pub url: SecretString,
+    pub url_file: PathBuf,
+    pub ca_file: PathBuf,
+    pub timeout_ms: u64,
+    pub durability: Durability,
+    pub durability_timeout_ms: u64,
+}
+
+/// `[proxy]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct ProxySettings {
+    pub listen: SocketAddr,
+    pub ops_listen: SocketAddr,
+    pub public_url: String,
+    pub tls_cert: PathBuf,
+    pub tls_key: PathBuf,
+    pub threads: usize,
+    pub max_connections: usize,
+    pub max_connections_per_address: usize,
+    pub max_body_bytes: usize,
+    pub max_buffered_bytes: usize,
+    pub max_remembered_keys: usize,
+    pub client_timeout_ms: u64,
+    pub data_dir: PathBuf,
+    pub retry_queue_limit: usize,
+    pub hold_grace_ms: u64,
+    pub drain_ms: u64,
+    pub drain_delay_ms: u64,
+    pub upgrade_socket: PathBuf,
+}
+
+/// `[upstream]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct UpstreamSettings {
+    pub base_url: String,
+    pub provider: String,
+    pub ca_file: PathBuf,
+    pub timeout_ms: u64,
+    pub max_response_bytes: usize,
+    pub forward_headers: Vec<String>,
+}
+
+/// `[admin]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct AdminSettings {
+    pub listen: SocketAddr,
+    pub ops_listen: SocketAddr,
+    pub public_url: String,
+    pub max_connections: usize,
+    pub max_connections_per_address: usize,
+    pub client_timeout_ms: u64,
+    pub max_buffered_bytes: usize,
+    pub drain_delay_ms: u64,
+}
+
+/// `[sessions]`
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct SessionSettings {
+    pub idle_minutes: u64,
+    pub absolute_hours: u64,
+}
+
+/// `[webhooks]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct WebhookSettings {
+    pub allow_private: bool,
+    pub retry_delays_ms: Vec<u64>,
+    pub max_attempts: u32,
+    pub timeout_ms: u64,
+    pub endpoints_at_once: usize,
+    pub requests_at_once: usize,
+    pub waiting_max: u64,
+    pub history_max: u64,
+    pub secret_overlap_hours: u64,
+}
+
+/// `[audit]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct AuditSettings {
+    pub seal_every_ms: u64,
+    pub checkpoint_every_ms: u64,
+    pub archive: String,
+    pub archive_after_days: u64,
+    pub archive_after_entries: u64,
+    pub segment_entries: usize,
+    pub archive_intents_after_days: u64,
+    pub s3_endpoint: String,
+    pub s3_region: String,
+    pub s3_access_key_id: String,
+    pub s3_secret_access_key: SecretString,
+}
+
+/// `[injection]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct InjectionSettings {
+    pub enabled: bool,
+    pub patterns: Vec<String>,
+}
+
+/// `[idempotency]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct IdempotencySettings {
+    pub retention_days: u64,
+}
+
+/// `[secrets]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct SecretSettings {
+    pub master_key_file: PathBuf,
+    pub master_key: SecretString,
+}
+
+/// `[network]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct NetworkSettings {
+    #[serde(deserialize_with = "canonical_ranges")]
+    pub trusted_proxies: Vec<IpNet>,
+}
+
+/// Ranges in the form in which clients' addresses are compared with them.
+fn canonical_ranges<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+    let ranges = Vec::<IpNet>::deserialize(deserializer)?;
+    Ok(ranges.into_iter().map(canonical).collect())
+}
+
+/// `[limits]`
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct LimitSettings {
+    pub test_requests_per_minute: u64,
+    pub session_requests_per_minute: u64,
+    pub agents: u64,
+    pub policies: u64,
+    pub provider_keys: u64,
+    pub keys: u64,
+    pub runs: u64,
+    pub intents: u64,
+    pub text_bytes: u64,
+    pub transactions: u64,
+    pub escrows: u64,
+    pub deposits: u64,
+    pub refusals: u64,
+    pub audit_entries: u64,
+    pub guard_share: f64,
+}
+
+impl LimitSettings {
+    /// The budgets of records.
+    #[must_use]
+    pub fn budgets(&self) -> Budgets {
+        Budgets::new(|budget| match budget {
+            Budget::Agents => self.agents,
+            Budget::Policies => self.policies,
+            Budget::ProviderKeys => self.provider_keys,
+            Budget::Keys => self.keys,
+            Budget::Runs => self.runs,
+            Budget::Intents => self.intents,
+            Budget::TextBytes => self.text_bytes,
+            Budget::Transactions => self.transactions,
+            Budget::Escrows => self.escrows,
+            Budget::Deposits => self.deposits,
+            Budget::Refusals => self.refusals,
+            Budget::AuditEntries => self.audit_entries,
+        })
+    }
+}
+
+/// `[plans]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct PlanSettings {
+    pub file: PathBuf,
+    pub self_service: bool,
+}
+
+/// `[prices]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct FileSettings {
+    pub file: PathBuf,
+}
+
+/// `[telemetry]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each key is described in config/tollgate.toml")]
+pub struct TelemetrySettings {
+    pub otlp_endpoint: String,
+    pub otlp_headers: SecretString,
+    pub sample_ratio: f64,
+}
+
+impl Settings {
+    /// How long a hold may stay open: the upstream's deadline and the grace.
+    #[must_use]
+    pub const fn hold_life(&self) -> Duration {
+        Duration::from_millis(self.upstream.timeout_ms + self.proxy.hold_grace_ms)
+    }
+
+    /// How long the record of a transfer or deposit is kept.
+    #[must_use]
+    pub const fn idempotency_life(&self) -> Duration {
+        Duration::from_secs(self.idempotency.retention_days * 24 * 3600)
+    }
+
+    /// How long a session of the dashboard may pause.
+    #[must_use]
+    pub const fn session_idle(&self) -> Duration {
+        Duration::from_secs(self.sessions.idle_minutes * 60)
+    }
+
+    /// How long a session of the dashboard lives at most.
+    #[must_use]
+    pub const fn session_life(&self) -> Duration {
+        Duration::from_secs(self.sessions.absolute_hours * 3600)
+    }
+
+    /// The address of the admin server in links.
+    #[must_use]
+    pub fn public_url(&self) -> String {
+        match self.admin.public_url.trim_end_matches('/') {
+            "" => format!("http://{}", self.admin.listen),
+            url => url.to_owned(),
+        }
+    }
+
+    /// The address of the edge for people to copy, without `/v1`.
+    #[must_use]
+    pub fn edge_url(&self) -> String {
+        let scheme = if self.proxy.tls_cert.as_os_str().is_empty() {
+            "http"
+        } else {
+            "https"
+        };
+        match self.proxy.public_url.trim_end_matches('/') {
+            "" => format!("{scheme}://{}", self.proxy.listen),
+            url => url.to_owned(),
+        }
+    }
+
+    /// The master keys.
+    ///
+    /// # Errors
+    /// [`BadSettings`] when there is none, or one is malformed; the text never contains a key.
+    pub fn sealer(&self) -> Result<Sealer, BadSettings> {
+        let file = &self.secrets.master_key_file;
+        let text: SecretString = if file.as_os_str().is_empty() {
+            self.secrets.master_key.expose_secret().replace(',', "\n").into()
+        } else {
+            let text = std::fs::read_to_string(file);
+            text.map_err(|error| BadSettings(format!("secrets.master_key_file {}: {error}", file.display())))?
+                .into()
+        };
+        Sealer::new(text.expose_secret().lines()).map_err(|error| BadSettings(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! The tables that the configuration names: plans and prices.
+
+use super::{BadSettings, Settings};
+use domain::plan::{DEFAULT_PLANS, Plans};
+use domain::price::{DEFAULT_PRICES, PriceTable};
+use std::borrow::Cow;
+use std::path::Path;
+
+/// Where the plans are when nothing else is configured.
+const PLANS_FILE: &str = "config/plans.toml";
+/// Where the prices are when nothing else is configured.
+const PRICES_FILE: &str = "config/prices.toml";
+
+impl Settings {
+    /// The plans of `plans.file`.
+    ///
+    /// # Errors
+    /// [`BadSettings`] names the file and what is wrong with it.
+    pub fn plans(&self) -> Result<Plans, BadSettings> {
+        let text = read(&self.plans.file, PLANS_FILE, DEFAULT_PLANS)?;
+        Plans::parse(&text).map_err(|error| bad(&self.plans.file, &error))
+    }
+
+    /// The prices of `prices.file`, without what the operator imported into the store.
+    ///
+    /// # Errors
+    /// [`BadSettings`] names the file and what is wrong with it.
+    pub fn prices(&self) -> Result<PriceTable, BadSettings> {
+        let text = read(&self.prices.file, PRICES_FILE, DEFAULT_PRICES)?;
+        PriceTable::from_toml(&text).map_err(|error| bad(&self.prices.file, &error))
+    }
+}
+
+/// The text of a table. The default file may be missing: then the table that is compiled in serves (decision D58).
+fn read<'a>(file: &Path, default: &str, builtin: &'a str) -> Result<Cow<'a, str>, BadSettings> {
+    if file == Path::new(default) && !file.exists() {
+        return Ok(builtin.into());
+    }
+    let text = std::fs::read_to_string(file);
+    text.map(Cow::Owned)
+        .map_err(|error| BadSettings(format!("{}: {error}", file.display())))
+}
+
+/// One line that names the file and the whole chain of causes.
+fn bad(file: &Path, error: &dyn std::error::Error) -> BadSettings {
+    let mut line = format!("{}: {error}", file.display());
+    let mut source = error.source();
+    while let Some(cause) = source {
+        line = format!("{line}: {cause}");
+        source = cause.source();
+    }
+    BadSettings(line.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::load_from;
+
+    #[test]
+    fn a_missing_default_file_means_the_compiled_in_table() {
+        let settings = load_from(None, std::iter::empty()).unwrap();
+        assert!(settings.plans().unwrap().get("builder").is_some());
+        assert!(settings.prices().unwrap().known("gpt-4o-mini").is_some());
+    }
+
+    #[test]
+    fn a_bad_table_is_one_line_that_names_the_file() {
+        let dir = std::env::temp_dir().join(format!("tollgate-tables-{}", std::process::id()));
+        std::fs::write(&dir, "[free]\nkeys = 3\n").unwrap();
+        let text = format!("[plans]\nfile = {dir:?}\n[prices]\nfile = {dir:?}\n");
+        let settings = load_from(Some(&text), std::iter::empty()).unwrap();
+        for error in [settings.plans().unwrap_err(), settings.prices().unwrap_err()] {
+            let error = error.to_string();
+            assert!(
+                error.starts_with(&dir.display().to_string()) && !error.contains('\n'),
+                "{error}"
+            );
+        }
+        std::fs::remove_file(&dir).unwrap();
+        assert!(settings.plans().unwrap_err().to_string().contains("No such file"));
+    }
+}

@@ -1,0 +1,228 @@
+//! Agent records, as the store keeps them: read here, written by the scripts in `script/agent` and its neighbours.
+
+use super::keys::{
+    AccountKeys, PROVIDER_KEY_ID_PREFIX, provider_key_created_field, provider_key_last4_field,
+};
+use super::page::{Page, Part};
+use super::{Store, StoreError};
+use domain::mode::Mode;
+use domain::money::Nanos;
+use std::collections::HashMap;
+
+/// An agent: it exists when it has a wallet row, a policy, a provider key or a virtual key (decision D22).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentRecord {
+    /// Its id.
+    pub id: String,
+    /// Whether it is frozen, by whomever.
+    pub frozen: bool,
+    /// Its wallet row, if it has one.
+    pub row: Option<WalletRow>,
+    /// Its own policy, if it has one.
+    pub policy_id: Option<String>,
+    /// Its provider keys, oldest first.
+    pub provider_keys: Vec<ProviderKeyRecord>,
+}
+
+/// The wallet row: what `POST /agents` makes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WalletRow {
+    /// The store-wide number of the wallet.
+    pub number: u64,
+    /// The wallet's id, `wal_…`.
+    pub wallet: String,
+    /// The agent's name.
+    pub name: String,
+    /// Its type.
+    pub kind: String,
+    /// What its owner says about it.
+    pub description: Option<String>,
+    /// What the wallet may spend in a UTC day.
+    pub spend_limit: Option<Nanos>,
+    /// When it was made.
+    pub created_at_ms: u64,
+    /// When it was last changed.
+    pub updated_at_ms: u64,
+}
+
+/// What is shown of a stored provider key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderKeyRecord {
+    /// `pk_…`
+    pub key_id: String,
+    /// The provider.
+    pub provider: String,
+    /// The last four characters.
+    pub last4: String,
+    /// When it was stored.
+    pub created_at_ms: u64,
+}
+
+impl AgentRecord {
+    /// Reads the fields of the agent `id`. `None` when they make no sense.
+    #[must_use]
+    pub fn from_fields(id: &str, fields: &HashMap<String, String>) -> Option<Self> {
+        let row = match fields.contains_key("wallet") {
+            true => Some(WalletRow::from_fields(fields)?),
+            false => None,
+        };
+        let providers = fields
+            .keys()
+            .filter_map(|field| field.strip_prefix(PROVIDER_KEY_ID_PREFIX));
+        let keys = providers.map(|provider| ProviderKeyRecord::from_fields(provider, fields));
+        let mut provider_keys: Vec<_> = keys.collect::<Option<_>>()?;
+        provider_keys.sort_by(|a, b| (a.created_at_ms, &a.key_id).cmp(&(b.created_at_ms, &b.key_id)));
+        Some(Self {
+            id: id.to_owned(),
+            frozen: fields.contains_key("frozen"),
+            row,
+            policy_id: fields.get("policy_id").cloned(),
+            provider_keys,
+        })
+    }
+
+    /// The agent `id` of an account and mode, or `None` when there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn read(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        id: &str,
+    ) -> Result<Option<Self>, StoreError> {
+        let mut look = redis::pipe();
+        look.cmd("HGETALL").arg(account.agent(mode, id));
+        look.cmd("EXISTS").arg(account.agent_keys(id));
+        let (fields, has_keys): (HashMap<String, String>, bool) = store.pipeline(&look).await?;
+        let agent = Self::from_fields(id, &fields).ok_or_else(nonsense)?;
+        let has_keys = has_keys && mode == Mode::Live;
+        let exists =
+            agent.row.is_some() || agent.policy_id.is_some() || !agent.provider_keys.is_empty() || has_keys;
+        Ok(exists.then_some(agent))
+    }
+
+    /// The agents that have a wallet row, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn list(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        page: Page<'_>,
+    ) -> Result<Part<Self>, StoreError> {
+        let part = page
+            .records(store, &account.agents(mode), |id| account.agent(mode, id))
+            .await?;
+        let agents = part
+            .records
+            .iter()
+            .map(|(id, fields)| Self::from_fields(id, fields));
+        let mut agents: Vec<Self> = agents.collect::<Option<_>>().ok_or_else(nonsense)?;
+        // One that was deleted between the two reads is left out.
+        agents.retain(|agent| agent.row.is_some());
+        Ok(part.with(agents))
+    }
+}
+
+impl WalletRow {
+    fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
+        let get = |name: &str| fields.get(name);
+        let limit = get("spend_limit").map(|text| text.parse().ok().and_then(Nanos::new));
+        Some(Self {
+            number: get("wallet_number")?.parse().ok()?,
+            wallet: get("wallet")?.clone(),
+            name: get("name")?.clone(),
+            kind: get("type")?.clone(),
+            description: get("description").cloned(),
+            spend_limit: match limit {
+                Some(limit) => Some(limit?),
+                None => None,
+            },
+            created_at_ms: get("created_at")?.parse().ok()?,
+            updated_at_ms: get("updated_at")?.parse().ok()?,
+        })
+    }
+}
+
+impl ProviderKeyRecord {
+    fn from_fields(provider: &str, fields: &HashMap<String, String>) -> Option<Self> {
+        let created = fields.get(&provider_key_created_field(provider))?;
+        Some(Self {
+            key_id: fields.get(&super::keys::provider_key_id_field(provider))?.clone(),
+            provider: provider.to_owned(),
+            last4: fields.get(&provider_key_last4_field(provider))?.clone(),
+            created_at_ms: created.parse().ok()?,
+        })
+    }
+}
+
+fn nonsense() -> StoreError {
+    StoreError::Nonsense("agent record".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(pairs: &[(&str, &str)]) -> HashMap<String, String> {
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn a_row_is_read_whole_or_not_at_all() {
+        let all = [
+            ("wallet_number", "7"),
+            ("wallet", "wal_1"),
+            ("name", "Böt"),
+            ("type", "custom"),
+            ("spend_limit", "5"),
+            ("created_at", "1"),
+            ("updated_at", "2"),
+            ("d20777", "12"),
+        ];
+        let agent = AgentRecord::from_fields("bot", &fields(&all)).unwrap();
+        let row = agent.row.unwrap();
+        assert_eq!(
+            (row.number, row.name.as_str(), row.spend_limit),
+            (7, "Böt", Nanos::new(5))
+        );
+        assert_eq!(row.description, None);
+        for missing in ["wallet_number", "name", "created_at"] {
+            let rest: Vec<_> = all.iter().copied().filter(|(name, _)| *name != missing).collect();
+            assert_eq!(AgentRecord::from_fields("bot", &fields(&rest)), None, "{missing}");
+        }
+        let counters =
+            AgentRecord::from_fields("bot", &fields(&[("d20777", "12"), ("frozen", "user")])).unwrap();
+        assert!(counters.row.is_none() && counters.frozen);
+    }
+
+    #[test]
+    fn provider_keys_are_listed_oldest_first() {
+        let all = [
+            ("pk_id:openai", "pk_2"),
+            ("pk_last4:openai", "wxyz"),
+            ("pk_created:openai", "20"),
+            ("pk_sealed:openai", "v1.x.y"),
+            ("pk_id:azure", "pk_1"),
+            ("pk_last4:azure", "abcd"),
+            ("pk_created:azure", "10"),
+            ("pk_sealed:azure", "v1.x.y"),
+        ];
+        let agent = AgentRecord::from_fields("bot", &fields(&all)).unwrap();
+        let providers: Vec<&str> = agent
+            .provider_keys
+            .iter()
+            .map(|key| key.provider.as_str())
+            .collect();
+        assert_eq!(providers, ["azure", "openai"]);
+        assert!(
+            !format!("{agent:?}").contains("v1.x.y"),
+            "the sealed text stays in the store"
+        );
+    }
+}

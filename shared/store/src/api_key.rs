@@ -1,0 +1,178 @@
+//! API key records, as the store keeps them: read here, written by the scripts in `script/api_key`.
+
+use super::keys::AccountKeys;
+use super::page::records;
+use super::{Store, StoreError};
+use domain::mode::Mode;
+use domain::permission::Permission;
+use ipnet::IpNet;
+use std::collections::HashMap;
+
+/// API keys that an account can have. Revoked ones are among them until their places are needed.
+pub const API_KEYS_MAX: usize = 1000;
+
+/// One API key; the secret itself is nowhere, only its hash as the name of a look-up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiKey {
+    /// `key_…`
+    pub id: String,
+    /// What people call it; may be empty.
+    pub name: String,
+    /// The mode it works in.
+    pub mode: Mode,
+    /// What it may do.
+    pub permissions: Vec<Permission>,
+    /// Where it may be used from; empty means from anywhere.
+    pub allow_ips: Vec<IpNet>,
+    /// The leading characters of the secret, for lists.
+    pub shown: String,
+    /// When it was made.
+    pub created_at_ms: u64,
+    /// Who made it: a user's id, or `operator`; unknown of keys that an earlier version made.
+    pub created_by: Option<String>,
+    /// When it ends, if ever.
+    pub expires_at_ms: Option<u64>,
+    /// When it was revoked, if it was.
+    pub revoked_at_ms: Option<u64>,
+    /// When it was last used, to the minute.
+    pub last_used_ms: Option<u64>,
+}
+
+impl ApiKey {
+    /// Reads the fields of a record; `None` when they are none.
+    #[must_use]
+    pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
+        let get = |name: &str| fields.get(name).map(String::as_str);
+        let ms = |name: &str| {
+            get(name)
+                .filter(|text| !text.is_empty())
+                .map(str::parse)
+                .transpose()
+        };
+        let ips = get("allow_ips")?.split(',').filter(|text| !text.is_empty());
+        Some(Self {
+            id: get("id")?.to_owned(),
+            name: get("name").unwrap_or_default().to_owned(),
+            mode: Mode::parse(get("mode")?)?,
+            permissions: Permission::parse_list(get("permissions")?)?,
+            allow_ips: ips.map(|text| text.parse().ok()).collect::<Option<_>>()?,
+            shown: get("shown")?.to_owned(),
+            created_at_ms: ms("created_at").ok()??,
+            created_by: get("created_by").map(str::to_owned),
+            expires_at_ms: ms("expires_at").ok()?,
+            revoked_at_ms: ms("revoked_at").ok()?,
+            last_used_ms: ms("last_used").ok()?,
+        })
+    }
+
+    /// `active`, `expired` or `revoked` at `now_ms`.
+    #[must_use]
+    pub fn status(&self, now_ms: u64) -> &'static str {
+        match (self.revoked_at_ms, self.expires_at_ms) {
+            (Some(_), _) => "revoked",
+            (None, Some(end)) if end <= now_ms => "expired",
+            (None, _) => "active",
+        }
+    }
+
+    /// The key `id` of `account`, or `None` when there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn read(store: &Store, account: &AccountKeys, id: &str) -> Result<Option<Self>, StoreError> {
+        let fields: HashMap<String, String> = store
+            .command(redis::cmd("HGETALL").arg(account.api_key(id)))
+            .await?;
+        match Self::from_fields(&fields) {
+            None if !fields.is_empty() => Err(StoreError::Nonsense("API key record".to_owned())),
+            key => Ok(key),
+        }
+    }
+
+    /// How many keys of `account` work at `now_ms`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn count_active(store: &Store, account: &AccountKeys, now_ms: u64) -> Result<u64, StoreError> {
+        let mut range = redis::cmd("ZREVRANGE");
+        range.arg(account.api_keys()).arg(0).arg(API_KEYS_MAX - 1);
+        let ids: Vec<String> = store.command(&range).await?;
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        let mut look = redis::pipe();
+        for id in &ids {
+            look.cmd("HMGET")
+                .arg(account.api_key(id))
+                .arg("revoked_at")
+                .arg("expires_at");
+        }
+        let ends: Vec<(Option<String>, Option<String>)> = store.pipeline(&look).await?;
+        let set = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
+        let active = ends.iter().filter(|(revoked, expires)| {
+            let expired = expires.as_deref().and_then(|text| text.parse::<u64>().ok());
+            !set(revoked) && expired.is_none_or(|end| end > now_ms)
+        });
+        Ok(active.count() as u64)
+    }
+
+    /// The id of the oldest key of `account` that is revoked.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn oldest_revoked(store: &Store, account: &AccountKeys) -> Result<Option<String>, StoreError> {
+        let mut range = redis::cmd("ZRANGE");
+        range.arg(account.api_keys()).arg(0).arg(API_KEYS_MAX - 1);
+        let ids: Vec<String> = store.command(&range).await?;
+        if ids.is_empty() {
+            return Ok(None);
+        }
+        let mut look = redis::pipe();
+        for id in &ids {
+            look.cmd("HEXISTS").arg(account.api_key(id)).arg("revoked_at");
+        }
+        let revoked: Vec<bool> = store.pipeline(&look).await?;
+        let mut keys = ids.into_iter().zip(revoked);
+        Ok(keys.find(|(_, revoked)| *revoked).map(|(id, _)| id))
+    }
+
+    /// The keys of `account` that this user made and that are not revoked, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn made_by(store: &Store, account: &AccountKeys, user: &str) -> Result<Vec<Self>, StoreError> {
+        let mut keys = Self::list(store, account).await?;
+        keys.retain(|key| key.created_by.as_deref() == Some(user) && key.revoked_at_ms.is_none());
+        Ok(keys)
+    }
+
+    /// All keys of `account`, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn list(store: &Store, account: &AccountKeys) -> Result<Vec<Self>, StoreError> {
+        let keys = Self::numbered(store, account).await?;
+        Ok(keys.into_iter().map(|(_, key)| key).collect())
+    }
+
+    /// The same, each with the number that it was given when it was made.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn numbered(store: &Store, account: &AccountKeys) -> Result<Vec<(u64, Self)>, StoreError> {
+        let mut range = redis::cmd("ZREVRANGE");
+        range.arg(account.api_keys()).arg(0).arg(API_KEYS_MAX - 1);
+        range.arg("WITHSCORES");
+        let found: Vec<(String, u64)> = store.command(&range).await?;
+        let (ids, numbers): (Vec<String>, Vec<u64>) = found.into_iter().unzip();
+        let found = records(store, ids, |id| account.api_key(id)).await?;
+        // One that made room for another meanwhile is left out.
+        let there = numbers
+            .into_iter()
+            .zip(found)
+            .filter(|(_, (_, fields))| !fields.is_empty());
+        let keys = there.map(|(number, (_, fields))| Some((number, Self::from_fields(&fields)?)));
+        let keys: Option<Vec<_>> = keys.collect();
+        keys.ok_or_else(|| StoreError::Nonsense("API key record".to_owned()))
+    }
+}

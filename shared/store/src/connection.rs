@@ -1,0 +1,371 @@
+//! The connection to the store: one multiplexed connection with deadlines that reconnects by itself, to a single server
+//! or to a cluster. Scripts run with EVALSHA and fall back to EVAL where the server does not know them yet.
+
+mod cluster;
+mod durable;
+pub mod round;
+mod server;
+mod versioned;
+pub mod walk;
+
+pub use versioned::witness_of;
+
+use self::cluster::{Cluster, Routed};
+use self::durable::{Change, Dial, Money};
+use self::server::Server;
+use super::error::StoreError;
+use super::pulse;
+use super::script::Script;
+use super::versions::Versions;
+use domain::budget::Budgets;
+use futures::future::BoxFuture;
+use redis::io::tcp::TcpSettings;
+use redis::io::tcp::socket2::TcpKeepalive;
+use redis::{
+    Cmd, FromRedisValue, IntoConnectionInfo, Pipeline, RedisFuture, RedisResult, TlsCertificates, Value,
+};
+use secrecy::ExposeSecret;
+use settings::durability::Durability;
+use settings::{StoreSettings, default_budgets};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+/// What the address of a cluster starts with.
+const CLUSTER: &str = "redis-cluster://";
+/// Longest wait for a new connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(250);
+/// How long what was sent may stay without a word from the other machine, before the connection is given up and made anew.
+/// Without it the kernel hopes for a quarter of an hour.
+const SILENCE_MAX: Duration = Duration::from_millis(2_500);
+/// A connection on which nothing happens is tried after this time, and then as often.
+const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(1));
+
+/// A handle on the store. Cloning is cheap; all clones share the connection.
+#[derive(Clone)]
+pub struct Store {
+    link: Link,
+    timeout: Duration,
+    /// How changes of money are confirmed; `None` when they are not.
+    money: Option<Arc<Money>>,
+    /// How many records accounts may make it keep.
+    budgets: Arc<(Budgets, String)>,
+    /// What was seen of each account.
+    versions: Arc<Versions>,
+    /// See [`Store::replacing`].
+    replaced: Vec<Arc<Script>>,
+}
+
+/// The budgets of `config/tollgate.toml`.
+static DEFAULT_BUDGETS: LazyLock<Arc<(Budgets, String)>> = LazyLock::new(|| worded(default_budgets()));
+
+fn worded(budgets: Budgets) -> Arc<(Budgets, String)> {
+    Arc::new((budgets, budgets.words()))
+}
+
+#[derive(Clone)]
+enum Link {
+    Single(Server),
+    Cluster(Arc<Cluster>),
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store")
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// A handle on the store at `url`. No connection is made before the first command, so a server that is down now
+    /// can be up later. Must be called inside the runtime that will use it.
+    ///
+    /// # Errors
+    /// [`StoreError::BadUrl`] when the address is none.
+    pub fn open(url: &str, timeout: Duration) -> Result<Self, StoreError> {
+        Self::opened(url, None, timeout)
+    }
+
+    fn opened(url: &str, roots: Option<Vec<u8>>, timeout: Duration) -> Result<Self, StoreError> {
+        let link = match url.strip_prefix(CLUSTER) {
+            Some(nodes) => Link::Cluster(Arc::new(Cluster::new(nodes, timeout)?)),
+            None => Link::Single(Server::new(client(url, roots)?, timeout)?),
+        };
+        Ok(Self {
+            link,
+            timeout,
+            money: None,
+            budgets: Arc::clone(&DEFAULT_BUDGETS),
+            versions: Arc::default(),
+            replaced: Vec::new(),
+        })
+    }
+
+    /// Like [`Store::open`], as configured.
+    ///
+    /// # Errors
+    /// [`StoreError::BadUrl`] when the address is none, or the file of certificates cannot be read.
+    pub fn of(settings: &StoreSettings) -> Result<Self, StoreError> {
+        let (url, timeout) = (
+            settings.url.expose_secret(),
+            Duration::from_millis(settings.timeout_ms),
+        );
+        let roots = roots(settings)?;
+        let mut store = Self::opened(url, roots.clone(), timeout)?;
+        if settings.durability != Durability::Async {
+            let dial = match &store.link {
+                Link::Cluster(cluster) => Dial::Cluster(Arc::clone(cluster)),
+                Link::Single(_) => Dial::Single(Box::new(client(url, roots)?)),
+            };
+            let wait = Duration::from_millis(settings.durability_timeout_ms);
+            store.money = Some(Arc::new(Money::new(settings.durability, wait, timeout, dial)));
+        }
+        Ok(store)
+    }
+
+    /// The same store with other budgets of records than those of the default configuration (decision D71).
+    #[must_use]
+    pub fn with_budgets(mut self, budgets: Budgets) -> Self {
+        self.budgets = worded(budgets);
+        self
+    }
+
+    /// How many records of each kind an account may make it keep.
+    #[must_use]
+    pub fn budgets(&self) -> Budgets {
+        self.budgets.0
+    }
+
+    /// The same as scripts read it.
+    pub(super) fn budget_words(&self) -> &str {
+        &self.budgets.1
+    }
+
+    /// Checks what [`Store::of`] would, without a runtime.
+    ///
+    /// # Errors
+    /// As [`Store::of`].
+    pub fn check(settings: &StoreSettings) -> Result<(), StoreError> {
+        let url = settings.url.expose_secret();
+        match url.strip_prefix(CLUSTER) {
+            Some(nodes) => Cluster::new(nodes, CONNECT_TIMEOUT).map(drop),
+            None => client(url, roots(settings)?).map(drop),
+        }
+    }
+
+    /// Whether commands go to a cluster.
+    #[must_use]
+    pub const fn is_cluster(&self) -> bool {
+        matches!(self.link, Link::Cluster(..))
+    }
+
+    /// Runs one command.
+    ///
+    /// # Errors
+    /// [`StoreError`]; ask it whether the command may have run.
+    pub async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
+        let answer = match &self.link {
+            Link::Single(server) => {
+                // Not as a `ConnectionLike`, which is behind a box.
+                let answered =
+                    async { redis::from_redis_value(server.send(command).await?).map_err(Into::into) };
+                within(self.timeout, pin!(answered)).await
+            }
+            Link::Cluster(cluster) => {
+                let mut routed = Routed(Arc::clone(cluster));
+                let run: RedisFuture<'_, T> = Box::pin(command.query_async(&mut routed));
+                self.in_time(run).await
+            }
+        };
+        answer.map_err(StoreError::unless_never_sent)
+    }
+
+    /// Runs something within the deadline. A node of a cluster that does not answer may have been replaced.
+    async fn in_time<T>(&self, mut run: RedisFuture<'_, T>) -> Result<T, StoreError> {
+        let answer = within(self.timeout, run.as_mut()).await;
+        if let (Link::Cluster(cluster), Err(StoreError::NoAnswer(_))) = (&self.link, &answer) {
+            cluster.look_soon();
+        }
+        answer
+    }
+
+    /// Runs several commands in one round trip, not atomically. On a cluster all of them must share one slot, and be reads or
+    /// a transaction: they may run twice while the slot moves.
+    ///
+    /// # Errors
+    /// [`StoreError`], also when a single command failed.
+    pub async fn pipeline<T: FromRedisValue>(&self, pipeline: &Pipeline) -> Result<T, StoreError> {
+        match &self.link {
+            Link::Single(server) => {
+                within(self.timeout, pin!(pipeline.query_async(&mut server.clone()))).await
+            }
+            Link::Cluster(cluster) => {
+                let mut routed = Routed(Arc::clone(cluster));
+                let run: RedisFuture<'_, T> = Box::pin(pipeline.query_async(&mut routed));
+                self.in_time(run).await
+            }
+        }
+    }
+
+    /// Runs a script with its keys and arguments, texts or bytes. One that changes an account is refused where the store
+    /// has less of it than this process has seen; the version that it answers with is remembered once the change is as safe
+    /// as `store.durability` says.
+    ///
+    /// # Errors
+    /// [`StoreError`]; ask it whether the script may have run.
+    pub async fn script<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        keys: &[&str],
+        args: &[impl AsRef<[u8]>],
+    ) -> Result<T, StoreError> {
+        let replaced = self.replaced.iter().rev();
+        let script = replaced
+            .map(Arc::as_ref)
+            .find(|other| other.name() == script.name())
+            .unwrap_or(script);
+        if script.is_versioned() {
+            let args: Vec<&[u8]> = args.iter().map(AsRef::as_ref).collect();
+            // On the heap: calls of agents carry no room for it.
+            let run: BoxFuture<'_, _> = Box::pin(self.change(script, keys, args));
+            let answer = run.await?;
+            return redis::from_redis_value(answer).map_err(|error| StoreError::Nonsense(error.to_string()));
+        }
+        self.execute(script, keys, args).await
+    }
+
+    /// Runs a script as it is, whatever it changes.
+    pub(crate) async fn execute<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        keys: &[&str],
+        args: &[impl AsRef<[u8]>],
+    ) -> Result<T, StoreError> {
+        let first = keys.first().copied().unwrap_or_default();
+        match self.run(script, &script.by_hash(keys, args), first).await {
+            Err(StoreError::Refused { code, .. }) if code == "NOSCRIPT" => {
+                self.run(script, &script.by_source(keys, args), first).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn run<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        command: &Cmd,
+        first_key: &str,
+    ) -> Result<T, StoreError> {
+        match &self.money {
+            Some(money) if script.is_confirmed() => {
+                // On the heap: calls of agents carry no room for it.
+                let change = Change {
+                    command,
+                    key: first_key,
+                    only_reads: false,
+                };
+                let run: BoxFuture<'_, _> = Box::pin(self.safely(money, change));
+                let answer = run.await?;
+                redis::from_redis_value(answer).map_err(|error| StoreError::Nonsense(error.to_string()))
+            }
+            _ => self.command(command).await,
+        }
+    }
+
+    /// What this process has seen of each account.
+    #[must_use]
+    pub fn versions(&self) -> &Versions {
+        &self.versions
+    }
+
+    /// The same store, on which another script runs in the place of the one of the same name: the tests check that a
+    /// changed script is noticed.
+    #[must_use]
+    pub fn replacing(&self, script: Script) -> Self {
+        let mut store = self.clone();
+        store.replaced.push(Arc::new(script));
+        store
+    }
+}
+
+fn text(answer: Value) -> Result<String, StoreError> {
+    redis::from_redis_value(answer).map_err(|error| StoreError::Nonsense(error.to_string()))
+}
+
+/// Runs `command` with a deadline. A command that missed it may still run later.
+async fn within<T>(
+    timeout: Duration,
+    command: Pin<&mut (impl Future<Output = redis::RedisResult<T>> + ?Sized)>,
+) -> Result<T, StoreError> {
+    let answer = match tokio::time::timeout(timeout, command).await {
+        Ok(answer) => answer.map_err(StoreError::from),
+        Err(_elapsed) => Err(StoreError::NoAnswer(None)),
+    };
+    answer.inspect_err(pulse::count)
+}
+
+/// The certificates to trust instead of the usual ones.
+fn roots(settings: &StoreSettings) -> Result<Option<Vec<u8>>, StoreError> {
+    let file = &settings.ca_file;
+    if file.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let roots = std::fs::read(file);
+    roots
+        .map(Some)
+        .map_err(|error| StoreError::BadUrl(format!("store.ca_file {}: {error}", file.display())))
+}
+
+fn client(url: &str, root_cert: Option<Vec<u8>>) -> Result<redis::Client, StoreError> {
+    // Whoever opens a store over TLS needs a provider of cryptography; the first one installed stays.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let made = || -> RedisResult<redis::Client> {
+        let address = url.into_connection_info()?.set_tcp_settings(tcp());
+        let Some(root_cert) = root_cert else {
+            return redis::Client::open(address);
+        };
+        let trusted = TlsCertificates {
+            client_tls: None,
+            root_cert: Some(root_cert),
+        };
+        redis::Client::build_with_tls(address, trusted)
+    };
+    made().map_err(|error| StoreError::BadUrl(format!("store.url: {error}")))
+}
+
+/// A connection whose other end went away without a word is noticed, whether something was sent or not. A command leaves at
+/// once: callers share the connection, and one would wait until what another sent was acknowledged.
+fn tcp() -> TcpSettings {
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE.0)
+        .with_interval(KEEPALIVE.1);
+    TcpSettings::default()
+        .set_nodelay(true)
+        .set_keepalive(keepalive)
+        .set_user_timeout(SILENCE_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_whose_other_end_is_gone_is_given_up() {
+        for url in [
+            "redis://localhost:1",
+            "rediss://localhost:1",
+            "redis+unix:///tmp/none",
+        ] {
+            for roots in [None, Some(Vec::new())] {
+                if roots.is_some() && !url.starts_with("rediss") {
+                    continue;
+                }
+                let client = client(url, roots).unwrap();
+                let tcp = client.get_connection_info().tcp_settings();
+                assert_eq!(tcp.user_timeout(), Some(SILENCE_MAX), "{url}");
+                assert!(tcp.keepalive().is_some(), "{url}");
+            }
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! The connections to a cluster: one to each master, and which of them serves which slot.
+//!
+//! Each master has a connection of its own that nothing else waits for, so a node that is away costs its own accounts only.
+//! (With the library's cluster client, version 1.8.1, the accounts of every node were denied for over a minute when one master
+//! was killed under load.) A command is sent again only when it surely did not run.
+
+mod slots;
+
+use super::server::Server;
+use super::{CONNECT_TIMEOUT, client};
+use crate::error::StoreError;
+use arc_swap::ArcSwap;
+use futures::future::join_all;
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::{
+    AsyncConnectionConfig, Cmd, ConnectionInfo, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult,
+    ServerErrorKind, Value,
+};
+use slots::{Map, News, bracketed, read, slot_of_command};
+pub(super) use slots::{replicas_of, slot_of};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+/// How often a command is sent again that surely did not run: to another node, or after a pause.
+const AGAIN: usize = 5;
+/// The pause before it is sent again to where nothing could be done. All of them fit into the deadline of a command.
+const PAUSE: Duration = Duration::from_millis(25);
+/// The shortest time between two looks at who serves what.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Longest wait for a node's word on who serves what.
+const LOOK_TIMEOUT: Duration = Duration::from_millis(400);
+
+/// A cluster.
+pub(super) struct Cluster {
+    /// `user:password@`, or nothing.
+    login: String,
+    /// Nodes that were named, which may be masters or not.
+    seeds: Vec<String>,
+    timeout: Duration,
+    map: ArcSwap<Map<Master>>,
+    looked: Arc<Mutex<Looked>>,
+    turn: AtomicUsize,
+}
+
+/// When the nodes were last asked, and how good was what the map is made of.
+#[derive(Default)]
+struct Looked {
+    at: Option<Instant>,
+    news: News,
+}
+
+impl Looked {
+    fn is_recent(&self) -> bool {
+        self.at.is_some_and(|at| at.elapsed() < LOOK_EVERY)
+    }
+}
+
+/// A master, by `host:port`, and the connection to it.
+#[derive(Clone)]
+pub(super) struct Master {
+    pub(super) address: String,
+    connection: Server,
+}
+
+/// What to do after an error.
+pub(super) enum Next {
+    /// Nothing: it may have run, or is refused for good.
+    End,
+    /// Send it to the node that serves the slot by now.
+    Again,
+    /// Send it to this node, once.
+    Ask(String),
+}
+
+impl Cluster {
+    /// `[user:password@]host:port,host:port`
+    ///
+    /// # Errors
+    /// [`StoreError::BadUrl`].
+    pub(super) fn new(nodes: &str, timeout: Duration) -> Result<Self, StoreError> {
+        let (login, hosts) = match nodes.rsplit_once('@') {
+            Some((login, hosts)) => (format!("{login}@"), hosts),
+            None => (String::new(), nodes),
+        };
+        let seeds: Vec<String> = hosts.split(',').map(str::to_owned).collect();
+        let cluster = Self {
+            login,
+            seeds,
+            timeout,
+            map: ArcSwap::default(),
+            looked: Arc::default(),
+            turn: AtomicUsize::new(0),
+        };
+        for seed in &cluster.seeds {
+            cluster.client(seed)?;
+        }
+        Ok(cluster)
+    }
+
+    fn client(&self, address: &str) -> Result<redis::Client, StoreError> {
+        client(&format!("redis://{}{address}", self.login), None)
+    }
+
+    /// How to connect to a node.
+    ///
+    /// # Errors
+    /// The address is none.
+    pub(super) fn info(&self, address: &str) -> RedisResult<ConnectionInfo> {
+        let client = self.client(address).map_err(unusable)?;
+        Ok(client.get_connection_info().clone())
+    }
+
+    /// Whether a node is among the masters, as far as known.
+    pub(super) fn knows(&self, address: &str) -> bool {
+        self.map.load().named(address).is_some()
+    }
+
+    /// A connection to a node, to ask it who serves what.
+    async fn dial(&self, address: &str) -> RedisResult<MultiplexedConnection> {
+        let client = self.client(address).map_err(unusable)?;
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT_TIMEOUT))
+            .set_response_timeout(Some(LOOK_TIMEOUT));
+        client.get_multiplexed_async_connection_with_config(&config).await
+    }
+
+    fn master(&self, address: &str) -> RedisResult<Master> {
+        if let Some(known) = self.map.load().named(address) {
+            return Ok(known.clone());
+        }
+        let client = self.client(address).map_err(unusable)?;
+        Ok(Master {
+            address: address.to_owned(),
+            connection: Server::new(client, self.timeout).map_err(unusable)?,
+        })
+    }
+
+    /// The master at an address that a node has told of. It stays in the map, without slots of its own, until the next look:
+    /// while a slot moves there, each of its commands goes there.
+    fn met(&self, address: &str) -> RedisResult<Master> {
+        let master = self.master(address)?;
+        if self.map.load().named(address).is_none() {
+            self.map.rcu(|map| map.and(&master));
+        }
+        Ok(master)
+    }
+
+    /// The master of a slot, or any.
+    async fn of(self: &Arc<Self>, slot: Option<u16>) -> RedisResult<Master> {
+        for look in [true, false] {
+            let map = self.map.load();
+            let found = match slot {
+                Some(slot) => map.at(slot),
+                None => map.any(self.turn.fetch_add(1, Ordering::Relaxed)),
+            };
+            if let Some(master) = found {
+                return Ok(master.clone());
+            }
+            drop(map);
+            if look {
+                self.look().await;
+            }
+        }
+        let nobody = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "no node serves the slot");
+        Err(nobody.into())
+    }
+
+    /// The address of the master that serves the slot of `key`, as far as known.
+    pub(super) fn address_of(&self, key: &str) -> Option<String> {
+        let map = self.map.load();
+        let master = map.at(slot_of(key.as_bytes()));
+        master.map(|master| master.address.clone())
+    }
+
+    /// Every master that is known, after a look where none is.
+    pub(super) async fn masters(&self) -> Vec<Master> {
+        if self.map.load().masters().is_empty() {
+            self.look().await;
+        }
+        self.map.load().masters().to_vec()
+    }
+
+    /// Asks all nodes who serves what, and takes the word of the one that has seen most. Whoever comes meanwhile waits for
+    /// that look.
+    pub(super) async fn look(&self) {
+        let mut looked = self.looked.lock().await;
+        self.look_with(&mut looked).await;
+    }
+
+    async fn look_with(&self, looked: &mut Looked) {
+        if looked.is_recent() {
+            return;
+        }
+        let known = self.map.load_full();
+        let mut addresses: Vec<String> = known
+            .masters()
+            .iter()
+            .map(|master| master.address.clone())
+            .collect();
+        addresses.extend(self.seeds.iter().cloned());
+        addresses.sort_unstable();
+        addresses.dedup();
+        let words = addresses.iter().map(|address| async {
+            let word = tokio::time::timeout(LOOK_TIMEOUT, self.word_of(address)).await;
+            word.ok()?.ok()
+        });
+        let words = join_all(words).await.into_iter().flatten();
+        if let Some(word) = words.max_by_key(slots::Word::rank)
+            && looked.news.is_news(word.rank(), Instant::now())
+        {
+            let map = Map::build(&word.ranges, |address| self.master(address));
+            self.map.store(Arc::new(map));
+        }
+        looked.at = Some(Instant::now());
+    }
+
+    /// Who serves what in the eyes of this node, and how much it has seen.
+    async fn word_of(&self, address: &str) -> RedisResult<slots::Word> {
+        let mut connection = self.dial(address).await?;
+        let info = redis::cmd("CLUSTER")
+            .arg("INFO")
+            .query_async(&mut connection)
+            .await?;
+        let ranges = redis::cmd("CLUSTER")
+            .arg("SLOTS")
+            .query_async(&mut connection)
+            .await?;
+        Ok(read(info, ranges, address))
+    }
+
+    /// The same beside what is going on. A look that is under way is enough.
+    pub(super) fn look_soon(self: &Arc<Self>) {
+        let Ok(mut looked) = Arc::clone(&self.looked).try_lock_owned() else {
+            return;
+        };
+        if !looked.is_recent() {
+            let cluster = Arc::clone(self);
+            tokio::spawn(async move { cluster.look_with(&mut looked).await });
+        }
+    }
+
+    /// What to do about an error of a command for this slot.
+    pub(super) async fn after(self: &Arc<Self>, error: &RedisError) -> Next {
+        match (error.code(), error.redirect_node()) {
+            (Some("MOVED"), Some((address, slot))) => {
+                if let Ok(master) = self.master(&bracketed(address)) {
+                    self.map.rcu(|map| map.with(slot, &master));
+                }
+                self.look_soon();
+                Next::Again
+            }
+            (Some("ASK"), Some((address, _))) => Next::Ask(bracketed(address)),
+            // Keys of the script are on both nodes of a slot that moves.
+            (Some("TRYAGAIN" | "LOADING"), _) => {
+                tokio::time::sleep(PAUSE).await;
+                Next::Again
+            }
+            (Some("CLUSTERDOWN" | "MASTERDOWN" | "READONLY"), _) => {
+                tokio::time::sleep(PAUSE).await;
+                self.look().await;
+                Next::Again
+            }
+            _ if error.is_connection_refusal() => {
+                tokio::time::sleep(PAUSE).await;
+                self.look().await;
+                Next::Again
+            }
+            (None, _) => {
+                self.look_soon();
+                Next::End
+            }
+            _ => Next::End,
+        }
+    }
+
+    /// [`Cluster::follow`] for the slot of `key`.
+    ///
+    /// # Errors
+    /// The last error.
+    pub(super) async fn follow_key<T, F>(
+        self: &Arc<Self>,
+        key: &str,
+        send: impl Fn(Master, bool) -> F,
+    ) -> RedisResult<T>
+    where
+        F: Future<Output = RedisResult<T>>,
+    {
+        self.follow(Some(slot_of(key.as_bytes())), send).await
+    }
+
+    /// Sends something to the master of a slot, and again, or to another one, where it surely did not run. `send` is told
+    /// whether it has to ask a node that the slot is on its way to.
+    ///
+    /// # Errors
+    /// The last error.
+    async fn follow<T, F>(
+        self: &Arc<Self>,
+        slot: Option<u16>,
+        send: impl Fn(Master, bool) -> F,
+    ) -> RedisResult<T>
+    where
+        F: Future<Output = RedisResult<T>>,
+    {
+        let (mut left, mut ask) = (AGAIN, None::<String>);
+        loop {
+            let (to, asking) = match ask.take() {
+                Some(address) => (self.met(&address), true),
+                None => (self.of(slot).await, false),
+            };
+            let sent = match to {
+                Ok(master) => send(master, asking).await,
+                Err(error) => Err(error),
+            };
+            let error = match sent {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            match self.after(&error).await {
+                Next::Again if left > 0 => {}
+                Next::Ask(address) if left > 0 => ask = Some(address),
+                _ => return Err(error),
+            }
+            left -= 1;
+        }
+    }
+
+    async fn run(self: &Arc<Self>, command: &Cmd) -> RedisResult<Value> {
+        let send = |master: Master, asking: bool| async move {
+            if !asking {
+                return master.connection.send(command).await;
+            }
+            let mut pipeline = Pipeline::new();
+            pipeline.cmd("ASKING").add_command(command.clone());
+            let mut answers = master.connection.send_all(&pipeline, 1, 1).await?;
+            answers.pop().unwrap_or(Value::Nil).extract_error()
+        };
+        self.follow(slot_of_command(command), send).await
+    }
+
+    /// Runs commands of one slot. They are sent again as a whole, so they must be reads or a transaction.
+    async fn run_all(
+        self: &Arc<Self>,
+        pipeline: &Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisResult<Vec<Value>> {
+        let slot = pipeline.cmd_iter().find_map(slot_of_command);
+        let mut left = AGAIN;
+        loop {
+            let sent = match self.of(slot).await {
+                Ok(master) => master.connection.send_all(pipeline, offset, count).await,
+                Err(error) => Err(error),
+            };
+            let error = match sent {
+                Ok(answers) => match answers.iter().find_map(redirection) {
+                    None => return Ok(answers),
+                    Some(error) => error,
+                },
+                Err(error) => error,
+            };
+            match self.after(&error).await {
+                Next::Again if left > 0 => {}
+                Next::Ask(_) if left > 0 && !pipeline.is_transaction() => {
+                    let each = pipeline.cmd_iter().map(|command| self.run(command));
+                    return join_all(each).await.into_iter().map(as_answer).collect();
+                }
+                Next::Ask(_) if left > 0 => tokio::time::sleep(PAUSE).await,
+                _ => return Err(error),
+            }
+            left -= 1;
+        }
+    }
+
+    /// Runs a command on one master, as it is.
+    pub(super) async fn on(self: &Arc<Self>, address: &str, command: &Cmd) -> RedisResult<Value> {
+        let sent = match self.master(address) {
+            Ok(master) => master.connection.send(command).await,
+            Err(error) => Err(error),
+        };
+        if sent.as_ref().is_err_and(|error| error.code().is_none()) {
+            self.look_soon();
+        }
+        sent
+    }
+}
+
+/// What the server said of one command of several is its answer, as it is in one pipeline.
+fn as_answer(sent: RedisResult<Value>) -> RedisResult<Value> {
+    sent.or_else(|error| {
+        let said = error.clone().into_server_errors();
+        let said = said.as_deref().and_then(|errors| errors.first());
+        said.map(|(_, error)| Value::ServerError(error.clone()))
+            .ok_or(error)
+    })
+}
+
+/// Whether an error sends a command to the node that a slot is on its way to.
+pub(super) fn is_asked(error: &RedisError) -> bool {
+    error.code() == Some("ASK")
+}
+
+/// Sends a command again after a pause: what belongs to it is not all on one node.
+pub(super) fn not_here() -> RedisError {
+    (
+        ErrorKind::Server(ServerErrorKind::TryAgain),
+        "the slot is on its way",
+    )
+        .into()
+}
+
+/// The error among the answers of a pipeline that says that a slot is elsewhere, or on its way, or that the node serves
+/// nothing now.
+pub(super) fn redirection(answer: &Value) -> Option<RedisError> {
+    let error = answer.clone().extract_error().err()?;
+    let elsewhere = matches!(
+        error.code(),
+        Some("MOVED" | "ASK" | "TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MASTERDOWN" | "READONLY")
+    );
+    elsewhere.then_some(error)
+}
+
+fn unusable(error: StoreError) -> RedisError {
+    (ErrorKind::InvalidClientConfig, "address", error.to_string()).into()
+}
+
+/// A handle that runs commands wherever their keys are.
+pub(super) struct Routed(pub(super) Arc<Cluster>);
+
+impl ConnectionLike for Routed {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        Box::pin(self.0.run(command))
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        pipeline: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        Box::pin(self.0.run_all(pipeline, offset, count))
+    }
+
+    fn get_db(&self) -> i64 {
+        0
+    }
+}

@@ -1,0 +1,399 @@
+//! Slots: which one a key is in, and which master serves it.
+
+use redis::{Arg, Cmd, RedisResult, Value};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Slots of a cluster.
+const SLOTS: usize = 16_384;
+/// Marks a slot that nobody serves.
+const NOBODY: u16 = u16::MAX;
+
+/// How long an older word than the one that the map is made of counts for nothing. A cluster that was made anew has an older
+/// one for good.
+const OLD_WORD_WAITS: Duration = Duration::from_secs(10);
+
+/// First slot, last slot, address of the master.
+pub(super) type Range = (u16, u16, String);
+
+/// Who serves what in the eyes of a node.
+pub(super) struct Word {
+    /// The epoch of the cluster that it has seen.
+    epoch: u64,
+    pub(super) ranges: Vec<Range>,
+}
+
+impl Word {
+    /// The word of higher rank is the better one: it has seen more changes, or as many and knows who serves more slots.
+    pub(super) fn rank(&self) -> (u64, usize) {
+        let slots = |(first, last, _): &Range| usize::from(last.saturating_sub(*first)) + 1;
+        (self.epoch, self.ranges.iter().map(slots).sum())
+    }
+}
+
+/// The best word so far, and when it was last heard. A node that is cut off, or starts again, would take the map back.
+#[derive(Default)]
+pub(super) struct News {
+    rank: (u64, usize),
+    heard: Option<Instant>,
+}
+
+impl News {
+    /// Whether a word of this rank counts.
+    pub(super) fn is_news(&mut self, rank: (u64, usize), now: Instant) -> bool {
+        let waited = self.heard.is_none_or(|at| now - at >= OLD_WORD_WAITS);
+        let counts = rank >= self.rank || waited;
+        if counts {
+            (self.rank, self.heard) = (rank, Some(now));
+        }
+        counts
+    }
+}
+
+/// Who serves what.
+pub(super) struct Map<M> {
+    /// For each slot the place of its master; empty when nothing is known.
+    slots: Vec<u16>,
+    masters: Vec<M>,
+}
+
+impl<M> Default for Map<M> {
+    fn default() -> Self {
+        Self {
+            slots: Vec::new(),
+            masters: Vec::new(),
+        }
+    }
+}
+
+/// What has an address.
+pub(super) trait Named {
+    fn name(&self) -> &str;
+}
+
+impl Named for super::Master {
+    fn name(&self) -> &str {
+        &self.address
+    }
+}
+
+impl<M: Named + Clone> Map<M> {
+    /// A map of these ranges, with masters as `make` makes them. Slots of a master that it cannot make are nobody's.
+    pub(super) fn build(ranges: &[Range], make: impl Fn(&str) -> RedisResult<M>) -> Self {
+        let mut map = Self {
+            slots: vec![NOBODY; SLOTS],
+            masters: Vec::new(),
+        };
+        for (first, last, address) in ranges {
+            let known = map.masters.iter().position(|master| master.name() == address);
+            let place = match known {
+                Some(place) => place,
+                None => match make(address) {
+                    Ok(master) => {
+                        map.masters.push(master);
+                        map.masters.len() - 1
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a node of the cluster has an address that is none");
+                        continue;
+                    }
+                },
+            };
+            let place = u16::try_from(place).unwrap_or(NOBODY);
+            let (first, last) = (usize::from(*first), usize::from(*last).min(SLOTS - 1));
+            if let Some(slots) = map.slots.get_mut(first..=last) {
+                slots.fill(place);
+            }
+        }
+        map
+    }
+
+    /// The same map, in which `master` is, if it serves nothing.
+    pub(super) fn and(self: &Arc<Self>, master: &M) -> Arc<Self> {
+        if self.named(master.name()).is_some() {
+            return Arc::clone(self);
+        }
+        let mut masters = self.masters.clone();
+        masters.push(master.clone());
+        let slots = self.slots.clone();
+        Arc::new(Self { slots, masters })
+    }
+
+    /// The same map, in which `master` serves `slot`.
+    pub(super) fn with(self: &Arc<Self>, slot: u16, master: &M) -> Arc<Self> {
+        if self.at(slot).is_some_and(|known| known.name() == master.name()) {
+            return Arc::clone(self);
+        }
+        let mut masters = self.masters.clone();
+        let known = masters.iter().position(|known| known.name() == master.name());
+        let place = known.unwrap_or_else(|| {
+            masters.push(master.clone());
+            masters.len() - 1
+        });
+        let mut slots = self.slots.clone();
+        slots.resize(SLOTS, NOBODY);
+        if let (Some(slot), Ok(place)) = (slots.get_mut(usize::from(slot)), u16::try_from(place)) {
+            *slot = place;
+        }
+        Arc::new(Self { slots, masters })
+    }
+
+    /// The master of a slot.
+    pub(super) fn at(&self, slot: u16) -> Option<&M> {
+        let place = self.slots.get(usize::from(slot))?;
+        self.masters.get(usize::from(*place))
+    }
+
+    /// Some master, another one for each turn.
+    pub(super) fn any(&self, turn: usize) -> Option<&M> {
+        let place = turn.checked_rem(self.masters.len())?;
+        self.masters.get(place)
+    }
+
+    /// The master of this address.
+    pub(super) fn named(&self, address: &str) -> Option<&M> {
+        self.masters.iter().find(|master| master.name() == address)
+    }
+
+    /// All masters.
+    pub(super) fn masters(&self) -> &[M] {
+        &self.masters
+    }
+}
+
+/// The slot of a key: of the part between its first `{` and the next `}`, when that is not empty.
+pub(in crate::connection) fn slot_of(key: &[u8]) -> u16 {
+    let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
+        let rest = &key[open + 1..];
+        let close = rest.iter().position(|byte| *byte == b'}')?;
+        (close > 0).then(|| &rest[..close])
+    });
+    crc16(tag.unwrap_or(key)) % (SLOTS as u16)
+}
+
+/// CRC-16/XMODEM.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| match crc & 0x8000 {
+            0 => crc << 1,
+            _ => (crc << 1) ^ 0x1021,
+        })
+    })
+}
+
+/// The slot of a command's first key; `None` for one without keys, which any master can run.
+pub(super) fn slot_of_command(command: &Cmd) -> Option<u16> {
+    let mut words = command.args_iter().map(|word| match word {
+        Arg::Simple(word) => word,
+        _ => b"0".as_slice(),
+    });
+    let name = words.next()?;
+    match name {
+        b"EVALSHA" | b"EVAL" => {
+            let count = words.nth(1)?;
+            (count != b"0").then(|| words.next().map(slot_of))?
+        }
+        b"TIME" | b"PING" | b"INFO" | b"CONFIG" | b"CLUSTER" | b"DBSIZE" | b"SCAN" => None,
+        _ => words.next().map(slot_of),
+    }
+}
+
+/// Reads `CLUSTER INFO` and `CLUSTER SLOTS` of the node at `asked`: the epoch it has seen, and who serves what.
+pub(super) fn read(info: String, slots: Vec<Vec<Value>>, asked: &str) -> Word {
+    let line = info
+        .lines()
+        .find_map(|line| line.strip_prefix("cluster_current_epoch:"));
+    let epoch = line.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+    let own_host = asked.rsplit_once(':').map_or(asked, |(host, _)| host);
+    let ranges = slots.into_iter().filter_map(|words| range(words, own_host));
+    let ranges = ranges.map(|(range, _replicas)| range).collect();
+    Word { epoch, ranges }
+}
+
+/// The replicas that `CLUSTER SLOTS` of the master at `master` lists for it: those that the cluster does not take for failed,
+/// whether they are in step or not.
+pub(in crate::connection) fn replicas_of(slots: Vec<Vec<Value>>, master: &str) -> u64 {
+    let own_host = master.rsplit_once(':').map_or(master, |(host, _)| host);
+    let ranges = slots.into_iter().filter_map(|words| range(words, own_host));
+    let its = ranges.filter(|((_, _, address), _)| address == master);
+    its.map(|(_, replicas)| replicas as u64).max().unwrap_or(0)
+}
+
+/// Reads one range of `CLUSTER SLOTS`, and how many replicas its master has. `own_host` is where the node was asked.
+fn range(words: Vec<Value>, own_host: &str) -> Option<(Range, usize)> {
+    // <first> <last> <master> <replica>…, each server being <host> <port> and more.
+    let mut words = words.into_iter();
+    let first = redis::from_redis_value(words.next()?).ok()?;
+    let last = redis::from_redis_value(words.next()?).ok()?;
+    let master: Vec<Value> = redis::from_redis_value(words.next()?).ok()?;
+    let replicas = words.len();
+    let mut words = master.into_iter();
+    let host: Option<String> = redis::from_redis_value(words.next()?).ok()?;
+    let port: u16 = redis::from_redis_value(words.next()?).ok()?;
+    // A node that does not know its own address means the one that it was asked at.
+    let host = host.filter(|host| !host.is_empty() && host != "?");
+    let address = format!("{}:{port}", host.as_deref().unwrap_or(own_host));
+    Some(((first, last, bracketed(&address)), replicas))
+}
+
+/// `host:port` as an address of the store's is written: a host that is an IPv6 address stands in brackets, which the nodes
+/// leave out.
+pub(super) fn bracketed(address: &str) -> String {
+    match address.rsplit_once(':') {
+        Some((host, port)) if host.contains(':') && !host.starts_with('[') => format!("[{host}]:{port}"),
+        _ => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone)]
+    struct Name(String);
+
+    impl Named for Name {
+        fn name(&self) -> &str {
+            &self.0
+        }
+    }
+
+    fn make(address: &str) -> RedisResult<Name> {
+        let none = || redis::RedisError::from((redis::ErrorKind::InvalidClientConfig, "no address"));
+        let name = Name(address.to_owned());
+        (address != "bad").then_some(name).ok_or_else(none)
+    }
+
+    #[test]
+    fn slots_are_those_of_redis() {
+        // As `CLUSTER KEYSLOT` says.
+        for (key, slot) in [
+            ("foo", 12_182),
+            ("bar", 5_061),
+            ("123456789", 12_739),
+            ("{foo}x", 12_182),
+            ("{}foo", 9_500),
+        ] {
+            assert_eq!(slot_of(key.as_bytes()), slot, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_command_goes_where_its_first_key_is() {
+        let foo = Some(12_182);
+        assert_eq!(slot_of_command(redis::cmd("GET").arg("foo")), foo);
+        assert_eq!(
+            slot_of_command(redis::cmd("EVALSHA").arg("sha").arg(1).arg("foo").arg("bar")),
+            foo
+        );
+        assert_eq!(
+            slot_of_command(redis::cmd("EVAL").arg("source").arg(0).arg("foo")),
+            None
+        );
+        assert_eq!(slot_of_command(redis::cmd("CLUSTER").arg("INFO")), None);
+        assert_eq!(slot_of_command(&redis::cmd("TIME")), None);
+    }
+
+    #[test]
+    fn a_map_knows_each_slot_and_takes_corrections() {
+        let ranges = [
+            (0, 99, "a:1".to_owned()),
+            (100, 16_383, "b:1".to_owned()),
+            (50, 50, "b:1".to_owned()),
+        ];
+        let map = Arc::new(Map::build(&ranges, make));
+        let at = |map: &Map<Name>, slot| map.at(slot).map(|name| name.0.clone());
+        assert_eq!(at(&map, 49).as_deref(), Some("a:1"));
+        assert_eq!(at(&map, 50).as_deref(), Some("b:1"));
+        assert_eq!(at(&map, 16_383).as_deref(), Some("b:1"));
+        assert_eq!(map.masters().len(), 2);
+        let moved = map.with(7, &Name("c:1".to_owned()));
+        assert_eq!(at(&moved, 7).as_deref(), Some("c:1"));
+        assert_eq!(at(&moved, 8).as_deref(), Some("a:1"));
+        assert!(Arc::ptr_eq(&moved, &moved.with(7, &Name("c:1".to_owned()))));
+        let met = moved.and(&Name("d:1".to_owned()));
+        assert!(met.named("d:1").is_some() && Arc::ptr_eq(&met, &met.and(&Name("d:1".to_owned()))));
+        assert_eq!(at(&met, 7).as_deref(), Some("c:1"));
+        let empty = Arc::new(Map::<Name>::default());
+        assert!(empty.at(7).is_none() && empty.any(3).is_none());
+        assert_eq!(
+            at(&empty.with(7, &Name("c:1".to_owned())), 7).as_deref(),
+            Some("c:1")
+        );
+    }
+
+    #[test]
+    fn what_a_node_says_is_read_and_odd_ranges_are_left_out() {
+        let text = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        let node = |host: Value| Value::Array(vec![host, Value::Int(7_000), text("id")]);
+        let slots = vec![
+            vec![
+                Value::Int(0),
+                Value::Int(5),
+                node(text("10.0.0.1")),
+                node(text("10.0.0.9")),
+            ],
+            vec![Value::Int(6), Value::Int(9), node(text(""))],
+            vec![Value::Int(10), Value::Int(10), node(Value::Nil)],
+            vec![Value::Int(11)],
+        ];
+        let word = read(
+            "cluster_state:ok\r\ncluster_current_epoch:12\r\n".to_owned(),
+            slots,
+            "host:1",
+        );
+        assert_eq!(word.rank(), (12, 11));
+        let addresses: Vec<_> = word
+            .ranges
+            .iter()
+            .map(|(_, _, address)| address.as_str())
+            .collect();
+        assert_eq!(addresses, ["10.0.0.1:7000", "host:7000", "host:7000"]);
+    }
+
+    #[test]
+    fn a_host_of_ipv6_stands_in_brackets() {
+        let text = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        let node = |host: &str| Value::Array(vec![text(host), Value::Int(7_000), text("id")]);
+        let slots = vec![
+            vec![Value::Int(0), Value::Int(5), node("fd00::1")],
+            vec![Value::Int(6), Value::Int(9), node("")],
+        ];
+        let word = read(String::new(), slots, "[fd00::2]:7001");
+        let addresses: Vec<_> = word
+            .ranges
+            .iter()
+            .map(|(_, _, address)| address.as_str())
+            .collect();
+        assert_eq!(addresses, ["[fd00::1]:7000", "[fd00::2]:7000"]);
+        for address in addresses {
+            super::super::client(&format!("redis://{address}"), None).unwrap();
+        }
+        for same in ["[::1]:7000", "10.0.0.1:7000", "host:7000", "host"] {
+            assert_eq!(bracketed(same), same);
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_none_costs_its_own_slots_only() {
+        let ranges = [(0, 99, "bad".to_owned()), (100, 16_383, "b:1".to_owned())];
+        let map = Map::build(&ranges, make);
+        assert!(map.at(99).is_none());
+        assert_eq!(map.at(100).map(|name| name.0.as_str()), Some("b:1"));
+    }
+
+    #[test]
+    fn an_older_word_counts_only_when_no_newer_one_is_heard_for_long() {
+        let (mut news, began) = (News::default(), Instant::now());
+        let at = |seconds| began + Duration::from_secs(seconds);
+        assert!(news.is_news((7, 16_384), at(0)));
+        assert!(!news.is_news((6, 16_384), at(1)));
+        assert!(!news.is_news((7, 16_000), at(2)));
+        assert!(news.is_news((7, 16_384), at(9)));
+        assert!(!news.is_news((6, 16_384), at(18)));
+        assert!(news.is_news((6, 16_384), at(19)));
+        assert!(news.is_news((8, 100), at(19)));
+        assert!(!news.is_news((7, 16_384), at(20)));
+    }
+}

@@ -1,0 +1,430 @@
+//! Commands whose effect must be safe before anybody is told of it (`store.durability`).
+//!
+//! `WAIT` and `WAITAOF` speak of what their own connection wrote, and hold that connection up. So a script of money is sent on
+//! a *dedicated connection* of a pool, which one caller uses at a time: the script, a fence, and the wait in one round trip.
+//! The fence is a write of the same slot: a script that found its work done before has written nothing itself, and what
+//! it tells of may not be safe yet. From Redis 7.2 on a wait speaks of nothing that its connection did not write, so without
+//! the fence it confirms nothing.
+
+mod dedicated;
+mod how;
+mod pools;
+mod turns;
+
+use self::dedicated::{Dedicated, late};
+use self::how::{How, listing, of_a_server, questions, readable};
+pub(super) use self::pools::Dial;
+use self::pools::{Address, Pools};
+use super::cluster::{Master, is_asked, not_here, redirection, replicas_of};
+use super::walk::Node;
+use super::{Store, StoreError};
+use crate::durability::{Offer, Status};
+use crate::keys::FENCE;
+use crate::pulse;
+use crate::script::fence;
+use redis::{Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, Value};
+use settings::durability::Durability;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How old knowledge of what the servers offer may be.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a replica that no longer follows its master is still waited for under `auto`, unless the operator takes it for
+/// gone: as long as Redis lets a replica that is behind take its master's place by default (ten times `cluster-node-timeout`,
+/// or Sentinel's `down-after-milliseconds`), and more.
+const REPLICA_EXPECTED: Duration = Duration::from_secs(300);
+
+/// How changes of money are confirmed.
+pub(super) struct Money {
+    asked: Durability,
+    /// The longest wait for the confirmation alone.
+    wait: Duration,
+    /// The longest wait for all of it.
+    deadline: Duration,
+    connections: Pools,
+    /// What each server offered when it was last asked: by its address, or `None` for the single server. A server that is away
+    /// is asked by those alone who have something to change there.
+    seen: Mutex<HashMap<Address, Seen>>,
+}
+
+/// How changes are confirmed on a server, as of some moment.
+#[derive(Clone)]
+struct Seen {
+    at: Instant,
+    /// Whether it was wrong since.
+    stale: bool,
+    how: Result<How, String>,
+    /// When a replica was last seen to follow it, or listed for it.
+    replica_at: Option<Instant>,
+}
+
+/// The replies to what was sent.
+struct Reply {
+    address: Address,
+    how: How,
+    change: Value,
+    fence: Option<Value>,
+    confirmations: Vec<Value>,
+}
+
+/// The commands that are sent at once, and which of the replies counts for what.
+struct Parcel {
+    pipeline: Pipeline,
+    change: usize,
+    fence: Option<usize>,
+    confirmations: Vec<usize>,
+}
+
+/// Whether a change was sent.
+enum Sent {
+    Came(Reply),
+    /// It was not: the server there cannot confirm it. Why not.
+    Refused(String),
+}
+
+/// A change on its way.
+struct Attempt<'a> {
+    change: &'a Change<'a>,
+    /// Whether the change may have reached a server that did not refuse it.
+    sent: AtomicBool,
+}
+
+impl Reply {
+    /// Whether the change is as safe as asked for; else why not.
+    fn safe(&mut self) -> Result<(), String> {
+        if let Some(fence) = self.fence.take() {
+            let refused = |error: RedisError| format!("the store refused a write beside it: {error}");
+            fence.extract_error().map_err(refused)?;
+        }
+        self.how.confirmed(std::mem::take(&mut self.confirmations))
+    }
+}
+
+impl Money {
+    pub(super) fn new(asked: Durability, wait: Duration, timeout: Duration, dial: Dial) -> Self {
+        let deadline = timeout + wait;
+        Self {
+            asked,
+            wait,
+            deadline,
+            connections: Pools::new(dial, deadline),
+            seen: Mutex::default(),
+        }
+    }
+
+    /// What is sent at once: the change, the fence where there is one, and the questions whether they are safe. Each with a
+    /// key is announced by `ASKING` to a node that a slot is on its way to.
+    fn parcel(&self, how: How, change: &Change<'_>, asking: bool) -> Parcel {
+        let mut pipeline = Pipeline::new();
+        let mut add = |command: Cmd, asking: bool| {
+            if asking {
+                pipeline.cmd("ASKING");
+            }
+            pipeline.add_command(command);
+            pipeline.len() - 1
+        };
+        let fence = fence(change.key).filter(|_| how.needs_a_fence());
+        let at = add(change.command.clone(), asking);
+        let fence = fence.map(|key| add(fence::write(&key), asking));
+        let asked = how.questions(self.wait).into_iter();
+        let confirmations = asked.map(|question| add(question, false)).collect();
+        Parcel {
+            pipeline,
+            change: at,
+            fence,
+            confirmations,
+        }
+    }
+
+    /// Runs a change and what confirms it on one connection.
+    async fn send(&self, change: &Change<'_>) -> Result<Sent, StoreError> {
+        let attempt = Attempt {
+            change,
+            sent: AtomicBool::new(false),
+        };
+        let run = async {
+            match &self.connections.dial {
+                Dial::Single(_) => self.send_to(None, &attempt, false).await,
+                Dial::Cluster(cluster) => {
+                    let send = |master: Master, asking| self.send_to_master(master, &attempt, asking);
+                    cluster.follow_key(change.key, send).await
+                }
+            }
+        };
+        let sent = tokio::time::timeout(self.deadline, run).await;
+        let sent = sent.unwrap_or_else(|_elapsed| {
+            if let Dial::Cluster(cluster) = &self.connections.dial {
+                cluster.look_soon();
+            }
+            Err(late("the deadline is over"))
+        });
+        sent.map_err(|error| attempt.failed(error))
+    }
+
+    /// The same on a node of a cluster. A slot that is elsewhere, or on its way, is an error, after which it is sent again.
+    async fn send_to_master(&self, master: Master, attempt: &Attempt<'_>, asking: bool) -> RedisResult<Sent> {
+        let reply = match self.send_to(Some(master.address), attempt, asking).await? {
+            Sent::Came(reply) => reply,
+            refused => return Ok(refused),
+        };
+        if let Some(error) = redirection(&reply.change) {
+            return Err(error);
+        }
+        let only_reads = attempt.change.only_reads;
+        match reply.fence.as_ref().and_then(redirection) {
+            // Where the fence is asked for nothing is known of what was found here.
+            Some(error) if only_reads && is_asked(&error) => Err(not_here()),
+            Some(error) if only_reads => Err(error),
+            _ => Ok(Sent::Came(reply)),
+        }
+    }
+
+    async fn send_to(&self, address: Address, attempt: &Attempt<'_>, asking: bool) -> RedisResult<Sent> {
+        // Whoever refused it before did not run it.
+        attempt.sent.store(false, Ordering::Relaxed);
+        let mut connection = self.connections.take(&address, attempt.change.key).await?;
+        let how = match self.how_on(&address, &mut connection).await? {
+            Ok(how) => how,
+            Err(why) => return Ok(Sent::Refused(why)),
+        };
+        let parcel = self.parcel(how, attempt.change, asking);
+        attempt.sent.store(true, Ordering::Relaxed);
+        let mut answers = connection.send(&parcel.pipeline).await?;
+        let mut answer = |at: usize| answers.get_mut(at).map(std::mem::take).unwrap_or_default();
+        Ok(Sent::Came(Reply {
+            address,
+            how,
+            change: answer(parcel.change),
+            fence: parcel.fence.map(&mut answer),
+            confirmations: parcel.confirmations.into_iter().map(answer).collect(),
+        }))
+    }
+
+    /// How a change is confirmed by the server at `address`, which is asked where that was not seen lately: whoever waits for
+    /// it has something to change there.
+    async fn how_on(
+        &self,
+        address: &Address,
+        connection: &mut Dedicated,
+    ) -> RedisResult<Result<How, String>> {
+        if let Durability::Replicas(count) = self.asked {
+            return Ok(Ok(How::by_replicas(count)));
+        }
+        if let Some(how) = self.seen_lately(address) {
+            return Ok(how);
+        }
+        let offer = self.offer_of(address, connection).await?;
+        Ok(self.remember(address, &offer))
+    }
+
+    /// Asks the server what it offers.
+    async fn offer_of(&self, address: &Address, connection: &mut Dedicated) -> RedisResult<Offer> {
+        let (info, config) = questions();
+        let mut asked = Pipeline::new();
+        asked.add_command(info).add_command(config);
+        // In a cluster it may have replicas that do not follow it.
+        let of_a_cluster = address.as_deref();
+        if of_a_cluster.is_some() {
+            asked.add_command(listing());
+        }
+        let mut answers = connection.send(&asked).await?.into_iter();
+        let mut next = || answers.next().unwrap_or_default().extract_error();
+        let info: String = redis::from_redis_value(next()?)?;
+        let config = readable(next())?;
+        let listed = match of_a_cluster.map(|address| (address, next())) {
+            Some((address, Ok(slots))) => replicas_of(redis::from_redis_value(slots)?, address),
+            // It does not let us ask.
+            Some((_, Err(_))) | None => 0,
+        };
+        Ok(Offer::of(&info, config.as_deref()).listed(listed))
+    }
+
+    /// Notes what a server offers. A replica that followed it lately is still expected: it may take its place.
+    fn remember(&self, address: &Address, offer: &Offer) -> Result<How, String> {
+        let at = Instant::now();
+        self.seen(|seen| {
+            let before = seen.get(address).and_then(|known| known.replica_at);
+            let replica_at = if offer.listed > 0 { Some(at) } else { before };
+            let lately = replica_at.is_some_and(|seen| at - seen < REPLICA_EXPECTED);
+            let how = How::of(self.asked, &offer.clone().listed(u64::from(lately)));
+            let known = Seen {
+                at,
+                stale: false,
+                how: how.clone(),
+                replica_at,
+            };
+            seen.insert(address.clone(), known);
+            how
+        })
+    }
+
+    fn seen_lately(&self, address: &Address) -> Option<Result<How, String>> {
+        self.seen(|seen| {
+            let seen = seen.get(address)?;
+            (!seen.stale && seen.at.elapsed() < LOOK_EVERY).then(|| seen.how.clone())
+        })
+    }
+
+    fn seen<T>(&self, act: impl FnOnce(&mut HashMap<Address, Seen>) -> T) -> T {
+        act(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether the server of `key` was seen lately, and confirms nothing: then a change needs no dedicated connection.
+    fn is_unconfirmed(&self, key: &str) -> bool {
+        let address = match &self.connections.dial {
+            Dial::Single(_) => None,
+            Dial::Cluster(cluster) => match cluster.address_of(key) {
+                None => return false,
+                address => address,
+            },
+        };
+        matches!(self.seen_lately(&address), Some(Ok(how)) if how.is_unconfirmed())
+    }
+
+    /// The server did not confirm what it was asked for: the next change looks at it again.
+    fn ask_anew(&self, address: &Address) {
+        self.seen(|seen| {
+            if let Some(known) = seen.get_mut(address) {
+                known.stale = true;
+            }
+        });
+    }
+}
+
+impl Attempt<'_> {
+    /// What an error says of the change.
+    fn failed(&self, error: RedisError) -> StoreError {
+        match StoreError::from(error).unless_never_sent() {
+            StoreError::NoAnswer(Some(source))
+                if source.is_io_error() && !self.sent.load(Ordering::Relaxed) =>
+            {
+                StoreError::NotConnected(source)
+            }
+            error => error,
+        }
+    }
+}
+
+/// A command that changes money or looks at a change, and the first of its keys.
+#[derive(Clone, Copy)]
+pub(super) struct Change<'a> {
+    pub(super) command: &'a Cmd,
+    pub(super) key: &'a str,
+    /// Whether it may run again.
+    pub(super) only_reads: bool,
+}
+
+impl Store {
+    /// Runs a change of money, or finds out that it was made, and answers when that is as safe as configured.
+    pub(super) async fn safely(&self, money: &Money, change: Change<'_>) -> Result<Value, StoreError> {
+        if money.is_unconfirmed(change.key) {
+            return self.command(change.command).await;
+        }
+        let sent = money.send(&change).await;
+        let mut reply = match sent.inspect_err(pulse::count)? {
+            Sent::Came(reply) => reply,
+            Sent::Refused(why) => return Err(StoreError::NotDurable { ran: false, why }),
+        };
+        let answer = std::mem::take(&mut reply.change).extract_error();
+        let answer = answer.map_err(StoreError::from).inspect_err(pulse::count)?;
+        if let Err(why) = reply.safe() {
+            money.ask_anew(&reply.address);
+            return Err(StoreError::NotDurable { ran: true, why });
+        }
+        Ok(answer)
+    }
+
+    /// Whether `key`, or this field of it, is there and as safe as configured: before anybody acts on what was done
+    /// before, or is told of it again.
+    ///
+    /// # Errors
+    /// [`StoreError::NotDurable`] when it is there and cannot be confirmed, or another one.
+    pub async fn is_safely_there(&self, key: &str, field: Option<&str>) -> Result<bool, StoreError> {
+        let mut exists = redis::cmd(if field.is_some() { "HEXISTS" } else { "EXISTS" });
+        exists.arg(key).arg(field);
+        let change = Change {
+            command: &exists,
+            key,
+            only_reads: true,
+        };
+        self.confirmed(change).await
+    }
+
+    /// Runs a command that writes to `key`, may be repeated, and is answered when what it wrote is as safe as configured.
+    ///
+    /// # Errors
+    /// [`StoreError::NotDurable`] when it cannot be confirmed, or another one.
+    pub async fn command_safely<T: FromRedisValue>(&self, command: &Cmd, key: &str) -> Result<T, StoreError> {
+        let change = Change {
+            command,
+            key,
+            only_reads: false,
+        };
+        self.confirmed(change).await
+    }
+
+    async fn confirmed<T: FromRedisValue>(&self, change: Change<'_>) -> Result<T, StoreError> {
+        let answer = match &self.money {
+            None => self.command(change.command).await?,
+            Some(money) => self.safely(money, change).await?,
+        };
+        redis::from_redis_value(answer).map_err(|error| StoreError::Nonsense(error.to_string()))
+    }
+
+    /// How changes of money stand, asked now.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn durability(&self) -> Result<Status, StoreError> {
+        let asked = self.money.as_ref().map_or(Durability::Async, |money| money.asked);
+        let (info, config) = questions();
+        let nodes = self.nodes().await?;
+        let (infos, configs) = (self.ask(&nodes, &info).await, self.ask(&nodes, &config).await);
+        let listed = self.listed(&nodes).await?;
+        let offers = infos
+            .into_iter()
+            .zip(configs)
+            .zip(listed)
+            .map(|((info, config), listed)| {
+                let (info, config) = (super::text(info?)?, of_a_server(config)?);
+                Ok(Offer::of(&info, config.as_deref()).listed(listed))
+            });
+        let offers: Vec<Offer> = offers.collect::<Result<_, StoreError>>()?;
+        Ok(Status::of(asked, &offers))
+    }
+
+    /// How many replicas the cluster lists for each of these masters.
+    async fn listed(&self, nodes: &[Node]) -> Result<Vec<u64>, StoreError> {
+        if !self.is_cluster() {
+            return Ok(vec![0; nodes.len()]);
+        }
+        let answers = self.ask(nodes, &listing()).await.into_iter();
+        let listed = answers.zip(nodes).map(|(answer, node)| {
+            let slots = redis::from_redis_value(answer?).unwrap_or_default();
+            Ok(node.address().map_or(0, |address| replicas_of(slots, address)))
+        });
+        listed.collect()
+    }
+}
+
+/// A key of the bucket of `key` that nobody reads.
+fn fence(key: &str) -> Option<String> {
+    let (tag, _) = key.split_once('}')?;
+    tag.starts_with('{').then(|| format!("{tag}}}/{FENCE}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fence_is_in_the_slot_of_its_key() {
+        let made = fence("{b0007}/acct_1/live/intent/int_1");
+        assert_eq!(made.as_deref(), Some("{b0007}/fence"));
+        assert_eq!(fence("tollgate/wallet-number"), None);
+    }
+}

@@ -1,0 +1,217 @@
+//! A pool of dedicated connections for each server: made on demand, bounded in number, and dropped when the server leaves
+//! the cluster. Callers take [turns](super::turns) before they take a connection.
+
+use super::dedicated::{Dedicated, Manager, Server, late};
+use super::turns::{CONNECTIONS_MAX, Turn, Turns};
+use crate::connection::cluster::Cluster;
+use bb8_redis::bb8::{Pool, PooledConnection, QueueStrategy, RunError};
+use redis::{ConnectionInfo, RedisError, RedisResult};
+use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A server, by its address, or `None` for the single one.
+pub(super) type Address = Option<String>;
+
+/// Pools at most. Beyond that the one that was used least recently goes; its connections in use go on.
+const POOLS_MAX: usize = 256;
+/// How often pools of servers that left the cluster are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+/// How long a connection may be idle before it is closed.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+
+/// Where dedicated connections lead.
+pub(in crate::connection) enum Dial {
+    /// To the server of this client.
+    Single(Box<redis::Client>),
+    /// To the masters of this cluster.
+    Cluster(Arc<Cluster>),
+}
+
+impl Dial {
+    fn info(&self, address: &Address) -> RedisResult<ConnectionInfo> {
+        match self {
+            Self::Single(client) => Ok(client.get_connection_info().clone()),
+            Self::Cluster(cluster) => cluster.info(address.as_deref().unwrap_or_default()),
+        }
+    }
+
+    /// Whether there is such a server, as far as known.
+    fn knows(&self, address: &Address) -> bool {
+        match (self, address) {
+            (Self::Cluster(cluster), Some(address)) => cluster.knows(address),
+            _ => true,
+        }
+    }
+}
+
+/// The pools of all servers.
+pub(super) struct Pools {
+    pub(super) dial: Dial,
+    /// Longest wait for a connection, and for the replies to what is sent on it.
+    deadline: Duration,
+    turns: Turns,
+    open: Mutex<Open>,
+}
+
+struct Open {
+    pools: HashMap<Address, Known>,
+    swept: Instant,
+}
+
+struct Known {
+    pool: Pool<Manager>,
+    used: Instant,
+}
+
+/// A dedicated connection while one caller uses it. It goes back to its pool when this is dropped, unless it broke or replies
+/// are outstanding; then the turn ends.
+pub(super) struct Lent {
+    connection: PooledConnection<'static, Manager>,
+    _turn: Turn,
+}
+
+impl Deref for Lent {
+    type Target = Dedicated;
+
+    fn deref(&self) -> &Dedicated {
+        &self.connection
+    }
+}
+
+impl DerefMut for Lent {
+    fn deref_mut(&mut self) -> &mut Dedicated {
+        &mut self.connection
+    }
+}
+
+impl Pools {
+    pub(super) fn new(dial: Dial, deadline: Duration) -> Self {
+        Self {
+            dial,
+            deadline,
+            turns: Turns::default(),
+            open: Mutex::new(Open {
+                pools: HashMap::new(),
+                swept: Instant::now(),
+            }),
+        }
+    }
+
+    /// Waits for a turn, and takes a connection to `address` for a change whose first key is `key`.
+    ///
+    /// # Errors
+    /// There is none and none could be made; nothing was sent.
+    pub(super) async fn take(&self, address: &Address, key: &str) -> RedisResult<Lent> {
+        let turn = self.turns.take(address, key).await?;
+        let pool = self.pool(address, Instant::now())?;
+        let mut connection = pool.get_owned().await.map_err(not_lent)?;
+        connection.connect().await?;
+        Ok(Lent {
+            connection,
+            _turn: turn,
+        })
+    }
+
+    /// The pool of a server.
+    fn pool(&self, address: &Address, now: Instant) -> RedisResult<Pool<Manager>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if now - open.swept >= SWEEP_EVERY {
+            open.pools
+                .retain(|other, _| other == address || self.dial.knows(other));
+            open.swept = now;
+        }
+        if let Some(known) = open.pools.get_mut(address) {
+            known.used = now;
+            return Ok(known.pool.clone());
+        }
+        let server = Server::new(self.dial.info(address)?, self.deadline)?;
+        let pool = new_pool(server, self.deadline);
+        while open.pools.len() >= POOLS_MAX {
+            open.forget_least_recent();
+        }
+        let known = Known {
+            pool: pool.clone(),
+            used: now,
+        };
+        open.pools.insert(address.clone(), known);
+        Ok(pool)
+    }
+}
+
+impl Open {
+    fn forget_least_recent(&mut self) {
+        let oldest = self.pools.iter().min_by_key(|(_, known)| known.used);
+        if let Some(address) = oldest.map(|(address, _)| address.clone()) {
+            self.pools.remove(&address);
+        }
+    }
+}
+
+fn new_pool(server: Server, deadline: Duration) -> Pool<Manager> {
+    Pool::builder()
+        .max_size(CONNECTIONS_MAX)
+        .connection_timeout(deadline)
+        .idle_timeout(IDLE_MAX)
+        .max_lifetime(None)
+        .queue_strategy(QueueStrategy::Lifo)
+        .build_unchecked(Manager(Arc::new(server)))
+}
+
+fn not_lent(error: RunError<RedisError>) -> RedisError {
+    match error {
+        RunError::User(error) => error,
+        RunError::TimedOut => late("no connection was free in time"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on_a_cluster() -> Pools {
+        let cluster = Cluster::new("127.0.0.1:1", Duration::from_secs(1)).unwrap();
+        Pools::new(Dial::Cluster(Arc::new(cluster)), Duration::from_secs(1))
+    }
+
+    fn address(number: usize) -> Address {
+        Some(format!("10.0.0.1:{number}"))
+    }
+
+    fn has(pools: &Pools, number: usize) -> bool {
+        pools.open.lock().unwrap().pools.contains_key(&address(number))
+    }
+
+    #[tokio::test]
+    async fn beyond_the_bound_the_least_recently_used_pool_goes() {
+        let (pools, start) = (on_a_cluster(), Instant::now());
+        let at = |number| start + Duration::from_micros(number as u64);
+        for number in 0..POOLS_MAX {
+            pools.pool(&address(number), at(number)).unwrap();
+        }
+        assert!((0..POOLS_MAX).all(|number| has(&pools, number)));
+        pools.pool(&address(0), at(POOLS_MAX)).unwrap();
+        pools.pool(&address(POOLS_MAX), at(POOLS_MAX)).unwrap();
+        assert_eq!(pools.open.lock().unwrap().pools.len(), POOLS_MAX);
+        assert!(has(&pools, 0) && !has(&pools, 1) && has(&pools, POOLS_MAX));
+    }
+
+    #[tokio::test]
+    async fn pools_of_servers_that_are_gone_are_dropped() {
+        let (pools, start) = (on_a_cluster(), Instant::now());
+        pools.pool(&address(1), start).unwrap();
+        pools.pool(&address(2), start).unwrap();
+        assert!(has(&pools, 1), "looked for once in a while");
+        pools.pool(&address(2), start + 2 * SWEEP_EVERY).unwrap();
+        assert!(!has(&pools, 1) && has(&pools, 2), "the one in use stays");
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_none_has_no_pool() {
+        let pools = on_a_cluster();
+        assert!(pools.pool(&Some("a b".to_owned()), Instant::now()).is_err());
+        assert!(pools.open.lock().unwrap().pools.is_empty());
+    }
+}

@@ -1,0 +1,149 @@
+//! Changes of accounts: none is made on an account of which less is there than was seen, and the version of each one that
+//! was acknowledged is remembered, in this process and, on a cluster, by a witness.
+//!
+//! The witness of an account is a field in a bucket of the other half of the slots, as a rule on another master. So whoever
+//! serves the account next learns what any process was acknowledged, also one that has just started, and the loss of one
+//! master is noticed. It is best effort, within [`WITNESS_WAIT`]: a master that is away must not hold up the accounts of
+//! the others.
+
+use super::cluster::slot_of;
+use super::{Store, StoreError};
+use crate::keys::{BUCKETS, Bucket};
+use crate::script::Script;
+use crate::script::witness;
+use crate::versions::View;
+use redis::Value;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// What a versioned script says of an account that lost writes (`script/versioned.lua`).
+const LOST: &[u8] = b"lost";
+/// Longest wait for a witness, when it is told and when it is asked.
+const WITNESS_WAIT: Duration = Duration::from_millis(100);
+/// How far away the slot of a witness is: half of the slots.
+const APART: u16 = 8192;
+/// Slots of a cluster.
+const SLOTS: u16 = 16_384;
+
+/// For each bucket the one that witnesses for its accounts.
+static WITNESSES: LazyLock<Vec<Bucket>> = LazyLock::new(|| {
+    let slot = |bucket: Bucket| slot_of(bucket.due().as_bytes());
+    let mut by_slot: Vec<(u16, Bucket)> = Bucket::all().map(|bucket| (slot(bucket), bucket)).collect();
+    by_slot.sort_unstable();
+    let opposite = |bucket: Bucket| {
+        let wanted = (slot(bucket) + APART) % SLOTS;
+        let at = by_slot.partition_point(|(slot, _)| *slot < wanted) % by_slot.len();
+        by_slot.get(at).map_or(bucket, |(_, found)| *found)
+    };
+    Bucket::all().map(opposite).collect()
+});
+
+const _: () = assert!(BUCKETS > 0, "there is a bucket to witness");
+
+/// The bucket that witnesses for the accounts of `bucket`.
+#[must_use]
+pub fn witness_of(bucket: Bucket) -> Bucket {
+    WITNESSES.get(bucket.index()).copied().unwrap_or(bucket)
+}
+
+impl Store {
+    /// Runs a script that changes the account whose record is the first key.
+    pub(super) async fn change(
+        &self,
+        script: &Script,
+        keys: &[&str],
+        mut args: Vec<&[u8]>,
+    ) -> Result<Value, StoreError> {
+        let account = keys.first().and_then(|key| account_of(key)).unwrap_or_default();
+        let before = self.versions.seen(account);
+        let floor = [before.generation, before.version].map(|number| number.to_string());
+        args.extend(floor.iter().map(String::as_bytes));
+        let answer: Value = self.execute(script, keys, &args).await?;
+        let (words, view) =
+            versioned(answer).ok_or_else(|| StoreError::Nonsense(script.name().to_owned()))?;
+        if words.first() == Some(&Value::BulkString(LOST.to_vec())) {
+            let account = account.to_owned();
+            return Err(StoreError::LostWrites { account });
+        }
+        self.versions.saw(account, view);
+        if view > before && self.is_cluster() {
+            self.tell_witness(account, view).await;
+        }
+        Ok(Value::Array(words))
+    }
+
+    /// How far `account` has come as far as anybody was acknowledged: what this process has seen of it and, on a cluster, its
+    /// witness. Ask before the account is read: what is read then and shows less has lost writes.
+    pub async fn floor(&self, account: &str) -> View {
+        if self.is_cluster() {
+            let asked = witness::read(self, witness_of(Bucket::of(account)), account);
+            // Nothing is known of one that does not answer.
+            if let Ok(Ok(Some(view))) = tokio::time::timeout(WITNESS_WAIT, asked).await {
+                self.versions.saw(account, view);
+            }
+        }
+        self.versions.seen(account)
+    }
+
+    /// Tells the witness of `account` how far it has come.
+    async fn tell_witness(&self, account: &str, view: View) {
+        let told = witness::tell(self, witness_of(Bucket::of(account)), account, view);
+        match tokio::time::timeout(WITNESS_WAIT, told).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(account, %error, "the witness of an account was not told"),
+            Err(_elapsed) => tracing::debug!(account, "the witness of an account was not told in time"),
+        }
+    }
+}
+
+/// The account whose record this key is.
+fn account_of(record: &str) -> Option<&str> {
+    record.split_once('/').map(|(_tag, account)| account)
+}
+
+/// Takes generation and version off the end of the answer of a versioned script.
+fn versioned(answer: Value) -> Option<(Vec<Value>, View)> {
+    let Value::Array(mut words) = answer else {
+        return None;
+    };
+    let mut number = || redis::from_redis_value::<u64>(words.pop()?).ok();
+    let (version, generation) = (number()?, number()?);
+    Some((words, View { generation, version }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_witness_is_far_away_in_the_slots() {
+        for bucket in Bucket::all() {
+            let [own, other] = [bucket, witness_of(bucket)].map(|bucket| slot_of(bucket.due().as_bytes()));
+            let apart = (other + SLOTS - own) % SLOTS;
+            // Contiguous thirds, as a cluster of three masters has them by default, are 5461 slots each.
+            assert!(
+                (5462..=SLOTS - 5462).contains(&apart),
+                "{bucket:?}: {own} and {other}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_answer_ends_with_generation_and_version() {
+        let word = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        let view = |generation, version| View { generation, version };
+        let answer = Value::Array(vec![word("done"), word("7"), word("1"), word("9")]);
+        assert_eq!(
+            versioned(answer),
+            Some((vec![word("done"), word("7")], view(1, 9)))
+        );
+        for bad in [
+            Value::Nil,
+            Value::Array(vec![word("9")]),
+            Value::Array(vec![word("done"), word("x"), word("9")]),
+        ] {
+            assert_eq!(versioned(bad), None);
+        }
+        assert_eq!(account_of("{b0001}/acct_1"), Some("acct_1"));
+    }
+}

@@ -1,0 +1,192 @@
+//! Deposits, as the store keeps them: read here, written by the scripts in `script/deposit` (decision D17).
+
+use super::keys::{AccountKeys, deposit_lookup};
+use super::{Store, StoreError};
+use domain::mode::Mode;
+use domain::money::Nanos;
+use std::collections::HashMap;
+
+/// Longest rail reference, in characters.
+pub const REFERENCE_MAX: usize = 200;
+
+/// Most accounts and modes that are looked at for one reference: more than one is too many already.
+const PLACES_MAX: usize = 100;
+
+/// Whether this may be a rail reference: 1 to [`REFERENCE_MAX`] printable characters, and not only blanks.
+#[must_use]
+pub fn is_reference(text: &str) -> bool {
+    let length = text.chars().count();
+    (1..=REFERENCE_MAX).contains(&length) && !text.trim().is_empty() && !text.chars().any(char::is_control)
+}
+
+/// Where a deposit stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DepositState {
+    /// Announced; it counts in `usdcPending`.
+    Pending,
+    /// Its money is in the wallet.
+    Confirmed,
+}
+
+impl DepositState {
+    /// The word used in records and answers.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Confirmed => "confirmed",
+        }
+    }
+
+    /// What the word stands for.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Pending, Self::Confirmed]
+            .into_iter()
+            .find(|state| state.as_str() == word)
+    }
+}
+
+/// A deposit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deposit {
+    /// `txn_…`: the transaction that it is, or will be.
+    pub id: String,
+    /// What the payment rail calls it.
+    pub reference: String,
+    /// The owner of the wallet.
+    pub owner: String,
+    /// The wallet's number.
+    pub wallet: u64,
+    /// How much.
+    pub amount: Nanos,
+    /// `USD` or `USDC`.
+    pub currency: String,
+    /// Where it stands.
+    pub state: DepositState,
+    /// Where it stood when it was made.
+    pub first: DepositState,
+    /// What the wallet held when it was made, the deposit included if it was confirmed at once.
+    pub first_balance: Nanos,
+    /// When it was made.
+    pub at_ms: u64,
+    /// When it was confirmed, and what the wallet held then.
+    pub confirmed: Option<(u64, Nanos)>,
+}
+
+impl Deposit {
+    /// The deposit of this reference, or `None` when there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn read(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        reference: &str,
+    ) -> Result<Option<Self>, StoreError> {
+        let key = account.deposit(mode, reference);
+        let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
+        match Self::from_fields(&fields) {
+            None if !fields.is_empty() => Err(StoreError::Nonsense("deposit".to_owned())),
+            deposit => Ok(deposit),
+        }
+    }
+
+    /// The accounts and modes that had a pending deposit of this reference and still know it.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a look-up that makes no sense.
+    pub async fn places(store: &Store, reference: &str) -> Result<Vec<(String, Mode)>, StoreError> {
+        let places: Vec<String> = store
+            .command(
+                redis::cmd("SRANDMEMBER")
+                    .arg(deposit_lookup(reference))
+                    .arg(PLACES_MAX),
+            )
+            .await?;
+        let mut known = Vec::new();
+        for place in places {
+            let words = place.split_once(' ');
+            let parsed = words.and_then(|(account, mode)| Some((account, Mode::parse(mode)?)));
+            let (account, mode) = parsed.ok_or_else(|| StoreError::Nonsense("deposit look-up".to_owned()))?;
+            // The look-up is written before the deposit, which may then be refused.
+            let keys = AccountKeys::of(account);
+            if Self::read(store, &keys, mode, reference).await?.is_some() {
+                known.push((account.to_owned(), mode));
+            }
+        }
+        known.sort_unstable_by_key(|(account, mode)| (account.clone(), mode.as_str()));
+        Ok(known)
+    }
+
+    /// Reads the fields of a record; `None` when they make no sense.
+    #[must_use]
+    pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
+        let get = |name: &str| fields.get(name);
+        let number = |name: &str| get(name)?.parse::<u64>().ok();
+        let nanos = |name: &str| number(name).map(Nanos::from_stored);
+        Some(Self {
+            id: get("id")?.clone(),
+            reference: get("reference")?.clone(),
+            owner: get("owner")?.clone(),
+            wallet: number("number")?,
+            amount: nanos("amount")?,
+            currency: get("currency")?.clone(),
+            state: DepositState::parse(get("state")?)?,
+            first: DepositState::parse(get("first")?)?,
+            first_balance: nanos("first_balance")?,
+            at_ms: number("at")?,
+            confirmed: match get("confirmed_at") {
+                None => None,
+                Some(_) => Some((number("confirmed_at")?, nanos("balance")?)),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_printable() {
+        assert!(is_reference("a") && is_reference("Überweisung 7/é") && is_reference(&"é".repeat(200)));
+        for bad in ["", "  ", "a\n", "a\u{7f}", &"é".repeat(201)] {
+            assert!(!is_reference(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_whole_or_not_at_all() {
+        let all = [
+            ("id", "txn_1"),
+            ("reference", "r"),
+            ("owner", "bot"),
+            ("number", "7"),
+            ("amount", "5"),
+            ("currency", "USD"),
+            ("state", "confirmed"),
+            ("first", "pending"),
+            ("first_balance", "1"),
+            ("at", "10"),
+            ("confirmed_at", "20"),
+            ("balance", "6"),
+        ];
+        let fields = |without: &str| {
+            let rest = all.iter().filter(|(name, _)| *name != without);
+            rest.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect::<HashMap<_, _>>()
+        };
+        let deposit = Deposit::from_fields(&fields("")).unwrap();
+        assert_eq!(deposit.confirmed, Some((20, Nanos::from_stored(6))));
+        assert_eq!(
+            (deposit.first, deposit.state),
+            (DepositState::Pending, DepositState::Confirmed)
+        );
+        for (name, _) in all {
+            let read = Deposit::from_fields(&fields(name));
+            assert_eq!(read.is_some(), name == "confirmed_at", "{name}");
+        }
+    }
+}

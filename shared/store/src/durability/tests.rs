@@ -1,0 +1,111 @@
+//! What is asked for, what servers offer, and what comes of it.
+
+use super::*;
+
+fn always() -> Vec<(String, String)> {
+    let pairs = ALWAYS.iter();
+    pairs
+        .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn info(version: &str, aof: &str, replicas: u8) -> String {
+    format!("# Server\r\nredis_version:{version}\r\naof_enabled:{aof}\r\nconnected_slaves:{replicas}\r\n")
+}
+
+#[test]
+fn a_disk_is_confirmed_by_waitaof_or_by_always_and_by_nothing_else() {
+    let disk = |version, aof, config: Option<&[_]>| Offer::of(&info(version, aof, 0), config).disk;
+    assert_eq!(disk("8.0.0", "1", None), Ok(Disk::WaitAof));
+    assert_eq!(disk("8.0.2", "1", Some(&[])), Ok(Disk::WaitAof));
+    // They have the command, and it answers too early.
+    for early in [
+        "7.0.15",
+        "7.2.4",
+        "7.4.9",
+        "7.2.4\r\nvalkey_version:8.1.1",
+        "8.0.0\r\nvalkey_version:9.0.0",
+    ] {
+        assert_eq!(disk(early, "1", Some(&always())), Ok(Disk::Always), "{early}");
+        assert!(
+            disk(early, "1", Some(&[])).unwrap_err().contains("Valkey"),
+            "{early}"
+        );
+    }
+    assert!(disk("7.0.15", "1", None).unwrap_err().contains("CONFIG GET"));
+    for (at, (name, _)) in ALWAYS.iter().enumerate() {
+        let mut config = always();
+        config[at].1 = "other".to_owned();
+        assert!(disk("7.0.15", "1", Some(&config)).is_err(), "{name}");
+        config.remove(at);
+        assert!(disk("7.0.15", "1", Some(&config)).is_err(), "{name}");
+    }
+    for version in ["7.0.15", "8.0.2"] {
+        assert!(
+            disk(version, "0", Some(&always()))
+                .unwrap_err()
+                .contains("appendonly")
+        );
+    }
+    assert!(disk("", "1", None).is_err(), "an unknown version has no WAITAOF");
+}
+
+#[test]
+fn one_server_that_cannot_is_enough_to_say_no() {
+    let good = Offer::of(&info("8.0.2", "1", 2), None);
+    let bad = Offer::of(&info("8.0.2", "0", 1), None);
+    let of = |asked, offers: &[Offer]| Status::of(asked, offers);
+    let alone = |offer: &Offer| Offer {
+        replicas: 0,
+        listed: 0,
+        ..offer.clone()
+    };
+    assert_eq!(of(Durability::Auto, &[alone(&good)]).confirmed, Durability::Aof);
+    let auto = of(Durability::Auto, &[alone(&good), alone(&bad)]);
+    assert_eq!((auto.confirmed, auto.refuses()), (Durability::Async, false));
+    assert!(auto.sentence().contains("appendonly no"));
+    let both = [good.clone(), bad];
+    let aof = of(Durability::Aof, &both);
+    assert!(aof.refuses() && aof.sentence().contains("store.durability = aof"));
+    assert!(!of(Durability::Aof, std::slice::from_ref(&good)).refuses());
+    assert!(!of(Durability::Replicas(1), &both).refuses());
+    let two = of(Durability::Replicas(2), &both);
+    assert!(two.refuses() && two.sentence().contains("has 1 replicas"));
+    assert!(!of(Durability::Async, &both).refuses());
+}
+
+#[test]
+fn auto_waits_for_a_replica_that_may_take_over_and_the_others_say_what_they_risk() {
+    let offer = |replicas, listed| Offer::of(&info("7.0.15", "1", replicas), None).listed(listed);
+    let of = |asked, offers: &[Offer]| Status::of(asked, offers);
+    let auto = of(Durability::Auto, &[offer(1, 1), offer(2, 0)]);
+    assert_eq!((auto.confirmed, &auto.lacks), (Durability::Replicas(1), &None));
+    assert!(!auto.exposed && !auto.refuses());
+    // Listed and not in step: it may still take over.
+    let behind = of(Durability::Auto, &[offer(1, 1), offer(0, 1)]);
+    assert_eq!(behind.confirmed, Durability::Replicas(1));
+    assert!(behind.sentence().contains("a replica that does not follow it"));
+    // One master without any is not more than it can confirm by itself.
+    let mixed = of(Durability::Auto, &[offer(1, 1), offer(0, 0)]);
+    assert_eq!(mixed.confirmed, Durability::Async);
+    assert!(mixed.sentence().contains("CONFIG GET"));
+    for asked in [Durability::Async, Durability::Aof] {
+        let always = Offer::of(&info("8.0.2", "1", 1), None);
+        let status = of(asked, std::slice::from_ref(&always));
+        assert!(status.exposed, "{asked}");
+        assert!(status.sentence().contains("a failover may take back"), "{asked}");
+        assert!(
+            !of(
+                asked,
+                &[Offer {
+                    replicas: 0,
+                    listed: 0,
+                    ..always
+                }]
+            )
+            .exposed,
+            "{asked}"
+        );
+    }
+    assert!(!of(Durability::Replicas(1), &[offer(1, 1)]).exposed);
+}

@@ -1,0 +1,293 @@
+//! Escrows: money held between two wallets (specification "Escrow", decisions D3, D27). The record lives with the payer;
+//! beside it lies its *place*, which says whose it is and which the number leads to. Both accounts list the number. What an
+//! earlier version made has a number below [`number::FIRST`](domain::number::FIRST) and a look-up outside the buckets,
+//! which is only read.
+
+use super::keys::{self, AccountKeys, Bucket};
+use super::page::{Page, Part};
+use super::{Store, StoreError};
+use domain::intent::Reason;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::number::Number;
+use futures::{StreamExt, TryStreamExt, stream};
+use std::collections::HashMap;
+
+/// Escrows of a page that are read at the same time.
+const AT_ONCE: usize = 16;
+
+/// Where an escrow is in its life. Through the API nothing leaves the last three; the operator resolves a dispute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EscrowStatus {
+    /// Agreed on; no money has moved.
+    Pending,
+    /// It holds the payer's money.
+    Funded,
+    /// The money went to the payee.
+    Released,
+    /// It still holds the money, and the operator has to say whose it is.
+    Disputed,
+    /// The money went back to the payer.
+    Refunded,
+}
+
+impl EscrowStatus {
+    /// All of them.
+    pub const ALL: &[Self] = &[
+        Self::Pending,
+        Self::Funded,
+        Self::Released,
+        Self::Disputed,
+        Self::Refunded,
+    ];
+
+    /// The word used in records and answers.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Funded => "funded",
+            Self::Released => "released",
+            Self::Disputed => "disputed",
+            Self::Refunded => "refunded",
+        }
+    }
+
+    /// What the word stands for.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|status| status.as_str() == word)
+    }
+
+    /// The status that a refused release or dispute met, which is what its reason says.
+    #[must_use]
+    pub const fn met(reason: Reason) -> Option<Self> {
+        match reason {
+            Reason::EscrowReleased => Some(Self::Released),
+            Reason::EscrowDisputed => Some(Self::Disputed),
+            Reason::EscrowRefunded => Some(Self::Refunded),
+            Reason::EscrowNotFunded => Some(Self::Pending),
+            _ => None,
+        }
+    }
+}
+
+/// One side of an escrow: a wallet and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Party {
+    /// The account.
+    pub account: String,
+    /// The agent's id, or `user`.
+    pub owner: String,
+    /// The wallet's number.
+    pub wallet: u64,
+}
+
+impl Party {
+    /// The keys of its account.
+    #[must_use]
+    pub fn keys(&self) -> AccountKeys {
+        AccountKeys::of(&self.account)
+    }
+
+    /// The agent whose wallet it is; none for a user wallet.
+    #[must_use]
+    pub fn agent(&self) -> Option<&str> {
+        (self.owner != keys::USER).then_some(&self.owner)
+    }
+}
+
+/// An escrow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Escrow {
+    /// Its number, unique in the store.
+    pub number: u64,
+    /// The mode.
+    pub mode: Mode,
+    /// Who pays.
+    pub payer: Party,
+    /// Who is paid.
+    pub payee: Party,
+    /// Where it stands.
+    pub status: EscrowStatus,
+    /// The amount.
+    pub amount: Nanos,
+    /// `USD` or `USDC`.
+    pub currency: String,
+    /// What the parties wrote down, a JSON object; nothing enforces it.
+    pub conditions: String,
+    /// What was said when it was disputed.
+    pub dispute_reason: Option<String>,
+    /// The payout intent that made it; an escrow of an earlier version does not say.
+    pub intent: Option<String>,
+    /// When it was made.
+    pub created_at_ms: u64,
+    /// When it last changed.
+    pub updated_at_ms: u64,
+}
+
+impl Escrow {
+    /// Whether an account is one of its parties.
+    #[must_use]
+    pub fn names(&self, account: &str) -> bool {
+        self.payer.account == account || self.payee.account == account
+    }
+
+    /// Whether the payee is in another account than the payer.
+    #[must_use]
+    pub fn crosses_accounts(&self) -> bool {
+        self.payer.account != self.payee.account
+    }
+
+    /// The escrow of this number, whosever it is. `None` when there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn read(store: &Store, number: u64) -> Result<Option<Self>, StoreError> {
+        let Some((account, mode)) = Self::place(store, number).await? else {
+            return Ok(None);
+        };
+        let nonsense = || StoreError::Nonsense("escrow".to_owned());
+        let key = AccountKeys::of(&account).escrow(mode, number);
+        let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
+        if fields.is_empty() {
+            return Ok(None);
+        }
+        let escrow = Self::from_fields((&account, mode), &fields);
+        escrow
+            .filter(|escrow| escrow.number == number)
+            .map(Some)
+            .ok_or_else(nonsense)
+    }
+
+    /// The key that says where the escrow of this number is.
+    #[must_use]
+    pub fn place_key(number: u64) -> String {
+        match Number::of(number) {
+            Some(number) => Bucket::escrow_place(number),
+            None => keys::escrow_lookup(number),
+        }
+    }
+
+    /// Whose the escrow of this number is: the payer's account, and its mode.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(super) async fn place(store: &Store, number: u64) -> Result<Option<(String, Mode)>, StoreError> {
+        let key = Self::place_key(number);
+        let place: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
+        let parse = |place: String| {
+            let (account, mode) = place.split_once(' ')?;
+            Some((account.to_owned(), Mode::parse(mode)?))
+        };
+        let nonsense = || StoreError::Nonsense("place of an escrow".to_owned());
+        place.map(|place| parse(place).ok_or_else(nonsense)).transpose()
+    }
+
+    /// The escrows that an account pays or is paid by, newest first. A number whose escrow was never made, since a
+    /// crash came between, is left out.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn list(
+        store: &Store,
+        (account, mode): (&str, Mode),
+        page: Page<'_>,
+    ) -> Result<Part<Self>, StoreError> {
+        let list = AccountKeys::of(account).escrows(mode);
+        let mut part = page.members(store, &list).await?;
+        let numbers = std::mem::take(&mut part.records);
+        let reads = numbers.into_iter().map(|number| async move {
+            match number.parse() {
+                Ok(number) => Self::read(store, number).await,
+                Err(_) => Err(StoreError::Nonsense("list of escrows".to_owned())),
+            }
+        });
+        // In order, and one by one on the wire: the records of a page can lie in different slots of a cluster.
+        let found: Vec<Option<Self>> = stream::iter(reads).buffered(AT_ONCE).try_collect().await?;
+        let mine = |escrow: &Self| escrow.mode == mode && escrow.names(account);
+        Ok(part.with(found.into_iter().flatten().filter(mine).collect()))
+    }
+
+    /// Reads the fields of a record; `None` when they make no sense.
+    fn from_fields((account, mode): (&str, Mode), fields: &HashMap<String, String>) -> Option<Self> {
+        let get = |name: &str| fields.get(name);
+        let number = |name: &str| get(name)?.parse().ok();
+        let party = |account: &str, owner: &str, wallet: &str| {
+            Some(Party {
+                account: account.to_owned(),
+                owner: get(owner)?.clone(),
+                wallet: number(wallet)?,
+            })
+        };
+        Some(Self {
+            number: number("id")?,
+            mode,
+            payer: party(account, "from_owner", "from")?,
+            payee: party(get("to_account")?, "to_owner", "to")?,
+            status: EscrowStatus::parse(get("status")?)?,
+            amount: Nanos::from_stored(number("amount")?),
+            currency: get("currency")?.clone(),
+            conditions: get("conditions")?.clone(),
+            dispute_reason: get("dispute_reason").cloned(),
+            intent: get("intent").cloned(),
+            created_at_ms: number("created_at")?,
+            updated_at_ms: number("updated_at")?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_read_back_and_a_refusal_tells_it() {
+        for status in EscrowStatus::ALL {
+            assert_eq!(EscrowStatus::parse(status.as_str()), Some(*status));
+        }
+        assert_eq!(EscrowStatus::parse("resolved"), None);
+        for reason in Reason::ALL {
+            let met = EscrowStatus::met(*reason);
+            let named = reason.as_str().strip_prefix("escrow_").map(EscrowStatus::parse);
+            if let Some(Some(status)) = named {
+                assert_eq!(met, Some(status), "{reason:?}");
+            }
+        }
+        assert_eq!(
+            EscrowStatus::met(Reason::EscrowNotFunded),
+            Some(EscrowStatus::Pending)
+        );
+        assert_eq!(EscrowStatus::met(Reason::Frozen), None);
+    }
+
+    #[test]
+    fn a_record_that_lacks_a_field_is_none() {
+        let fields = [
+            ("id", "7"),
+            ("status", "funded"),
+            ("amount", "9000000000000000"),
+            ("currency", "USD"),
+            ("from", "1"),
+            ("from_owner", "user"),
+            ("to", "2"),
+            ("to_account", "acct_2"),
+            ("to_owner", "bot"),
+            ("conditions", "{}"),
+            ("created_at", "5"),
+            ("updated_at", "6"),
+        ];
+        let all: HashMap<String, String> = fields.map(|(name, value)| (name.into(), value.into())).into();
+        let read = |fields: &HashMap<String, String>| Escrow::from_fields(("acct_1", Mode::Live), fields);
+        let escrow = read(&all).unwrap();
+        assert!(escrow.names("acct_1") && escrow.names("acct_2") && !escrow.names("acct_3"));
+        assert!(escrow.crosses_accounts());
+        assert_eq!((escrow.payer.agent(), escrow.payee.agent()), (None, Some("bot")));
+        assert_eq!(escrow.amount, Nanos::MAX);
+        for (name, _) in fields {
+            let mut less = all.clone();
+            less.remove(name);
+            assert_eq!(read(&less), None, "without {name}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Listing the intents that are in the store. Those that wait for approval stand in a sorted set. The other lists are lists of
+//! ids, of which the archiver takes some out of the middle, so that a place in one is named by what stands there: the number
+//! that the intent took when it came into the list.
+
+use super::IntentRecord;
+use crate::keys::{AccountKeys, IntentIndex};
+use crate::page::{Page, Part, records};
+use crate::search::Search;
+use crate::{Store, StoreError};
+use domain::intent::State;
+use domain::mode::Mode;
+
+/// Intents of one millisecond that are searched for one, where an earlier version gave them no number.
+const BESIDE_MAX: u64 = 200;
+
+/// Where an intent stands in a list. Intents of an earlier version have no number: they stand before all others, by their time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The number that it took; 0 when an earlier version listed it.
+    pub number: u64,
+    /// When it was asked for, or came into its state.
+    pub at_ms: u64,
+}
+
+/// A part of a list of intents.
+#[derive(Debug)]
+pub struct Listed {
+    /// The intents, newest first.
+    pub records: Vec<IntentRecord>,
+    /// How many the list has.
+    pub total: u64,
+    /// Whether the list has more behind them.
+    pub goes_on: bool,
+}
+
+impl IntentRecord {
+    /// Its place in a list.
+    #[must_use]
+    pub fn place_in(&self, index: IntentIndex<'_>) -> Place {
+        match index {
+            IntentIndex::State(_) => Place {
+                number: self.filed.unwrap_or(self.seq),
+                at_ms: self.updated_at_ms(),
+            },
+            IntentIndex::All | IntentIndex::Kind(_) | IntentIndex::Agent(_) => Place {
+                number: self.seq,
+                at_ms: self.at_ms,
+            },
+        }
+    }
+
+    /// The intents that wait for approval, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn waiting(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        page: Page<'_>,
+    ) -> Result<Part<Self>, StoreError> {
+        let set = account.intents(mode, IntentIndex::State(State::PendingApproval.as_str()));
+        let part = page.records(store, &set, |id| account.intent(mode, id)).await?;
+        let records = part.records.iter().map(|(_, fields)| Self::from_fields(fields));
+        let records: Option<Vec<Self>> = records.collect();
+        Ok(part.with(records.ok_or_else(nonsense)?))
+    }
+
+    /// The newest intents of another list than that of those that wait, `limit` of them behind the first `offset`.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense, as one is that was archived meanwhile.
+    pub async fn newest(
+        store: &Store,
+        (account, mode): (&AccountKeys, Mode),
+        index: IntentIndex<'_>,
+        (offset, limit): (u64, u64),
+    ) -> Result<Listed, StoreError> {
+        let list = List::of(store, (account, mode), index);
+        let total = list.length().await?;
+        list.before(total.saturating_sub(offset), limit, total).await
+    }
+
+    /// The intents of such a list that are older than the one that stood in `place`, `limit` at most.
+    ///
+    /// # Errors
+    /// As for [`IntentRecord::newest`].
+    pub async fn older(
+        store: &Store,
+        (account, mode): (&AccountKeys, Mode),
+        index: IntentIndex<'_>,
+        (id, place): (&str, Place),
+        limit: u64,
+    ) -> Result<Listed, StoreError> {
+        let list = List::of(store, (account, mode), index);
+        let total = list.length().await?;
+        let end = list.first_at(place, total).await?;
+        let end = match place.number {
+            0 => end + list.beside(end, id).await?,
+            _ => end,
+        };
+        list.before(end, limit, total).await
+    }
+}
+
+/// A list of ids, oldest first.
+struct List<'a> {
+    store: &'a Store,
+    account: &'a AccountKeys,
+    mode: Mode,
+    index: IntentIndex<'a>,
+    key: String,
+}
+
+impl<'a> List<'a> {
+    fn of(store: &'a Store, (account, mode): (&'a AccountKeys, Mode), index: IntentIndex<'a>) -> Self {
+        Self {
+            store,
+            account,
+            mode,
+            index,
+            key: account.intents(mode, index),
+        }
+    }
+
+    async fn length(&self) -> Result<u64, StoreError> {
+        self.store.command(redis::cmd("LLEN").arg(&self.key)).await
+    }
+
+    /// The `limit` intents before the index `end`, newest first.
+    async fn before(&self, end: u64, limit: u64, total: u64) -> Result<Listed, StoreError> {
+        let start = end.saturating_sub(limit);
+        let mut ids = self.ids(start, end).await?;
+        ids.reverse();
+        let found = records(self.store, ids, |id| self.account.intent(self.mode, id)).await?;
+        let records = found.iter().map(|(_, fields)| IntentRecord::from_fields(fields));
+        let records: Option<Vec<IntentRecord>> = records.collect();
+        Ok(Listed {
+            records: records.ok_or_else(nonsense)?,
+            total,
+            goes_on: start > 0,
+        })
+    }
+
+    async fn ids(&self, start: u64, end: u64) -> Result<Vec<String>, StoreError> {
+        if start >= end {
+            return Ok(Vec::new());
+        }
+        let mut range = redis::cmd("LRANGE");
+        range.arg(&self.key).arg(start).arg(end - 1);
+        self.store.command(&range).await
+    }
+
+    /// The first index, before `end`, of an intent in this place or a later one; `end` when there is none.
+    async fn first_at(&self, place: Place, end: u64) -> Result<u64, StoreError> {
+        let mut search = Search::between(0, end);
+        while let Some(indexes) = search.places() {
+            let found = self.places(&indexes).await?;
+            // One that is gone was archived meanwhile, which the caller sees.
+            let late = found.iter().map(|found| found.is_none_or(|found| found >= place));
+            search.tell(&indexes, late);
+        }
+        Ok(search.found())
+    }
+
+    /// The places of the intents at these indexes.
+    async fn places(&self, indexes: &[u64]) -> Result<Vec<Option<Place>>, StoreError> {
+        let mut look = redis::pipe();
+        for index in indexes {
+            look.cmd("LINDEX").arg(&self.key).arg(*index);
+        }
+        let ids: Vec<Option<String>> = self.store.pipeline(&look).await?;
+        let mut look = redis::pipe();
+        for id in &ids {
+            let key = self.account.intent(self.mode, id.as_deref().unwrap_or_default());
+            look.cmd("HMGET")
+                .arg(key)
+                .arg(&["seq", "filed", "at", "decided_at"]);
+        }
+        type Found = (Option<u64>, Option<u64>, Option<u64>, Option<u64>);
+        let found: Vec<Found> = self.store.pipeline(&look).await?;
+        let is_state = matches!(self.index, IntentIndex::State(_));
+        let places = found.into_iter().map(|(seq, filed, at, decided)| {
+            let (filed, decided) = if is_state { (filed, decided) } else { (None, None) };
+            Some(Place {
+                number: filed.or(seq).unwrap_or(0),
+                at_ms: decided.or(at)?,
+            })
+        });
+        Ok(places.collect())
+    }
+
+    /// How far behind `start` the intent `id` stands, among those that have its time; 0 when it is gone.
+    async fn beside(&self, start: u64, id: &str) -> Result<u64, StoreError> {
+        let ids = self.ids(start, start + BESIDE_MAX).await?;
+        Ok(ids.iter().position(|found| found == id).unwrap_or(0) as u64)
+    }
+}
+
+fn nonsense() -> StoreError {
+    StoreError::Nonsense("intent record".to_owned())
+}

@@ -1,0 +1,86 @@
+//! What the archiver reads of intents: the oldest ones, and the segments of those that left.
+
+use super::IntentRecord;
+use crate::keys::{AccountKeys, IntentIndex};
+use crate::page::records;
+use crate::{Store, StoreError};
+use domain::mode::Mode;
+use std::collections::HashMap;
+
+/// Descriptions of segments that are read in one round trip.
+const SEGMENTS_AT_ONCE: usize = 200;
+
+impl IntentRecord {
+    /// The fields of intents in the store, oldest first: `count` of them behind the first `skip`, with their ids. One that
+    /// leaves meanwhile has none.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn oldest(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        (skip, count): (usize, usize),
+    ) -> Result<Vec<(String, HashMap<String, String>)>, StoreError> {
+        let mut look = redis::cmd("LRANGE");
+        look.arg(account.intents(mode, IntentIndex::All));
+        look.arg(skip).arg((skip + count).saturating_sub(1));
+        let ids = store.command(&look).await?;
+        records(store, ids, |id| account.intent(mode, id)).await
+    }
+
+    /// How many places of its four lists stand before it, when these are `most` at most.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn passed(
+        &self,
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        most: usize,
+    ) -> Result<Option<usize>, StoreError> {
+        let mut look = redis::pipe();
+        for index in [
+            IntentIndex::All,
+            IntentIndex::Kind(self.kind.as_str()),
+            IntentIndex::Agent(&self.agent),
+            IntentIndex::State(self.state.as_str()),
+        ] {
+            let list = account.intents(mode, index);
+            look.cmd("LPOS")
+                .arg(list)
+                .arg(&self.id)
+                .arg("MAXLEN")
+                .arg(most + 1);
+        }
+        let places: Vec<Option<usize>> = store.pipeline(&look).await?;
+        let sum: Option<usize> = places.into_iter().sum();
+        Ok(sum.filter(|sum| *sum <= most))
+    }
+
+    /// What describes the segments of archived intents, without the first `skip` ones.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn segments(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        skip: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let mut found = Vec::new();
+        loop {
+            let first = skip + found.len();
+            let mut look = redis::cmd("LRANGE");
+            look.arg(account.intent_segments(mode));
+            look.arg(first).arg(first + SEGMENTS_AT_ONCE - 1);
+            let piece: Vec<String> = store.command(&look).await?;
+            let is_last = piece.len() < SEGMENTS_AT_ONCE;
+            found.extend(piece);
+            if is_last {
+                return Ok(found);
+            }
+        }
+    }
+}

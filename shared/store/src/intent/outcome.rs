@@ -1,0 +1,102 @@
+//! What can become of a request, and what its timeline says then.
+
+use super::Decision;
+use domain::intent::{Entry, Event, EventType, Kind, Reason, State, timeline};
+use domain::money::Nanos;
+
+/// What can become of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Settled,
+    Pending,
+    Blocked(Reason),
+}
+
+impl Outcome {
+    pub(super) fn all(pending: bool, reasons: &[Reason]) -> impl Iterator<Item = Self> {
+        let waits = pending.then_some(Self::Pending);
+        let blocked = reasons.iter().copied().map(Self::Blocked);
+        std::iter::once(Self::Settled).chain(waits).chain(blocked)
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Settled => State::Settled.as_str(),
+            Self::Pending => State::PendingApproval.as_str(),
+            Self::Blocked(reason) => reason.as_str(),
+        }
+    }
+}
+
+/// The hash of the last entry for each outcome, as the scripts read it.
+pub(super) fn heads(
+    outcomes: impl Iterator<Item = Outcome>,
+    events: impl Fn(Outcome) -> Vec<Event>,
+) -> String {
+    let word = |outcome: Outcome| {
+        let chained = timeline(&events(outcome));
+        let head = chained.last().map(Entry::hash).unwrap_or_default();
+        format!("{}={head}", outcome.word())
+    };
+    outcomes.map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// What happened when the request was made. A transfer or deposit is no intent: its record has no timeline.
+pub(super) fn events(
+    kind: Kind,
+    at_ms: u64,
+    amount: Nanos,
+    note: Option<&str>,
+    outcome: Outcome,
+) -> Vec<Event> {
+    let event = |kind, reasoning: &str| Event {
+        at_ms,
+        kind,
+        reasoning: reasoning.to_owned(),
+        amount,
+    };
+    let note = note.unwrap_or_default();
+    let done = match kind {
+        Kind::Spend => {
+            let last = match outcome {
+                Outcome::Settled => event(EventType::SpendApproved, PASSED),
+                Outcome::Pending => event(EventType::ApprovalRequested, ABOVE_THRESHOLD),
+                Outcome::Blocked(reason) => event(EventType::SpendBlocked, reason.sentence()),
+            };
+            return vec![event(EventType::SpendRequested, note), last];
+        }
+        Kind::EscrowCreate => EventType::EscrowCreated,
+        Kind::EscrowFund => EventType::EscrowFunded,
+        Kind::EscrowRelease => EventType::EscrowReleased,
+        Kind::EscrowDispute => EventType::EscrowDisputed,
+        Kind::Transfer | Kind::Deposit => return Vec::new(),
+    };
+    vec![match outcome {
+        Outcome::Blocked(reason) => event(EventType::EscrowBlocked, reason.sentence()),
+        Outcome::Settled | Outcome::Pending => event(done, note),
+    }]
+}
+
+/// What is said of a spend that was let through. Hashed: see `domain::intent`.
+const PASSED: &str = "Every check passed.";
+/// What is said of a spend that waits. Hashed: see `domain::intent`.
+const ABOVE_THRESHOLD: &str = "The amount is above the policy's approval threshold.";
+
+/// What a decision adds to the timeline.
+pub(super) fn decided(decision: &Decision, amount: Nanos, outcome: Outcome) -> Vec<Event> {
+    let event = |kind, reasoning: &str| Event {
+        at_ms: decision.at_ms,
+        kind,
+        reasoning: reasoning.to_owned(),
+        amount,
+    };
+    let by = format!("By {}.", decision.by);
+    if !decision.granted {
+        return vec![event(EventType::ApprovalDenied, &by)];
+    }
+    let last = match outcome {
+        Outcome::Blocked(reason) => event(EventType::SpendBlocked, reason.sentence()),
+        Outcome::Settled | Outcome::Pending => event(EventType::SpendApproved, PASSED),
+    };
+    vec![event(EventType::ApprovalGranted, &by), last]
+}

@@ -1,0 +1,31 @@
+//! The lists that name an intent.
+
+use crate::keys::{AccountKeys, IntentIndex};
+use domain::intent::State;
+use domain::mode::Mode;
+
+/// Where an intent is listed.
+#[derive(Debug, Clone, Copy)]
+pub struct IntentPlace<'a> {
+    /// Its kind.
+    pub kind: &'a str,
+    /// The agent, or `user`, whose wallet it is about.
+    pub agent: &'a str,
+}
+
+impl IntentPlace<'_> {
+    /// The six keys of the index that the scripts take.
+    #[must_use]
+    pub fn index(&self, account: &AccountKeys, mode: Mode) -> [String; 6] {
+        let state = |state: State| IntentIndex::State(state.as_str());
+        [
+            IntentIndex::All,
+            IntentIndex::Kind(self.kind),
+            IntentIndex::Agent(self.agent),
+            state(State::Settled),
+            state(State::Blocked),
+            state(State::PendingApproval),
+        ]
+        .map(|which| account.intents(mode, which))
+    }
+}

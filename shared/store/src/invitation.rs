@@ -1,0 +1,114 @@
+//! Invitations to an account, as the store keeps them: by e-mail among the account's invitations.
+
+use super::keys::{self, AccountKeys};
+use super::{Store, StoreError};
+use domain::role::Role;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// Open invitations that an account can have.
+pub const INVITATIONS_MAX: usize = 100;
+
+/// What is stored behind the times.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InvitationBody {
+    /// `inv_…`
+    pub id: String,
+    /// What the invited user may do.
+    pub role: Role,
+    /// The id of the user who invited.
+    pub invited_by: String,
+    /// The hash of the token, by which the look-up is removed when the invitation is used or taken back. Empty in one of an
+    /// earlier version, whose look-up stays for the seven days.
+    #[serde(default)]
+    pub token_hash: String,
+}
+
+/// An invitation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invitation {
+    /// Whom it is for; lower case.
+    pub email: String,
+    /// What it is.
+    pub body: InvitationBody,
+    /// When it was made.
+    pub created_at_ms: u64,
+    /// When it ends.
+    pub expires_at_ms: u64,
+    /// The text that was read.
+    pub text: String,
+}
+
+impl Invitation {
+    fn parse(email: String, text: String) -> Option<Self> {
+        let mut words = text.splitn(3, ' ');
+        let (created_at_ms, expires_at_ms) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let body = serde_json::from_str(words.next()?).ok()?;
+        Some(Self {
+            email,
+            body,
+            created_at_ms,
+            expires_at_ms,
+            text,
+        })
+    }
+
+    /// The invitations of `account` that are open at `now_ms`, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for one that makes no sense.
+    pub async fn list(store: &Store, account: &AccountKeys, now_ms: u64) -> Result<Vec<Self>, StoreError> {
+        let texts: HashMap<String, String> = store
+            .command(redis::cmd("HGETALL").arg(account.invitations()))
+            .await?;
+        let all = texts.into_iter().map(|(email, text)| {
+            Self::parse(email, text).ok_or_else(|| StoreError::Nonsense("invitation".to_owned()))
+        });
+        let mut open: Vec<Self> = all.collect::<Result<_, _>>()?;
+        open.retain(|invitation| invitation.expires_at_ms > now_ms);
+        open.sort_by(|a, b| b.body.id.cmp(&a.body.id));
+        Ok(open)
+    }
+
+    /// The open invitation that the token of this hash is for, with its account.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a look-up that makes no sense.
+    pub async fn find(
+        store: &Store,
+        token_hash: &str,
+        now_ms: u64,
+    ) -> Result<Option<(String, Self)>, StoreError> {
+        let key = keys::invitation_lookup(token_hash);
+        let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
+        let Some(text) = text else { return Ok(None) };
+        let (account, id) = text
+            .split_once(' ')
+            .ok_or_else(|| StoreError::Nonsense("invitation look-up".to_owned()))?;
+        let open = Self::list(store, &AccountKeys::of(account), now_ms).await?;
+        let found = open.into_iter().find(|invitation| invitation.body.id == id);
+        Ok(found.map(|invitation| (account.to_owned(), invitation)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn invitations_are_read_back() {
+        let body = InvitationBody {
+            id: "inv_1".to_owned(),
+            role: Role::Viewer,
+            invited_by: "usr_1".to_owned(),
+            token_hash: "ab".to_owned(),
+        };
+        let text = format!("5 9 {}", serde_json::to_string(&body).unwrap());
+        let read = Invitation::parse("a@example.com".to_owned(), text).unwrap();
+        assert_eq!((read.created_at_ms, read.expires_at_ms, read.body), (5, 9, body));
+        let older = r#"5 9 {"id":"inv_1","role":"viewer","invited_by":"usr_1"}"#;
+        let read = Invitation::parse(String::new(), older.to_owned()).unwrap();
+        assert_eq!(read.body.token_hash, "");
+        assert_eq!(Invitation::parse(String::new(), "5 9 {}".to_owned()), None);
+    }
+}

@@ -1,0 +1,457 @@
+//! Every key name of the store, in one place.
+//!
+//! An account lives in one bucket `{bNNNN}`, which is its hash tag: all keys of an account share one cluster slot, so a
+//! script can change them together. What finds a record lies in the record's own bucket where the name tells the bucket:
+//! wallets and escrows, by [numbers](domain::number) that carry it. `/` separates the parts; no caller-chosen name
+//! can contain it.
+//!
+//! What lies outside of the buckets is in `keys/outside.rs`, with the reasons why it is safe.
+
+mod audit;
+mod money;
+mod outside;
+pub mod parse;
+mod people;
+mod webhooks;
+
+pub use audit::DECISION_KEY_CHARS;
+pub use money::{IntentIndex, closed_holder};
+pub use outside::{
+    ACCOUNTS, BLOCKED, ESCROW_NUMBER, PRICES, REFUSED, STORE, WALLET_NUMBER, api_key_lookup, deposit_lookup,
+    escrow_lookup, user_lookup, virtual_key_lookup, wallet_lookup,
+};
+pub use people::{Tries, attempts, invitation_lookup, reset_lookup, session_lookup};
+pub use webhooks::DeliverySet;
+
+use domain::mode::Mode;
+use domain::number::{self, Number};
+use domain::rate::Rate;
+use sha2::{Digest, Sha256};
+use std::sync::LazyLock;
+
+/// Number of buckets. Workers poll buckets, not accounts.
+pub const BUCKETS: u16 = number::BUCKETS;
+
+/// The hash tags of the buckets.
+static TAGS: LazyLock<Vec<String>> = LazyLock::new(|| (0..BUCKETS).map(|n| format!("{{b{n:04}}}")).collect());
+
+/// Texts put together in one allocation: a call needs some twenty keys, and `format!` grows each in steps.
+fn joined(first: &str, rest: &[&str]) -> String {
+    let length = first.len() + rest.iter().map(|part| part.len()).sum::<usize>();
+    let mut key = String::with_capacity(length);
+    key.push_str(first);
+    rest.iter().for_each(|part| key.push_str(part));
+    key
+}
+
+/// What a series of numbers is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Series {
+    /// Wallets.
+    Wallet,
+    /// Escrows.
+    Escrow,
+}
+
+impl Series {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Wallet, Self::Escrow];
+
+    /// The word in keys.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Wallet => "wallet",
+            Self::Escrow => "escrow",
+        }
+    }
+}
+
+/// A bucket: the hash tag that groups accounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Bucket(u16);
+
+impl Bucket {
+    /// The bucket of an account.
+    #[must_use]
+    pub fn of(account: &str) -> Self {
+        let digest = Sha256::digest(account.as_bytes());
+        Self(u16::from_be_bytes([digest[0], digest[1]]) % BUCKETS)
+    }
+
+    /// The bucket of the record that has this number.
+    #[must_use]
+    pub const fn of_number(number: Number) -> Self {
+        Self(number.bucket())
+    }
+
+    /// Its number, as it stands in the numbers of wallets and escrows.
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+
+    /// All buckets, for the workers.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..BUCKETS).map(Self)
+    }
+
+    /// The last place that was drawn of a series.
+    #[must_use]
+    pub fn counter(self, series: Series) -> String {
+        self.key(&["/", series.as_str(), "-number"])
+    }
+
+    /// Where the wallet of this number is: `<account> <mode> <owner> <wallet id>`. Written with the wallet and never changed;
+    /// the wallet may be closed since.
+    #[must_use]
+    pub fn wallet_place(number: Number) -> String {
+        Self::of_number(number).key(&["/wallet/", &number.to_string()])
+    }
+
+    /// Where the escrow of this number is: `<account> <mode>` of its payer. Written with the escrow and never changed.
+    #[must_use]
+    pub fn escrow_place(number: Number) -> String {
+        Self::of_number(number).key(&["/escrow/", &number.to_string()])
+    }
+
+    /// A hold that is open, or the tombstone of a voided one.
+    #[must_use]
+    pub fn hold(self, allow_id: &str) -> String {
+        self.key(&["/hold/", allow_id])
+    }
+
+    /// Open holds of the bucket by deadline (sorted set of allow ids).
+    #[must_use]
+    pub fn due(self) -> String {
+        self.key(&["/due"])
+    }
+
+    /// Holds that passed their deadline and stay charged, by the time they were kept (sorted set of allow ids).
+    #[must_use]
+    pub fn kept(self) -> String {
+        self.key(&["/kept"])
+    }
+
+    /// One such hold.
+    #[must_use]
+    pub fn kept_hold(self, allow_id: &str) -> String {
+        self.key(&["/kept/", allow_id])
+    }
+
+    /// How many denials beyond its rate each key of the bucket's accounts got, by rate window and reason (hash of
+    /// [`crate::denial_windows`]).
+    #[must_use]
+    pub fn counted_denials(self) -> String {
+        self.key(&["/denials"])
+    }
+
+    /// What has left an account of this bucket and has not arrived in another account yet (hash of transit id to row).
+    #[must_use]
+    pub fn transit(self) -> String {
+        self.key(&["/transit"])
+    }
+
+    /// The mark that a transit has arrived in an account of this bucket, so that it arrives once.
+    #[must_use]
+    pub fn arrived(self, transit_id: &str) -> String {
+        self.key(&["/arrived/", transit_id])
+    }
+
+    /// How far accounts of another bucket have come that this one witnesses for, on a cluster (hash of account id to
+    /// `<generation> <version>`).
+    #[must_use]
+    pub fn witnessed(self) -> String {
+        self.key(&["/witnessed"])
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    fn key(self, rest: &[&str]) -> String {
+        let tag = TAGS.get(usize::from(self.0)).map_or("", String::as_str);
+        joined(tag, rest)
+    }
+}
+
+/// The last part of a key in each bucket that is written to learn whether what was written before it is safe
+/// (`store.durability`). Its value says nothing.
+pub(super) const FENCE: &str = "fence";
+
+/// Who owns a wallet within an account and mode: an agent by its id, or the account itself.
+pub const USER: &str = "user";
+
+/// The keys of one account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountKeys {
+    bucket: Bucket,
+    base: String,
+}
+
+impl AccountKeys {
+    /// The keys of `account`.
+    #[must_use]
+    pub fn of(account: &str) -> Self {
+        let bucket = Bucket::of(account);
+        Self {
+            bucket,
+            base: bucket.key(&["/", account]),
+        }
+    }
+
+    fn key(&self, rest: &[&str]) -> String {
+        joined(&self.base, rest)
+    }
+
+    /// The account's bucket.
+    #[must_use]
+    pub const fn bucket(&self) -> Bucket {
+        self.bucket
+    }
+
+    /// The account's record (hash): plan, version, generation, account-wide policy, counters of the month.
+    #[must_use]
+    pub fn record(&self) -> String {
+        self.base.clone()
+    }
+
+    /// Active virtual keys, oldest first (sorted set of key ids).
+    #[must_use]
+    pub fn active_keys(&self) -> String {
+        self.key(&["/active-keys"])
+    }
+
+    /// A virtual key's record (hash).
+    #[must_use]
+    pub fn virtual_key(&self, key_id: &str) -> String {
+        self.key(&["/vk/", key_id])
+    }
+
+    /// All virtual keys of an agent, revoked ones included (sorted set of key ids by creation).
+    #[must_use]
+    pub fn agent_keys(&self, agent: &str) -> String {
+        self.key(&["/agent-keys/", agent])
+    }
+
+    /// Requests of a virtual key in its current minute.
+    #[must_use]
+    pub fn rate(&self, key_id: &str) -> String {
+        self.key(&["/rate/", key_id])
+    }
+
+    /// A run (hash): what it spent and has in open holds, its calls and denials, when it began, how it ended.
+    #[must_use]
+    pub fn run(&self, mode: Mode, agent: &str, run: &str) -> String {
+        self.key(&["/", mode.as_str(), "/run/", agent, "/", run])
+    }
+
+    /// The named runs of an agent (sorted set of run ids by when each was last seen).
+    #[must_use]
+    pub fn runs(&self, mode: Mode, agent: &str) -> String {
+        self.key(&["/", mode.as_str(), "/runs/", agent])
+    }
+
+    /// The named runs of all agents (sorted set of `<agent>/<run>` by when each was last seen), by which they are counted.
+    #[must_use]
+    pub fn all_runs(&self, mode: Mode) -> String {
+        self.key(&["/", mode.as_str(), "/all-runs"])
+    }
+
+    /// An agent (hash): its record, freeze, policy, provider key and counters.
+    #[must_use]
+    pub fn agent(&self, mode: Mode, agent: &str) -> String {
+        self.key(&["/", mode.as_str(), "/agent/", agent])
+    }
+
+    /// The account's agents that have a wallet row (sorted set by creation).
+    #[must_use]
+    pub fn agents(&self, mode: Mode) -> String {
+        self.key(&["/", mode.as_str(), "/agents"])
+    }
+
+    /// The agents that are frozen, those that were deleted since included (sorted set by when).
+    #[must_use]
+    pub fn frozen_agents(&self, mode: Mode) -> String {
+        self.key(&["/", mode.as_str(), "/frozen-agents"])
+    }
+
+    /// Agents that have stored a provider key (set), for the rotation of the master key.
+    #[must_use]
+    pub fn sealed_agents(&self) -> String {
+        self.key(&["/sealed-agents"])
+    }
+
+    /// The account's policies (sorted set of policy ids by creation).
+    #[must_use]
+    pub fn policies(&self, mode: Mode) -> String {
+        self.key(&["/", mode.as_str(), "/policies"])
+    }
+
+    /// A policy's record (hash).
+    #[must_use]
+    pub fn policy(&self, mode: Mode, policy_id: &str) -> String {
+        self.key(&["/", mode.as_str(), "/policy/", policy_id])
+    }
+
+    /// What the account-wide policies limit (hash of policy id to
+    /// `<cap> <run> <day> <month> <txn> <approval> <low>`).
+    #[must_use]
+    pub fn account_policies(&self, mode: Mode) -> String {
+        self.key(&["/", mode.as_str(), "/account-policies"])
+    }
+
+    /// An API key's record (hash).
+    #[must_use]
+    pub fn api_key(&self, key_id: &str) -> String {
+        self.key(&["/ak/", key_id])
+    }
+
+    /// Requests of an API key in its current window of this rate.
+    #[must_use]
+    pub fn management_rate(&self, rate: Rate, key_id: &str) -> String {
+        self.key(&["/", rate.as_str(), "/", key_id])
+    }
+
+    /// The account's API keys (sorted set by creation).
+    #[must_use]
+    pub fn api_keys(&self) -> String {
+        self.key(&["/api-keys"])
+    }
+
+    /// The account's users (hash of e-mail to record).
+    #[must_use]
+    pub fn users(&self) -> String {
+        self.key(&["/users"])
+    }
+}
+
+/// The field of an agent that holds the id of its key for `provider`.
+#[must_use]
+pub fn provider_key_id_field(provider: &str) -> String {
+    joined(PROVIDER_KEY_ID_PREFIX, &[provider])
+}
+
+/// What the names of [`provider_key_id_field`] start with; the rest is the provider.
+pub const PROVIDER_KEY_ID_PREFIX: &str = "pk_id:";
+
+/// The field of an agent that holds the last four characters of its key for `provider`.
+#[must_use]
+pub fn provider_key_last4_field(provider: &str) -> String {
+    joined("pk_last4:", &[provider])
+}
+
+/// The field of an agent that holds when its key for `provider` was stored.
+#[must_use]
+pub fn provider_key_created_field(provider: &str) -> String {
+    joined("pk_created:", &[provider])
+}
+
+/// The field of an agent that holds its sealed key for `provider`.
+#[must_use]
+pub fn provider_key_sealed_field(provider: &str) -> String {
+    joined("pk_sealed:", &[provider])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The part of a key that Redis Cluster hashes.
+    fn tag(key: &str) -> &str {
+        key.split_once('{')
+            .and_then(|(_, rest)| rest.split_once('}'))
+            .map_or(key, |(tag, _)| tag)
+    }
+
+    #[test]
+    fn all_keys_of_an_account_share_one_slot() {
+        let keys = AccountKeys::of("acct_1");
+        let all = [
+            keys.record(),
+            keys.active_keys(),
+            keys.virtual_key("vk_1"),
+            keys.agent_keys("bot"),
+            keys.rate("vk_1"),
+            keys.run(Mode::Live, "bot", "r"),
+            keys.runs(Mode::Live, "bot"),
+            keys.all_runs(Mode::Live),
+            keys.agent(Mode::Live, "bot"),
+            keys.agents(Mode::Test),
+            keys.policies(Mode::Live),
+            keys.policy(Mode::Live, "pol_1"),
+            keys.account_policies(Mode::Live),
+            keys.api_key("key_1"),
+            keys.management_rate(Rate::PerDay, "key_1"),
+            keys.api_keys(),
+            keys.users(),
+            keys.sessions("usr_1"),
+            keys.last_logins(),
+            keys.invitations(),
+            keys.reset("usr_1"),
+            keys.sealed_agents(),
+            keys.audit(Mode::Live),
+            keys.audit_hashes(Mode::Live),
+            keys.audit_base(Mode::Live),
+            keys.audit_segments(Mode::Live),
+            keys.audit_archived(Mode::Live),
+            keys.audit_index(Mode::Live, Some("bot"), None),
+            keys.audit_decisions(Mode::Live, "01KAH3V"),
+            keys.audit_day(Mode::Live, 20_777),
+            keys.audit_kept(Mode::Live),
+            keys.frozen_agents(Mode::Live),
+            keys.webhooks(Mode::Live),
+            keys.webhook(Mode::Live, "wh_1"),
+            keys.deliveries(Mode::Live, "wh_1"),
+            keys.deliveries_in(Mode::Live, "wh_1", DeliverySet::Due),
+            keys.bucket().webhooks_ready(),
+            keys.bucket().hold("allow_1"),
+            keys.bucket().due(),
+            keys.bucket().kept(),
+            keys.bucket().kept_hold("allow_1"),
+            keys.bucket().counted_denials(),
+            keys.bucket().transit(),
+            keys.bucket().arrived("txn_1"),
+            keys.bucket().counter(Series::Wallet),
+            keys.bucket().counter(Series::Escrow),
+            Bucket::wallet_place(Number::new(number::LOWEST_PLACE, keys.bucket().number()).unwrap()),
+            Bucket::escrow_place(Number::new(number::LOWEST_PLACE, keys.bucket().number()).unwrap()),
+            keys.wallet(Mode::Test, USER),
+            keys.closed_wallet(Mode::Live, 7),
+            keys.open_escrows(Mode::Live, "bot"),
+            keys.transactions(Mode::Live),
+            keys.transactions_of_type(Mode::Live, "spend"),
+            keys.transactions_of_wallet(Mode::Live, "bot", Some("spend")),
+            keys.intent(Mode::Live, "int_1"),
+            keys.intents(Mode::Live, IntentIndex::Agent("bot")),
+            keys.intent_segments(Mode::Live),
+            keys.escrow(Mode::Live, 3),
+            keys.escrow_siblings(Mode::Live, 3),
+            keys.escrows(Mode::Live),
+            keys.deposit(Mode::Live, "ref"),
+        ];
+        for key in &all {
+            assert_eq!(tag(key), tag(&all[0]), "{key}");
+        }
+        assert_eq!(tag(&all[0]).len(), 5);
+    }
+
+    #[test]
+    fn names_cannot_run_into_each_other() {
+        let keys = AccountKeys::of("acct_1");
+        assert_ne!(keys.run(Mode::Live, "a:b", "c"), keys.run(Mode::Live, "a", "b:c"));
+        assert_ne!(keys.agent(Mode::Live, "x"), keys.agent(Mode::Test, "x"));
+    }
+
+    #[test]
+    fn buckets_are_used_evenly() {
+        let mut seen = std::collections::HashSet::new();
+        for n in 0..20_000 {
+            seen.insert(Bucket::of(&format!("acct_{n}")));
+        }
+        assert_eq!(seen.len(), usize::from(BUCKETS));
+        assert_eq!(Bucket::all().count(), usize::from(BUCKETS));
+    }
+}

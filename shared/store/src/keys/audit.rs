@@ -1,0 +1,71 @@
+//! The key names of the audit trail.
+
+use super::AccountKeys;
+use domain::mode::Mode;
+
+/// Characters of a decision's id, behind its prefix, that name the key it is looked up under: its time, cut to half a minute.
+pub const DECISION_KEY_CHARS: usize = 7;
+/// Stands for every agent and every type; neither can be called so.
+pub(super) const EVERY: &str = "*";
+
+impl AccountKeys {
+    /// The audit lines that are not archived (list, oldest first).
+    #[must_use]
+    pub fn audit(&self, mode: Mode) -> String {
+        self.key(&["/", mode.as_str(), "/audit"])
+    }
+
+    /// The hashes of the sealed ones among them, 32 bytes each (list, in the same order).
+    #[must_use]
+    pub fn audit_hashes(&self, mode: Mode) -> String {
+        self.key(&["/", mode.as_str(), "/audit/hashes"])
+    }
+
+    /// Number and hash of the last archived entry (hash).
+    #[must_use]
+    pub fn audit_base(&self, mode: Mode) -> String {
+        self.key(&["/", mode.as_str(), "/audit/base"])
+    }
+
+    /// The archived segments (list, oldest first).
+    #[must_use]
+    pub fn audit_segments(&self, mode: Mode) -> String {
+        self.key(&["/", mode.as_str(), "/audit/segments"])
+    }
+
+    /// How many entries of each index are archived (hash of `<agent>/<type>` to count).
+    #[must_use]
+    pub fn audit_archived(&self, mode: Mode) -> String {
+        self.key(&["/", mode.as_str(), "/audit/archived"])
+    }
+
+    /// The field of [`AccountKeys::audit_archived`] for a list of the index.
+    #[must_use]
+    pub fn audit_count(agent: Option<&str>, kind: Option<&str>) -> String {
+        format!("{}/{}", agent.unwrap_or(EVERY), kind.unwrap_or(EVERY))
+    }
+
+    /// The numbers of the sealed entries of an agent, of a type, or of both (list, ascending).
+    #[must_use]
+    pub fn audit_index(&self, mode: Mode, agent: Option<&str>, kind: Option<&str>) -> String {
+        format!("{}/{mode}/audit/of/{}", self.base, Self::audit_count(agent, kind))
+    }
+
+    /// The statistics of a UTC day, in days since 1970 (hash): see [`crate::statistics`].
+    #[must_use]
+    pub fn audit_day(&self, mode: Mode, day: u64) -> String {
+        format!("{}/{mode}/audit/day/{day}", self.base)
+    }
+
+    /// Calls whose hold was kept and of which nothing more is known, as far as sealed (sorted set of decision ids by when).
+    #[must_use]
+    pub fn audit_kept(&self, mode: Mode) -> String {
+        self.key(&["/", mode.as_str(), "/audit/kept"])
+    }
+
+    /// Where the decisions are whose ids begin so behind their prefix (packed text).
+    #[must_use]
+    pub fn audit_decisions(&self, mode: Mode, id_start: &str) -> String {
+        self.key(&["/", mode.as_str(), "/audit/decisions/", id_start])
+    }
+}

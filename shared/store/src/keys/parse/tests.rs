@@ -1,0 +1,282 @@
+//! Every name is taken apart again, and nothing else is.
+
+use super::*;
+use crate::keys;
+
+/// A number of this bucket.
+fn number(bucket: Bucket) -> Number {
+    Number::new(28_000_000_000, bucket.number()).unwrap()
+}
+
+const ACCT: &str = "acct_1";
+
+#[test]
+fn every_global_name_is_read_back() {
+    let hash = "0f".repeat(32);
+    for (name, key) in [
+        (keys::STORE.to_owned(), GlobalKey::Store),
+        (keys::ACCOUNTS.to_owned(), GlobalKey::Accounts),
+        (keys::PRICES.to_owned(), GlobalKey::Prices),
+        (keys::BLOCKED.to_owned(), GlobalKey::Blocked),
+        (keys::REFUSED.to_owned(), GlobalKey::Refused),
+        (keys::WALLET_NUMBER.to_owned(), GlobalKey::WalletNumber),
+        (keys::ESCROW_NUMBER.to_owned(), GlobalKey::EscrowNumber),
+        (keys::virtual_key_lookup(&hash), GlobalKey::VirtualKeyLookup),
+        (keys::api_key_lookup(&hash), GlobalKey::ApiKeyLookup),
+        (keys::user_lookup("a@example.com"), GlobalKey::UserLookup),
+        (keys::session_lookup(&hash), GlobalKey::SessionLookup),
+        (keys::invitation_lookup(&hash), GlobalKey::InvitationLookup),
+        (keys::reset_lookup(&hash), GlobalKey::ResetLookup),
+        (keys::attempts(keys::Tries::Login, "a"), GlobalKey::Attempts),
+        (
+            keys::attempts(keys::Tries::LoginAddress, "::1"),
+            GlobalKey::Attempts,
+        ),
+        (keys::wallet_lookup("17"), GlobalKey::WalletLookup),
+        (keys::wallet_lookup("wal_1"), GlobalKey::WalletLookup),
+        (keys::escrow_lookup(3), GlobalKey::EscrowLookup),
+        (keys::deposit_lookup("ref"), GlobalKey::DepositLookup),
+    ] {
+        assert_eq!(Key::parse(&name), Some(Key::Global(key)), "{name}");
+    }
+}
+
+#[test]
+fn every_name_of_a_bucket_is_read_back() {
+    for bucket in [Bucket(0), Bucket(7), Bucket(1023)] {
+        for (name, key) in [
+            (bucket.hold("allow_1"), BucketKey::Hold("allow_1")),
+            (bucket.due(), BucketKey::Due),
+            (bucket.kept(), BucketKey::Kept),
+            (bucket.kept_hold("allow_1"), BucketKey::KeptHold("allow_1")),
+            (bucket.counted_denials(), BucketKey::CountedDenials),
+            (bucket.transit(), BucketKey::Transit),
+            (bucket.webhooks_ready(), BucketKey::WebhooksReady),
+            (format!("{{b{:04}}}/{FENCE}", bucket.0), BucketKey::Fence),
+            (bucket.witnessed(), BucketKey::Witnessed),
+            (bucket.counter(Series::Wallet), BucketKey::Counter(Series::Wallet)),
+            (bucket.counter(Series::Escrow), BucketKey::Counter(Series::Escrow)),
+            (
+                Bucket::wallet_place(number(bucket)),
+                BucketKey::WalletPlace(number(bucket)),
+            ),
+            (
+                Bucket::escrow_place(number(bucket)),
+                BucketKey::EscrowPlace(number(bucket)),
+            ),
+            (
+                bucket.arrived("escrow:3:released"),
+                BucketKey::Arrived("escrow:3:released"),
+            ),
+        ] {
+            assert_eq!(Key::parse(&name), Some(Key::Bucket(bucket, key)), "{name}");
+        }
+    }
+}
+
+#[test]
+fn every_name_of_an_account_is_read_back() {
+    let keys = AccountKeys::of(ACCT);
+    for (name, key) in [
+        (keys.record(), AccountKey::Record),
+        (keys.active_keys(), AccountKey::ActiveKeys),
+        (keys.virtual_key("vk_1"), AccountKey::VirtualKey("vk_1")),
+        (keys.agent_keys("live"), AccountKey::AgentKeys("live")),
+        (keys.rate("vk_1"), AccountKey::Rate("vk_1")),
+        (keys.sealed_agents(), AccountKey::SealedAgents),
+        (keys.api_key("key_1"), AccountKey::ApiKey("key_1")),
+        (keys.api_keys(), AccountKey::ApiKeys),
+        (
+            keys.management_rate(Rate::WalletMinute, "key_1"),
+            AccountKey::ManagementRate(Rate::WalletMinute, "key_1"),
+        ),
+        (
+            keys.management_rate(Rate::PerDay, "key_1"),
+            AccountKey::ManagementRate(Rate::PerDay, "key_1"),
+        ),
+        (
+            keys.management_rate(Rate::PerMinute, "key_1"),
+            AccountKey::ManagementRate(Rate::PerMinute, "key_1"),
+        ),
+        (keys.users(), AccountKey::Users),
+        (keys.sessions("usr_1"), AccountKey::Sessions("usr_1")),
+        (keys.last_logins(), AccountKey::LastLogins),
+        (keys.invitations(), AccountKey::Invitations),
+        (keys.reset("usr_1"), AccountKey::Reset("usr_1")),
+    ] {
+        assert_eq!(Key::parse(&name), Some(Key::Account(ACCT, key)), "{name}");
+    }
+}
+
+#[test]
+fn every_name_of_a_mode_is_read_back() {
+    let keys = AccountKeys::of(ACCT);
+    for mode in [Mode::Live, Mode::Test] {
+        let deposit = keys.deposit(mode, "ref");
+        let hash = deposit.rsplit_once('/').unwrap().1;
+        for (name, key) in [
+            (
+                keys.run(mode, "a:b", "c:d"),
+                ModeKey::Run {
+                    agent: "a:b",
+                    run: "c:d",
+                },
+            ),
+            (keys.runs(mode, "a:b"), ModeKey::Runs("a:b")),
+            (keys.all_runs(mode), ModeKey::AllRuns),
+            (keys.agent(mode, "txns"), ModeKey::Agent("txns")),
+            (keys.agents(mode), ModeKey::Agents),
+            (keys.policies(mode), ModeKey::Policies),
+            (keys.policy(mode, "pol_1"), ModeKey::Policy("pol_1")),
+            (keys.account_policies(mode), ModeKey::AccountPolicies),
+            (keys.audit(mode), ModeKey::Audit),
+            (keys.audit_hashes(mode), ModeKey::AuditHashes),
+            (keys.audit_base(mode), ModeKey::AuditBase),
+            (keys.audit_segments(mode), ModeKey::AuditSegments),
+            (keys.audit_archived(mode), ModeKey::AuditArchived),
+            (
+                keys.audit_decisions(mode, "01KAH3V"),
+                ModeKey::AuditDecisions("01KAH3V"),
+            ),
+            (keys.audit_day(mode, 20_777), ModeKey::AuditDay(20_777)),
+            (keys.audit_kept(mode), ModeKey::AuditKept),
+            (keys.frozen_agents(mode), ModeKey::FrozenAgents),
+            (keys.wallet(mode, USER), ModeKey::UserWallet),
+            (keys.wallet(mode, "bot"), ModeKey::Agent("bot")),
+            (keys.closed_wallet(mode, 7), ModeKey::ClosedWallet(7)),
+            (keys.open_escrows(mode, USER), ModeKey::OpenEscrows(USER)),
+            (keys.transactions(mode), ModeKey::Transactions),
+            (keys.escrow(mode, 3), ModeKey::Escrow(3)),
+            (keys.escrow_siblings(mode, 3), ModeKey::EscrowSiblings(3)),
+            (keys.escrows(mode), ModeKey::Escrows),
+            (keys.intent(mode, "int_1"), ModeKey::Intent("int_1")),
+            (keys.intent_segments(mode), ModeKey::IntentSegments),
+            (deposit.clone(), ModeKey::Deposit(hash)),
+            (keys.webhooks(mode), ModeKey::Webhooks),
+            (keys.violations(mode), ModeKey::Violations),
+            (keys.violations_waiting(mode), ModeKey::ViolationsWaiting),
+            (keys.violations_order(mode), ModeKey::ViolationsOrder),
+            (keys.webhook(mode, "wh_1"), ModeKey::Webhook("wh_1")),
+            (keys.deliveries(mode, "wh_1"), ModeKey::Deliveries("wh_1")),
+            (
+                keys.deliveries_in(mode, "wh_1", DeliverySet::Parked),
+                ModeKey::DeliveriesIn("wh_1", DeliverySet::Parked),
+            ),
+        ] {
+            assert_eq!(Key::parse(&name), Some(Key::Mode(ACCT, mode, key)), "{name}");
+        }
+    }
+}
+
+#[test]
+fn every_list_is_read_back() {
+    let (keys, mode) = (AccountKeys::of(ACCT), Mode::Live);
+    let read = |name: &str, key: ModeKey<'_>| {
+        assert_eq!(Key::parse(name), Some(Key::Mode(ACCT, mode, key)), "{name}");
+    };
+    let all = TransactionType::ALL.iter().copied();
+    for kind in all.clone() {
+        read(
+            &keys.transactions_of_type(mode, kind.as_str()),
+            ModeKey::TransactionsOfType(kind),
+        );
+    }
+    // An agent may be called like a type, or like the word before the number of a closed wallet.
+    for holder in [USER, "bot", "spend", "closed", "closed/17"] {
+        for kind in all.clone().map(Some).chain([None]) {
+            let name = keys.transactions_of_wallet(mode, holder, kind.map(TransactionType::as_str));
+            read(&name, ModeKey::TransactionsOfWallet { holder, kind });
+        }
+    }
+    let kinds = Kind::ALL.iter().map(|kind| IntentIndex::Kind(kind.as_str()));
+    let states = State::ALL.iter().map(|state| IntentIndex::State(state.as_str()));
+    let agents = [
+        IntentIndex::All,
+        IntentIndex::Agent("bot"),
+        IntentIndex::Agent(USER),
+    ];
+    for index in kinds.chain(states).chain(agents) {
+        read(&keys.intents(mode, index), ModeKey::Intents(index));
+    }
+}
+
+#[test]
+fn every_index_of_the_trail_is_read_back() {
+    let (keys, mode) = (AccountKeys::of(ACCT), Mode::Test);
+    for (agent, kind) in [
+        (Some("bot"), None),
+        (None, Some("agent.frozen")),
+        (Some("a:b"), Some("x.y")),
+    ] {
+        let name = keys.audit_index(mode, agent, kind);
+        let key = ModeKey::AuditIndex { agent, kind };
+        assert_eq!(Key::parse(&name), Some(Key::Mode(ACCT, mode, key)), "{name}");
+    }
+}
+
+#[test]
+fn what_no_name_fits_is_no_key() {
+    let base = AccountKeys::of(ACCT).record();
+    let other = if base.starts_with("{b0001}") {
+        "{b0002}"
+    } else {
+        "{b0001}"
+    };
+    let of_account = [
+        "/",
+        "/agents",
+        "/live",
+        "/live/",
+        "/live/agent/",
+        "/live/agent/user",
+        "/live/agent/a/b",
+        "/live/run/a",
+        "/live/nothing",
+        "/live/closed-wallet/07",
+        "/live/escrow/x",
+        "/live/escrow/3/sibling",
+        "/live/txns/type/loan",
+        "/live/txns/of/",
+        "/live/txns/of/a/b",
+        "/live/intents/state/lost",
+        "/live/deposit/0f",
+        "/live/audit/of/*/*",
+        "/live/audit/of/a b/*",
+        "/live/audit/decisions/01",
+        "/live/audit/more",
+        "/prod/agents",
+        "/vk/",
+        "/agent-keys/a b",
+        "/rate-minute/",
+        "/rate-hour/key_1",
+    ];
+    let of_account = of_account.iter().map(|rest| format!("{base}{rest}"));
+    let others = [
+        "",
+        "x",
+        "tollgate/",
+        "tollgate/none",
+        "tollgate/vk/0f",
+        "tollgate/wallet/x",
+        "tollgate/escrow/-1",
+        "{b1}/due",
+        "{b0001}/agent-number",
+        "{b0001}/wallet/17",
+        "{b0001}/wallet/28672000000002",
+        "{b0001}/escrow/028672000000001",
+    ];
+    let others = others.iter().chain(&[
+        "{b1024}/due",
+        "{b0001}/hold/",
+        "{b0001}/hold/a/b",
+        "{b0001}due",
+        "{b0001}/+",
+    ]);
+    let wrong_bucket = format!("{other}/{ACCT}");
+    for name in of_account
+        .chain(others.map(|name| (*name).to_owned()))
+        .chain([wrong_bucket])
+    {
+        assert_eq!(Key::parse(&name), None, "{name}");
+    }
+}

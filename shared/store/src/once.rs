@@ -1,0 +1,208 @@
+//! Requests that are made at most once (decision D26): the id that a caller's idempotency key leads to, and the
+//! fingerprint that tells whether a repeated request is the same one.
+
+use crypto::virtual_key::CheckSecret;
+use domain::chain::canonical;
+use domain::id::Kind;
+use domain::mode::Mode;
+use entropy::NoEntropy;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// Longest idempotency key.
+pub const KEY_MAX: usize = 255;
+
+/// Whether this may be an idempotency key: 1 to 255 printable ASCII characters.
+#[must_use]
+pub fn is_key(key: &str) -> bool {
+    (1..=KEY_MAX).contains(&key.len()) && key.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
+/// What identifies one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Once {
+    /// The id of its record, `int_…`. The same for the same account, mode and idempotency key, whatever the route.
+    pub id: String,
+    /// A fresh id, for a refusal that is not stored under the caller's key (decision D59).
+    pub spare_id: String,
+    /// The hash of the canonical request.
+    pub fingerprint: String,
+}
+
+impl Once {
+    /// The identity of a request to `route` with these fields, amounts written as nano-USD. Without a key it is a new one.
+    ///
+    /// # Errors
+    /// [`NoEntropy`] when the operating system has no randomness.
+    pub fn new(
+        secret: &CheckSecret,
+        (account, mode): (&str, Mode),
+        key: Option<&str>,
+        (route, request): (&str, &Value),
+        at_ms: u64,
+    ) -> Result<Self, NoEntropy> {
+        let id = Self::id_of(secret, (account, mode), key, at_ms)?;
+        Ok(Self::named(id, Kind::Intent.mint(at_ms)?, (route, request)))
+    }
+
+    /// The id that an idempotency key leads to; a new one without a key. It is known before the request is read.
+    ///
+    /// # Errors
+    /// [`NoEntropy`] when the operating system has no randomness.
+    pub fn id_of(
+        secret: &CheckSecret,
+        (account, mode): (&str, Mode),
+        key: Option<&str>,
+        at_ms: u64,
+    ) -> Result<String, NoEntropy> {
+        match key {
+            Some(key) => Ok(Kind::Intent.derived(secret.derive(&["intent", account, mode.as_str(), key]))),
+            None => Kind::Intent.mint(at_ms),
+        }
+    }
+
+    /// The identity of a request whose id is known already.
+    #[must_use]
+    pub fn named(id: String, spare_id: String, (route, request): (&str, &Value)) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(route.as_bytes());
+        hash.update(b"\n");
+        // What has no canonical form must not look like every other such request.
+        hash.update(canonical(request).unwrap_or_else(|| request.to_string().into_bytes()));
+        add_long_integers(&mut hash, request, &mut 0);
+        Self {
+            id,
+            spare_id,
+            fingerprint: hex::encode(hash.finalize()),
+        }
+    }
+}
+
+/// Adds the integers whose digits the canonical form does not have, since it writes numbers as doubles: each with its place
+/// among all numbers. A request without them has the same fingerprint as before they were looked at.
+fn add_long_integers(hash: &mut Sha256, value: &Value, place: &mut u64) {
+    match value {
+        Value::Number(number) => {
+            let digits = number.to_string();
+            if !number.is_f64() && canonical(number).as_deref() != Some(digits.as_bytes()) {
+                // No line ends within the canonical form.
+                hash.update(format!("\n{place} {digits}"));
+            }
+            *place += 1;
+        }
+        Value::Array(items) => {
+            for item in items {
+                add_long_integers(hash, item, place);
+            }
+        }
+        Value::Object(fields) => {
+            for field in fields.values() {
+                add_long_integers(hash, field, place);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn once(account: &str, mode: Mode, key: Option<&str>, route: &str, request: &Value) -> Once {
+        let secret = CheckSecret::from_stored("00".repeat(32));
+        Once::new(&secret, (account, mode), key, (route, request), 1).unwrap()
+    }
+
+    #[test]
+    fn the_key_leads_to_one_id_in_its_account_and_mode() {
+        let request = json!({ "amountNanos": "5" });
+        let first = once("acct_1", Mode::Live, Some("k"), "spend", &request);
+        assert_eq!(
+            once("acct_1", Mode::Live, Some("k"), "transfer", &request).id,
+            first.id
+        );
+        for (account, mode, key) in [
+            ("acct_2", Mode::Live, "k"),
+            ("acct_1", Mode::Test, "k"),
+            ("acct_1", Mode::Live, "K"),
+        ] {
+            assert_ne!(once(account, mode, Some(key), "spend", &request).id, first.id);
+        }
+        assert_ne!(
+            once("acct_1", Mode::Live, None, "spend", &request).id,
+            once("acct_1", Mode::Live, None, "spend", &request).id
+        );
+        assert!(
+            first.id.starts_with("int_") && first.id.len() == 30,
+            "{}",
+            first.id
+        );
+        // Pinned: keys that callers hold must find their records after an upgrade.
+        assert_eq!(first.id, "int_7V9AATH1FEDX144AS4QDPNSR26");
+    }
+
+    #[test]
+    fn the_fingerprint_ignores_order_and_sees_route_and_values() {
+        let of = |route: &str, request: Value| once("a", Mode::Live, Some("k"), route, &request).fingerprint;
+        let first = of("spend", json!({ "a": "1", "b": { "x": 1, "y": [1.0] } }));
+        assert_eq!(of("spend", json!({ "b": { "y": [1], "x": 1 }, "a": "1" })), first);
+        assert_ne!(of("spend", json!({ "b": { "y": [2], "x": 1 }, "a": "1" })), first);
+        assert_ne!(
+            of("transfer", json!({ "a": "1", "b": { "x": 1, "y": [1] } })),
+            first
+        );
+    }
+
+    #[test]
+    fn integers_beyond_doubles_are_seen_by_every_digit() {
+        let of = |text: &str| {
+            let request = serde_json::from_str(text).unwrap();
+            once("a", Mode::Live, Some("k"), "spend", &request).fingerprint
+        };
+        for alike in [
+            [r#"{"n":9007199254740992}"#, r#"{"n":9007199254740993}"#],
+            [r#"{"n":-9007199254740993}"#, r#"{"n":-9007199254740992}"#],
+            [r#"{"n":18446744073709551615}"#, r#"{"n":18446744073709551614}"#],
+            [r#"{"n":9223372036854775808}"#, r#"{"n":9223372036854775807}"#],
+            [r#"{"n":9007199254740993}"#, r#"{"n":"9007199254740993"}"#],
+            [r#"{"n":9007199254740993}"#, r#"{"n":9007199254740992.0}"#],
+            // Only the place differs.
+            [
+                r#"{"n":[9007199254740992,{"m":9007199254740993}]}"#,
+                r#"{"n":[9007199254740993,{"m":9007199254740992}]}"#,
+            ],
+            [
+                r#"{"a":9007199254740993,"b":9007199254740992}"#,
+                r#"{"a":9007199254740992,"b":9007199254740993}"#,
+            ],
+        ] {
+            assert_ne!(of(alike[0]), of(alike[1]), "{alike:?}");
+        }
+        assert_eq!(
+            of(r#"{"a":9007199254740993,"b":[1]}"#),
+            of(r#"{ "b": [1.0], "a": 9007199254740993 }"#)
+        );
+        // Pinned: requests are known again after an upgrade.
+        for (text, fingerprint) in [
+            (
+                r#"{"a":"1","b":{"x":-1,"y":[1.5,1e30,null,true]},"n":9007199254740991}"#,
+                "ac7a43d69b16051f0f8d335129e82086e6a5ff3f2dfaa3d454a6cd0190135a32",
+            ),
+            (
+                r#"{"n":9007199254740992}"#,
+                "c7c2a99d920b102ffa7e812c44cdc2d126b2be6df89335b4473915a91a87f9ee",
+            ),
+        ] {
+            assert_eq!(of(text), fingerprint, "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_are_printable_ascii() {
+        assert!(is_key("a") && is_key("a b~") && is_key(&"x".repeat(255)));
+        for bad in ["", "é", "a\n", "a\u{7f}", &"x".repeat(256)] {
+            assert!(!is_key(bad), "{bad:?}");
+        }
+    }
+}

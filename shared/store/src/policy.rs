@@ -1,0 +1,142 @@
+//! Policy records, as the store keeps them: read here, written by the scripts in `script/policy` (decision D20).
+
+use super::keys::AccountKeys;
+use super::page::{Page, Part};
+use super::{Store, StoreError};
+use domain::mode::Mode;
+use domain::money::Nanos;
+use std::collections::HashMap;
+
+/// A policy: an agent's own, or an account-wide one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyRecord {
+    /// `pol_…`
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The agent it is for; `None` means for all agents that have none of their own.
+    pub agent: Option<String>,
+    /// Whether Cap is switched on.
+    pub cap_enabled: bool,
+    /// Largest spend of one run.
+    pub per_run: Option<Nanos>,
+    /// Largest spend of a UTC day.
+    pub per_day: Option<Nanos>,
+    /// Largest spend of a UTC month.
+    pub per_month: Option<Nanos>,
+    /// Largest single spend from the wallet.
+    pub per_transaction: Option<Nanos>,
+    /// A spend above this waits for approval.
+    pub approval_threshold: Option<Nanos>,
+    /// A balance below this is reported.
+    pub low_balance_threshold: Option<Nanos>,
+    /// `USD` or `USDC`.
+    pub currency: String,
+    /// How often it was set.
+    pub revision: u64,
+    /// When it was made.
+    pub created_at_ms: u64,
+    /// When it was last set.
+    pub updated_at_ms: u64,
+}
+
+impl PolicyRecord {
+    /// Reads the fields of a record; `None` when they are none.
+    #[must_use]
+    pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
+        let get = |name: &str| fields.get(name);
+        let limit = |name: &str| match get(name) {
+            None => Some(None),
+            Some(text) => text.parse().ok().and_then(Nanos::new).map(Some),
+        };
+        Some(Self {
+            id: get("id")?.clone(),
+            name: get("name")?.clone(),
+            agent: get("agent").cloned(),
+            cap_enabled: get("cap")? == "1",
+            per_run: limit("run")?,
+            per_day: limit("day")?,
+            per_month: limit("month")?,
+            per_transaction: limit("transaction")?,
+            approval_threshold: limit("approval")?,
+            low_balance_threshold: limit("low_balance")?,
+            currency: get("currency")?.clone(),
+            // One that was last set by an earlier version has none.
+            revision: get("revision").map_or(Some(1), |text| text.parse().ok())?,
+            created_at_ms: get("created_at")?.parse().ok()?,
+            updated_at_ms: get("updated_at")?.parse().ok()?,
+        })
+    }
+
+    /// The policy `id`, or `None` when there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn read(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        id: &str,
+    ) -> Result<Option<Self>, StoreError> {
+        let key = account.policy(mode, id);
+        let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
+        match Self::from_fields(&fields) {
+            None if !fields.is_empty() => Err(StoreError::Nonsense("policy record".to_owned())),
+            policy => Ok(policy),
+        }
+    }
+
+    /// The policy of `agent`, or `None` when it has none of its own.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn of_agent(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        agent: &str,
+    ) -> Result<Option<Self>, StoreError> {
+        let mut look = redis::cmd("HGET");
+        look.arg(account.agent(mode, agent)).arg("policy_id");
+        match store.command::<Option<String>>(&look).await? {
+            Some(id) => Self::read(store, account, mode, &id).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The ids of the account-wide policies, of which there are few.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn account_wide(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+    ) -> Result<Vec<String>, StoreError> {
+        store
+            .command(redis::cmd("HKEYS").arg(account.account_policies(mode)))
+            .await
+    }
+
+    /// The policies of an account and mode, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn list(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        page: Page<'_>,
+    ) -> Result<Part<Self>, StoreError> {
+        let part = page
+            .records(store, &account.policies(mode), |id| account.policy(mode, id))
+            .await?;
+        // One that was deleted between the two reads is left out.
+        let records = part.records.iter().map(|(_, fields)| fields);
+        let present = records.filter(|fields| !fields.is_empty());
+        let policies: Option<Vec<Self>> = present.map(Self::from_fields).collect();
+        policies
+            .map(|policies| part.with(policies))
+            .ok_or_else(|| StoreError::Nonsense("policy record".to_owned()))
+    }
+}

@@ -1,0 +1,222 @@
+//! Named runs (decision D38), as the store keeps them: written by the scripts of calls and spends, ended by `run_end`.
+
+use super::keys::AccountKeys;
+use super::page::{Page, Part, Ranked, records};
+use super::script::authorize::RUN_LIFE;
+use super::sift::{Filter, Sifted};
+use super::{Store, StoreError, server_clock};
+use domain::mode::Mode;
+use domain::money::Nanos;
+use std::collections::HashMap;
+
+/// Runs looked at for a page of those with one status: no index knows the status, since keeping one would cost each call.
+pub const LOOKED_AT_MAX: usize = 1_000;
+
+/// Whether a run goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunStatus {
+    /// It was not ended, or had a call approved after that.
+    Running,
+    /// It was ended as completed.
+    Completed,
+    /// It was ended as failed.
+    Failed,
+}
+
+impl RunStatus {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The status that the `status` field of a record stands for; a run that goes on has none.
+    fn stored(field: Option<&str>) -> Option<Self> {
+        match field {
+            None => Some(Self::Running),
+            Some("completed") => Some(Self::Completed),
+            Some("failed") => Some(Self::Failed),
+            Some(_) => None,
+        }
+    }
+}
+
+/// A named run of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// The run id.
+    pub id: String,
+    /// Whether it goes on.
+    pub status: RunStatus,
+    /// Approved calls and spends.
+    pub calls: u64,
+    /// Calls and spends that Cap, the plan or a policy denied.
+    pub denied: u64,
+    /// What it spent; that in open holds counts with its estimate.
+    pub spent: Nanos,
+    /// When it was first seen.
+    pub first_ms: u64,
+    /// When it was last seen.
+    pub last_ms: u64,
+    /// When it ended, if it did.
+    pub ended_ms: Option<u64>,
+}
+
+impl Run {
+    /// Reads a record; `None` when it makes no sense.
+    fn from_fields(id: String, fields: &HashMap<String, String>) -> Option<Self> {
+        let get = |name: &str| fields.get(name).map(String::as_str);
+        let count = |name: &str| get(name).unwrap_or("0").parse::<u64>().ok();
+        Some(Self {
+            id,
+            status: RunStatus::stored(get("status"))?,
+            calls: count("calls")?,
+            denied: count("denied")?,
+            spent: Nanos::from_stored(count("spent")?),
+            first_ms: get("first")?.parse().ok()?,
+            last_ms: get("last")?.parse().ok()?,
+            ended_ms: get("ended").map(str::parse).transpose().ok()?,
+        })
+    }
+
+    /// The runs of an agent that were seen within their life of 35 days, those seen last first. The index knows the minute in
+    /// which a run was seen, so pages are in order to the minute and each page to the millisecond.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn list(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        agent: &str,
+        page: Page<'_>,
+    ) -> Result<Part<Self>, StoreError> {
+        let set = account.runs(mode, agent);
+        let list = not_over(store, &set).await?;
+        let part = page.ranked(list).await?;
+        read(store, (account, mode, agent), part).await
+    }
+
+    /// The same of the runs with a status; of each page at most [`LOOKED_AT_MAX`] are looked at, and the total counts those
+    /// that were found for it. A page with a position behind it may be short or empty.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn of_status(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        (agent, status): (&str, RunStatus),
+        page: Page<'_>,
+    ) -> Result<(Part<Self>, bool), StoreError> {
+        let set = account.runs(mode, agent);
+        let list = not_over(store, &set).await?;
+        let filter = Filter {
+            looked_at_max: LOOKED_AT_MAX,
+            key: |id: &str| account.run(mode, agent, id),
+            fields: &["first", "status"],
+            fits: |_: &str, fields: &[Option<String>]| {
+                let field = |at: usize| fields.get(at).and_then(Option::as_deref);
+                field(0).is_some() && RunStatus::stored(field(1)) == Some(status)
+            },
+        };
+        let Sifted { part, is_partial } = list.sift(page, &filter).await?;
+        let mut part = read(store, (account, mode, agent), part).await?;
+        // One that ended or went on meanwhile is left out.
+        part.records.retain(|run| run.status == status);
+        Ok((part, is_partial))
+    }
+
+    /// The run `id` of an agent, or `None` when there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn find(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        agent: &str,
+        id: &str,
+    ) -> Result<Option<Self>, StoreError> {
+        let key = account.run(mode, agent, id);
+        let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
+        if fields.is_empty() {
+            return Ok(None);
+        }
+        let run = Self::from_fields(id.to_owned(), &fields);
+        run.map(Some).ok_or_else(nonsense)
+    }
+}
+
+/// The runs of an index whose life is not over. Records end by themselves; the index drops what has ended only when a new run
+/// comes.
+async fn not_over<'a>(store: &'a Store, set: &'a str) -> Result<Ranked<'a>, StoreError> {
+    let life = u64::try_from(RUN_LIFE.as_millis()).unwrap_or(u64::MAX);
+    let floor = Some(server_clock::now_ms(store).await?.saturating_sub(life));
+    Ok(Ranked { store, set, floor })
+}
+
+/// The runs of these ids. One whose life ended meanwhile is left out.
+async fn read(
+    store: &Store,
+    (account, mode, agent): (&AccountKeys, Mode, &str),
+    mut part: Part<String>,
+) -> Result<Part<Run>, StoreError> {
+    let ids = std::mem::take(&mut part.records);
+    let found = records(store, ids, |id| account.run(mode, agent, id)).await?;
+    let there = found.into_iter().filter(|(_, fields)| !fields.is_empty());
+    let runs: Option<Vec<Run>> = there.map(|(id, fields)| Run::from_fields(id, &fields)).collect();
+    let mut runs = runs.ok_or_else(nonsense)?;
+    runs.sort_by_key(|run| std::cmp::Reverse(run.last_ms));
+    Ok(part.with(runs))
+}
+
+fn nonsense() -> StoreError {
+    StoreError::Nonsense("run record".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> Option<Run> {
+        let fields = pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Run::from_fields("r".to_owned(), &fields.collect())
+    }
+
+    #[test]
+    fn a_record_needs_its_beginning_and_nothing_else() {
+        let run = read(&[("first", "5"), ("last", "9"), ("denied", "2")]).unwrap();
+        assert_eq!((run.calls, run.denied, run.first_ms, run.last_ms), (0, 2, 5, 9));
+        assert_eq!((run.status, run.ended_ms), (RunStatus::Running, None));
+        let ended = [
+            ("first", "5"),
+            ("last", "6"),
+            ("status", "failed"),
+            ("ended", "7"),
+            ("spent", "18446744073709551615"),
+        ];
+        let run = read(&ended).unwrap();
+        assert_eq!((run.status, run.ended_ms), (RunStatus::Failed, Some(7)));
+        assert_eq!(run.spent.get(), u64::MAX);
+    }
+
+    #[test]
+    fn a_record_that_makes_no_sense_is_refused() {
+        for fields in [
+            &[("first", "5"), ("calls", "1")][..],
+            &[("last", "5"), ("calls", "1")],
+            &[("first", "5"), ("last", "6"), ("status", "asleep")],
+            &[("first", "5"), ("last", "6"), ("spent", "-1")],
+            &[("first", "5"), ("last", "6"), ("ended", "soon")],
+        ] {
+            assert_eq!(read(fields), None, "{fields:?}");
+        }
+    }
+}

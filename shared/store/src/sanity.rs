@@ -1,0 +1,166 @@
+//! Whether the store may be trusted with money (decision D47): it must never evict, it must have all that it wrote down, and it
+//! must be the ledger that was initialised. A wiped store is an error, not a fresh budget.
+
+use super::info::{field, number};
+use super::keys::STORE;
+use super::{Store, StoreError};
+use crypto::virtual_key::CheckSecret;
+use std::collections::HashMap;
+
+/// Why the store may not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Insane {
+    /// It does not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// No epoch: never initialised, or wiped.
+    #[error(
+        "the store has no ledger epoch: it was never initialised (`tollgate-admin store init`), or it was wiped"
+    )]
+    NoEpoch,
+    /// It may evict.
+    #[error("the store's maxmemory-policy is {0}; it must be noeviction, or counters could vanish")]
+    Evicts(String),
+    /// It left out writes of its own append-only file or of its primary.
+    #[error(
+        "a server of the store refused {0} writes of its own append-only file or of its primary (unexpected_error_replies), so it lacks them: its log says why (docs/runbook.md, TollgateStoreLostWrites)"
+    )]
+    LostWrites(u64),
+    /// It was restored from a backup, and nobody has accepted what that lost.
+    #[error(
+        "the store was restored from a backup ({0}) and may lack charges that were made since: look at what is missing, then `tollgate-admin store accept`"
+    )]
+    Restored(String),
+    /// No randomness for a new epoch.
+    #[error(transparent)]
+    NoEntropy(#[from] entropy::NoEntropy),
+    /// `init` on a store that holds something.
+    #[error("the store is not empty ({0} keys); `store init` works on an empty store only")]
+    NotEmpty(u64),
+}
+
+/// The store's own record.
+#[derive(Debug, Clone)]
+pub struct StoreRecord {
+    /// Identifies this ledger; made by `init`.
+    pub epoch: String,
+    /// For the checksum of virtual keys.
+    pub check_secret: CheckSecret,
+    /// Whether the server writes an append-only file, as far as it says.
+    pub append_only: bool,
+    /// What a restore wrote down, such as the time of the backup; gone once the operator accepted the store.
+    pub restored: Option<String>,
+}
+
+/// Field of the store's record that a restore sets before the store is reachable (`deploy/backup/restore.sh`).
+const RESTORED: &str = "restored";
+
+/// What a server counts when it answers with an error to its own append-only file, or to its primary. It starts at 0 with the server.
+pub(super) const LOST_WRITES: &str = "unexpected_error_replies";
+
+/// Reads the record of a store that may be used.
+///
+/// # Errors
+/// [`Insane::NoEpoch`] when there is none, [`Insane::Restored`] until a restored store was accepted.
+pub async fn record(store: &Store) -> Result<StoreRecord, Insane> {
+    usable(look(store).await?)
+}
+
+fn usable(record: StoreRecord) -> Result<StoreRecord, Insane> {
+    match record.restored {
+        Some(what) => Err(Insane::Restored(what)),
+        None => Ok(record),
+    }
+}
+
+/// Reads the store's record, also of a restored store.
+async fn look(store: &Store) -> Result<StoreRecord, Insane> {
+    let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(STORE)).await?;
+    let field = |name: &str| fields.get(name).cloned().ok_or(Insane::NoEpoch);
+    let epoch = field("epoch")?;
+    let check_secret = CheckSecret::from_stored(field("check_secret")?);
+    Ok(StoreRecord {
+        epoch,
+        check_secret,
+        append_only: false,
+        restored: fields.get(RESTORED).cloned(),
+    })
+}
+
+/// Checks everything that can be seen from outside: the epoch, that no node evicts or has left out what it should have, and that
+/// it needs no acceptance. Nodes of a cluster that are away are left out, so that the loss of one denies its own accounts only.
+///
+/// # Errors
+/// [`Insane`] says what is wrong.
+pub async fn check(store: &Store) -> Result<StoreRecord, Insane> {
+    usable(examine(store).await?)
+}
+
+/// Lets a restored store be used again.
+///
+/// # Errors
+/// [`StoreError`]; repeating it does no harm.
+pub async fn accept(store: &Store) -> Result<(), StoreError> {
+    let _: i64 = store.command(redis::cmd("HDEL").arg(STORE).arg(RESTORED)).await?;
+    Ok(())
+}
+
+/// Like [`check`] for the operator, who has to look at a restored store before it is accepted.
+///
+/// # Errors
+/// [`Insane`], never [`Insane::Restored`].
+pub async fn examine(store: &Store) -> Result<StoreRecord, Insane> {
+    let mut record = look(store).await?;
+    let mut info = redis::cmd("INFO");
+    info.arg("memory").arg("persistence").arg("stats");
+    let infos = store.every_node_there(&info).await?;
+    for info in &infos {
+        let policy = field(info, "maxmemory_policy").unwrap_or("unknown");
+        if policy != "noeviction" {
+            return Err(Insane::Evicts(policy.to_owned()));
+        }
+        let lost = number(info, LOST_WRITES);
+        if lost > 0 {
+            return Err(Insane::LostWrites(lost));
+        }
+    }
+    record.append_only = infos.iter().all(|info| field(info, "aof_enabled") == Some("1"));
+    Ok(record)
+}
+
+/// Initialises an empty store: a new epoch, and the secret of the key checksum. Doing it twice changes nothing.
+///
+/// # Errors
+/// [`Insane::NotEmpty`] when the store holds anything without an epoch.
+pub async fn init(store: &Store, at_iso: &str) -> Result<StoreRecord, Insane> {
+    match look(store).await {
+        Err(Insane::NoEpoch) => {}
+        other => return other,
+    }
+    let mut keys = 0;
+    for node in store.every_node(&redis::cmd("DBSIZE")).await? {
+        keys += node
+            .parse::<u64>()
+            .map_err(|_| StoreError::Nonsense("DBSIZE".to_owned()))?;
+    }
+    if keys > 0 {
+        // Somebody else may have initialised it meanwhile.
+        return look(store).await.map_err(|error| match error {
+            Insane::NoEpoch => Insane::NotEmpty(keys),
+            error => error,
+        });
+    }
+    // Each field is only ever set once and all of them together, so of two that initialise at once one wins whole.
+    let epoch = hex::encode(entropy::random_bytes::<16>()?);
+    let mut set = redis::pipe();
+    set.atomic();
+    for (field, value) in [
+        ("epoch", epoch),
+        ("check_secret", CheckSecret::mint()?),
+        ("initialised_at", at_iso.to_owned()),
+    ] {
+        set.cmd("HSETNX").arg(STORE).arg(field).arg(value);
+    }
+    let _: [i64; 3] = store.pipeline(&set).await?;
+    look(store).await
+}

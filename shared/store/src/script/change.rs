@@ -1,0 +1,148 @@
+//! What all changes of an account's records have in common: the fragments, and the first keys and arguments they take.
+
+use super::Script;
+use crate::keys::AccountKeys;
+use crate::{Store, StoreError, audit};
+use domain::budget::Budget;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use serde_json::{Map, Value, json};
+
+/// Budgets of records; before whatever reads the arguments to their end.
+pub(super) const BUDGET: &str = include_str!("budget.lua");
+/// The store's clock.
+pub(super) const CLOCK: &str = include_str!("clock.lua");
+/// The day and month; needs [`CLOCK`].
+pub(super) const PERIOD: &str = include_str!("period.lua");
+/// Removes old counters; needs [`PERIOD`].
+pub(super) const PRUNE: &str = include_str!("prune.lua");
+/// What a change begins and ends with; brings the clock along.
+pub(super) const CHANGE: &str = concat!(include_str!("clock.lua"), include_str!("change.lua"));
+/// Named runs; needs [`CLOCK`].
+pub(super) const RUN: &str = include_str!("run.lua");
+/// The end of a hold; needs [`CLOCK`].
+pub(super) const RESOLVE: &str = include_str!("resolve.lua");
+/// Wallets and transactions; needs [`CHANGE`].
+pub(super) const MONEY: &str = include_str!("money.lua");
+/// The audit line of a debit; needs [`CHANGE`].
+pub(super) const LOW_BALANCE: &str = include_str!("low_balance.lua");
+/// Intents; needs [`CHANGE`].
+pub(super) const INTENT: &str = include_str!("intent.lua");
+/// Refused requests that are kept; needs [`CHANGE`] and [`BUDGET`].
+pub(super) const REFUSALS: &str = include_str!("refusals.lua");
+/// The record of a transfer or deposit; needs [`CHANGE`].
+pub(super) const ONCE: &str = include_str!("once.lua");
+/// Whether an agent exists.
+pub(super) const AGENT_EXISTS: &str = include_str!("agent_exists.lua");
+/// Sets and clears fields of a record.
+pub(super) const FIELDS: &str = include_str!("fields.lua");
+
+/// Attempts at a change that first looks and then acts, when others change the same record in between.
+pub(super) const ATTEMPTS: usize = 16;
+
+/// Whose records a change is about, and who makes it.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope<'a> {
+    /// The account.
+    pub account: &'a str,
+    /// The mode.
+    pub mode: Mode,
+    /// Who the audit log names.
+    pub actor: &'a str,
+}
+
+/// What happened, for the audit log.
+pub(super) struct Event<'a> {
+    pub(super) kind: &'a str,
+    pub(super) agent: Option<&'a str>,
+    pub(super) data: Value,
+}
+
+/// A field and its new value; `None` clears it.
+pub type FieldChange = (&'static str, Option<String>);
+
+/// How an audit entry shows a field: under the name that the API gives it (decision D5).
+pub(super) enum Shown {
+    /// As it is.
+    Text(&'static str),
+    /// `1` is true.
+    Flag(&'static str),
+    /// Nano-USD: a number, and beside it the exact amount (decision D50).
+    Amount(&'static str),
+}
+
+/// What an audit entry says of changed fields; `null` is a cleared one.
+pub(super) fn shown(changes: &[FieldChange], form: impl Fn(&'static str) -> Shown) -> Map<String, Value> {
+    let mut told = Map::new();
+    for (field, value) in changes {
+        match form(field) {
+            Shown::Text(name) => {
+                told.insert(name.to_owned(), json!(value));
+            }
+            Shown::Flag(name) => {
+                told.insert(name.to_owned(), json!(value.as_ref().map(|value| value == "1")));
+            }
+            Shown::Amount(name) => {
+                let nanos = value.as_ref().and_then(|value| value.parse().ok());
+                told.insert(name.to_owned(), json!(nanos.map(Nanos::from_stored)));
+                told.insert(format!("{name}Nanos"), json!(value));
+            }
+        }
+    }
+    told
+}
+
+impl Scope<'_> {
+    pub(super) fn keys(&self) -> AccountKeys {
+        AccountKeys::of(self.account)
+    }
+
+    /// Runs a script whose first keys are the account record and the audit log, and whose first arguments are the mode
+    /// and the audit entry. Returns the words of its answer; an account that is not there is an error, since the caller
+    /// has seen it. A script with budgets has them as its last argument.
+    pub(super) async fn run(
+        &self,
+        store: &Store,
+        script: &Script,
+        event: Event<'_>,
+        keys: &[String],
+        args: &[&str],
+    ) -> Result<Vec<String>, StoreError> {
+        let account = self.keys();
+        let first = [account.record(), account.audit(self.mode)];
+        let keys: Vec<&str> = first.iter().chain(keys).map(String::as_str).collect();
+        let entry = audit::entry(event.kind, event.agent, self.actor, &event.data);
+        let mut args = [&[self.mode.as_str(), &entry], args].concat();
+        if !script.has_budgets() {
+            return store.script(script, &keys, &args).await;
+        }
+        args.push(store.budget_words());
+        let reply: Vec<String> = store.script(script, &keys, &args).await?;
+        match reply.as_slice() {
+            [word, kind] if word == "over_budget" => {
+                let Some(budget) = Budget::parse(kind) else {
+                    return nonsense(script);
+                };
+                Err(StoreError::OverBudget {
+                    budget,
+                    most: store.budgets().of(budget),
+                })
+            }
+            _ => Ok(reply),
+        }
+    }
+}
+
+/// The arguments that `fields.lua` reads.
+pub(super) fn field_args(changes: &[FieldChange]) -> Vec<&str> {
+    let words = changes.iter().flat_map(|(field, value)| match value {
+        Some(value) => ["set", field, value.as_str()],
+        None => ["clear", field, ""],
+    });
+    words.collect()
+}
+
+/// An answer that the twin does not know.
+pub(super) fn nonsense<T>(script: &Script) -> Result<T, StoreError> {
+    Err(StoreError::Nonsense(script.name().to_owned()))
+}

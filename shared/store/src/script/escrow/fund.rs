@@ -1,0 +1,158 @@
+//! Funding an escrow: the payer's money goes into it, and from then on it is open for both wallets.
+
+use super::listing::list_with_payee;
+use super::{Asked, Called, FUND, blocked, facts_of, mint_transaction, request_of};
+use crate::escrow::{Escrow, EscrowStatus};
+use crate::intent::NewIntent;
+use crate::script::change::{Event, nonsense};
+use crate::transaction::{NewTransaction, Tail, TransactionType};
+use crate::wallet::{Wallet, WalletPlace, WalletStatus};
+use crate::{Store, StoreError};
+use domain::intent::{Kind, Reason};
+use domain::money::Nanos;
+
+/// Every reason that the script can give.
+const REASONS: &[Reason] = &[
+    Reason::EscrowNotPending,
+    Reason::WalletClosed,
+    Reason::Frozen,
+    Reason::InsufficientBalance,
+];
+
+/// Funds the escrow for its payer, who asks. The balance that is left.
+///
+/// A payee's wallet in another account cannot be looked at in the same step: that the escrow is open for it is written
+/// there before and after. One that is closed between the two is paid as every wallet that was closed: what is released
+/// to it goes to its account's user wallet.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated.
+pub async fn fund(store: &Store, asked: &Asked<'_>, escrow: &Escrow) -> Result<Called<Nanos>, StoreError> {
+    let elsewhere = escrow.crosses_accounts();
+    let closed = elsewhere && payee_is_closed(store, escrow).await?;
+    // Nobody's list of open escrows grows by what will be refused.
+    let hopeful = elsewhere && !closed && can_be_paid(store, escrow).await?;
+    if hopeful {
+        open_for_payee(store, escrow).await?;
+    }
+    let reply = run(store, asked, escrow, closed).await?;
+    match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["settled", balance] => {
+            // It may not have looked like it would be, and whoever deleted an agent meanwhile may have taken it for an
+            // escrow that holds nothing.
+            if elsewhere && let Err(error) = open_for_payee(store, escrow).await {
+                tracing::warn!(escrow = escrow.number, %error, "an open escrow is not listed with its payee");
+            }
+            match balance.parse() {
+                Ok(balance) => Ok(Called::Done(Nanos::from_stored(balance))),
+                Err(_) => nonsense(&FUND),
+            }
+        }
+        ["blocked", reason, intent, status] => blocked(&FUND, status, reason, intent).map(Called::Blocked),
+        ["known"] => Ok(Called::Known),
+        _ => nonsense(&FUND),
+    }
+}
+
+async fn payee_is_closed(store: &Store, escrow: &Escrow) -> Result<bool, StoreError> {
+    let place = WalletPlace {
+        account: escrow.payee.account.clone(),
+        mode: escrow.mode,
+        owner: escrow.payee.owner.clone(),
+        number: escrow.payee.wallet,
+    };
+    let wallet = Wallet::at(store, &place).await?;
+    Ok(wallet.is_none_or(|wallet| wallet.status == WalletStatus::Closed))
+}
+
+/// Whether the payer's wallet, as it is now, lets the money go.
+async fn can_be_paid(store: &Store, escrow: &Escrow) -> Result<bool, StoreError> {
+    let payer = &escrow.payer;
+    let wallet = Wallet::of_owner(store, &payer.keys(), escrow.mode, &payer.owner).await?;
+    let covers = |wallet: Wallet| wallet.status == WalletStatus::Active && wallet.balance >= escrow.amount;
+    Ok(escrow.status == EscrowStatus::Pending && wallet.is_some_and(covers))
+}
+
+/// It is as safe as the money before that moves: the payee's account may be on another server than the payer's.
+async fn open_for_payee(store: &Store, escrow: &Escrow) -> Result<(), StoreError> {
+    list_with_payee(store, &escrow.payee, escrow.mode, (escrow.number, true)).await
+}
+
+async fn run(
+    store: &Store,
+    asked: &Asked<'_>,
+    escrow: &Escrow,
+    payee_closed: bool,
+) -> Result<Vec<String>, StoreError> {
+    let (account, mode, once) = (asked.scope.keys(), asked.scope.mode, asked.once);
+    let kind = TransactionType::EscrowFund;
+    let (payer, payee) = (&escrow.payer, &escrow.payee);
+    let request = request_of(escrow.number);
+    let intent = NewIntent {
+        kind: Kind::EscrowFund,
+        fingerprint: &once.fingerprint,
+        amount: escrow.amount,
+        currency: &escrow.currency,
+        actor: asked.scope.actor,
+        agent: &payer.owner,
+        at_ms: asked.at_ms,
+        note: None,
+        request: &request,
+        transaction: None,
+        escrow: Some(escrow.number),
+    };
+    let here = if escrow.crosses_accounts() { payer } else { payee };
+    let mut keys = vec![account.transactions(mode)];
+    keys.extend(account.leg(mode, &payer.owner, kind.as_str()));
+    keys.extend([
+        account.intent(mode, &once.id),
+        account.intent(mode, &once.spare_id),
+    ]);
+    keys.extend(intent.place().index(&account, mode));
+    keys.extend([
+        account.escrow(mode, escrow.number),
+        account.open_escrows(mode, &payer.owner),
+        account.wallet(mode, &here.owner),
+        account.open_escrows(mode, &here.owner),
+    ]);
+    let transaction = mint_transaction()?;
+    let tail = Tail {
+        counterparty: Some(format!("escrow:{}", escrow.number)),
+        memo: None,
+    };
+    let words = NewTransaction {
+        id: &transaction,
+        kind,
+        owner: &payer.owner,
+        intent: Some(&once.id),
+        currency: &escrow.currency,
+        tail,
+    };
+    let words = words.words();
+    let (from, to) = (payer.wallet.to_string(), payee.wallet.to_string());
+    let (number, amount) = (escrow.number.to_string(), escrow.amount.get().to_string());
+    let (heads, fields) = (intent.heads(false, REASONS), intent.fields());
+    let seen = if escrow.crosses_accounts() {
+        ""
+    } else {
+        to.as_str()
+    };
+    let closed = if payee_closed { "1" } else { "" };
+    let mut args = vec![
+        from.as_str(),
+        seen,
+        closed,
+        &number,
+        &amount,
+        &transaction,
+        &words,
+    ];
+    args.extend([once.id.as_str(), &once.spare_id, &heads]);
+    args.extend(fields.iter().map(String::as_str));
+    let event = Event {
+        kind: "escrow.fund",
+        agent: payer.agent(),
+        data: facts_of(escrow, Some(&once.id)),
+    };
+    asked.scope.run(store, &FUND, event, &keys, &args).await
+}

@@ -1,0 +1,237 @@
+//! The end of an escrow: released or disputed by a party, and a dispute ended by the operator. Who comes first is decided
+//! in the payer's account; what a payee in another account gets follows as a transit (decision D28).
+
+use super::passage::{Passage, RESOLVED, carry, deliver_what_waits};
+use super::step::{Step, Stepped};
+use super::{Asked, Blocked, Called, RESOLVE, claim, facts_of, keep_blocked, mint_transaction, request_of};
+use crate::audit::OPERATOR;
+use crate::escrow::{Escrow, EscrowStatus};
+use crate::intent::NewIntent;
+use crate::script::change::{Event, nonsense};
+use crate::transaction::TransactionType;
+use crate::{Store, StoreError};
+use domain::intent::Kind;
+
+/// Who the other party's audit log names when a party of another account acts.
+const PAYER: &str = "payer";
+/// See [`PAYER`].
+const PAYEE: &str = "payee";
+
+/// What a party wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict<'a> {
+    /// The money goes to the payee.
+    Release,
+    /// The money stays where it is; what is said of it.
+    Dispute(Option<&'a str>),
+}
+
+/// Who gets the money of a disputed escrow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Winner {
+    /// It goes back.
+    Payer,
+    /// It is released.
+    Payee,
+}
+
+/// What became of the end of a dispute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Ended {
+    /// It is over.
+    Done(EscrowStatus),
+    /// The escrow is not disputed; nothing happened.
+    WrongState(EscrowStatus),
+    /// The receiving wallet cannot hold that much; nothing happened.
+    TooMuch,
+}
+
+impl<'a> Verdict<'a> {
+    const fn kind(self) -> Kind {
+        match self {
+            Self::Release => Kind::EscrowRelease,
+            Self::Dispute(_) => Kind::EscrowDispute,
+        }
+    }
+
+    const fn note(self) -> Option<&'a str> {
+        match self {
+            Self::Release => None,
+            Self::Dispute(note) => note,
+        }
+    }
+
+    /// What the audit log of the account that decides says, where the outcome follows.
+    const fn audit(self) -> &'static str {
+        match self {
+            Self::Release => "escrow.release",
+            Self::Dispute(_) => "escrow.dispute",
+        }
+    }
+
+    const fn becomes(self) -> EscrowStatus {
+        match self {
+            Self::Release => EscrowStatus::Released,
+            Self::Dispute(_) => EscrowStatus::Disputed,
+        }
+    }
+}
+
+/// Releases or disputes a funded escrow for the party that asks. A payee of another account has its intent in its own
+/// account; it is delivered before this returns.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated with the same key. When it may have run, the escrow may be resolved.
+pub async fn decide(
+    store: &Store,
+    asked: &Asked<'_>,
+    escrow: &Escrow,
+    verdict: Verdict<'_>,
+) -> Result<Called<()>, StoreError> {
+    let by_payer = asked.scope.account == escrow.payer.account;
+    let by_remote_payee = !by_payer;
+    if by_remote_payee && !claim(store, asked).await? {
+        return Ok(Called::Known);
+    }
+    let transaction = mint_transaction()?;
+    let request = request_of(escrow.number);
+    let moves = verdict == Verdict::Release;
+    let intent = NewIntent {
+        kind: verdict.kind(),
+        fingerprint: &asked.once.fingerprint,
+        amount: escrow.amount,
+        currency: &escrow.currency,
+        actor: asked.scope.actor,
+        agent: if by_payer {
+            &escrow.payer.owner
+        } else {
+            &escrow.payee.owner
+        },
+        at_ms: asked.at_ms,
+        note: verdict.note(),
+        request: &request,
+        // What the script in the payer's account writes by itself.
+        transaction: (by_remote_payee && moves).then_some(&transaction),
+        escrow: Some(escrow.number),
+    };
+    let transit = (escrow.crosses_accounts() && (moves || by_remote_payee)).then(|| {
+        let passage = Passage {
+            escrow,
+            name: verdict.becomes().as_str(),
+            becomes: verdict.becomes(),
+            actor: if by_payer { PAYER } else { asked.scope.actor },
+            credit: moves.then_some(&transaction),
+            intent: by_remote_payee.then_some((asked, &intent)),
+        };
+        passage.transit()
+    });
+    let step = Step {
+        escrow,
+        actor: if by_payer { asked.scope.actor } else { PAYEE },
+        audit: verdict.audit(),
+        needs: EscrowStatus::Funded,
+        becomes: verdict.becomes(),
+        credit: (moves && !escrow.crosses_accounts())
+            .then_some((&escrow.payee, TransactionType::EscrowRelease)),
+        transaction: &transaction,
+        note: verdict.note(),
+        transit: transit.as_ref(),
+        asked: Some((asked, &intent)),
+    };
+    match step.take(store).await? {
+        Stepped::Won => {
+            let delivered = carry(store, transit.as_ref()).await;
+            if by_remote_payee {
+                delivered?;
+            }
+            Ok(Called::Done(()))
+        }
+        Stepped::Again(refusal) if by_remote_payee => {
+            deliver_what_waits(store, escrow).await?;
+            // The intent is known now, unless it was archived: then its key was free for this request, which is refused.
+            keep_refused(store, asked, escrow, intent, (verdict, refusal)).await
+        }
+        Stepped::Refused(refusal) if by_remote_payee => {
+            keep_refused(store, asked, escrow, intent, (verdict, refusal)).await
+        }
+        Stepped::Refused(refusal) => Ok(Called::Blocked(refusal)),
+        Stepped::Known => Ok(Called::Known),
+        Stepped::TooMuch => Ok(Called::TooMuch),
+        Stepped::Again(_) | Stepped::WrongState(_) => nonsense(&RESOLVE),
+    }
+}
+
+/// Keeps the refused intent of a payee in its own account. It has no transaction.
+async fn keep_refused(
+    store: &Store,
+    asked: &Asked<'_>,
+    escrow: &Escrow,
+    intent: NewIntent<'_>,
+    (verdict, refusal): (Verdict<'_>, Blocked),
+) -> Result<Called<()>, StoreError> {
+    let event = Event {
+        kind: verdict.audit(),
+        agent: escrow.payee.agent(),
+        data: facts_of(escrow, Some(&refusal.intent)),
+    };
+    let intent = NewIntent {
+        transaction: None,
+        ..intent
+    };
+    keep_blocked(store, asked, &intent, event, refusal).await
+}
+
+/// Ends the dispute of an escrow, as the operator decided.
+///
+/// # Errors
+/// [`StoreError`]; look before repeating it: the dispute may be over.
+pub async fn end_dispute(store: &Store, escrow: &Escrow, winner: Winner) -> Result<Ended, StoreError> {
+    let (becomes, kind, party) = match winner {
+        Winner::Payer => (
+            EscrowStatus::Refunded,
+            TransactionType::EscrowRefund,
+            &escrow.payer,
+        ),
+        Winner::Payee => (
+            EscrowStatus::Released,
+            TransactionType::EscrowRelease,
+            &escrow.payee,
+        ),
+    };
+    let transaction = mint_transaction()?;
+    let here = party.account == escrow.payer.account;
+    let transit = escrow.crosses_accounts().then(|| {
+        let passage = Passage {
+            escrow,
+            name: RESOLVED,
+            becomes,
+            actor: OPERATOR,
+            credit: (!here).then_some(&transaction),
+            intent: None,
+        };
+        passage.transit()
+    });
+    let step = Step {
+        escrow,
+        actor: OPERATOR,
+        audit: "escrow.resolve",
+        needs: EscrowStatus::Disputed,
+        becomes,
+        credit: here.then_some((party, kind)),
+        transaction: &transaction,
+        note: None,
+        transit: transit.as_ref(),
+        asked: None,
+    };
+    match step.take(store).await? {
+        Stepped::Won => {
+            // The worker finishes what does not get through now.
+            let _logged = carry(store, transit.as_ref()).await;
+            Ok(Ended::Done(becomes))
+        }
+        Stepped::WrongState(status) => Ok(Ended::WrongState(status)),
+        Stepped::TooMuch => Ok(Ended::TooMuch),
+        Stepped::Again(_) | Stepped::Known | Stepped::Refused(_) => nonsense(&RESOLVE),
+    }
+}

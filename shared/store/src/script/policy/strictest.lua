@@ -1,0 +1,36 @@
+-- Fragment: writes the strictest of all account-wide policies to the account record KEYS[1], for the mode ARGV[1].
+-- KEYS[5] holds them by policy id as '<cap> <run> <day> <month> <txn> <approval> <low>', with '-' for what is not set.
+-- The same rule in Rust: `strictest` and `strictest_spend` in shared/domain/src/cap.rs.
+local POLICY = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$'
+
+local function tighter(limit, other)
+  if not other or other == '-' then return limit end
+  if limit == '' or tonumber(other) < tonumber(limit) then return other end
+  return limit
+end
+
+-- The threshold that reports a low balance first is the highest one.
+local function earlier(low, other)
+  if not other or other == '-' then return low end
+  if low == '' or tonumber(other) > tonumber(low) then return other end
+  return low
+end
+
+local function write_strictest()
+  local policies = redis.call('HVALS', KEYS[5])
+  local function field(name) return string.format('%s_%s', ARGV[1], name) end
+  if #policies == 0 then
+    redis.call('HDEL', KEYS[1], field('cap'), field('run'), field('day'), field('month'), field('txn'),
+      field('approval'), field('low'))
+    return
+  end
+  local cap, run, day, month, txn, approval, low = '1', '', '', '', '', '', ''
+  for _, policy in ipairs(policies) do
+    local its_cap, its_run, its_day, its_month, its_txn, its_approval, its_low = string.match(policy, POLICY)
+    if its_cap ~= '1' then cap = '0' end
+    run, day, month = tighter(run, its_run), tighter(day, its_day), tighter(month, its_month)
+    txn, approval, low = tighter(txn, its_txn), tighter(approval, its_approval), earlier(low, its_low)
+  end
+  redis.call('HSET', KEYS[1], field('cap'), cap, field('run'), run, field('day'), day, field('month'), month,
+    field('txn'), txn, field('approval'), approval, field('low'), low)
+end

@@ -1,0 +1,50 @@
+//! Twin of `spend/deny.lua`: a spend that waited for approval is denied (decision D23).
+
+use super::DENY;
+use super::asked::fields_of;
+use crate::intent::{Decision, IntentPlace, IntentRecord};
+use crate::script::change::{Event, Scope, nonsense};
+use crate::{Store, StoreError};
+use domain::intent::Reason;
+use serde_json::json;
+
+/// Denies the spend of `record`, which waits. False when it no longer waits as it was seen.
+///
+/// # Errors
+/// [`StoreError`]; when it may have run, the record tells.
+pub async fn deny(
+    store: &Store,
+    scope: &Scope<'_>,
+    record: &IntentRecord,
+    decision: &Decision,
+    why: Option<&str>,
+) -> Result<bool, StoreError> {
+    let (account, mode) = (scope.keys(), scope.mode);
+    let place = IntentPlace {
+        kind: record.kind.as_str(),
+        agent: &record.agent,
+    };
+    let mut keys = vec![account.intent(mode, &record.id)];
+    keys.extend(place.index(&account, mode));
+    let heads = record.heads_of(decision, &[Reason::ApprovalDenied]);
+    let fields = fields_of(decision);
+    let mut args = vec![record.id.as_str(), &record.head, &heads];
+    args.extend(fields.iter().map(String::as_str));
+    let event = Event {
+        kind: "spend.denied",
+        agent: Some(&record.agent),
+        data: json!({
+            "intentId": record.id,
+            "amount": record.amount,
+            "amountNanos": record.amount.get().to_string(),
+            "currency": record.currency,
+            "why": why,
+        }),
+    };
+    let reply = scope.run(store, &DENY, event, &keys, &args).await?;
+    match reply.first().map(String::as_str) {
+        Some("denied") => Ok(true),
+        Some("changed") => Ok(false),
+        _ => nonsense(&DENY),
+    }
+}

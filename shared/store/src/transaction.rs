@@ -1,0 +1,181 @@
+//! Transactions: each movement of a wallet is one, with the balance after it (decision D19). Written by the scripts as
+//! lines `<at ms> <balance after> <amount> <wallet number> <txn id> <type> <owner> <intent id or -> <currency> <tail>`,
+//! where `amount` has a sign and `tail` is JSON.
+
+use domain::money::Nanos;
+use serde::{Deserialize, Serialize};
+
+pub mod list;
+
+macro_rules! types {
+    ($($(#[$doc:meta])+ $name:ident = $word:literal, $sign:literal;)+) => {
+        /// What moved a wallet.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum TransactionType { $($(#[$doc])+ $name,)+ }
+
+        impl TransactionType {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// The word used in records and answers.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str { match self { $(Self::$name => $word,)+ } }
+
+            /// What stands before the amount in the script: money that goes out has a `-`.
+            #[must_use]
+            pub const fn sign(self) -> &'static str { match self { $(Self::$name => $sign,)+ } }
+
+            /// What the word stands for.
+            #[must_use]
+            pub fn parse(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|kind| kind.as_str() == word)
+            }
+        }
+    };
+}
+
+types! {
+    /// A confirmed deposit.
+    Deposit = "deposit", "";
+    /// Money from another wallet.
+    TransferIn = "transfer_in", "";
+    /// Money to another wallet.
+    TransferOut = "transfer_out", "-";
+    /// A spend.
+    Spend = "spend", "-";
+    /// Money into an escrow.
+    EscrowFund = "escrow_fund", "-";
+    /// Money from an escrow to its payee.
+    EscrowRelease = "escrow_release", "";
+    /// Money from an escrow back to its payer, when the operator resolved a dispute so.
+    EscrowRefund = "escrow_refund", "";
+}
+
+/// What is said of a transaction before it happens.
+#[derive(Debug, Clone)]
+pub struct NewTransaction<'a> {
+    /// `txn_…`
+    pub id: &'a str,
+    /// What moves the wallet.
+    pub kind: TransactionType,
+    /// The owner of the wallet: an agent's id, or `user`.
+    pub owner: &'a str,
+    /// The intent behind it.
+    pub intent: Option<&'a str>,
+    /// `USD` or `USDC`.
+    pub currency: &'a str,
+    /// The other side, in words.
+    pub tail: Tail,
+}
+
+/// The part of a transaction that is text.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Tail {
+    /// The other side: a wallet's number, `escrow:<number>`, the recipient of a spend, the reference of a deposit.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub counterparty: Option<String>,
+    /// What the caller said about it.
+    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    pub memo: Option<String>,
+}
+
+impl NewTransaction<'_> {
+    /// The words that the scripts write behind what only they know.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let tail = serde_json::to_string(&self.tail).unwrap_or_else(|_| "{}".to_owned());
+        let intent = self.intent.unwrap_or("-");
+        let kind = self.kind.as_str();
+        format!(
+            "{} {kind} {} {intent} {} {tail}",
+            self.id, self.owner, self.currency
+        )
+    }
+}
+
+/// A transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transaction {
+    /// `txn_…`
+    pub id: String,
+    /// When it happened.
+    pub at_ms: u64,
+    /// The wallet's number.
+    pub wallet: u64,
+    /// The wallet's owner: an agent's id, or `user`.
+    pub owner: String,
+    /// What moved the wallet.
+    pub kind: TransactionType,
+    /// By how much.
+    pub amount: Nanos,
+    /// What the wallet held after it.
+    pub balance_after: Nanos,
+    /// `USD` or `USDC`.
+    pub currency: String,
+    /// The intent behind it.
+    pub intent: Option<String>,
+    /// The other side and the memo.
+    pub tail: Tail,
+}
+
+impl Transaction {
+    /// Reads a line; `None` when it is none.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<Self> {
+        let mut words = line.splitn(10, ' ');
+        let mut next = || words.next();
+        let at_ms = next()?.parse().ok()?;
+        let balance_after = Nanos::from_stored(next()?.parse().ok()?);
+        let signed = next()?;
+        let wallet = next()?.parse().ok()?;
+        let id = next()?.to_owned();
+        let kind = TransactionType::parse(next()?)?;
+        let amount = signed.strip_prefix(kind.sign())?.parse().ok()?;
+        let owner = next()?.to_owned();
+        let intent = Some(next()?).filter(|intent| *intent != "-").map(str::to_owned);
+        let currency = next()?.to_owned();
+        let tail = serde_json::from_str(next()?).ok()?;
+        Some(Self {
+            id,
+            at_ms,
+            wallet,
+            owner,
+            kind,
+            amount: Nanos::from_stored(amount),
+            balance_after,
+            currency,
+            intent,
+            tail,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_back() {
+        for kind in TransactionType::ALL {
+            let new = NewTransaction {
+                id: "txn_1",
+                kind: *kind,
+                owner: "bot",
+                intent: None,
+                currency: "USD",
+                tail: Tail {
+                    counterparty: Some("Bob & Söhne".into()),
+                    memo: Some("two words".into()),
+                },
+            };
+            let line = format!("5 9223372036854775807 {}12 7 {}", kind.sign(), new.words());
+            let read = Transaction::parse(&line).unwrap();
+            assert_eq!((read.kind, read.amount.get(), read.wallet), (*kind, 12, 7));
+            assert_eq!(read.balance_after.get(), 9_223_372_036_854_775_807);
+            assert_eq!((read.tail, read.intent), (new.tail.clone(), None));
+            let wrong = if kind.sign().is_empty() { "-12" } else { "12" };
+            let line = format!("5 1 {wrong} 7 {}", new.words());
+            assert_eq!(Transaction::parse(&line), None, "the sign goes with the type");
+        }
+    }
+}

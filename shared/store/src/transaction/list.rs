@@ -1,0 +1,176 @@
+//! Listing transactions: all of an account and mode, those of a wallet, of a type, or of both; newest first; also within
+//! a span of time. A list holds ascending numbers, and numbers ascend with time, so that the ends of a span are searched
+//! for and not scanned for.
+
+use super::{Transaction, TransactionType};
+use crate::keys::AccountKeys;
+use crate::page::{Page, Part, Start};
+use crate::search::Search;
+use crate::{Store, StoreError};
+use domain::mode::Mode;
+
+/// Which transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Filter<'a> {
+    /// Those of this wallet: its owner, or `closed/<number>`.
+    pub holder: Option<&'a str>,
+    /// Those of this type.
+    pub kind: Option<TransactionType>,
+    /// Those at this time or later.
+    pub from_ms: Option<u64>,
+    /// Those before this time.
+    pub to_ms: Option<u64>,
+}
+
+/// The transactions on a page, newest first. A position is the number of a transaction: numbers stay where they are.
+///
+/// # Errors
+/// [`StoreError`], also for a line that makes no sense.
+pub async fn list(
+    store: &Store,
+    account: &AccountKeys,
+    mode: Mode,
+    filter: Filter<'_>,
+    page: Page<'_>,
+) -> Result<Part<Transaction>, StoreError> {
+    let numbers = Numbers::of(store, account, mode, filter);
+    let length = numbers.length().await?;
+    let end = match filter.to_ms {
+        None => length,
+        Some(to_ms) => numbers.first_at(to_ms, length).await?,
+    };
+    let start = match filter.from_ms {
+        None => 0,
+        Some(from_ms) => numbers.first_at(from_ms, end).await?,
+    };
+    let many = |many: usize| u64::try_from(many).unwrap_or(u64::MAX);
+    let last = match page.start {
+        Start::Offset(offset) => end.saturating_sub(many(offset)),
+        Start::After(position) => {
+            let number = position.parse().map_err(|_| StoreError::BadPosition)?;
+            numbers.place_of(number, end).await?
+        }
+    };
+    let last = last.max(start);
+    let first = last.saturating_sub(many(page.limit)).max(start);
+    let shown = numbers.between(first, last).await?;
+    let next = shown.first().filter(|_| first > start).map(u64::to_string);
+    let mut lines = numbers.lines(shown).await?;
+    lines.reverse();
+    let transactions = lines.iter().map(|line| Transaction::parse(line.as_deref()?));
+    match transactions.collect::<Option<Vec<_>>>() {
+        Some(records) => Ok(Part {
+            records,
+            total: end - start,
+            next,
+        }),
+        None => Err(StoreError::Nonsense("transaction".to_owned())),
+    }
+}
+
+/// Ascending numbers of transactions, by their place from 0 on.
+struct Numbers<'a> {
+    store: &'a Store,
+    record: String,
+    sequence: String,
+    transactions: String,
+    /// The list of numbers; every transaction when there is none.
+    list: Option<String>,
+}
+
+impl<'a> Numbers<'a> {
+    fn of(store: &'a Store, account: &AccountKeys, mode: Mode, filter: Filter<'_>) -> Self {
+        let kind = filter.kind.map(TransactionType::as_str);
+        Self {
+            store,
+            record: account.record(),
+            sequence: format!("{mode}_txn_seq"),
+            transactions: account.transactions(mode),
+            list: match (filter.holder, kind) {
+                (None, None) => None,
+                (None, Some(kind)) => Some(account.transactions_of_type(mode, kind)),
+                (Some(holder), kind) => Some(account.transactions_of_wallet(mode, holder, kind)),
+            },
+        }
+    }
+
+    async fn length(&self) -> Result<u64, StoreError> {
+        match &self.list {
+            Some(list) => self.store.command(redis::cmd("LLEN").arg(list)).await,
+            None => {
+                let mut get = redis::cmd("HGET");
+                get.arg(&self.record).arg(&self.sequence);
+                let last: Option<u64> = self.store.command(&get).await?;
+                Ok(last.unwrap_or(0))
+            }
+        }
+    }
+
+    /// The numbers in the places from `first` to before `last`.
+    async fn between(&self, first: u64, last: u64) -> Result<Vec<u64>, StoreError> {
+        match &self.list {
+            _ if first >= last => Ok(Vec::new()),
+            None => Ok((first + 1..=last).collect()),
+            Some(list) => {
+                let mut range = redis::cmd("LRANGE");
+                range.arg(list).arg(first).arg(last - 1);
+                self.store.command(&range).await
+            }
+        }
+    }
+
+    /// The numbers in these places. One that is gone, because the wallet was closed meanwhile, is 0.
+    async fn at(&self, places: &[u64]) -> Result<Vec<u64>, StoreError> {
+        let Some(list) = &self.list else {
+            return Ok(places.iter().map(|place| place + 1).collect());
+        };
+        let mut look = redis::pipe();
+        for place in places {
+            look.cmd("LINDEX").arg(list).arg(*place);
+        }
+        let numbers: Vec<Option<u64>> = self.store.pipeline(&look).await?;
+        Ok(numbers.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
+    async fn lines(&self, numbers: Vec<u64>) -> Result<Vec<Option<String>>, StoreError> {
+        if numbers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut get = redis::cmd("HMGET");
+        get.arg(&self.transactions).arg(numbers);
+        self.store.command(&get).await
+    }
+
+    /// The first place, before `end`, of this number or a later one; `end` when there is none.
+    async fn place_of(&self, number: u64, end: u64) -> Result<u64, StoreError> {
+        if self.list.is_none() {
+            return Ok(number.saturating_sub(1).min(end));
+        }
+        let mut search = Search::between(0, end);
+        while let Some(places) = search.places() {
+            let numbers = self.at(&places).await?;
+            // One that is gone was later than all.
+            search.tell(
+                &places,
+                numbers.iter().map(|found| *found == 0 || *found >= number),
+            );
+        }
+        Ok(search.found())
+    }
+
+    /// The first place, before `end`, of a transaction at `at_ms` or later; `end` when there is none.
+    async fn first_at(&self, at_ms: u64, end: u64) -> Result<u64, StoreError> {
+        let mut search = Search::between(0, end);
+        while let Some(places) = search.places() {
+            let lines = self.lines(self.at(&places).await?).await?;
+            search.tell(&places, lines.iter().map(|line| time(line.as_deref()) >= at_ms));
+        }
+        Ok(search.found())
+    }
+}
+
+/// When the transaction of this line happened; one that is gone is later than all.
+fn time(line: Option<&str>) -> u64 {
+    let word = line.and_then(|line| line.split(' ').next());
+    word.and_then(|word| word.parse().ok()).unwrap_or(u64::MAX)
+}

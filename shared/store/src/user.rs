@@ -1,0 +1,191 @@
+//! Dashboard users, as the store keeps them: a JSON record by e-mail in the account's users.
+//!
+//! A record is changed by putting a new text in the place of the one that was read, and not at all when another one is there
+//! meanwhile.
+
+use super::keys::AccountKeys;
+use super::{Store, StoreError};
+use domain::role::Role;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// One user. The password exists only as an argon2id hash.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    /// `usr_…`. The stored text begins with it, see [`User::stored_start`].
+    pub id: String,
+    /// Lower case; unique in the account (decision D74).
+    pub email: String,
+    /// What the user may do. Scripts look for it in the text.
+    pub role: Role,
+    /// The argon2id hash of the password, in PHC form.
+    pub password: String,
+    /// When the user was made.
+    pub created_at_ms: u64,
+    /// The second factor, if the user has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub totp: Option<Totp>,
+    /// The sealed secret of a second factor that the user has not confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub totp_pending: Option<String>,
+}
+
+/// A user's second factor.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totp {
+    /// The sealed secret.
+    pub sealed: String,
+    /// The step of the last code that was used: it and earlier ones are used up.
+    pub last_step: u64,
+    /// The hashes of the recovery codes that are left.
+    pub recovery: Vec<String>,
+}
+
+impl std::fmt::Debug for User {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("User")
+            .field("id", &self.id)
+            .field("role", &self.role)
+            .finish_non_exhaustive()
+    }
+}
+
+impl User {
+    /// The stored text.
+    #[must_use]
+    pub fn to_stored(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// How the stored text of the user with this id begins, and nobody else's: scripts find a user by it.
+    #[must_use]
+    pub fn stored_start(id: &str) -> String {
+        format!("{{\"id\":{},", serde_json::Value::from(id))
+    }
+
+    /// All users of `account`, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn list(store: &Store, account: &AccountKeys) -> Result<Vec<Self>, StoreError> {
+        let users = Stored::list(store, account).await?;
+        Ok(users.into_iter().map(|stored| stored.user).collect())
+    }
+}
+
+/// A user and the text that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// What it says.
+    pub user: User,
+    /// The text, for a change to compare.
+    pub text: String,
+}
+
+impl Stored {
+    /// Reads a stored text.
+    ///
+    /// # Errors
+    /// [`StoreError::Nonsense`].
+    pub fn parse(text: String) -> Result<Self, StoreError> {
+        let user = serde_json::from_str(&text).map_err(|_| StoreError::Nonsense("user record".to_owned()))?;
+        Ok(Self { user, text })
+    }
+
+    /// All users of `account`, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn list(store: &Store, account: &AccountKeys) -> Result<Vec<Self>, StoreError> {
+        let records: HashMap<String, String> =
+            store.command(redis::cmd("HGETALL").arg(account.users())).await?;
+        let mut users: Vec<Self> = records.into_values().map(Self::parse).collect::<Result<_, _>>()?;
+        users.sort_by(|a, b| a.user.id.cmp(&b.user.id));
+        Ok(users)
+    }
+
+    /// The user of `account` with this e-mail.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn find(store: &Store, account: &AccountKeys, email: &str) -> Result<Option<Self>, StoreError> {
+        let text: Option<String> = store
+            .command(redis::cmd("HGET").arg(account.users()).arg(email))
+            .await?;
+        text.map(Self::parse).transpose()
+    }
+}
+
+/// When each user of `account` last signed in, by user id.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn last_logins(store: &Store, account: &AccountKeys) -> Result<HashMap<String, u64>, StoreError> {
+    store
+        .command(redis::cmd("HGETALL").arg(account.last_logins()))
+        .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_read_back_and_hide_the_hash() {
+        let mut user = User {
+            id: "usr_1".into(),
+            email: "a@example.com".into(),
+            role: Role::Owner,
+            password: "$argon2id$v=19$hash".into(),
+            created_at_ms: 5,
+            totp: None,
+            totp_pending: None,
+        };
+        assert_eq!(Stored::parse(user.to_stored()).unwrap().user, user);
+        assert!(!format!("{user:?}").contains("argon2"));
+        user.totp = Some(Totp {
+            sealed: "v1.a.b".to_owned(),
+            last_step: 7,
+            recovery: vec!["0f".to_owned()],
+        });
+        assert_eq!(Stored::parse(user.to_stored()).unwrap().user, user);
+        assert!(Stored::parse("{}".to_owned()).is_err());
+    }
+
+    #[test]
+    fn scripts_find_the_role_in_the_text_and_nothing_that_looks_like_it() {
+        let owner = r#""role":"owner""#;
+        let mut user = User {
+            id: "usr_1".into(),
+            email: owner.into(),
+            role: Role::Owner,
+            password: owner.into(),
+            created_at_ms: 5,
+            totp: None,
+            totp_pending: Some(owner.into()),
+        };
+        assert_eq!(user.to_stored().matches(owner).count(), 1);
+        user.role = Role::Admin;
+        assert!(!user.to_stored().contains(owner));
+    }
+
+    #[test]
+    fn scripts_know_a_user_by_how_the_text_begins() {
+        let user = User {
+            id: "usr_1".into(),
+            email: "a@example.com".into(),
+            role: Role::Viewer,
+            password: "$argon2id$".into(),
+            created_at_ms: 5,
+            totp: None,
+            totp_pending: None,
+        };
+        assert!(user.to_stored().starts_with(&User::stored_start("usr_1")));
+        for other in ["usr_", "usr_12", "usr_2", ""] {
+            assert!(
+                !user.to_stored().starts_with(&User::stored_start(other)),
+                "{other}"
+            );
+        }
+    }
+}

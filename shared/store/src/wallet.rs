@@ -1,0 +1,292 @@
+//! Wallets: where one stands, what it holds, and how a caller names it (decisions D3, D16, D61).
+//!
+//! An agent's wallet is part of the agent's record; the account's own, the user wallet, is a record by itself. Both are
+//! found by number, which tells the bucket, or by id (`wal_…`), which carries the number: beside each wallet lies its
+//! *place*, written by the same script, so that none of the two can be lost without the other. What an earlier version made
+//! has a number below [`number::FIRST`](domain::number::FIRST) and look-ups outside the buckets, which are only read.
+
+use super::keys::{self, AccountKeys, Bucket, Series, USER};
+use super::page::{Page, Part};
+use super::script::change::Scope;
+use super::script::number;
+use super::{Store, StoreError};
+use clock::now_ms;
+use domain::id::Kind;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::number::Number;
+use std::collections::HashMap;
+
+pub mod totals;
+
+/// Where a wallet stands. It never changes; the wallet may be closed since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WalletPlace {
+    /// The account.
+    pub account: String,
+    /// The mode.
+    pub mode: Mode,
+    /// The agent's id, or [`USER`].
+    pub owner: String,
+    /// The wallet's number.
+    pub number: u64,
+}
+
+/// A wallet as it now is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wallet {
+    /// Its number, unique in the store.
+    pub number: u64,
+    /// Its id, `wal_…`.
+    pub id: String,
+    /// The agent's id, or [`USER`].
+    pub owner: String,
+    /// What it is called.
+    pub name: String,
+    /// What it holds.
+    pub balance: Nanos,
+    /// Deposits that are not confirmed yet.
+    pub pending: Nanos,
+    /// What it may spend in a UTC day through `POST /spend`.
+    pub spend_limit: Option<Nanos>,
+    /// Where it is in its life.
+    pub status: WalletStatus,
+    /// When it was made.
+    pub created_at_ms: u64,
+    /// When its row was last changed.
+    pub updated_at_ms: u64,
+}
+
+/// The most that a wallet can hold: the scripts' CEILING, since balances are int64.
+pub const BALANCE_MAX: Nanos = Nanos::from_stored(9_000_000_000_000_000_000);
+
+/// Where a wallet is in its life (decision D16).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WalletStatus {
+    /// Money comes and goes.
+    Active,
+    /// Its agent is frozen: money only comes.
+    Frozen,
+    /// Its agent was deleted.
+    Closed,
+}
+
+impl WalletStatus {
+    /// The word used in answers.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Frozen => "frozen",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+impl WalletPlace {
+    /// The agent whose wallet it is; none for the account's own.
+    #[must_use]
+    pub fn agent(&self) -> Option<&str> {
+        Some(self.owner.as_str()).filter(|owner| *owner != USER)
+    }
+
+    /// The wallet of this number or id. What is found may be closed; what an earlier version announced may never have come
+    /// to be: see [`Wallet::at`].
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn find(store: &Store, name: &str) -> Result<Option<Self>, StoreError> {
+        let carried = Kind::Wallet.number_in(name);
+        let number = carried.or_else(|| Number::of(name.parse().ok()?));
+        if let Some(number) = number {
+            let place = Bucket::wallet_place(number);
+            let text: Option<String> = store.command(redis::cmd("GET").arg(place)).await?;
+            let found = text.map(|text| Self::parse(number.get(), &text)).transpose()?;
+            match found {
+                Some((place, id)) if carried.is_none() || id == name => return Ok(Some(place)),
+                _ if carried.is_none() => return Ok(None),
+                // The random bits of an earlier version's id may look like a number.
+                _ => {}
+            }
+        }
+        let lookup = keys::wallet_lookup(name);
+        let text: Option<String> = store.command(redis::cmd("GET").arg(lookup)).await?;
+        text.map(|text| Self::parse_earlier(&text)).transpose()
+    }
+
+    /// Reads `<account> <mode> <owner> <wallet id>`; also the id.
+    ///
+    /// # Errors
+    /// [`StoreError::Nonsense`].
+    pub fn parse(number: u64, text: &str) -> Result<(Self, String), StoreError> {
+        let mut words = text.split(' ');
+        let mut parsed = || Some((Self::parse_words(&mut words, number)?, words.next()?.to_owned()));
+        parsed().ok_or_else(|| StoreError::Nonsense("place of a wallet".to_owned()))
+    }
+
+    /// Reads `<account> <mode> <owner> <number>`, the look-up of an earlier version.
+    ///
+    /// # Errors
+    /// [`StoreError::Nonsense`].
+    pub fn parse_earlier(text: &str) -> Result<Self, StoreError> {
+        let parsed = text.rsplit_once(' ').and_then(|(place, number)| {
+            let number = number.parse().ok()?;
+            Self::parse_words(&mut place.split(' '), number)
+        });
+        parsed.ok_or_else(|| StoreError::Nonsense("wallet look-up".to_owned()))
+    }
+
+    fn parse_words<'a>(words: &mut impl Iterator<Item = &'a str>, number: u64) -> Option<Self> {
+        Some(Self {
+            account: words.next()?.to_owned(),
+            mode: Mode::parse(words.next()?)?,
+            owner: words.next()?.to_owned(),
+            number,
+        })
+    }
+}
+
+/// The number and id of a wallet that is about to be made, and its place: what the script writes beside it.
+pub(super) struct NewPlace {
+    pub(super) number: Number,
+    pub(super) id: String,
+    /// The key of the place.
+    pub(super) key: String,
+    /// What it says.
+    pub(super) text: String,
+}
+
+impl NewPlace {
+    /// Draws the number.
+    ///
+    /// # Errors
+    /// [`StoreError`]; it may be repeated.
+    pub(super) async fn draw(store: &Store, scope: &Scope<'_>, owner: &str) -> Result<Self, StoreError> {
+        let number = number::draw(store, Bucket::of(scope.account), Series::Wallet).await?;
+        let id = Kind::Wallet.mint_with(now_ms(), number);
+        let id = id.map_err(|error| StoreError::Nonsense(error.to_string()))?;
+        Ok(Self {
+            key: Bucket::wallet_place(number),
+            text: format!("{} {} {owner} {id}", scope.account, scope.mode),
+            number,
+            id,
+        })
+    }
+}
+
+impl Wallet {
+    /// The wallet of `owner`, if it has one.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn of_owner(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        owner: &str,
+    ) -> Result<Option<Self>, StoreError> {
+        let key = account.wallet(mode, owner);
+        let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
+        match fields.contains_key("wallet") {
+            false => Ok(None),
+            true => Self::from_fields(owner, &fields)
+                .map(Some)
+                .ok_or_else(|| StoreError::Nonsense("wallet".to_owned())),
+        }
+    }
+
+    /// The wallets of the account's agents on a page, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn list(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        page: Page<'_>,
+    ) -> Result<Part<Self>, StoreError> {
+        let key = |agent: &str| account.agent(mode, agent);
+        let part = page.records(store, &account.agents(mode), key).await?;
+        // One that was deleted between the two reads is left out.
+        let there = part
+            .records
+            .iter()
+            .filter(|(_, fields)| fields.contains_key("wallet"));
+        let wallets = there.map(|(agent, fields)| Self::from_fields(agent, fields));
+        match wallets.collect::<Option<_>>() {
+            Some(wallets) => Ok(part.with(wallets)),
+            None => Err(StoreError::Nonsense("wallet".to_owned())),
+        }
+    }
+
+    /// The wallet at `place`, also when it is closed. `None` when it never came to be.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn at(store: &Store, place: &WalletPlace) -> Result<Option<Self>, StoreError> {
+        let account = AccountKeys::of(&place.account);
+        let now = Self::of_owner(store, &account, place.mode, &place.owner).await?;
+        if let Some(wallet) = now.filter(|wallet| wallet.number == place.number) {
+            return Ok(Some(wallet));
+        }
+        let key = account.closed_wallet(place.mode, place.number);
+        let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
+        match fields.is_empty() {
+            true => Ok(None),
+            false => Self::from_fields(&place.owner, &fields)
+                .map(Some)
+                .ok_or_else(|| StoreError::Nonsense("closed wallet".to_owned())),
+        }
+    }
+
+    /// Reads the fields of a wallet record. `None` when they make no sense.
+    #[must_use]
+    pub fn from_fields(owner: &str, fields: &HashMap<String, String>) -> Option<Self> {
+        let get = |name: &str| fields.get(name);
+        let nanos = |text: &String| text.parse().ok().map(Nanos::from_stored);
+        let status = match (get("closed_at"), get("frozen")) {
+            (Some(_), _) => WalletStatus::Closed,
+            (None, Some(_)) => WalletStatus::Frozen,
+            (None, None) => WalletStatus::Active,
+        };
+        Some(Self {
+            number: get("wallet_number")?.parse().ok()?,
+            id: get("wallet")?.clone(),
+            owner: owner.to_owned(),
+            name: get("name").map_or_else(|| USER.to_owned(), Clone::clone),
+            balance: nanos(get("balance")?)?,
+            pending: get("pending").map_or(Some(Nanos::ZERO), nanos)?,
+            spend_limit: match get("spend_limit") {
+                None => None,
+                Some(text) => Some(nanos(text)?),
+            },
+            status,
+            created_at_ms: get("created_at")?.parse().ok()?,
+            updated_at_ms: get("updated_at")?.parse().ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_back() {
+        let place = WalletPlace {
+            account: "acct_1".to_owned(),
+            mode: Mode::Test,
+            owner: "bot".to_owned(),
+            number: 17,
+        };
+        let (read, id) = WalletPlace::parse(17, "acct_1 test bot wal_1").unwrap();
+        assert_eq!((read, id.as_str()), (place.clone(), "wal_1"));
+        assert_eq!(WalletPlace::parse_earlier("acct_1 test bot 17").unwrap(), place);
+        for bad in ["", "acct_1", "acct_1 test bot", "acct_1 prod bot wal_1"] {
+            assert!(WalletPlace::parse(17, bad).is_err(), "{bad:?}");
+        }
+        for bad in ["", "17", "acct_1 test bot wal_1", "acct_1 test 17"] {
+            assert!(WalletPlace::parse_earlier(bad).is_err(), "{bad:?}");
+        }
+    }
+}

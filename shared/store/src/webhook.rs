@@ -1,0 +1,167 @@
+//! Webhook records, as the store keeps them: read here, written by the scripts in `script/webhook` (decision D42).
+
+use super::keys::AccountKeys;
+use super::page::{Page, Part};
+use super::{Store, StoreError};
+use domain::event::EventName;
+use domain::mode::Mode;
+use std::collections::HashMap;
+
+/// Webhooks that an account can have in each mode.
+pub const WEBHOOKS_MAX: usize = 20;
+
+/// Whether a webhook is delivered to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It is.
+    Active,
+    /// It is not, and is told of nothing that happens meanwhile.
+    Disabled,
+}
+
+impl Status {
+    /// The word in records and answers.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Disabled => "disabled",
+        }
+    }
+
+    /// The status of a word, if it is one.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Active, Self::Disabled]
+            .into_iter()
+            .find(|status| status.as_str() == word)
+    }
+}
+
+/// What is shown of a webhook. Its secret is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookRecord {
+    /// `wh_…`
+    pub id: String,
+    /// Where deliveries go.
+    pub url: String,
+    /// What it is told of.
+    pub events: Vec<EventName>,
+    /// What the owner calls it.
+    pub description: Option<String>,
+    /// Whether it is delivered to.
+    pub status: Status,
+    /// The audit entry of its own creation: it is told of what comes after.
+    pub since: u64,
+    /// When it was made.
+    pub created_at_ms: u64,
+    /// When it was last changed.
+    pub updated_at_ms: u64,
+    /// When its secret was set.
+    pub secret_at_ms: u64,
+}
+
+/// The sealed secrets of a webhook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookSecrets {
+    /// Field and sealed text: the secret, and the one before when there is one.
+    pub sealed: Vec<(&'static str, String)>,
+}
+
+/// The text of a list of events in a record.
+#[must_use]
+pub fn events_text(events: &[EventName]) -> String {
+    let words: Vec<&str> = events.iter().map(|event| event.as_str()).collect();
+    words.join(" ")
+}
+
+impl WebhookRecord {
+    /// Reads the fields of a record; `None` when they are none.
+    #[must_use]
+    pub fn from_fields(fields: &HashMap<String, String>) -> Option<Self> {
+        let get = |name: &str| fields.get(name);
+        let number = |name: &str| get(name)?.parse().ok();
+        Some(Self {
+            id: get("id")?.clone(),
+            url: get("url")?.clone(),
+            events: get("events")?
+                .split_ascii_whitespace()
+                .map(EventName::parse)
+                .collect::<Option<_>>()?,
+            description: get("description").cloned(),
+            status: Status::parse(get("status")?)?,
+            since: number("since")?,
+            created_at_ms: number("created_at")?,
+            updated_at_ms: number("updated_at")?,
+            secret_at_ms: number("secret_at")?,
+        })
+    }
+
+    /// The webhook `id`, or `None` when there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn read(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        id: &str,
+    ) -> Result<Option<Self>, StoreError> {
+        let key = account.webhook(mode, id);
+        let fields: HashMap<String, String> = store.command(redis::cmd("HGETALL").arg(key)).await?;
+        match Self::from_fields(&fields) {
+            None if !fields.is_empty() => Err(nonsense()),
+            webhook => Ok(webhook),
+        }
+    }
+
+    /// The webhooks of an account and mode, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn list(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        page: Page<'_>,
+    ) -> Result<Part<Self>, StoreError> {
+        let part = page
+            .records(store, &account.webhooks(mode), |id| account.webhook(mode, id))
+            .await?;
+        // One that was deleted between the two reads is left out.
+        let present = part.records.iter().map(|(_, fields)| fields);
+        let present = present.filter(|fields| !fields.is_empty());
+        let webhooks: Option<Vec<Self>> = present.map(Self::from_fields).collect();
+        Ok(part.with(webhooks.ok_or_else(nonsense)?))
+    }
+
+    /// All webhooks of an account and mode.
+    ///
+    /// # Errors
+    /// As [`WebhookRecord::list`].
+    pub async fn all(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Vec<Self>, StoreError> {
+        let page = Page::at(0, WEBHOOKS_MAX);
+        Ok(Self::list(store, account, mode, page).await?.records)
+    }
+}
+
+impl WebhookSecrets {
+    /// The sealed secrets of a webhook, for the rotation of the master key.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn of(store: &Store, account: &AccountKeys, mode: Mode, id: &str) -> Result<Self, StoreError> {
+        const FIELDS: [&str; 2] = ["secret", "old_secret"];
+        let mut look = redis::cmd("HMGET");
+        look.arg(account.webhook(mode, id)).arg(&FIELDS);
+        let texts: Vec<Option<String>> = store.command(&look).await?;
+        let named = FIELDS.into_iter().zip(texts);
+        Ok(Self {
+            sealed: named.filter_map(|(field, text)| Some((field, text?))).collect(),
+        })
+    }
+}
+
+fn nonsense() -> StoreError {
+    StoreError::Nonsense("webhook record".to_owned())
+}

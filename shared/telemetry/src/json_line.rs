@@ -1,0 +1,253 @@
+//! A log event as one line of JSON, written straight into the line's buffer: the same fields in the same order as the
+//! formatter of `tracing-subscriber`, without its serializer. A line for each decision is a part of what a call costs.
+//!
+//! Events of libraries, and those inside of spans, go through that formatter: it knows more than they need here.
+
+use super::OWN_CRATES;
+use domain::timestamp::IsoMicros;
+use json_stops::first_stop;
+use std::fmt::{self, Debug, Write};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::fmt::format::{Format, Json, JsonFields, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Room for the line of a decision; a longer one grows.
+const LINE: usize = 1024;
+
+/// Formats events as lines of JSON.
+#[derive(Debug)]
+pub(super) struct JsonLine {
+    any: Format<Json>,
+}
+
+impl JsonLine {
+    /// The formatter.
+    pub(super) fn new() -> Self {
+        let any = tracing_subscriber::fmt::format().json().flatten_event(true);
+        Self { any }
+    }
+}
+
+impl<S> FormatEvent<S, JsonFields> for JsonLine
+where
+    S: Subscriber + for<'lookup> LookupSpan<'lookup>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, JsonFields>,
+        mut line: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let about = event.metadata();
+        let origin = about.target().split("::").next().unwrap_or_default();
+        if !OWN_CRATES.contains(&origin) || context.event_scope().is_some() {
+            return self.any.format_event(context, line, event);
+        }
+        // Put together in a text of its own: `line` is behind a pointer to whatever writes, a call for each of some sixty pieces.
+        let mut text = String::with_capacity(LINE);
+        text.push_str(r#"{"timestamp":""#);
+        text.push_str(IsoMicros::of(clock::now_nanos() / 1_000).as_str());
+        text.push_str(r#"","level":""#);
+        text.push_str(about.level().as_str());
+        text.push('"');
+        let mut fields = Fields {
+            line: &mut text,
+            written: Ok(()),
+        };
+        event.record(&mut fields);
+        fields.written?;
+        text.push_str(r#","target":""#);
+        escape(&mut text, about.target());
+        text.push_str("\"}\n");
+        line.write_str(&text)
+    }
+}
+
+/// Writes an event's fields, each behind a comma.
+struct Fields<'a> {
+    line: &'a mut String,
+    written: fmt::Result,
+}
+
+impl Fields<'_> {
+    /// Our own fields have names with nothing to escape.
+    fn name(&mut self, field: &Field) {
+        debug_assert_eq!(first_stop(field.name().as_bytes()), None, "{}", field.name());
+        self.line.push_str(",\"");
+        self.line.push_str(field.name());
+        self.line.push_str("\":");
+    }
+
+    /// A value as it stands, which holds nothing to escape.
+    fn bare(&mut self, field: &Field, value: &str) {
+        self.name(field);
+        self.line.push_str(value);
+    }
+}
+
+impl Visit for Fields<'_> {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.name(field);
+        self.line.push('"');
+        escape(self.line, value);
+        self.line.push('"');
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.name(field);
+        self.line.push('"');
+        let written = write!(Escaped(self.line), "{value:?}");
+        self.written = self.written.and(written);
+        self.line.push('"');
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.bare(field, itoa::Buffer::new().format(value));
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.bare(field, itoa::Buffer::new().format(value));
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.bare(field, if value { "true" } else { "false" });
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        let value = value.is_finite().then(|| format!("{value:?}"));
+        self.bare(field, value.as_deref().unwrap_or("null"));
+    }
+}
+
+/// The inside of a JSON string, for what writes itself.
+struct Escaped<'a>(&'a mut String);
+
+impl Write for Escaped<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        escape(self.0, text);
+        Ok(())
+    }
+}
+
+/// Appends `text` as the inside of a JSON string.
+fn escape(line: &mut String, text: &str) {
+    let mut rest = text;
+    while let Some(at) = first_stop(rest.as_bytes()) {
+        line.push_str(&rest[..at]);
+        match rest.as_bytes()[at] {
+            b'"' => line.push_str("\\\""),
+            b'\\' => line.push_str("\\\\"),
+            b'\n' => line.push_str("\\n"),
+            b'\r' => line.push_str("\\r"),
+            b'\t' => line.push_str("\\t"),
+            0x08 => line.push_str("\\b"),
+            0x0c => line.push_str("\\f"),
+            control => line.push_str(&format!("\\u{control:04x}")),
+        }
+        rest = &rest[at + 1..];
+    }
+    line.push_str(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io;
+    use std::sync::{Arc, Mutex};
+    use tracing_subscriber::fmt::MakeWriter;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl MakeWriter<'_> for Lines {
+        type Writer = Self;
+
+        fn make_writer(&self) -> Self {
+            self.clone()
+        }
+    }
+
+    impl Lines {
+        /// What was written, without the moment at which it was.
+        fn timeless(&self) -> String {
+            let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+            let (before, rest) = text.split_once(r#""timestamp":""#).unwrap();
+            let (at, rest) = rest.split_at("2026-11-20T22:36:43.120001Z".len());
+            assert!(domain::timestamp::ms_from_iso(at).is_some(), "{at}");
+            format!("{before}\"at\":\"{rest}")
+        }
+    }
+
+    /// The same event, written by ours and by theirs.
+    fn both(event: impl Fn()) -> (String, String) {
+        let (ours, theirs) = (Lines::default(), Lines::default());
+        let json = || tracing_subscriber::fmt().json().flatten_event(true);
+        let one = json()
+            .event_format(JsonLine::new())
+            .with_writer(ours.clone())
+            .finish();
+        tracing::subscriber::with_default(one, &event);
+        let other = json().with_writer(theirs.clone()).finish();
+        tracing::subscriber::with_default(other, &event);
+        (ours.timeless(), theirs.timeless())
+    }
+
+    #[test]
+    fn every_kind_of_field_is_written_as_the_library_writes_it() {
+        let broken = "7x".parse::<u64>().unwrap_err();
+        let (ours, theirs) = both(|| {
+            tracing::warn!(
+                decision = "approved",
+                run.id = %"r\"1",
+                list = ?["a\n", "b"],
+                error = &broken as &dyn std::error::Error,
+                up = 1_u64,
+                down = -1_i64,
+                small = 1.5_f64,
+                none = f64::NAN,
+                yes = true,
+                nothing = tracing::field::Empty,
+                "said {}",
+                1
+            );
+        });
+        assert_eq!(ours, theirs);
+        let value: serde_json::Value = serde_json::from_str(&ours).unwrap();
+        assert_eq!(value["run.id"], "r\"1");
+        assert_eq!(value["message"], "said 1");
+    }
+
+    #[test]
+    fn events_of_others_and_inside_spans_look_as_before() {
+        let (ours, theirs) = both(|| tracing::info!(target: "library", text = "x", "said"));
+        assert_eq!(ours, theirs);
+        let (ours, theirs) = both(|| {
+            let _inside = tracing::info_span!("call", id = 7).entered();
+            tracing::info!("said");
+        });
+        assert_eq!(ours, theirs);
+        assert!(ours.contains(r#""span":{"id":7,"name":"call"}"#), "{ours}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_escaped_as_the_library_escapes_it(text in any::<String>(), odd in "[\\x00-\\x20\"\\\\é/\\x7f]*") {
+            let (ours, theirs) = both(|| tracing::info!(text, odd = ?odd, shown = %odd, "{text}{odd}"));
+            prop_assert_eq!(ours, theirs);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What operators see: metrics ([`registrar`], [`process`], [`store`], [`tables`]), traces ([`trace`]), and logs.
+//!
+//! Logs go to stderr, as text on a terminal and as JSON lines otherwise. `RUST_LOG` sets the level (default `info`).
+//!
+//! Libraries never log below `info`, whatever `RUST_LOG` says: at `trace` they print the headers that they send, and
+//! with them the provider's keys. Pingora's proxy layer never logs: it has an `error` for each caller who leaves within a head,
+//! so strangers could fill the log. The edge logs what matters of its requests itself.
+
+mod buffered;
+mod json_line;
+#[cfg(feature = "otlp")]
+pub mod otlp;
+pub mod process;
+pub mod registrar;
+pub mod span;
+pub mod store;
+pub mod tables;
+pub mod trace;
+
+pub use buffered::flush;
+
+use json_line::JsonLine;
+use settings::TelemetrySettings;
+use std::io::IsTerminal;
+use tracing::{Level, Metadata};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// The crates whose own events are free of secrets at every level.
+const OWN_CRATES: [&str; 5] = ["admin", "connections", "proxy", "store", "telemetry"];
+
+/// Pingora's proxy layer.
+const UNHEARD: &str = "pingora_proxy";
+
+/// Keeps logging alive; what waits is written when it is dropped.
+#[derive(Debug)]
+#[must_use = "log lines that wait are written when this is dropped"]
+pub struct Logs(());
+
+impl Drop for Logs {
+    fn drop(&mut self) {
+        flush();
+    }
+}
+
+/// Starts logging for this process. Later calls do nothing. A process that ends by `exit` calls [`flush`] first.
+pub fn start() -> Logs {
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new("info,pingora=warn,pingora_core=warn"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter);
+    let started = if std::io::stderr().is_terminal() {
+        let text = builder.with_writer(std::io::stderr).with_target(false).finish();
+        text.with(filter_fn(may_be_logged)).try_init()
+    } else if buffered::start().is_ok() {
+        let json = builder
+            .json()
+            .event_format(JsonLine::new())
+            .with_writer(buffered::Collector)
+            .finish();
+        json.with(filter_fn(may_be_logged)).try_init()
+    } else {
+        let json = builder
+            .json()
+            .event_format(JsonLine::new())
+            .with_writer(std::io::stderr)
+            .finish();
+        json.with(filter_fn(may_be_logged)).try_init()
+    };
+    drop(started);
+    Logs(())
+}
+
+/// Starts the export of spans, where it is configured. Must be called inside the runtime that will do it.
+pub fn export(settings: &TelemetrySettings, service: &'static str) {
+    #[cfg(feature = "otlp")]
+    otlp::start(settings, service);
+    // Settings that ask for it were refused by a build that cannot do it.
+    #[cfg(not(feature = "otlp"))]
+    let _ = (settings, service);
+}
+
+fn may_be_logged(event: &Metadata<'_>) -> bool {
+    let origin = event.target().split("::").next().unwrap_or_default();
+    OWN_CRATES.contains(&origin) || (*event.level() <= Level::INFO && origin != UNHEARD)
+}

@@ -1,0 +1,179 @@
+//! What the operating system says of this process, under the names that every Prometheus dashboard knows, and which build it
+//! is. Read from `/proc` when the metrics are asked for; where there is none, the values stay at zero. When it started is noted
+//! when it starts: a service that is shown its own processes only (`ProcSubset=pid`) has no `/proc/stat` to tell the boot.
+
+use super::registrar::{Registrar, level};
+use clock::now_ms;
+use prometheus::{Counter, Gauge, IntGauge, IntGaugeVec, Opts, Result};
+
+/// Ticks of the kernel's clock in a second, as `/proc` counts them: fixed for programs, whatever the kernel runs at.
+const TICKS_A_SECOND: f64 = 100.0;
+/// Bytes of a page of memory on the machines we build for.
+const PAGE_BYTES: u64 = 4096;
+
+/// The build: `make dist`, `make static`, `make pgo` and the image give the commit to the compiler as `TOLLGATE_COMMIT`. Builds for
+/// development do not: each commit would compile this crate, and with it everything, anew.
+const COMMIT: &str = commit(option_env!("TOLLGATE_COMMIT"));
+
+/// Sources without their history have none to give.
+const fn commit(given: Option<&'static str>) -> &'static str {
+    match given {
+        Some(commit) if !commit.is_empty() => commit,
+        _ => "unknown",
+    }
+}
+
+/// The gauges of the process.
+#[derive(Debug, Clone)]
+pub struct ProcessMetrics {
+    cpu: Counter,
+    resident: IntGauge,
+    open_fds: IntGauge,
+    most_fds: IntGauge,
+    threads: IntGauge,
+}
+
+impl ProcessMetrics {
+    /// Registers them, and the build.
+    ///
+    /// # Errors
+    /// When a name is taken.
+    pub fn new(metrics: &Registrar) -> Result<Self> {
+        let gauge = |name: &str, help: &str| metrics.add(IntGauge::new(name, help)?);
+        build(metrics)?;
+        let started = metrics.add(Gauge::new(
+            "process_start_time_seconds",
+            "When this process started, in seconds since 1970.",
+        )?)?;
+        started.set(as_f64(now_ms() / 1000));
+        Ok(Self {
+            cpu: metrics.add(Counter::new(
+                "process_cpu_seconds_total",
+                "CPU time of this process, user and system, in seconds.",
+            )?)?,
+            resident: gauge(
+                "process_resident_memory_bytes",
+                "Memory of this process that is in RAM.",
+            )?,
+            open_fds: gauge("process_open_fds", "File descriptors that are open.")?,
+            most_fds: gauge(
+                "process_max_fds",
+                "File descriptors that may be open (ulimit -n).",
+            )?,
+            threads: gauge("process_threads", "Threads of this process.")?,
+        })
+    }
+
+    /// Takes in the state of this moment.
+    pub fn look(&self) {
+        let read = |file: &str| std::fs::read_to_string(format!("/proc/{file}")).unwrap_or_default();
+        if let Some(stat) = Stat::parse(&read("self/stat")) {
+            let cpu = stat.cpu_seconds();
+            self.cpu.inc_by((cpu - self.cpu.get()).max(0.0));
+            self.resident.set(level(stat.resident_pages * PAGE_BYTES));
+            self.threads.set(level(stat.threads));
+        }
+        let limits = read("self/limits");
+        if let Some(most) = number_after(&limits, "Max open files") {
+            self.most_fds.set(level(most));
+        }
+        if let Ok(open) = std::fs::read_dir("/proc/self/fd") {
+            // One of them is the directory that is being read.
+            self.open_fds.set(level(open.count().saturating_sub(1)));
+        }
+    }
+}
+
+/// `…_build_info`: a gauge that is always 1, whose labels tell the build.
+fn build(metrics: &Registrar) -> Result<()> {
+    let family = metrics.add(IntGaugeVec::new(
+        Opts::new("tollgate_build_info", "1; the labels tell which build this is."),
+        &["version", "commit"],
+    )?)?;
+    family
+        .with_label_values(&[env!("CARGO_PKG_VERSION"), COMMIT])
+        .set(1);
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts far below 2^53")]
+const fn as_f64(count: u64) -> f64 {
+    count as f64
+}
+
+/// The first number behind `name` in a line that starts with it.
+fn number_after(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// What is used of `/proc/self/stat`.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    cpu_ticks: u64,
+    threads: u64,
+    resident_pages: u64,
+}
+
+impl Stat {
+    /// The fields behind the program's name, which is in brackets and may hold anything.
+    fn parse(text: &str) -> Option<Self> {
+        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        // The first of them is the third of the whole line, by the count of proc(5).
+        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        Some(Self {
+            cpu_ticks: field(14)? + field(15)?,
+            threads: field(20)?,
+            resident_pages: field(24)?,
+        })
+    }
+
+    fn cpu_seconds(&self) -> f64 {
+        as_f64(self.cpu_ticks) / TICKS_A_SECOND
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_is_read_behind_any_name() {
+        let text = "7 (a) b) S 1 7 7 0 -1 4194304 500 0 0 0 150 50 0 0 20 0 9 0 12345 1000000 321 18446744073709551615 1";
+        let stat = Stat::parse(text).unwrap();
+        assert_eq!(
+            stat,
+            Stat {
+                cpu_ticks: 200,
+                threads: 9,
+                resident_pages: 321
+            }
+        );
+        assert!((stat.cpu_seconds() - 2.0).abs() < 1e-9);
+        assert_eq!(Stat::parse("nonsense"), None);
+    }
+
+    #[test]
+    fn this_process_is_seen() {
+        let metrics = Registrar::new("x");
+        let process = ProcessMetrics::new(&metrics).unwrap();
+        process.look();
+        assert!(process.resident.get() > 0 && process.open_fds.get() > 0 && process.most_fds.get() > 0);
+        assert!(process.threads.get() > 0);
+        let text = metrics.text().unwrap();
+        let started = text
+            .lines()
+            .find_map(|line| line.strip_prefix("process_start_time_seconds "))
+            .unwrap();
+        let now = as_f64(now_ms()) / 1000.0;
+        let ago = now - started.parse::<f64>().unwrap();
+        assert!((0.0..60.0).contains(&ago), "{ago}");
+        assert!(text.contains("tollgate_build_info{commit="), "{text}");
+    }
+
+    #[test]
+    fn a_build_without_a_commit_says_so() {
+        assert_eq!(commit(Some("0123abc")), "0123abc");
+        assert_eq!([commit(None), commit(Some(""))], ["unknown"; 2]);
+    }
+}

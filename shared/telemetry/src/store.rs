@@ -1,0 +1,166 @@
+//! The store as this process sees it: asked every few seconds in the background, never by a call.
+
+use super::registrar::{Registrar, level};
+use prometheus::{Gauge, Histogram, IntCounter, IntGauge, Result};
+use std::time::Duration;
+use store::look::{Look, look};
+use store::pulse::{self, Trouble};
+use store::{Store, sanity};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+/// Between two looks.
+pub const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Upper ends of the buckets of the store's round trip, in seconds.
+const ROUND_TRIPS: [f64; 9] = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0];
+
+/// The store's metrics.
+#[derive(Debug, Clone)]
+pub struct StoreMetrics {
+    up: IntGauge,
+    epoch_ok: IntGauge,
+    restored: IntGauge,
+    round_trip: Histogram,
+    errors: Vec<IntCounter>,
+    nodes: IntGauge,
+    memory_used: IntGauge,
+    memory_max: IntGauge,
+    memory_fullest: Gauge,
+    never_evicts: IntGauge,
+    evicted: IntGauge,
+    lost_writes: IntGauge,
+    aof_enabled: IntGauge,
+    persistence_ok: IntGauge,
+    fsync_delayed: IntGauge,
+    replicas: IntGauge,
+    replica_lag: IntGauge,
+    clients: IntGauge,
+    commands: IntGauge,
+    uptime: IntGauge,
+}
+
+impl StoreMetrics {
+    /// Registers them.
+    ///
+    /// # Errors
+    /// When a name is taken.
+    pub fn new(metrics: &Registrar) -> Result<Self> {
+        let gauge = |name: &str, help: &str| metrics.gauge(&format!("store_{name}"), help);
+        Ok(Self {
+            up: gauge("up", "1 while the store answered the last look at it.")?,
+            epoch_ok: gauge(
+                "epoch_ok",
+                "1 while the store has its ledger epoch: it was initialised and not wiped.",
+            )?,
+            restored: gauge(
+                "restored",
+                "1 while the store was restored from a backup that nobody has accepted yet: every call is denied.",
+            )?,
+            round_trip: metrics.histogram(
+                "store_round_trip_seconds",
+                "Time of one small command to the store and back, asked every five seconds.",
+                &ROUND_TRIPS,
+            )?,
+            errors: metrics.counters(
+                "store_errors_total",
+                "Commands to the store that gave no usable answer: timeout, broken (the connection was lost and is made anew), unreachable, refused, nonsense.",
+                "kind",
+                Trouble::ALL.map(Trouble::as_str),
+            )?,
+            nodes: gauge("nodes", "Servers of the store that answered the last look.")?,
+            memory_used: gauge("memory_used_bytes", "Memory that the store's servers use, together.")?,
+            memory_max: gauge(
+                "memory_max_bytes",
+                "Memory that they may use (maxmemory), together; 0 when one has no limit.",
+            )?,
+            memory_fullest: metrics.fraction(
+                "store_memory_used_ratio",
+                "How full the fullest server is, from 0 to 1; 0 when none has a limit.",
+            )?,
+            never_evicts: gauge("noeviction", "1 while no server may evict keys.")?,
+            evicted: gauge(
+                "evicted_keys",
+                "Keys that the servers evicted since they started; each may have been money.",
+            )?,
+            lost_writes: gauge(
+                "lost_writes",
+                "Writes of their append-only files, or of their primaries, that the servers left out since they started: every call is denied.",
+            )?,
+            aof_enabled: gauge("aof_enabled", "1 while all servers write an append-only file.")?,
+            persistence_ok: gauge(
+                "persistence_ok",
+                "1 while the last write of every append-only file and snapshot went well.",
+            )?,
+            fsync_delayed: gauge(
+                "fsync_delayed",
+                "Times since the servers started that a write had to wait for the disk.",
+            )?,
+            replicas: gauge("replicas", "Replicas of the server that has the fewest.")?,
+            replica_lag: gauge(
+                "replica_lag_seconds",
+                "Seconds since the replica that was silent longest was heard.",
+            )?,
+            clients: gauge("clients", "Connections of all callers to the store's servers.")?,
+            commands: gauge("commands_per_second", "Commands a second, as the servers count them.")?,
+            uptime: gauge("uptime_seconds", "Seconds since the last start of any server.")?,
+        })
+    }
+
+    /// Looks at the store until the process ends.
+    pub async fn follow(self, store: Store) {
+        let mut ticks = interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            self.look(&store).await;
+        }
+    }
+
+    async fn look(&self, store: &Store) {
+        let asked = Instant::now();
+        let record = sanity::record(store).await;
+        let answered = !matches!(record, Err(sanity::Insane::Store(_)));
+        if answered {
+            self.round_trip.observe(asked.elapsed().as_secs_f64());
+            let is_lost = matches!(record, Err(sanity::Insane::NoEpoch));
+            let is_restored = matches!(record, Err(sanity::Insane::Restored(_)));
+            self.epoch_ok.set(i64::from(!is_lost));
+            self.restored.set(i64::from(is_restored));
+        }
+        let seen = look(store).await;
+        let is_up = answered && seen.is_ok();
+        if let Ok(seen) = seen {
+            self.take_in(&seen);
+        }
+        // Last: until it is 1 the others are zeros that nobody has seen, and the alert rules do not heed them.
+        self.up.set(i64::from(is_up));
+    }
+
+    fn take_in(&self, seen: &Look) {
+        self.memory_fullest.set(seen.memory_fullest);
+        for (gauge, value) in [
+            (&self.nodes, seen.nodes),
+            (&self.memory_used, seen.memory_used),
+            (&self.memory_max, seen.memory_max),
+            (&self.never_evicts, seen.never_evicts.into()),
+            (&self.evicted, seen.evicted_keys),
+            (&self.lost_writes, seen.lost_writes),
+            (&self.aof_enabled, seen.aof_enabled.into()),
+            (&self.persistence_ok, seen.persistence_ok.into()),
+            (&self.fsync_delayed, seen.fsync_delayed),
+            (&self.replicas, seen.replicas_fewest),
+            (&self.replica_lag, seen.replica_lag_seconds),
+            (&self.clients, seen.clients),
+            (&self.commands, seen.commands_a_second),
+            (&self.uptime, seen.uptime_seconds),
+        ] {
+            gauge.set(level(value));
+        }
+    }
+
+    /// Takes in what was counted elsewhere, when the metrics are asked for.
+    pub fn refresh(&self) {
+        for (counter, count) in self.errors.iter().zip(pulse::counts()) {
+            counter.inc_by(count.saturating_sub(counter.get()));
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! To which trace a request belongs: the caller's, when it sent a W3C `traceparent`, else a new one. The id of the trace
+//! stands in the log line of the request; whether its spans are exported is decided here too.
+
+use super::span;
+use data_encoding::HEXLOWER;
+use http::{HeaderMap, HeaderValue};
+use std::fmt;
+
+/// The header that names the trace.
+pub const TRACEPARENT: &str = "traceparent";
+/// The header that goes along with it.
+pub const TRACESTATE: &str = "tracestate";
+/// Characters of a `traceparent` of version 00.
+const LENGTH: usize = 55;
+/// The flag with which a caller says that it records the trace.
+const SAMPLED: u8 = 1;
+
+/// The id of a trace; prints as 32 hex digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceId(pub u128);
+
+impl fmt::Display for TraceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut digits = [0; 32];
+        HEXLOWER.encode_mut(&self.0.to_be_bytes(), &mut digits);
+        f.write_str(std::str::from_utf8(&digits).unwrap_or_default())
+    }
+}
+
+/// The place of one request in its trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trace {
+    /// The trace.
+    pub id: TraceId,
+    /// The caller's span; 0 when none was named.
+    pub parent: u64,
+    /// The request's own span, when it is exported.
+    pub exported: Option<u64>,
+    /// It is exported because its caller records the trace, and for no other reason. Whoever is not known yet may say so too.
+    pub by_caller: bool,
+}
+
+impl Trace {
+    /// The trace that the headers name, else a new one.
+    #[must_use]
+    pub fn of(headers: &HeaderMap) -> Self {
+        let sent = sent(headers);
+        let (id, parent) = match sent {
+            Some(sent) => (sent.id, sent.parent),
+            // Without randomness there is no trace, and calls are denied for want of an id anyway.
+            None => (entropy::id_bits().unwrap_or_default(), 0),
+        };
+        let exported = span::wanted(id, sent.map(|sent| sent.sampled)).then(new_span);
+        Self {
+            id: TraceId(id),
+            parent,
+            exported,
+            by_caller: exported.is_some() && !span::wanted(id, None),
+        }
+    }
+
+    /// The `traceparent` for a request that is made on behalf of this one, by its span `span`.
+    #[must_use]
+    pub fn header(&self, span: u64) -> Option<HeaderValue> {
+        HeaderValue::from_str(&format!("00-{}-{span:016x}-01", self.id)).ok()
+    }
+}
+
+/// The id of a new span: never 0, which would be none.
+#[must_use]
+pub fn new_span() -> u64 {
+    let bits = entropy::id_bits().unwrap_or(1);
+    u64::try_from(bits & u128::from(u64::MAX)).unwrap_or(1).max(1)
+}
+
+/// A `traceparent` that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sent {
+    id: u128,
+    parent: u64,
+    sampled: bool,
+}
+
+/// The one well-formed `traceparent`; several, or one that is none, count as none.
+fn sent(headers: &HeaderMap) -> Option<Sent> {
+    let mut values = headers.get_all(TRACEPARENT).iter();
+    let value = values.next()?;
+    match values.next() {
+        None => parse(value.as_bytes()),
+        Some(_) => None,
+    }
+}
+
+/// `00-<32 hex>-<16 hex>-<2 hex>`; later versions may have more behind another `-`.
+fn parse(text: &[u8]) -> Option<Sent> {
+    let head = text.get(..LENGTH)?;
+    let version = lower_hex(&head[..2])?;
+    let goes_on = text.len() > LENGTH;
+    let dashes = [2, 35, 52].iter().all(|at| head[*at] == b'-');
+    let ends = !goes_on || version != 0 && text[LENGTH] == b'-';
+    if version == 0xff || !dashes || !ends {
+        return None;
+    }
+    let id = lower_hex(&head[3..35])?;
+    let parent = u64::try_from(lower_hex(&head[36..52])?).ok()?;
+    let flags = u8::try_from(lower_hex(&head[53..55])?).ok()?;
+    (id != 0 && parent != 0).then_some(Sent {
+        id,
+        parent,
+        sampled: flags & SAMPLED != 0,
+    })
+}
+
+/// At most 32 lower-case hex digits.
+fn lower_hex(digits: &[u8]) -> Option<u128> {
+    digits.iter().try_fold(0_u128, |sum, digit| {
+        let value = match digit {
+            b'0'..=b'9' => digit - b'0',
+            b'a'..=b'f' => digit - b'a' + 10,
+            _ => return None,
+        };
+        Some(sum << 4 | u128::from(value))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    #[test]
+    fn a_traceparent_is_read_as_w3c_says() {
+        let good = Sent {
+            id: 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736,
+            parent: 0x00f0_67aa_0ba9_02b7,
+            sampled: true,
+        };
+        assert_eq!(parse(GOOD.as_bytes()), Some(good));
+        let unsampled = GOOD.replace("-01", "-02");
+        assert_eq!(parse(unsampled.as_bytes()).map(|sent| sent.sampled), Some(false));
+        let later = GOOD.replacen("00-", "cc-", 1) + "-what-the-future-will-be-like";
+        assert_eq!(parse(later.as_bytes()), Some(good));
+        for bad in [
+            String::new(),
+            GOOD.replacen("00-", "ff-", 1),
+            GOOD.to_uppercase(),
+            format!("{GOOD}-x"),
+            GOOD.replacen("00-", "cc-", 1) + "x",
+            GOOD.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32)),
+            GOOD.replace("00f067aa0ba902b7", &"0".repeat(16)),
+            GOOD.replace("-00f", "_00f"),
+            GOOD[..54].to_owned(),
+        ] {
+            assert_eq!(parse(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_request_without_one_begins_a_trace() {
+        let mut headers = HeaderMap::new();
+        let made = Trace::of(&headers);
+        assert!(made.parent == 0 && made.id.0 != 0 && made != Trace::of(&headers));
+        assert_eq!(made.exported, None, "nothing is exported unless it is configured");
+        headers.append(TRACEPARENT, GOOD.parse().unwrap());
+        let sent = Trace::of(&headers);
+        assert_eq!(sent.id.to_string(), "4bf92f3577b34da6a3ce929d0e0e4736");
+        assert_eq!(
+            sent.header(0xabc).unwrap(),
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000abc-01"
+        );
+        headers.append(TRACEPARENT, GOOD.parse().unwrap());
+        assert_ne!(Trace::of(&headers).id, sent.id, "two are none");
+    }
+}
