@@ -19,7 +19,7 @@ use settings::{AuditSettings, BadSettings};
 use std::hash::Hash;
 use std::sync::Arc;
 use store::StoreError;
-use store::chain::Chain;
+use store::audit::chain::Chain;
 
 /// Memory for opened segments, manifests and lists of segments, of entries and of intents, in bytes each.
 const CACHED_BYTES: u64 = 64 << 20;

@@ -9,7 +9,7 @@ use domain::checkpoint::{Checkpoint, hash_of_none, origin};
 use domain::entry::Entry;
 use domain::mode::Mode;
 use store::StoreError;
-use store::chain::Head;
+use store::audit::chain::Head;
 
 /// Why nothing is signed.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use domain::mode::Mode;
 use futures::{Stream, stream};
 use std::sync::Arc;
-use store::chain::Head;
+use store::audit::chain::Head;
 use store::{Store, StoreError};
 
 /// The type of such a file.

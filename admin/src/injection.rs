@@ -9,7 +9,7 @@ use self::patterns::BUILT_IN;
 use regex::{RegexBuilder, RegexSet, RegexSetBuilder};
 use serde_json::Value;
 use settings::{BadSettings, InjectionSettings};
-use store::script::spend::Injection;
+use store::spend::Injection;
 
 /// Patterns that can be configured.
 const PATTERNS_MAX: usize = 200;

@@ -9,10 +9,12 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use domain::mode::Mode;
 use domain::rate;
 use std::time::Duration;
+use store::account::refused::LIFE;
+use store::api_key::script::count;
+use store::api_key::script::count::{Allowed, Counted, Standing};
 use store::keys::AccountKeys;
-use store::refused::LIFE;
-use store::script::api_key::count::{self, Allowed, Counted, Standing};
-use store::script::technical::{self, Limit};
+use store::technical;
+use store::technical::Limit;
 
 /// Requests that the plan allows in a window.
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");

@@ -7,7 +7,7 @@ use crate::archive::Archive;
 use domain::denial_window;
 use domain::entry::Sealed;
 use domain::mode::Mode;
-use store::chain::{Backwards, Chain, Filter, Head, Row};
+use store::audit::chain::{Backwards, Chain, Filter, Head, Row};
 use store::page::{Page, Part, Start};
 use store::{Store, StoreError};
 

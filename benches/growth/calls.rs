@@ -8,9 +8,9 @@ use domain::money::Nanos;
 use domain::plan::Plan;
 use std::time::Duration;
 use store::Store;
-use store::script::authorize::{Authorize, Charge, Outcome as Decided};
-use store::script::hold::HoldName;
-use store::script::settle::{Settle, Settled};
+use store::call::authorize::{Authorize, Charge, Outcome as Decided};
+use store::call::hold::HoldName;
+use store::call::settle::{Settle, Settled};
 
 /// What a call is charged first, and what it comes to.
 pub const ESTIMATE: Nanos = Nanos::from_stored(750_000);

@@ -9,16 +9,16 @@ use domain::id::Kind;
 use domain::mode::Mode;
 use domain::period::Period;
 use redis::Pipeline;
+use store::call::hold::{HoldName, memo};
 use store::keys;
 use store::lookup::VirtualKeyOwner;
-use store::script::hold::{HoldName, memo};
 
 /// Commands in one round trip.
 const AT_ONCE: u64 = 2_000;
 /// Records that calls are spread over.
 const CALLERS: u64 = 1_000;
 /// How long runs live, in ms: `authorize::RUN_LIFE`.
-const LIFE_MS: u128 = store::script::authorize::RUN_LIFE.as_millis();
+const LIFE_MS: u128 = store::call::authorize::RUN_LIFE.as_millis();
 /// What a check of a decision says, of the usual length.
 const CHECKS: &str = "7:4000000000000000:,5:4000000000000000:,432100:4000000000000000:,432100:4000000000000000:750000,\
                       432100:4000000000000000:,7:4000000000000000:,432100:4000000000000000:";

@@ -8,7 +8,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use gate_bench_rig::cpu;
 use harness::{CapPolicy, Nanos, Redis, Seed, SeedAccount, SeedAgent, Store};
 use std::collections::HashSet;
-use store::script::authorize::AccountView;
+use store::call::authorize::AccountView;
 
 /// Accounts, and callers in each.
 const ACCOUNTS: usize = 8;

@@ -9,13 +9,13 @@ use serde_json::json;
 use std::error::Error;
 use std::time::Duration;
 use store::deposit::DepositState;
+use store::deposit::script::{Made as Deposited, NewDeposit};
+use store::escrow::script::{Asked, Called, NewEscrow, Verdict, decide, fund};
 use store::escrow::{Escrow, Party};
 use store::once::Once;
 use store::script::change::Scope;
-use store::script::deposit::{Made as Deposited, NewDeposit};
-use store::script::escrow::{Asked, Called, NewEscrow, Verdict, decide, fund};
-use store::script::spend::{Ask, PlanCap, Spend, Spent};
-use store::script::transfer::{NewTransfer, Transferred};
+use store::spend::{Ask, PlanCap, Spend, Spent};
+use store::transfer::{NewTransfer, Transferred};
 use store::wallet::WalletPlace;
 use store::{Store, sanity};
 

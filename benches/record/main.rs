@@ -26,7 +26,7 @@ use std::io::{BufReader, BufWriter, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
-use store::chain::Chain;
+use store::audit::chain::Chain;
 
 /// Appends lines, numbered as the scripts do.
 const WRITE: &str = "for i = 2, #ARGV, 2 do

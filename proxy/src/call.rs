@@ -222,8 +222,8 @@ async fn decide_and_forward(
 mod tests {
     use super::*;
     use crate::stand::{SOON, Stand, runs, served, text, timeless};
-    use store::script::authorize::AUTHORIZE;
-    use store::script::settle::SETTLE;
+    use store::call::authorize::AUTHORIZE;
+    use store::call::settle::SETTLE;
     use tokio::io::AsyncWriteExt as _;
     use tokio::time::{sleep, timeout};
 

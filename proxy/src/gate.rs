@@ -22,12 +22,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use store::Store;
+use store::account::refused::RefusedCopy;
 use store::blocked::BlockedCopy;
+use store::call::authorize::AccountView;
+use store::call::hold::HoldKeys;
+use store::call::settle::{Settle, Settled};
 use store::lookup::VirtualKeyOwner;
-use store::refused::RefusedCopy;
-use store::script::authorize::AccountView;
-use store::script::hold::HoldKeys;
-use store::script::settle::{Settle, Settled};
 
 /// Hashes that no key has; remembered so that a repeated one costs the store nothing.
 const UNKNOWN_MAX: usize = 10_000;
@@ -335,9 +335,9 @@ mod tests {
     use domain::entry::How;
     use domain::money::Nanos;
     use secrecy::ExposeSecret as _;
+    use store::call::hold::{AsOf, HoldName};
+    use store::call::settle::SETTLE;
     use store::keys::STORE;
-    use store::script::hold::{AsOf, HoldName};
-    use store::script::settle::SETTLE;
 
     #[tokio::test]
     async fn a_closed_gate_admits_nobody() {

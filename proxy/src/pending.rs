@@ -20,8 +20,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use store::script::hold::HoldName;
-use store::script::settle::Settle;
+use store::call::hold::HoldName;
+use store::call::settle::Settle;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 

@@ -1,8 +1,8 @@
 //! Everything that can happen to money, as concrete actions: done to the store and to the model alike.
 
 use crate::model::{At, Limits, Place};
+use store::agent::freeze::Authority;
 use store::once::Once;
-use store::script::agent_freeze::Authority;
 
 /// Who asks for everything.
 pub const ACTOR: &str = "key_1";

@@ -4,8 +4,8 @@
 use crate::lua;
 use crate::world::Checked;
 use harness::Redis;
+use store::account::script::{ACCEPT, PlanSet, SET_PLAN, accept, set_plan};
 use store::keys::AccountKeys;
-use store::script::account::{ACCEPT, PlanSet, SET_PLAN, accept, set_plan};
 use store::script::all::all;
 use store::script::{Script, WhenFull};
 use store::versions::View;
@@ -124,7 +124,7 @@ async fn what_was_seen_and_is_gone_is_refused() {
 async fn each_small_change_of_that_is_noticed() {
     let redis = Redis::start();
     let store = redis.store();
-    let set_plan = include_str!("../../shared/store/src/script/account/set_plan.lua");
+    let set_plan = include_str!("../../shared/store/src/account/set_plan.lua");
     let mut unnoticed = Vec::new();
     let mutants = lua::mutants(WRAPPER);
     assert!(mutants.len() > 20, "only {} changes", mutants.len());
@@ -137,7 +137,7 @@ async fn each_small_change_of_that_is_noticed() {
             let text = mutant.text.replace("--@ change\n", &[change, own].concat());
             Script::new(script.name(), WhenFull::Run, &[&text])
         };
-        let accept = include_str!("../../shared/store/src/script/account/accept.lua");
+        let accept = include_str!("../../shared/store/src/account/accept.lua");
         let changed = store
             .replacing(with(&SET_PLAN, set_plan))
             .replacing(with(&ACCEPT, accept));

@@ -8,8 +8,8 @@ use admin::routes::{OFFSET_MAX, PAGE_MAX, ROUTES, USER_ROUTES};
 use clock::now_ms;
 use http::Method;
 use std::collections::BTreeSet;
+use store::agent::survey::AGENTS_MAX;
 use store::run::LOOKED_AT_MAX;
-use store::survey::AGENTS_MAX;
 use store::wallet::totals::WALLETS_MAX;
 
 const FEW: u64 = 1_000;

@@ -4,7 +4,7 @@ use crate::{account, document, ready};
 use domain::mode::Mode;
 use harness::{CapPolicy, Cli, Redis, Seed, SeedAgent};
 use serde_json::Value;
-use store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
+use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
 use store::script::change::Scope;
 
 fn agent(cli: &Cli, word: &str, account: &str, agent: &str, mode: &str, code: i32) -> Value {

@@ -7,12 +7,12 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use harness::{Cli, Redis, Seed, SeedAccount, Store};
 use serde_json::{Value, json};
+use store::escrow::script::{Asked, Called, NewEscrow, Verdict, decide, fund};
 use store::escrow::{Escrow, Party};
 use store::keys::USER;
 use store::once::Once;
 use store::script::change::Scope;
-use store::script::escrow::{Asked, Called, NewEscrow, Verdict, decide, fund};
-use store::script::wallet::user_wallet;
+use store::wallet::script::user_wallet;
 
 /// What every escrow here holds.
 const AMOUNT: u64 = 1_250_000_001;

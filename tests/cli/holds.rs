@@ -7,9 +7,9 @@ use domain::plan::{DEFAULT_PLANS, Plans};
 use harness::{CapPolicy, Redis, Seed, SeedAgent, Store};
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::script::authorize::{AccountView, Authorize, Charge, Outcome};
-use store::script::hold::HoldName;
-use store::script::reap;
+use store::call::authorize::{AccountView, Authorize, Charge, Outcome};
+use store::call::hold::HoldName;
+use store::call::reap;
 
 const ESTIMATE: u64 = 2_000_000_000;
 

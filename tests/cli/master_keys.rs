@@ -4,8 +4,8 @@ use crate::{cli, refused};
 use crypto::seal::{SealedFor, Sealer};
 use harness::{Cli, Redis, Seed, SeedAgent, TEST_MASTER_KEY};
 use secrecy::ExposeSecret;
-use store::script::reseal::{Reseal, Resealed};
-use store::sealed::SealedKey;
+use store::provider_key::reseal::{Reseal, Resealed};
+use store::provider_key::sealed::SealedKey;
 
 /// 32 bytes of 0x17.
 const NEW_KEY: &str = "FxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxcXFxc=";

@@ -8,8 +8,8 @@ use domain::plan::{DEFAULT_PLANS, Plans};
 use harness::{Admin, RedisCluster, eventually};
 use serde_json::json;
 use std::time::{Duration, Instant};
-use store::script::authorize::{AccountView, Authorize, Charge, Outcome};
-use store::script::hold::HoldName;
+use store::call::authorize::{AccountView, Authorize, Charge, Outcome};
+use store::call::hold::HoldName;
 
 /// API keys that are made at most until one is looked up on a node that answers.
 const KEYS: usize = 12;

@@ -5,7 +5,7 @@ use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, Setup, Stage, answer,
 use harness::{Edge, EdgeOptions, Reply, eventually};
 use std::path::Path;
 use std::time::Duration;
-use store::script::reap::sweep;
+use store::call::reap::sweep;
 
 /// Makes `count` calls whose settlement meets a store that is gone; the wire stays cut.
 pub async fn answered_without_a_store(stage: &Stage, count: usize) -> Vec<Reply> {

@@ -5,9 +5,9 @@ use crate::stage::{ACTUAL, Charged, ESTIMATE, SOON, Setup, Stage, body, sha};
 use domain::mode::Mode;
 use harness::eventually;
 use std::time::Duration;
-use store::script::authorize::AUTHORIZE;
-use store::script::settle::SETTLE;
-use store::script::void::VOID;
+use store::call::authorize::AUTHORIZE;
+use store::call::settle::SETTLE;
+use store::call::void::VOID;
 
 async fn wired() -> Stage {
     let stage = Setup::default()

@@ -5,8 +5,8 @@ use crate::late::{another_edge, answered_without_a_store, journals};
 use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, Setup, Stage, answer, metric, sha};
 use harness::{Edge, EdgeOptions, Redis, Seed, eventually};
 use std::time::Duration;
+use store::call::authorize::AUTHORIZE;
 use store::keys::STORE;
-use store::script::authorize::AUTHORIZE;
 
 /// Time for several rounds of the retry queue.
 const ROUNDS: Duration = Duration::from_secs(2);

@@ -5,7 +5,7 @@ use crate::stage::{ACTUAL, Charged, ESTIMATE, PROXY, SOON, Setup, Stage, answer,
 use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Cli, Edge, EdgeOptions, eventually};
 use std::time::{Duration, Instant};
-use store::script::reap::sweep;
+use store::call::reap::sweep;
 
 const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 

@@ -15,8 +15,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use store::open_holds;
-use store::script::reap::sweep;
+use store::call::open_holds;
+use store::call::reap::sweep;
 use tempfile::TempDir;
 
 /// How long the callers call.

@@ -11,8 +11,8 @@ use domain::period::Period;
 use domain::plan::Plan;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use store::script::authorize::AccountView;
-use store::script::hold::HoldName;
+use store::call::authorize::AccountView;
+use store::call::hold::HoldName;
 
 /// The largest sum that `authorize` lets a counter reach.
 pub const CEILING: i128 = 9_000_000_000_000_000_000;

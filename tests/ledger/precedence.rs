@@ -9,7 +9,7 @@ use domain::denial::Denial;
 use domain::period::Period;
 use harness::Redis;
 use store::Store;
-use store::script::authorize::{Authorize, Charge as Asked, Outcome};
+use store::call::authorize::{Authorize, Charge as Asked, Outcome};
 
 /// What can speak against a call, in the order of decision D29, specification §4.4 and the list of denials.
 const ORDER: [&str; 14] = [

@@ -11,10 +11,10 @@ use futures::future::join_all;
 use harness::{AgentCounters, Redis};
 use std::collections::BTreeSet;
 use store::Store;
+use store::call::authorize::{Authorize, Charge, Outcome};
+use store::call::settle::{Settle, Settled};
+use store::call::void::{Voided, void};
 use store::keys::AccountKeys;
-use store::script::authorize::{Authorize, Charge, Outcome};
-use store::script::settle::{Settle, Settled};
-use store::script::void::{Voided, void};
 
 /// Callers at once, over several connections as several edges have them.
 const TASKS: u64 = 64;

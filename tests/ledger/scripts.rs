@@ -1,10 +1,10 @@
 //! The ledger's scripts as texts that can be changed.
 
-use store::script::authorize::AUTHORIZE;
-use store::script::denial_window::DENIAL_WINDOW;
-use store::script::reap::REAP;
-use store::script::settle::SETTLE;
-use store::script::void::VOID;
+use store::call::authorize::AUTHORIZE;
+use store::call::denial_window::DENIAL_WINDOW;
+use store::call::reap::REAP;
+use store::call::settle::SETTLE;
+use store::call::void::VOID;
 use store::script::{Script, WhenFull, with_fragments};
 
 pub const PERIOD: &str = concat!(
@@ -12,12 +12,12 @@ pub const PERIOD: &str = concat!(
     include_str!("../../shared/store/src/script/period.lua"),
 );
 pub const PRUNE_LUA: &str = include_str!("../../shared/store/src/script/prune.lua");
-pub const AUTHORIZE_LUA: &str = include_str!("../../shared/store/src/script/authorize.lua");
-pub const SETTLE_LUA: &str = include_str!("../../shared/store/src/script/settle.lua");
-pub const LACKS_WRITES_LUA: &str = include_str!("../../shared/store/src/script/lacks_writes.lua");
-pub const VOID_LUA: &str = include_str!("../../shared/store/src/script/void.lua");
-pub const REAP_LUA: &str = include_str!("../../shared/store/src/script/reap.lua");
-pub const DENIAL_WINDOW_LUA: &str = include_str!("../../shared/store/src/script/denial_window.lua");
+pub const AUTHORIZE_LUA: &str = include_str!("../../shared/store/src/call/authorize.lua");
+pub const SETTLE_LUA: &str = include_str!("../../shared/store/src/call/settle.lua");
+pub const LACKS_WRITES_LUA: &str = include_str!("../../shared/store/src/call/lacks_writes.lua");
+pub const VOID_LUA: &str = include_str!("../../shared/store/src/call/void.lua");
+pub const REAP_LUA: &str = include_str!("../../shared/store/src/call/reap.lua");
+pub const DENIAL_WINDOW_LUA: &str = include_str!("../../shared/store/src/call/denial_window.lua");
 /// What a change begins and ends with; its own changes are noticed by the money tests.
 const CHANGE: &str = include_str!("../../shared/store/src/script/change.lua");
 pub const RUN_LUA: &str = include_str!("../../shared/store/src/script/run.lua");

@@ -10,9 +10,9 @@ use domain::plan::Plan;
 use harness::{Seed, SeedAgent, eventually};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use store::script::authorize::{AccountView, Answer, Authorize, Charge, Outcome};
-use store::script::hold::HoldName;
-use store::script::reap::sweep;
+use store::call::authorize::{AccountView, Answer, Authorize, Charge, Outcome};
+use store::call::hold::HoldName;
+use store::call::reap::sweep;
 use store::{Store, StoreError};
 
 /// An agent that may call, with what it takes to call for it.

@@ -12,14 +12,14 @@ use domain::period::Period;
 use domain::plan::Plan;
 use std::fmt::Debug;
 use std::time::Duration;
-use store::denial_windows::Counted;
+use store::call::authorize::{Authorize, Charge, Outcome};
+use store::call::denial_window::record_as;
+use store::call::denial_windows::Counted;
+use store::call::hold::{AsOf, Hold, HoldName};
+use store::call::reap::reap_as;
+use store::call::settle::Settle;
+use store::call::void::void_as;
 use store::keys::AccountKeys;
-use store::script::authorize::{Authorize, Charge, Outcome};
-use store::script::denial_window::record_as;
-use store::script::hold::{AsOf, Hold, HoldName};
-use store::script::reap::reap_as;
-use store::script::settle::Settle;
-use store::script::void::void_as;
 use store::{Store, StoreError, audit};
 
 /// What a check found: nothing, or a sentence.

@@ -4,8 +4,8 @@ use crate::world::{World, fresh, minted, problem, success, text};
 use domain::mode::Mode;
 use domain::number::Number;
 use serde_json::{Value, json};
+use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
 use store::keys::Bucket;
-use store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
 use store::script::change::Scope;
 
 #[tokio::test]

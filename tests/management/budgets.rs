@@ -6,7 +6,8 @@ use domain::mode::Mode;
 use harness::{Caller, Cli, Reply, SeedAccount};
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::refused::{self, Cause};
+use store::account::refused;
+use store::account::refused::Cause;
 
 const OPENAI_KEY: &str = "sk-test-0123456789abcdefghij";
 

@@ -8,8 +8,9 @@ use futures::future::join_all;
 use harness::{Caller, Cli, Reply, SeedAccount, SeedApiKey, eventually};
 use serde_json::json;
 use std::time::Duration;
-use store::script::api_key;
-use store::script::api_key::count::{self, Allowed, Counted};
+use store::api_key::script as api_key;
+use store::api_key::script::count;
+use store::api_key::script::count::{Allowed, Counted};
 use store::script::change::Scope;
 
 /// Small limits, one without, and one of nothing at all.

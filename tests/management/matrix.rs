@@ -10,7 +10,7 @@ use domain::mode::Mode;
 use domain::permission::Permission;
 use domain::role::Role;
 use harness::{Caller, Reply, SeedAccount, SessionCaller, TEST_PASSWORD};
-use store::script::api_key;
+use store::api_key::script as api_key;
 use store::script::change::Scope;
 use through::through;
 

@@ -8,7 +8,7 @@ use domain::rate::Rate;
 use harness::{AdminOptions, Cli, RawClient, SeedAccount, eventually};
 use serde_json::Value;
 use std::time::Duration;
-use store::script::api_key;
+use store::api_key::script as api_key;
 use store::script::change::Scope;
 
 /// What can be wrong with a request, in the order in which it is answered.

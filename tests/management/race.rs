@@ -9,12 +9,12 @@ use harness::{RawClient, eventually};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use std::time::Duration;
+use store::agent::script::{Created as AgentCreated, NewAgent, PlanLimit};
 use store::page::Page;
 use store::policy::PolicyRecord;
 use store::sanity;
-use store::script::agent::{Created as AgentCreated, NewAgent, PlanLimit};
 use store::script::change::Scope;
-use store::script::virtual_key::{Created as KeyCreated, NewVirtualKey};
+use store::virtual_key::script::{Created as KeyCreated, NewVirtualKey};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exactly_as_many_keys_as_the_plan_allows() {

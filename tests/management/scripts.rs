@@ -7,13 +7,13 @@ use domain::rate::Rate;
 use harness::Store;
 use redis::FromRedisValue;
 use std::collections::BTreeMap;
+use store::api_key::script::count::{Allowed, Counted, Standing, count};
+use store::blocked::script::{Change, Changed, change};
 use store::keys::{self, AccountKeys};
-use store::script::api_key::count::{Allowed, Counted, Standing, count};
-use store::script::blocked::{Change, Changed, change};
 use store::script::{Script, WhenFull};
 
-const COUNT: &str = include_str!("../../shared/store/src/script/api_key/count.lua");
-const CHANGE: &str = include_str!("../../shared/store/src/script/blocked/change.lua");
+const COUNT: &str = include_str!("../../shared/store/src/api_key/count.lua");
+const CHANGE: &str = include_str!("../../shared/store/src/blocked/change.lua");
 /// The time of these tests, and the minute in which it is.
 const NOW_MS: u64 = 1_800_000_012_345;
 const MINUTE_MS: &str = "1800000000000";

@@ -7,8 +7,8 @@ use domain::plan::{DEFAULT_PLANS, Plans};
 use harness::{Admin, AdminOptions, CapPolicy, Cli, RawClient, Redis, Seed, eventually};
 use serde_json::json;
 use std::time::Duration;
-use store::script::authorize::{AccountView, Authorize, Charge, Outcome};
-use store::script::hold::HoldName;
+use store::call::authorize::{AccountView, Authorize, Charge, Outcome};
+use store::call::hold::HoldName;
 
 const SOON: Duration = Duration::from_secs(20);
 

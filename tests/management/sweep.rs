@@ -6,7 +6,7 @@ use axum::http::Method;
 use domain::mode::Mode;
 use harness::{Caller, Role, SeedAccount, TEST_PASSWORD};
 use serde_json::json;
-use store::script::api_key;
+use store::api_key::script as api_key;
 use store::script::change::Scope;
 
 #[tokio::test]

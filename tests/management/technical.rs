@@ -10,7 +10,7 @@ use harness::{Reply, SeedAccount, TEST_PASSWORD};
 use serde_json::json;
 use std::time::Duration;
 use store::keys::AccountKeys;
-use store::script::technical::{ALL_CALLERS, CALLERS_AT_ONCE, Counted, Limit};
+use store::technical::{ALL_CALLERS, CALLERS_AT_ONCE, Counted, Limit};
 
 const MOST: u64 = 4;
 

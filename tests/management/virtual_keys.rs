@@ -6,10 +6,10 @@ use domain::id::Kind;
 use domain::mode::Mode;
 use domain::plan::{DEFAULT_PLANS, Plans};
 use serde_json::{Value, json};
+use store::call::authorize::{AccountView, Answer, Authorize, Outcome};
+use store::call::hold::HoldName;
 use store::lookup::VirtualKeyOwner;
 use store::sanity;
-use store::script::authorize::{AccountView, Answer, Authorize, Outcome};
-use store::script::hold::HoldName;
 
 /// Asks the ledger about a request with this key, as the edge does.
 async fn probe(world: &World, secret: &str) -> Option<Outcome> {

@@ -8,8 +8,8 @@ use harness::{Caller, Reply};
 use serde_json::{Value, json};
 use store::intent::Decision;
 use store::script::change::Scope;
-use store::script::spend::deny::deny;
-use store::script::spend::{Ask, Spend, Spent};
+use store::spend::deny::deny;
+use store::spend::{Ask, Spend, Spent};
 
 /// Spends so much, which must wait. Returns the intent's id and the answer.
 async fn waiting(spender: &Spender, key: &str, agent: &str, amount: &str) -> (String, Reply) {

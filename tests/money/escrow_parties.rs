@@ -10,9 +10,9 @@ use crate::world::{World, problem, success, text};
 use domain::intent::Reason;
 use domain::mode::Mode;
 use serde_json::{Value, json};
+use store::escrow::script::{Ended, Winner, end_dispute};
 use store::escrow::{Escrow, EscrowStatus};
 use store::keys::IntentIndex;
-use store::script::escrow::{Ended, Winner, end_dispute};
 use store::transaction::TransactionType as T;
 
 fn id(number: u64) -> Value {

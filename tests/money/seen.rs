@@ -10,11 +10,11 @@ use domain::money::Nanos;
 use serde_json::json;
 use std::time::Duration;
 use store::deposit::DepositState;
+use store::deposit::script::{Confirmed, Made, NewDeposit, confirm};
 use store::keys::{USER, deposit_lookup};
 use store::once::Once;
 use store::script::change::Scope;
-use store::script::deposit::{Confirmed, Made, NewDeposit, confirm};
-use store::script::transfer::{NewTransfer, Transferred};
+use store::transfer::{NewTransfer, Transferred};
 use store::wallet::WalletPlace;
 
 const USD: u64 = 1_000_000_000;

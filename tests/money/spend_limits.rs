@@ -12,7 +12,7 @@ use harness::{Answer, Edge, EdgeOptions, Nanos, Upstream};
 use serde_json::{Value, json};
 use store::once::Once;
 use store::script::change::Scope;
-use store::script::spend::{Ask, Injection, PlanCap, REASONS, Spend, Spent};
+use store::spend::{Ask, Injection, PlanCap, REASONS, Spend, Spent};
 
 const INJECTION: Injection<'_> = Injection {
     field: "description",

@@ -13,10 +13,10 @@ use std::time::Duration;
 use store::keys::USER;
 use store::once::Once;
 use store::script::change::Scope;
-use store::script::transfer::{NewTransfer, Transferred};
-use store::script::transit::deliver;
 use store::transaction::TransactionType;
+use store::transfer::{NewTransfer, Transferred};
 use store::transit::Transit;
+use store::transit::script::deliver;
 
 const USD: u64 = 1_000_000_000;
 /// Longer than the worker's pause, on a busy machine.

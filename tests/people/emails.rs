@@ -6,10 +6,10 @@ use domain::id::Kind;
 use futures::future::join_all;
 use harness::{Role, SeedAccount, TEST_PASSWORD};
 use serde_json::json;
-use store::email::{ACCOUNTS_MAX, EmailOwner};
+use store::account::script::{UserAdded, add_user};
 use store::keys::user_lookup;
-use store::script::account::{UserAdded, add_user};
 use store::user::User;
+use store::user::email::{ACCOUNTS_MAX, EmailOwner};
 
 const EMAIL: &str = "ann@example.com";
 

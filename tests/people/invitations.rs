@@ -11,10 +11,10 @@ use harness::{Reply, Role, SessionCaller, TEST_PASSWORD};
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::invitation::Invitation;
+use store::invitation::script::{self as script, Joined};
 use store::keys;
 use store::script::change::Scope;
-use store::script::invitation::{self as script, Joined};
-use store::script::session::NewSession;
+use store::session::script::NewSession;
 use store::user::User;
 
 const PASSWORD: &str = "a password of mine";

@@ -6,22 +6,22 @@ use harness::{Role, Store};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use store::attempts::{Attempts, Taken};
 use store::keys::{AccountKeys, Tries, attempts};
-use store::script::attempts::{Attempts, Taken};
+use store::lookup::script::{join, leave};
 use store::script::change::Scope;
-use store::script::lookup::{join, leave};
-use store::script::session::{End, end, in_use};
-use store::script::user::{ChangeUser, Ending, UserChanged};
 use store::script::{Script, WhenFull};
 use store::session::SessionPlace;
+use store::session::script::{End, end, in_use};
+use store::user::script::{ChangeUser, Ending, UserChanged};
 use store::user::{Stored, User};
 
-const TAKE: &str = include_str!("../../shared/store/src/script/attempts/take.lua");
-const USE: &str = include_str!("../../shared/store/src/script/session/use.lua");
-const END: &str = include_str!("../../shared/store/src/script/session/end.lua");
-const CHANGE_USER: &str = include_str!("../../shared/store/src/script/user/change.lua");
-const JOIN: &str = include_str!("../../shared/store/src/script/lookup/join.lua");
-const LEAVE: &str = include_str!("../../shared/store/src/script/lookup/leave.lua");
+const TAKE: &str = include_str!("../../shared/store/src/attempts/take.lua");
+const USE: &str = include_str!("../../shared/store/src/session/use.lua");
+const END: &str = include_str!("../../shared/store/src/session/end.lua");
+const CHANGE_USER: &str = include_str!("../../shared/store/src/user/change.lua");
+const JOIN: &str = include_str!("../../shared/store/src/lookup/join.lua");
+const LEAVE: &str = include_str!("../../shared/store/src/lookup/leave.lua");
 /// What changes of an account end with.
 const CHANGE: &str = include_str!("../../shared/store/src/script/change.lua");
 /// The time of these tests.

@@ -15,7 +15,7 @@ use harness::{AdminOptions, Redis, Reply, Seed, Wire, eventually, http_client};
 use serde_json::{Map, Value, json};
 use settings::load_from;
 use std::time::Duration;
-use store::chain::Filter;
+use store::audit::chain::Filter;
 use store::page::Page;
 
 /// The entries of an export, after checking that every one is linked to the one before, as a stranger would.

@@ -6,7 +6,8 @@ use domain::mode::Mode;
 use harness::Cli;
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::refused::{self, Cause};
+use store::account::refused;
+use store::account::refused::Cause;
 
 /// Longest wait for something that happens soon.
 const SOON: Duration = Duration::from_secs(20);

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use store::chain::Chain;
-use store::script::seal::SEAL_BATCH;
+use store::audit::chain::Chain;
+use store::audit::seal::SEAL_BATCH;
 use tokio::task::JoinHandle;
 
 /// Lines sealed in a test.

@@ -10,11 +10,11 @@ use harness::{Answer, Cli, Nanos, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use store::script::authorize::{AUTHORIZE, AccountView, Authorize, Charge, Outcome};
-use store::script::hold::HoldName;
-use store::script::reap::sweep;
-use store::script::settle::{SETTLE, Settle, Settled};
-use store::script::void::{VOID, Voided, void};
+use store::call::authorize::{AUTHORIZE, AccountView, Authorize, Charge, Outcome};
+use store::call::hold::HoldName;
+use store::call::reap::sweep;
+use store::call::settle::{SETTLE, Settle, Settled};
+use store::call::void::{VOID, Voided, void};
 use store::script::{Script, WhenFull};
 
 /// What the calls of the other version cost.
@@ -141,7 +141,7 @@ async fn a_call_is_settled_once_whichever_version_comes_first() {
     let caller = edge.caller(&site.key);
     let call = tokio::spawn(async move { caller.chat(body(false)).await });
     site.upstream.wait_for(1, SOON).await;
-    let open = store::open_holds::list(&other, Some(&site.bot.account.id), 10)
+    let open = store::call::open_holds::list(&other, Some(&site.bot.account.id), 10)
         .await
         .expect("the holds");
     assert_eq!(open.len(), 1);

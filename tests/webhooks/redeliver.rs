@@ -4,7 +4,7 @@ use crate::world::{Owner, World, accepting, attempts, problem, quick, receiver, 
 use domain::mode::Mode;
 use harness::{Answer, Redis, Reply};
 use serde_json::{Value, json};
-use store::delivery::EARLIER_MAX;
+use store::webhook::delivery::EARLIER_MAX;
 
 const FROZEN: &[&str] = &["agent.frozen"];
 

@@ -5,7 +5,8 @@ use domain::mode::Mode;
 use futures::{StreamExt, stream};
 use harness::{AdminOptions, Answer, Redis, eventually};
 use store::script::change::Scope;
-use store::script::webhook::{self, Tested};
+use store::webhook::script as webhook;
+use store::webhook::script::Tested;
 
 const EVENTS: usize = 10_000;
 /// Most deliveries that wait.

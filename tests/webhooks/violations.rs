@@ -11,7 +11,7 @@ use settings::load_from;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
-use store::chain::Chain;
+use store::audit::chain::Chain;
 
 const VIOLATION: &[&str] = &["policy.violation"];
 const MINUTE_MS: u64 = 60_000;

@@ -15,9 +15,9 @@ use domain::plan::{Plan, Plans};
 use domain::timestamp::iso_from_ms;
 use serde::Serialize;
 use store::account::Account;
-use store::account_counters::AccountCounters;
+use store::account::counters::AccountCounters;
+use store::account::script::{PlanSet, set_plan};
 use store::api_key::ApiKey;
-use store::script::account::{PlanSet, set_plan};
 use store::server_clock;
 use utoipa::ToSchema;
 

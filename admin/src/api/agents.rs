@@ -16,9 +16,10 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use serde::Serialize;
+use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
+use store::agent::script as agent;
+use store::agent::script::{Created, Deleted, KEYS_AT_ONCE, NewAgent, PlanLimit, Updated};
 use store::agent::{AgentRecord, WalletRow};
-use store::script::agent::{self, Created, Deleted, KEYS_AT_ONCE, NewAgent, PlanLimit, Updated};
-use store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
 use store::script::change::FieldChange;
 use utoipa::ToSchema;
 

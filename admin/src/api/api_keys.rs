@@ -18,9 +18,10 @@ use domain::timestamp::{iso_from_ms, ms_from_iso};
 use ipnet::IpNet;
 use secrecy::ExposeSecret;
 use serde::Serialize;
+use store::api_key::script as api_key;
+use store::api_key::script::{Created, NewApiKey, Revoked};
 use store::api_key::{API_KEYS_MAX, ApiKey};
 use store::page::Order;
-use store::script::api_key::{self, Created, NewApiKey, Revoked};
 use store::script::change::Scope;
 use utoipa::ToSchema;
 

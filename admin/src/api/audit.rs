@@ -23,8 +23,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::chain::Filter;
-use store::checkpoint_key;
+use store::audit::chain::Filter;
+use store::audit::checkpoint_key;
 use store::page::Part;
 use utoipa::ToSchema;
 

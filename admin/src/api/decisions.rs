@@ -17,8 +17,9 @@ use domain::id::Kind;
 use domain::mode::Mode;
 use serde::Serialize;
 use store::StoreError;
-use store::chain::Head;
-use store::{denial_windows, open_holds};
+use store::audit::chain::Head;
+use store::call::denial_windows;
+use store::call::open_holds;
 use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]

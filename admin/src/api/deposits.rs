@@ -22,10 +22,10 @@ use domain::timestamp::iso_from_ms;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
+use store::deposit::script::{Confirmation, Confirmed, Made, NewDeposit};
 use store::deposit::{Deposit, DepositState, REFERENCE_MAX, is_reference};
 use store::intent::IntentRecord;
 use store::once::Once;
-use store::script::deposit::{Confirmation, Confirmed, Made, NewDeposit};
 use utoipa::ToSchema;
 
 /// Attempts at a deposit whose wallet changes between the look and the script.

@@ -16,8 +16,8 @@ use domain::check::{self, Asked, Check, CheckName, Reset};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use serde::Serialize;
-use store::refused::Cause;
-use store::script::standing::{KeySeen, Look, Seen};
+use store::account::refused::Cause;
+use store::call::standing::{KeySeen, Look, Seen};
 use utoipa::ToSchema;
 
 /// The counters of the store end here, as in the scripts.

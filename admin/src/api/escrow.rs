@@ -16,9 +16,9 @@ use clock::now_ms;
 use serde::Serialize;
 use serde_json::json;
 use store::StoreError;
+use store::escrow::script::{Asked, Called, NewEscrow, Verdict, decide, fund as put_in};
 use store::escrow::{Escrow, Party};
 use store::once::Once;
-use store::script::escrow::{Asked, Called, NewEscrow, Verdict, decide, fund as put_in};
 use store::wallet::WalletStatus;
 use utoipa::ToSchema;
 

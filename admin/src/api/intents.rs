@@ -23,8 +23,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use store::intent::{Decision, IntentRecord};
 use store::keys::{IntentIndex, USER};
-use store::script::spend::deny::deny as deny_spend;
-use store::script::spend::{Ask, Spend, Spent};
+use store::spend::deny::deny as deny_spend;
+use store::spend::{Ask, Spend, Spent};
 use utoipa::ToSchema;
 
 /// Longest reason of a decision.

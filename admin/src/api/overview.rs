@@ -22,10 +22,10 @@ use domain::timestamp::iso_from_ms;
 use history::{History, TopAgent};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use store::account_counters::AccountCounters;
+use store::account::counters::AccountCounters;
+use store::agent::survey::{AgentSeen, Survey};
+use store::audit::statistics::Day;
 use store::server_clock;
-use store::statistics::Day;
-use store::survey::{AgentSeen, Survey};
 use utoipa::ToSchema;
 
 /// Days when the caller does not say.

@@ -16,8 +16,9 @@ use domain::timestamp::iso_from_ms;
 use serde::Serialize;
 use store::page::Order;
 use store::policy::PolicyRecord;
+use store::policy::script as policy;
+use store::policy::script::{ACCOUNT_POLICIES_MAX, Deleted, PolicySet};
 use store::script::change::FieldChange;
-use store::script::policy::{self, ACCOUNT_POLICIES_MAX, Deleted, PolicySet};
 use utoipa::ToSchema;
 
 /// Longest name.

@@ -17,7 +17,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use store::agent::ProviderKeyRecord;
 use store::page::Order;
-use store::script::provider_key::{NewProviderKey, PROVIDERS_MAX, Stored};
+use store::provider_key::{NewProviderKey, PROVIDERS_MAX, Stored};
 use utoipa::ToSchema;
 
 /// Longest provider name.

@@ -15,9 +15,9 @@ use crate::routes::{Answer, Call, Reply, missing, require_run_id};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use serde::Serialize;
-use store::paused_runs::Waiting;
 use store::run::Run;
-use store::script::run_end::{End, Ended, end as end_run};
+use store::run::end::{End, Ended, end as end_run};
+use store::run::paused_runs::Waiting;
 use utoipa::ToSchema;
 
 /// Intents that wait for approval which are named, at most.

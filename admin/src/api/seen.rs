@@ -3,7 +3,7 @@
 use crate::problem::{Problem, chain};
 use crate::routes::Call;
 use store::StoreError;
-use store::chain::Chain;
+use store::audit::chain::Chain;
 
 /// Batches of some hundred entries that a reader of statistics seals at most; of a longer backlog it says that it is one.
 const BATCHES_MAX: usize = 40;

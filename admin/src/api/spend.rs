@@ -20,7 +20,7 @@ use clock::now_ms;
 use domain::id::Kind;
 use domain::money::Nanos;
 use store::once::Once;
-use store::script::spend::{Ask, Spend, Spent};
+use store::spend::{Ask, Spend, Spent};
 
 /// What a fingerprint names this route.
 const ROUTE: &str = "spend";

@@ -19,7 +19,7 @@ use serde_json::json;
 use std::time::Duration;
 use store::intent::IntentRecord;
 use store::once::Once;
-use store::script::transfer::{NewTransfer, Transferred};
+use store::transfer::{NewTransfer, Transferred};
 use store::wallet::BALANCE_MAX;
 use utoipa::ToSchema;
 

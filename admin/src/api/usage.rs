@@ -13,8 +13,8 @@ use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use serde::Serialize;
 use store::agent::AgentRecord;
+use store::call::standing::{Look, Seen};
 use store::policy::PolicyRecord;
-use store::script::standing::{Look, Seen};
 use utoipa::ToSchema;
 
 /// What is shown as the policy where several account-wide ones hold together, as in the intents that they allowed.

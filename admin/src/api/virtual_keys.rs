@@ -18,9 +18,10 @@ use domain::plan::Plan;
 use domain::timestamp::iso_from_ms;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
+use store::agent::script::PlanLimit;
 use store::sanity;
-use store::script::agent::PlanLimit;
-use store::script::virtual_key::{self, Created, NewVirtualKey, Revoked};
+use store::virtual_key::script as virtual_key;
+use store::virtual_key::script::{Created, NewVirtualKey, Revoked};
 use store::virtual_key::{VirtualKeyRecord, active_agents};
 use utoipa::ToSchema;
 

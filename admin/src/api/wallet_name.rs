@@ -5,7 +5,7 @@ use crate::routes::{Call, WalletName};
 use serde_json::{Value, json};
 use store::keys::{AccountKeys, USER};
 use store::script::change::Scope;
-use store::script::wallet::user_wallet;
+use store::wallet::script::user_wallet;
 use store::wallet::{Wallet, WalletPlace, WalletStatus};
 use store::{Store, StoreError};
 

@@ -15,8 +15,8 @@ use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use serde::Serialize;
 use store::keys::USER;
-use store::script::wallet::user_wallet;
 use store::wallet::Wallet;
+use store::wallet::script::user_wallet;
 use store::wallet::totals::Totals;
 use utoipa::ToSchema;
 

@@ -28,8 +28,9 @@ use secrecy::SecretString;
 use serde::Serialize;
 use std::time::Duration;
 use store::StoreError;
-use store::delivery::delivery_id;
-use store::script::webhook::{self, Created, Tested, Update};
+use store::webhook::delivery::delivery_id;
+use store::webhook::script as webhook;
+use store::webhook::script::{Created, Tested, Update};
 use store::webhook::{Status, WEBHOOKS_MAX, WebhookRecord, events_text};
 use utoipa::ToSchema;
 

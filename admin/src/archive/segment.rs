@@ -12,8 +12,8 @@ use domain::mode::Mode;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use store::chain::Filter;
-use store::decisions;
+use store::audit::chain::Filter;
+use store::audit::decisions;
 use store::keys::AccountKeys;
 
 /// The form of manifests.

@@ -7,9 +7,9 @@ use super::segment::{Built, Draft};
 use domain::mode::Mode;
 use sha2::{Digest, Sha256};
 use store::StoreError;
-use store::chain::{Chain, Head, Row};
-use store::decisions;
-use store::script::archive::{Archived, LetGo};
+use store::audit::archive::{Archived, LetGo};
+use store::audit::chain::{Chain, Head, Row};
+use store::audit::decisions;
 
 /// Entries read from the store in one go.
 const READ_BATCH: u64 = 500;

@@ -7,7 +7,8 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
 use std::time::{Duration, Instant};
-use store::script::standing::{self, Look};
+use store::call::standing;
+use store::call::standing::Look;
 use store::{Store, StoreError};
 
 /// How long calls that are still under way may take to be settled.

@@ -13,11 +13,12 @@ use domain::role::Role;
 use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
 use store::account::Account as Record;
+use store::account::refused;
+use store::account::script as account;
+use store::account::script::PlanSet;
+use store::account::usage::Usage;
 use store::audit::OPERATOR;
 use store::keys::AccountKeys;
-use store::refused;
-use store::script::account::{self, PlanSet};
-use store::usage::Usage;
 use store::user::User;
 
 /// `account …`

@@ -5,8 +5,8 @@ use super::{Failure, Report, value};
 use clap::{Args, Subcommand};
 use domain::mode::Mode;
 use serde_json::json;
+use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
 use store::audit::OPERATOR;
-use store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
 use store::script::change::Scope;
 
 /// `agent …`

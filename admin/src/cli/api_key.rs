@@ -14,9 +14,10 @@ use ipnet::IpNet;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use store::api_key::ApiKey as Record;
+use store::api_key::script as api_key;
+use store::api_key::script::{Created, NewApiKey, Revoked};
 use store::audit::OPERATOR;
 use store::keys::AccountKeys;
-use store::script::api_key::{self, Created, NewApiKey, Revoked};
 use store::script::change::Scope;
 
 /// `api-key …`

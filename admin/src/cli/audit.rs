@@ -13,7 +13,8 @@ use domain::mode::Mode;
 use serde_json::json;
 use settings::Settings;
 use store::Store;
-use store::checkpoint_key::{self, KeyError};
+use store::audit::checkpoint_key;
+use store::audit::checkpoint_key::KeyError;
 
 /// `audit …`
 #[derive(Debug, Subcommand)]

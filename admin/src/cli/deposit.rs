@@ -11,11 +11,11 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use serde_json::json;
 use store::audit::OPERATOR;
+use store::deposit::script::{Confirmed, Made, NewDeposit, confirm};
 use store::deposit::{Deposit as Record, DepositState};
 use store::keys::AccountKeys;
 use store::once::Once;
 use store::script::change::Scope;
-use store::script::deposit::{Confirmed, Made, NewDeposit, confirm};
 
 /// Attempts at a deposit whose wallet changes between the look and the script.
 const ATTEMPTS: usize = 4;

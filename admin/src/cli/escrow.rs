@@ -6,8 +6,8 @@ use super::{Failure, Report};
 use clap::{Args, Subcommand, ValueEnum};
 use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
+use store::escrow::script::{Ended, Winner, end_dispute};
 use store::escrow::{Escrow as Record, Party};
-use store::script::escrow::{Ended, Winner, end_dispute};
 
 /// `escrow …`
 #[derive(Debug, Subcommand)]

@@ -8,8 +8,9 @@ use domain::entry::How;
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
-use store::open_holds::{self, Found};
-use store::script::settle::{Settle, Settled};
+use store::call::open_holds;
+use store::call::open_holds::Found;
+use store::call::settle::{Settle, Settled};
 
 /// Most holds in one list.
 const LIST_MAX: u64 = 10_000;

@@ -8,8 +8,8 @@ use domain::blocked::{BLOCKED_MAX, is_everything};
 use domain::timestamp::iso_from_ms;
 use ipnet::IpNet;
 use serde_json::{Value, json};
+use store::blocked::script::{Change, ChangeError, Changed, change};
 use store::blocked::{self, Blocked};
-use store::script::blocked::{Change, ChangeError, Changed, change};
 
 /// `ip …`
 #[derive(Debug, Subcommand)]

@@ -13,12 +13,13 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use store::account::Account;
 use store::audit::OPERATOR;
-use store::checkpoint_key::{self, Rotated};
+use store::audit::checkpoint_key;
+use store::audit::checkpoint_key::Rotated;
 use store::keys::AccountKeys;
+use store::provider_key::reseal::{Reseal, Resealed};
+use store::provider_key::sealed::SealedKey;
 use store::script::change::Scope;
-use store::script::reseal::{Reseal, Resealed};
-use store::script::webhook;
-use store::sealed::SealedKey;
+use store::webhook::script as webhook;
 use store::webhook::{WebhookRecord, WebhookSecrets};
 
 /// How often a key that is replaced at the same moment is looked at again.

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use store::script::replace_prices::{self, Replaced};
+use store::prices as replace_prices;
+use store::prices::Replaced;
 
 /// Largest file that is imported, in bytes.
 const FILE_MAX: u64 = 32 << 20;

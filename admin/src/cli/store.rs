@@ -8,11 +8,11 @@ use domain::timestamp::iso_from_ms;
 use serde_json::json;
 use settings::Settings;
 use store::account::Account;
+use store::account::script as account;
 use store::audit::OPERATOR;
-use store::checkpoint_key;
+use store::audit::checkpoint_key;
 use store::durability::Status;
 use store::sanity;
-use store::script::account;
 
 /// `store …`
 #[derive(Debug, Subcommand)]

@@ -15,9 +15,10 @@ use domain::role::Role;
 use domain::timestamp::iso_from_ms;
 use secrecy::SecretString;
 use serde_json::{Value, json};
+use store::account::script as account;
+use store::account::script::UserAdded;
 use store::audit::OPERATOR;
 use store::keys::AccountKeys;
-use store::script::account::{self, UserAdded};
 use store::user::{User as Record, last_logins};
 
 /// `user …`

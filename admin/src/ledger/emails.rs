@@ -9,10 +9,10 @@ use super::pass::Pass;
 use super::violation::Invariant;
 use std::collections::{HashMap, HashSet};
 use store::StoreError;
-use store::email::{ACCOUNTS_MAX, EmailOwner};
 use store::keys::user_lookup;
 use store::read::{Answers, Read};
 use store::user::Stored;
+use store::user::email::{ACCOUNTS_MAX, EmailOwner};
 
 /// A user, to whom the look-up of its e-mail must lead.
 struct Led {

@@ -10,8 +10,8 @@ use domain::mode::Mode;
 use std::collections::{BTreeMap, BTreeSet};
 use store::StoreError;
 use store::account::ModeField;
+use store::call::hold::Hold;
 use store::read::Read;
-use store::script::hold::Hold;
 
 /// Attempts at reading an account while it stands still; one that never does is left to the next check.
 const ATTEMPTS: usize = 20;

@@ -4,9 +4,9 @@ use super::drive::{Job, drive};
 use super::pass::Pass;
 use super::violation::Invariant;
 use std::collections::BTreeSet;
+use store::call::reap::KEPT_LIFE;
 use store::keys::Bucket;
 use store::read::Read;
-use store::script::reap::KEPT_LIFE;
 use store::{StoreError, server_clock};
 
 impl Pass<'_> {

@@ -12,8 +12,8 @@ use store::intent::{IntentRecord, is_claim};
 use store::keys::Bucket;
 
 use std::collections::HashMap;
+use store::call::hold::Hold;
 use store::read::Answers;
-use store::script::hold::Hold;
 
 type Fields = HashMap<String, String>;
 

@@ -8,8 +8,8 @@ use domain::mode::Mode;
 use store::StoreError;
 use store::connection::witness_of;
 use store::read::Read;
-use store::script::witness;
 use store::versions::View;
+use store::versions::witness;
 
 impl Pass<'_> {
     /// Reads what the witnesses say, before the accounts are read: they are told after the accounts have changed.

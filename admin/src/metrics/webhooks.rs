@@ -3,7 +3,7 @@
 use crate::webhook::send::Attempted;
 use prometheus::{Gauge, IntCounter, IntGauge};
 use std::time::Duration;
-use store::script::webhook::deliver::Next;
+use store::webhook::script::deliver::Next;
 use telemetry::registrar::{Registrar, level};
 
 /// What an attempt came to.

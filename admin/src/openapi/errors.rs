@@ -9,7 +9,7 @@ use axum::http::Method;
 use domain::budget::Budget;
 use openapi::components::public;
 use openapi::{Json, object};
-use store::email::ACCOUNTS_MAX;
+use store::user::email::ACCOUNTS_MAX;
 
 /// The errors of one status.
 #[derive(Debug)]

@@ -25,8 +25,8 @@ use domain::mode::Mode;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use store::api_key::script::count::Standing;
 use store::blocked::Verdict;
-use store::script::api_key::count::Standing;
 use telemetry::span::{self, Kind, Span, Value};
 use telemetry::trace::Trace;
 

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use store::Store;
+use store::account::refused::RefusedCopy;
 use store::blocked::BlockedCopy;
-use store::refused::RefusedCopy;
 use telemetry::tables::Table;
 
 /// The server's state.

@@ -4,7 +4,7 @@ use arc_swap::ArcSwap;
 use domain::price::PriceTable;
 use settings::{BadSettings, Settings};
 use std::sync::Arc;
-use store::script::replace_prices;
+use store::prices as replace_prices;
 use store::{Store, StoreError};
 
 /// The tables, replaced as a whole.

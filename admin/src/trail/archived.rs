@@ -7,8 +7,8 @@ use domain::entry::Sealed;
 use futures::{StreamExt, TryStreamExt, stream};
 use std::sync::Arc;
 use store::StoreError;
-use store::chain::{Backwards, Filter};
-use store::decisions;
+use store::audit::chain::{Backwards, Filter};
+use store::audit::decisions;
 
 /// Manifests that are looked at at the same time.
 const AT_ONCE: usize = 8;

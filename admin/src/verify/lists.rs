@@ -4,7 +4,7 @@
 use super::Broken;
 use std::collections::BTreeMap;
 use store::StoreError;
-use store::chain::Chain;
+use store::audit::chain::Chain;
 
 /// Lists that are compared at most: what bounds the memory of a verification.
 const LISTS_MAX: usize = 200_000;

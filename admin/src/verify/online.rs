@@ -7,7 +7,7 @@ use super::{Broken, Verdict, Walk};
 use crate::archive::Archive;
 use crate::trail::Trail;
 use domain::mode::Mode;
-use store::chain::Chain;
+use store::audit::chain::Chain;
 use store::{Store, StoreError};
 
 /// Walks along the whole trail and compares its end with the account's record and with what else is known of it. `progress`

@@ -13,11 +13,11 @@ use domain::event::violations::{Group, Waiting};
 use domain::mode::Mode;
 use row::{DELIVERIES_MAX, Read, Row, batches_of};
 use std::collections::{BTreeSet, VecDeque};
-use store::delivery::Told;
 use store::keys::AccountKeys;
-use store::script::webhook::Endpoint;
-use store::script::webhook::dispatch::{Batch, Cursor, Dispatch, Dispatched, Step, Tell, waiting};
 use store::webhook::WebhookRecord;
+use store::webhook::delivery::Told;
+use store::webhook::script::Endpoint;
+use store::webhook::script::dispatch::{Batch, Cursor, Dispatch, Dispatched, Step, Tell, waiting};
 use store::{StoreError, server_clock};
 
 /// Steps that one call makes at most; the rest has its turn in the next round.

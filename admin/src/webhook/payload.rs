@@ -5,7 +5,7 @@ use domain::entry::Entry;
 use domain::event::{self, Event};
 use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};
-use store::delivery::Told;
+use store::webhook::delivery::Told;
 
 /// Names of the envelope, which no field of an event has.
 pub const RESERVED: [&str; 4] = ["type", "event", "timestamp", "data"];

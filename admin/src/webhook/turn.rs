@@ -14,8 +14,8 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use store::StoreError;
-use store::script::webhook::Endpoint;
-use store::script::webhook::deliver::{Lease, Look, Taken};
+use store::webhook::script::Endpoint;
+use store::webhook::script::deliver::{Lease, Look, Taken};
 use tokio::sync::watch;
 use tokio::time::Instant;
 

@@ -3,7 +3,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
-use store::script::webhook::Endpoint;
+use store::webhook::script::Endpoint;
 use tokio::sync::Notify;
 
 /// Webhooks remembered at most.

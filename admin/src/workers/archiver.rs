@@ -11,7 +11,7 @@ use futures::{StreamExt, stream};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use store::chain::{Chain, Standing};
+use store::audit::chain::{Chain, Standing};
 use store::connection::round::Round;
 use store::keys::AccountKeys;
 use store::read::Read;

@@ -11,8 +11,8 @@ use std::time::Duration;
 use store::StoreError;
 use store::connection::round::Round;
 use store::keys::{BUCKETS, Bucket};
-use store::script::transit::deliver;
 use store::transit::Transit;
+use store::transit::script::deliver;
 use telemetry::registrar::level;
 use tokio::sync::watch;
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::keys::{AccountKeys, Bucket, DeliverySet, IntentIndex};
 use store::read::Read;
-use store::script::webhook::Endpoint;
+use store::webhook::script::Endpoint;
 use store::{StoreError, server_clock};
 use telemetry::registrar::level;
 use tokio::sync::watch;

@@ -9,11 +9,12 @@ use crate::serve::App;
 use futures::{StreamExt, stream};
 use std::sync::Arc;
 use std::time::Duration;
+use store::call::denial_windows;
+use store::call::reap::sweep;
 use store::connection::round::Round;
 use store::keys::{BUCKETS, Bucket};
 use store::read::Read;
-use store::script::reap::sweep;
-use store::{StoreError, denial_windows, server_clock};
+use store::{StoreError, server_clock};
 use tokio::sync::watch;
 
 /// Pause between two sweeps over all buckets.

@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use store::account::ModeField;
-use store::chain::Chain;
+use store::audit::chain::Chain;
 use store::connection::round::Round;
 use store::keys::AccountKeys;
 use store::read::Read;

@@ -21,11 +21,11 @@ use domain::plan::Plan;
 use secrecy::SecretString;
 use std::error::Error;
 use std::sync::Arc;
-use store::key_standing::KeyStanding;
+use store::call::authorize::{AccountView, Answer, Authorize, Charge, Outcome};
+use store::call::hold::{HoldKeys, HoldName};
+use store::call::settle::Settle;
 use store::lookup::VirtualKeyOwner;
-use store::script::authorize::{AccountView, Answer, Authorize, Charge, Outcome};
-use store::script::hold::{HoldKeys, HoldName};
-use store::script::settle::Settle;
+use store::virtual_key::standing::KeyStanding;
 
 /// How often the account's plan may turn out to be another one than was thought, within one call.
 const PLAN_CHANGES_MAX: usize = 3;

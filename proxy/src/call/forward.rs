@@ -10,8 +10,8 @@ use crate::upstream::{Answer, Failure, headers};
 use domain::denial::Denial;
 use http::HeaderMap;
 use std::io;
-use store::script::hold::HoldKeys;
-use store::script::settle::Settle;
+use store::call::hold::HoldKeys;
+use store::call::settle::Settle;
 
 /// A call that was sent.
 #[derive(Debug)]
@@ -79,8 +79,8 @@ mod tests {
     use super::super::decide::decide;
     use super::*;
     use crate::stand::{ESTIMATE, Stand, runs, text};
-    use store::script::authorize::AUTHORIZE;
-    use store::script::settle::SETTLE;
+    use store::call::authorize::AUTHORIZE;
+    use store::call::settle::SETTLE;
 
     /// A stored key that no header can carry, such as one with a line end.
     #[tokio::test]

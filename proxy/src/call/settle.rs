@@ -14,7 +14,7 @@ use domain::entry::How;
 use domain::money::Nanos;
 use domain::price::ServedCall;
 use http::header::CONTENT_ENCODING;
-use store::script::settle::Settle;
+use store::call::settle::Settle;
 
 /// What is charged in the end, and what the caller is told of it.
 #[derive(Debug, PartialEq, Eq)]

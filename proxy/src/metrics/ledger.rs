@@ -2,8 +2,8 @@
 
 use domain::money::Nanos;
 use prometheus::{Histogram, IntCounter, Result};
-use store::script::settle::{Settle, Settled};
-use store::script::void::Voided;
+use store::call::settle::{Settle, Settled};
+use store::call::void::Voided;
 use telemetry::registrar::Registrar;
 
 /// Upper ends of the buckets of the real cost as a share of the estimate.

@@ -15,11 +15,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::StoreError;
+use store::call::settle::Settled;
+use store::call::void::{Voided, void_as_of};
 use store::connection::round::Round as Servers;
 use store::pulse;
 use store::sanity::StoreRecord;
-use store::script::settle::Settled;
-use store::script::void::{Voided, void_as_of};
 use tokio::time::Instant;
 
 /// Items in flight to the store at once.
@@ -250,9 +250,9 @@ mod tests {
     use super::super::journal::tests::item as void;
     use super::*;
     use crate::stand::{Does, EPOCH, Stand, runs, text};
-    use store::script::hold::AsOf;
-    use store::script::settle::SETTLE;
-    use store::script::void::VOID;
+    use store::call::hold::AsOf;
+    use store::call::settle::SETTLE;
+    use store::call::void::VOID;
 
     const MISSING: Taken = Taken::Settled(Settled::Missing);
     const DONE: Taken = Taken::Settled(Settled::Done);

@@ -4,10 +4,10 @@ use domain::entry::How;
 use domain::money::Nanos;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use store::call::hold::{AsOf, HoldName};
+use store::call::settle::Settle;
 use store::keys::{AccountKeys, Bucket};
 use store::sanity::StoreRecord;
-use store::script::hold::{AsOf, HoldName};
-use store::script::settle::Settle;
 
 /// The ledger that a hold belongs to. Only that one can say that there is no such hold, and only where the account has come as
 /// far as when it was asked for.

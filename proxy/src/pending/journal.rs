@@ -181,7 +181,7 @@ pub(super) mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
     use std::process::Command;
-    use store::script::hold::AsOf;
+    use store::call::hold::AsOf;
 
     /// Tells a test that it runs where files stay small, and in which folder.
     const SMALL_FILES: &str = "TOLLGATE_TEST_SMALL_FILES";

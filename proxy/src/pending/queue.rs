@@ -116,7 +116,7 @@ impl Queue {
 mod tests {
     use super::super::journal::tests::item as void;
     use super::*;
-    use store::script::hold::AsOf;
+    use store::call::hold::AsOf;
 
     fn settlement(id: &str) -> Item {
         Item::Settle {

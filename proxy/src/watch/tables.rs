@@ -7,7 +7,7 @@ use settings::{BadSettings, Settings};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use store::script::replace_prices;
+use store::prices as replace_prices;
 use telemetry::tables::Table;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;

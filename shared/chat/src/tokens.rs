@@ -48,7 +48,7 @@ const NEAR: &[&str] = &[
     include_str!("../../../tests/fixtures/languages/korean.txt"),
     include_str!("../../../tests/fixtures/languages/yoruba.txt"),
     include_str!("../../domain/src/price/estimate.rs"),
-    include_str!("../../store/src/script/spend/spend.lua"),
+    include_str!("../../store/src/spend/spend.lua"),
     include_str!("../../../tests/sdk/calls.py"),
     include_str!("../../../admin/web/js/words.js"),
     include_str!("../../../admin/web/index.html"),

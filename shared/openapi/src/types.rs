@@ -18,7 +18,8 @@ use store::escrow::EscrowStatus;
 use store::run::RunStatus;
 use store::transaction::TransactionType;
 use store::wallet::WalletStatus;
-use store::{delivery, webhook};
+use store::webhook;
+use store::webhook::delivery;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{KnownFormat, SchemaFormat};
 

@@ -1,7 +1,12 @@
-//! Account records, as the store keeps them: read here, written by the scripts in `script/account`.
+//! Account records, as the store keeps them: read here, written by its scripts.
 
-use super::keys::{self, AccountKeys};
-use super::{Store, StoreError};
+pub mod counters;
+pub mod refused;
+pub mod script;
+pub mod usage;
+
+use crate::keys::{self, AccountKeys};
+use crate::{Store, StoreError};
 use domain::mode::Mode;
 
 /// Account ids asked for in one round trip.

@@ -1,10 +1,15 @@
-//! Agent records, as the store keeps them: read here, written by the scripts in `script/agent` and its neighbours.
+//! Agent records, as the store keeps them: read here, written by its scripts.
 
-use super::keys::{
+pub mod freeze;
+pub mod script;
+pub mod search;
+pub mod survey;
+
+use crate::keys::{
     AccountKeys, PROVIDER_KEY_ID_PREFIX, provider_key_created_field, provider_key_last4_field,
 };
-use super::page::{Page, Part};
-use super::{Store, StoreError};
+use crate::page::{Page, Part};
+use crate::{Store, StoreError};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use std::collections::HashMap;
@@ -150,7 +155,7 @@ impl ProviderKeyRecord {
     fn from_fields(provider: &str, fields: &HashMap<String, String>) -> Option<Self> {
         let created = fields.get(&provider_key_created_field(provider))?;
         Some(Self {
-            key_id: fields.get(&super::keys::provider_key_id_field(provider))?.clone(),
+            key_id: fields.get(&crate::keys::provider_key_id_field(provider))?.clone(),
             provider: provider.to_owned(),
             last4: fields.get(&provider_key_last4_field(provider))?.clone(),
             created_at_ms: created.parse().ok()?,

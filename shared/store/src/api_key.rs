@@ -1,8 +1,10 @@
-//! API key records, as the store keeps them: read here, written by the scripts in `script/api_key`.
+//! API key records, as the store keeps them: read here, written by its scripts.
 
-use super::keys::AccountKeys;
-use super::page::records;
-use super::{Store, StoreError};
+pub mod script;
+
+use crate::keys::AccountKeys;
+use crate::page::records;
+use crate::{Store, StoreError};
 use domain::mode::Mode;
 use domain::permission::Permission;
 use ipnet::IpNet;

@@ -1,6 +1,15 @@
 //! What a script appends to the audit log: `<seq> <at_ms> <entry>`, the entry composed here. Scripts never build JSON,
 //! since Lua would cut digits off numbers.
 
+pub mod archive;
+pub mod chain;
+pub mod checkpoint_key;
+pub mod decisions;
+pub mod reseal_checkpoint_key;
+pub mod seal;
+pub mod statistics;
+mod tally;
+
 use serde_json::{Value, json};
 
 /// Who acts through `tollgate-admin`.

@@ -1,6 +1,8 @@
 //! The blocked addresses as the store keeps them, and a server's copy of them, which it asks at every request.
 
-use super::{Store, StoreError, keys};
+pub mod script;
+
+use crate::{Store, StoreError, keys};
 use arc_swap::ArcSwapOption;
 use domain::blocked::AddressSet;
 use ipnet::IpNet;

@@ -1,7 +1,9 @@
-//! Deposits, as the store keeps them: read here, written by the scripts in `script/deposit` (decision D17).
+//! Deposits, as the store keeps them: read here, written by its scripts (decision D17).
 
-use super::keys::{AccountKeys, deposit_lookup};
-use super::{Store, StoreError};
+pub mod script;
+
+use crate::keys::{AccountKeys, deposit_lookup};
+use crate::{Store, StoreError};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use std::collections::HashMap;

@@ -3,7 +3,7 @@
 //! Metering (holds and their settlement) does not wait for it: what a crash takes from there is said in
 //! `docs/durability.md`.
 
-use super::info::{field, number};
+use crate::info::{field, number};
 use settings::durability::Durability;
 
 /// What one server offers.

@@ -3,9 +3,12 @@
 //! earlier version made has a number below [`number::FIRST`](domain::number::FIRST) and a look-up outside the buckets,
 //! which is only read.
 
-use super::keys::{self, AccountKeys, Bucket};
-use super::page::{Page, Part};
-use super::{Store, StoreError};
+pub(crate) mod open_escrows;
+pub mod script;
+
+use crate::keys::{self, AccountKeys, Bucket};
+use crate::page::{Page, Part};
+use crate::{Store, StoreError};
 use domain::intent::Reason;
 use domain::mode::Mode;
 use domain::money::Nanos;

@@ -4,6 +4,8 @@
 //! The timeline is not stored: it follows from the record, and the hash of its last entry is stored beside it, so that a
 //! record that was changed behind our back shows.
 
+pub mod archive;
+pub mod links;
 mod list;
 mod old;
 mod outcome;
@@ -13,8 +15,8 @@ pub use list::{Listed, Place};
 pub use place::IntentPlace;
 
 use self::outcome::{Outcome, decided, events, heads};
-use super::keys::AccountKeys;
-use super::{Store, StoreError};
+use crate::keys::AccountKeys;
+use crate::{Store, StoreError};
 use domain::intent::{Entry, Kind, Reason, State, timeline};
 use domain::mode::Mode;
 use domain::money::Nanos;

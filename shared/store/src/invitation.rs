@@ -1,7 +1,9 @@
 //! Invitations to an account, as the store keeps them: by e-mail among the account's invitations.
 
-use super::keys::{self, AccountKeys};
-use super::{Store, StoreError};
+pub mod script;
+
+use crate::keys::{self, AccountKeys};
+use crate::{Store, StoreError};
 use domain::role::Role;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;

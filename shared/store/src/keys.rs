@@ -140,7 +140,7 @@ impl Bucket {
     }
 
     /// How many denials beyond its rate each key of the bucket's accounts got, by rate window and reason (hash of
-    /// [`crate::denial_windows`]).
+    /// [`crate::call::denial_windows`]).
     #[must_use]
     pub fn counted_denials(self) -> String {
         self.key(&["/denials"])

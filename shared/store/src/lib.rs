@@ -1,54 +1,48 @@
-//! Everything that says Redis: connection, key names, scripts and their typed twins, health.
+//! Everything that says Redis.
+//!
+//! A resource is one module, with its records, the scripts that change it and their typed twins: [`account`], [`agent`],
+//! [`api_key`], [`escrow`], [`wallet`] and so on. [`call`] is the life of a proxied call; [`audit`] the log that every script
+//! appends to. What they stand on: the [`connection`], the [names of keys](keys), the [scripts](script) as such, and whether
+//! the store may be trusted ([`versions`], [`sanity`], [`durability`]).
 
 pub mod account;
-pub mod account_counters;
 pub mod agent;
-pub mod agent_search;
 pub mod api_key;
+pub mod attempts;
 pub mod audit;
 pub mod blocked;
-pub mod chain;
-pub mod checkpoint_key;
+pub mod call;
 pub mod connection;
-pub mod decisions;
-pub mod delivery;
-pub mod denial_windows;
 pub mod deposit;
 pub mod durability;
-pub mod email;
 pub mod error;
 pub mod escrow;
 mod info;
 pub mod intent;
-pub mod intent_links;
 pub mod invitation;
-pub mod kept_calls;
-pub mod key_standing;
 pub mod keys;
 pub mod look;
 pub mod lookup;
+pub mod number;
 pub mod once;
-mod open_escrows;
-pub mod open_holds;
 pub mod page;
-pub mod paused_runs;
 pub mod policy;
+pub mod prices;
+pub mod provider_key;
 pub mod pulse;
 pub mod read;
-pub mod refused;
 pub mod run;
 pub mod sanity;
 pub mod script;
-pub mod sealed;
 mod search;
 pub mod server_clock;
 pub mod session;
 mod sift;
-pub mod statistics;
-pub mod survey;
+pub mod spend;
+pub mod technical;
 pub mod transaction;
+pub mod transfer;
 pub mod transit;
-pub mod usage;
 pub mod user;
 pub mod versions;
 pub mod virtual_key;

@@ -1,8 +1,8 @@
 //! What the servers of the store say of themselves: memory, persistence, replicas. One `INFO` from each, now and then.
 
-use super::info::{field, number};
-use super::sanity::LOST_WRITES;
-use super::{Store, StoreError};
+use crate::info::{field, number};
+use crate::sanity::LOST_WRITES;
+use crate::{Store, StoreError};
 
 /// All servers of the store together, or the worst of them.
 #[derive(Debug, Clone, PartialEq, Default)]

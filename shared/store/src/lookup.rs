@@ -1,9 +1,11 @@
 //! The look-ups of keys, outside the buckets: what a hash belongs to. They never change once written, so they can be cached for
 //! ever; whether a key is active is decided inside the bucket. One is announced before the record of its key, and made to last
-//! and confirmed ([`keep`](super::script::lookup::keep)) after it, before the secret is shown.
+//! and confirmed ([`keep`](crate::lookup::script::keep)) after it, before the secret is shown.
 
-use super::keys;
-use super::{Store, StoreError};
+pub mod script;
+
+use crate::keys;
+use crate::{Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 

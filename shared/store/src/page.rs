@@ -2,8 +2,8 @@
 //! behind the position in which another one ended: that costs the same however deep it is, and stays right while records come
 //! and go.
 
-use super::search::Search;
-use super::{Store, StoreError};
+use crate::search::Search;
+use crate::{Store, StoreError};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 

@@ -1,8 +1,10 @@
-//! Policy records, as the store keeps them: read here, written by the scripts in `script/policy` (decision D20).
+//! Policy records, as the store keeps them: read here, written by its scripts (decision D20).
 
-use super::keys::AccountKeys;
-use super::page::{Page, Part};
-use super::{Store, StoreError};
+pub mod script;
+
+use crate::keys::AccountKeys;
+use crate::page::{Page, Part};
+use crate::{Store, StoreError};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use std::collections::HashMap;

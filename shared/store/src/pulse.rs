@@ -1,7 +1,7 @@
 //! What went wrong with commands since this process started, by kind. Counted where a command fails, so a command that
 //! succeeds costs nothing. One count for the process, whatever handles it has on the store.
 
-use super::StoreError;
+use crate::StoreError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Why a command gave no answer that could be used.

@@ -1,6 +1,6 @@
 //! Single reads for those who read much: what to ask, and the answers in their order.
 
-use super::keys::Bucket;
+use crate::keys::Bucket;
 use redis::{Cmd, FromRedisValue, Value};
 
 /// One command that only reads.

@@ -1,10 +1,13 @@
 //! Named runs (decision D38), as the store keeps them: written by the scripts of calls and spends, ended by `run_end`.
 
-use super::keys::AccountKeys;
-use super::page::{Page, Part, Ranked, records};
-use super::script::authorize::RUN_LIFE;
-use super::sift::{Filter, Sifted};
-use super::{Store, StoreError, server_clock};
+pub mod end;
+pub mod paused_runs;
+
+use crate::call::authorize::RUN_LIFE;
+use crate::keys::AccountKeys;
+use crate::page::{Page, Part, Ranked, records};
+use crate::sift::{Filter, Sifted};
+use crate::{Store, StoreError, server_clock};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use std::collections::HashMap;

@@ -1,9 +1,9 @@
 //! Whether the store may be trusted with money (decision D47): it must never evict, it must have all that it wrote down, and it
 //! must be the ledger that was initialised. A wiped store is an error, not a fresh budget.
 
-use super::info::{field, number};
-use super::keys::STORE;
-use super::{Store, StoreError};
+use crate::info::{field, number};
+use crate::keys::STORE;
+use crate::{Store, StoreError};
 use crypto::virtual_key::CheckSecret;
 use std::collections::HashMap;
 

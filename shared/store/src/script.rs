@@ -5,47 +5,8 @@
 //! number becomes text except small ones through `string.format('%d')`, and `..` joins texts only; no clock but the store's
 //! `TIME`.
 
-pub mod account;
-pub mod agent;
-pub mod agent_freeze;
 pub mod all;
-pub mod api_key;
-pub mod archive;
-pub mod archive_intents;
-pub mod attempts;
-pub mod authorize;
-pub mod blocked;
 pub mod change;
-pub mod denial_window;
-pub mod deposit;
-pub mod escrow;
-pub mod fence;
-pub mod hold;
-pub mod invitation;
-pub mod lookup;
-pub mod number;
-pub mod policy;
-pub mod provider_key;
-pub mod reap;
-pub mod replace_prices;
-pub mod reseal;
-pub mod reseal_checkpoint_key;
-pub mod run_end;
-pub mod seal;
-pub mod session;
-pub mod settle;
-pub mod spend;
-pub mod standing;
-mod tally;
-pub mod technical;
-pub mod transfer;
-pub mod transit;
-pub mod user;
-pub mod virtual_key;
-pub mod void;
-pub mod wallet;
-pub mod webhook;
-pub mod witness;
 
 use redis::Cmd;
 
@@ -140,7 +101,7 @@ impl Script {
         self.budgets
     }
 
-    /// Whether it changes the account whose record is its first key. [`Store::script`](super::Store::script) then sends
+    /// Whether it changes the account whose record is its first key. [`Store::script`](crate::Store::script) then sends
     /// what was seen of the account, and remembers what the script answers.
     #[must_use]
     pub const fn is_versioned(&self) -> bool {
@@ -173,11 +134,11 @@ impl Script {
         &self.source
     }
 
-    pub(super) fn by_hash(&self, keys: &[&str], args: &[impl AsRef<[u8]>]) -> Cmd {
+    pub(crate) fn by_hash(&self, keys: &[&str], args: &[impl AsRef<[u8]>]) -> Cmd {
         Self::call("EVALSHA", &self.sha1, keys, args)
     }
 
-    pub(super) fn by_source(&self, keys: &[&str], args: &[impl AsRef<[u8]>]) -> Cmd {
+    pub(crate) fn by_source(&self, keys: &[&str], args: &[impl AsRef<[u8]>]) -> Cmd {
         Self::call("EVAL", &self.source, keys, args)
     }
 

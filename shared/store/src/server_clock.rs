@@ -1,6 +1,6 @@
 //! The store's clock, by which all deadlines are written.
 
-use super::{Store, StoreError};
+use crate::{Store, StoreError};
 
 /// How many nodes of a cluster are asked.
 const NODES_ASKED: usize = 3;

@@ -3,8 +3,10 @@
 //! The look-up of a token's hash lies outside the account and is written first; it holds only while the account has the
 //! session, and ends with it at the latest.
 
-use super::keys::{self, AccountKeys};
-use super::{Store, StoreError};
+pub mod script;
+
+use crate::keys::{self, AccountKeys};
+use crate::{Store, StoreError};
 use std::collections::HashMap;
 
 /// Sessions that a user can have; the oldest one ends when there is another.

@@ -1,8 +1,8 @@
 //! Reading one page of those members of a listing that fit a filter which no index knows: a bounded look at their records. What
 //! was not looked at comes on the pages behind it.
 
-use super::StoreError;
-use super::page::{Mark, Page, Part, Ranked, Start};
+use crate::StoreError;
+use crate::page::{Mark, Page, Part, Ranked, Start};
 
 /// Records looked at in one round trip.
 const CHUNK: usize = 500;

@@ -2,8 +2,10 @@
 //! takes the money, in the sender's bucket, and taken away after the receiver's script has marked it as arrived; between
 //! the two the money is in transit, and the worker carries on wherever a crash left it.
 
-use super::keys::{AccountKeys, Bucket};
-use super::{Store, StoreError};
+pub mod script;
+
+use crate::keys::{AccountKeys, Bucket};
+use crate::{Store, StoreError};
 use domain::mode::Mode;
 use serde::{Deserialize, Serialize};
 

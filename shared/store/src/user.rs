@@ -3,8 +3,11 @@
 //! A record is changed by putting a new text in the place of the one that was read, and not at all when another one is there
 //! meanwhile.
 
-use super::keys::AccountKeys;
-use super::{Store, StoreError};
+pub mod email;
+pub mod script;
+
+use crate::keys::AccountKeys;
+use crate::{Store, StoreError};
 use domain::role::Role;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;

@@ -1,10 +1,13 @@
 //! The newest version of each account that this process has seen or was acknowledged. A store that has less of an account
 //! has lost writes (decision D47), and the account is refused until an operator accepts the loss.
 //!
-//! Memory of one process: all clones of a [`Store`](super::Store) share it. Replies of scripts that change an account fill
-//! it (`script/versioned.lua`, [`Store::script`](super::Store::script)), and reads of account records.
+//! Memory of one process: all clones of a [`Store`](crate::Store) share it. Replies of scripts that change an account fill
+//! it (`script/versioned.lua`, [`Store::script`](crate::Store::script)), and reads of account records.
 
-use super::account::Account;
+pub mod fence;
+pub mod witness;
+
+use crate::account::Account;
 use quick_cache::unsync::Cache;
 use std::sync::{Mutex, PoisonError};
 

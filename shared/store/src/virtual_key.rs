@@ -1,8 +1,11 @@
-//! Virtual key records, as the store keeps them: read here, written by the scripts in `script/virtual_key`.
+//! Virtual key records, as the store keeps them: read here, written by its scripts.
 
-use super::keys::AccountKeys;
-use super::page::{Page, Part};
-use super::{Store, StoreError};
+pub mod script;
+pub mod standing;
+
+use crate::keys::AccountKeys;
+use crate::page::{Page, Part};
+use crate::{Store, StoreError};
 use std::collections::HashMap;
 
 /// Active keys that [`active_agents`] looks at, at most.

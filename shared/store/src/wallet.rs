@@ -5,11 +5,11 @@
 //! *place*, written by the same script, so that none of the two can be lost without the other. What an earlier version made
 //! has a number below [`number::FIRST`](domain::number::FIRST) and look-ups outside the buckets, which are only read.
 
-use super::keys::{self, AccountKeys, Bucket, Series, USER};
-use super::page::{Page, Part};
-use super::script::change::Scope;
-use super::script::number;
-use super::{Store, StoreError};
+use crate::keys::{self, AccountKeys, Bucket, Series, USER};
+use crate::number;
+use crate::page::{Page, Part};
+use crate::script::change::Scope;
+use crate::{Store, StoreError};
 use clock::now_ms;
 use domain::id::Kind;
 use domain::mode::Mode;
@@ -17,6 +17,7 @@ use domain::money::Nanos;
 use domain::number::Number;
 use std::collections::HashMap;
 
+pub mod script;
 pub mod totals;
 
 /// Where a wallet stands. It never changes; the wallet may be closed since.

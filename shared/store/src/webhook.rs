@@ -1,8 +1,11 @@
-//! Webhook records, as the store keeps them: read here, written by the scripts in `script/webhook` (decision D42).
+//! Webhook records, as the store keeps them: read here, written by its scripts (decision D42).
 
-use super::keys::AccountKeys;
-use super::page::{Page, Part};
-use super::{Store, StoreError};
+pub mod delivery;
+pub mod script;
+
+use crate::keys::AccountKeys;
+use crate::page::{Page, Part};
+use crate::{Store, StoreError};
 use domain::event::EventName;
 use domain::mode::Mode;
 use std::collections::HashMap;

@@ -4,7 +4,7 @@ use super::stage::{START, Stage, asked, decide, deposit, escrow, spend, transfer
 use crate::act::{Act, Deposit, Verdict};
 use crate::model::{Agent, Limits, Model};
 use crate::world::Checked;
-use store::script::agent_freeze::Authority;
+use store::agent::freeze::Authority;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
     opened(stage).await?;

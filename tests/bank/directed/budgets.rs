@@ -8,7 +8,7 @@ use crate::model::{At, Limits, Model, keys, mode};
 use crate::world::{Checked, World};
 use domain::budget::Budget;
 use store::account::ModeField;
-use store::script::agent_freeze::Authority;
+use store::agent::freeze::Authority;
 
 /// Transactions of an account and mode as laid out: a deposit to each of its three wallets.
 const LAID_OUT: u64 = 3;

@@ -6,8 +6,8 @@ use crate::model::{Place, keys};
 use crate::world::{Checked, World};
 use domain::mode::Mode;
 use domain::number::Number;
+use store::escrow::script;
 use store::keys::{AccountKeys, Bucket, IntentIndex};
-use store::script::escrow as script;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
     made(stage).await?;

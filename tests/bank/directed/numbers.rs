@@ -5,7 +5,7 @@ use crate::model::keys;
 use crate::world::Checked;
 use store::Store;
 use store::keys::Series;
-use store::script::number::DRAW;
+use store::number::DRAW;
 
 /// An hour, in ms.
 const HOUR: u64 = 3_600_000;

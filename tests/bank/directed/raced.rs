@@ -7,8 +7,13 @@ use crate::model::{Limits, keys};
 use crate::world::{Checked, World};
 use domain::mode::Mode;
 use domain::number::Number;
+use store::agent::script as agent;
+use store::deposit::script as deposit;
+use store::escrow::script as escrow;
 use store::keys::{AccountKeys, Bucket, USER, closed_holder};
-use store::script::{agent, deposit, escrow, transfer, transit, wallet};
+use store::transfer;
+use store::transit::script as transit;
+use store::wallet::script as wallet;
 
 const LIVE: Mode = Mode::Live;
 

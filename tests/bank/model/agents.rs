@@ -3,8 +3,8 @@
 use super::told::event;
 use super::{At, Closed, Limits, Model, Place, Policy, Wallet};
 use crate::act::ACTOR;
+use store::agent::freeze::Authority;
 use store::keys::Series;
-use store::script::agent_freeze::Authority;
 
 impl Model {
     pub fn new_agent(&mut self, at: At, agent: &str, most: Option<u64>) -> String {

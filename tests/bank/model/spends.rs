@@ -6,7 +6,7 @@ use crate::act::{ACTOR, DECIDER, Plan, Spend};
 use crate::model::CEILING;
 use domain::mode::Mode;
 use domain::period::Period;
-use store::script::authorize::RUN_LIFE;
+use store::call::authorize::RUN_LIFE;
 use store::transaction::TransactionType;
 
 /// What is asked of the counters and the wallet.

@@ -34,19 +34,19 @@ pub const LIST: &[(&str, &str)] = &[
         ROW,
     ),
     (
-        "number: local last = tonumber(call('GET', KEYS[1]) or '0') | 47: '0' -> '1'",
+        "number/number: local last = tonumber(call('GET', KEYS[1]) or '0') | 47: '0' -> '1'",
         "a place is never below the milliseconds since 2026",
     ),
     (
-        "run: local EXPIRED_MAX = 10 | 21: 10 -> 11",
+        "script/run: local EXPIRED_MAX = 10 | 21: 10 -> 11",
         "no run ends in the 35 days of a check of money; the ledger's checks, where runs end, notice this line",
     ),
     (
-        "agent_exists: if string.sub(field, 1, 6) == 'pk_id:' then return true end | 22: 1 -> 0",
+        "script/agent_exists: if string.sub(field, 1, 6) == 'pk_id:' then return true end | 22: 1 -> 0",
         "a text begins at 1 also for who says 0",
     ),
     (
-        "prune: local age = kind and (kind == 'm' and month or today) - tonumber(number) or 0 | 77: 0 -> 1",
+        "script/prune: local age = kind and (kind == 'm' and month or today) - tonumber(number) or 0 | 77: 0 -> 1",
         "the age of a field that is no counter is only compared with 40",
     ),
     (
@@ -82,15 +82,15 @@ pub const LIST: &[(&str, &str)] = &[
         KEYED,
     ),
     (
-        "intent: local bytes = #(redis.call('HGET', KEYS[intent], 'request') or '') | 64: '' -> 'x'",
+        "script/intent: local bytes = #(redis.call('HGET', KEYS[intent], 'request') or '') | 64: '' -> 'x'",
         "every intent keeps its request",
     ),
     (
-        "refusals: if tonumber(at or '0') == span - 1 then return span, 0, tonumber(this) end | 19: '0' -> '1'",
+        "script/refusals: if tonumber(at or '0') == span - 1 then return span, 0, tonumber(this) end | 19: '0' -> '1'",
         SPAN,
     ),
     (
-        "refusals: if tonumber(at or '0') == span then return span, tonumber(this), tonumber(before) end | 19: '0' -> '1'",
+        "script/refusals: if tonumber(at or '0') == span then return span, tonumber(this), tonumber(before) end | 19: '0' -> '1'",
         SPAN,
     ),
     (
@@ -110,7 +110,7 @@ pub const LIST: &[(&str, &str)] = &[
         "who asks has both an intent id and a spare one",
     ),
     (
-        "money: return tonumber(redis.call('HGET', KEYS[leg], 'balance') or '0') + tonumber(amount) <= CEILING | 61: '0' -> '1'",
+        "script/money: return tonumber(redis.call('HGET', KEYS[leg], 'balance') or '0') + tonumber(amount) <= CEILING | 61: '0' -> '1'",
         "whoever asks has seen that the wallet is there, and so is its balance",
     ),
     (

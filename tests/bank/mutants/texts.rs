@@ -1,7 +1,15 @@
 //! The scripts as texts that can be changed. A fragment is changed in one script that uses all of it.
 
-use store::script::agent_freeze::AGENT_FREEZE;
-use store::script::{Script, WhenFull, agent, deposit, escrow, number, spend, transfer, transit, wallet};
+use store::agent::freeze::AGENT_FREEZE;
+use store::agent::script as agent;
+use store::deposit::script as deposit;
+use store::escrow::script as escrow;
+use store::number;
+use store::script::{Script, WhenFull};
+use store::spend;
+use store::transfer;
+use store::transit::script as transit;
+use store::wallet::script as wallet;
 
 /// A file of Lua.
 #[derive(Clone, Copy)]
@@ -21,7 +29,7 @@ macro_rules! part {
     ($name:literal) => {
         Part {
             name: $name,
-            text: include_str!(concat!("../../../shared/store/src/script/", $name, ".lua")),
+            text: include_str!(concat!("../../../shared/store/src/", $name, ".lua")),
         }
     };
 }
@@ -37,26 +45,26 @@ macro_rules! recipes {
 }
 
 recipes! {
-    "transfer_own": ["clock", "change", "budget", "money", "once", "refusals", "low_balance", "transfer/checks", "transfer/own"]
-        changing ["change", "budget", "money", "once", "refusals", "low_balance", "transfer/checks", "transfer/own"];
-    "transfer_out": ["clock", "change", "budget", "money", "once", "refusals", "low_balance", "transfer/checks", "transfer/out"]
+    "transfer_own": ["script/clock", "script/change", "script/budget", "script/money", "script/once", "script/refusals", "script/low_balance", "transfer/checks", "transfer/own"]
+        changing ["script/change", "script/budget", "script/money", "script/once", "script/refusals", "script/low_balance", "transfer/checks", "transfer/own"];
+    "transfer_out": ["script/clock", "script/change", "script/budget", "script/money", "script/once", "script/refusals", "script/low_balance", "transfer/checks", "transfer/out"]
         changing ["transfer/out"];
-    "deposit_make": ["clock", "change", "budget", "money", "once", "refusals", "deposit/make"] changing ["deposit/make"];
-    "deposit_confirm": ["clock", "change", "budget", "money", "once", "refusals", "deposit/confirm"] changing ["deposit/confirm"];
-    "transit_arrive": ["clock", "change", "money", "intent", "transit/arrive"] changing ["transit/arrive"];
-    "escrow_create": ["clock", "change", "budget", "intent", "escrow/create"] changing ["escrow/create"];
-    "escrow_fund": ["clock", "change", "budget", "money", "intent", "low_balance", "escrow/fund"] changing ["escrow/fund"];
-    "escrow_resolve": ["clock", "change", "budget", "money", "intent", "escrow/resolve"] changing ["escrow/resolve"];
-    "intent_blocked": ["clock", "change", "budget", "intent", "escrow/blocked"] changing ["escrow/blocked"];
+    "deposit_make": ["script/clock", "script/change", "script/budget", "script/money", "script/once", "script/refusals", "deposit/make"] changing ["deposit/make"];
+    "deposit_confirm": ["script/clock", "script/change", "script/budget", "script/money", "script/once", "script/refusals", "deposit/confirm"] changing ["deposit/confirm"];
+    "transit_arrive": ["script/clock", "script/change", "script/money", "script/intent", "transit/arrive"] changing ["transit/arrive"];
+    "escrow_create": ["script/clock", "script/change", "script/budget", "script/intent", "escrow/create"] changing ["escrow/create"];
+    "escrow_fund": ["script/clock", "script/change", "script/budget", "script/money", "script/intent", "script/low_balance", "escrow/fund"] changing ["escrow/fund"];
+    "escrow_resolve": ["script/clock", "script/change", "script/budget", "script/money", "script/intent", "escrow/resolve"] changing ["escrow/resolve"];
+    "intent_blocked": ["script/clock", "script/change", "script/budget", "script/intent", "escrow/blocked"] changing ["escrow/blocked"];
     "intent_claim": ["escrow/claim"] changing ["escrow/claim"];
     "escrow_list": ["escrow/list"] changing ["escrow/list"];
-    "number_draw": ["clock", "number"] changing ["number"];
-    "wallet_open": ["clock", "change", "wallet/open"] changing ["wallet/open"];
-    "agent_delete": ["clock", "change", "agent/delete"] changing ["agent/delete"];
-    "agent_freeze": ["clock", "change", "agent_exists", "agent_freeze"] changing ["agent_exists"];
-    "spend_deny": ["clock", "change", "intent", "spend/deny"] changing ["spend/deny"];
-    "spend": ["clock", "change", "budget", "period", "prune", "run", "money", "intent", "agent_exists", "low_balance", "spend/spend"]
-        changing ["prune", "run", "intent", "spend/spend"];
+    "number_draw": ["script/clock", "number/number"] changing ["number/number"];
+    "wallet_open": ["script/clock", "script/change", "wallet/open"] changing ["wallet/open"];
+    "agent_delete": ["script/clock", "script/change", "agent/delete"] changing ["agent/delete"];
+    "agent_freeze": ["script/clock", "script/change", "script/agent_exists", "agent/freeze"] changing ["script/agent_exists"];
+    "spend_deny": ["script/clock", "script/change", "script/intent", "spend/deny"] changing ["spend/deny"];
+    "spend": ["script/clock", "script/change", "script/budget", "script/period", "script/prune", "script/run", "script/money", "script/intent", "script/agent_exists", "script/low_balance", "spend/spend"]
+        changing ["script/prune", "script/run", "script/intent", "spend/spend"];
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::act::{Act, Deposit, Spend, Transfer};
 use crate::directed::stage::plan;
 use crate::model::mode;
 use domain::mode::Mode;
-use store::script::agent_freeze::Authority;
+use store::agent::freeze::Authority;
 
 impl Player {
     /// `None` when there is nothing yet that the op could be about.

@@ -6,11 +6,13 @@ use super::doing::{Told, scope, wrong};
 use crate::act::Act;
 use crate::model::{At, Limits, USD};
 use store::Store;
-use store::script::agent::{self, Created, Deleted, NewAgent, PlanLimit};
-use store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
+use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
+use store::agent::script as agent;
+use store::agent::script::{Created, Deleted, NewAgent, PlanLimit};
+use store::policy::script as policy;
+use store::policy::script::PolicySet;
 use store::script::change::FieldChange;
-use store::script::policy::{self, PolicySet};
-use store::script::wallet::user_wallet;
+use store::wallet::script::user_wallet;
 
 impl World {
     pub(super) async fn agents(&self, act: &Act) -> Told {

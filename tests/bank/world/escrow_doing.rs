@@ -5,9 +5,9 @@ use super::doing::{Told, scope, usd, wrong};
 use crate::act::{Act, Asked, Decide, NewEscrow, Verdict};
 use crate::model::{Place, USD, account};
 use store::StoreError;
+use store::escrow::script::{self as script, Called, Ended, Winner, decide, end_dispute, fund};
 use store::escrow::{Escrow, EscrowStatus, Party};
 use store::once::Once;
-use store::script::escrow::{self as script, Called, Ended, Winner, decide, end_dispute, fund};
 
 impl Asked {
     fn asked<'a>(&self, once: &'a Once) -> script::Asked<'a> {

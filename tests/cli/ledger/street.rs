@@ -10,13 +10,13 @@ use domain::plan::{DEFAULT_PLANS, Plans};
 use harness::{Admin, AdminOptions, Caller, Cli, Redis, Seed, SeedAccount, Store};
 use serde_json::{Value, json};
 use std::time::Duration;
+use store::call::authorize::{AccountView, Authorize, Charge, Outcome};
+use store::call::hold::HoldName;
+use store::call::reap;
 use store::keys::Bucket;
 use store::once::Once;
-use store::script::authorize::{AccountView, Authorize, Charge, Outcome};
 use store::script::change::Scope;
-use store::script::hold::HoldName;
-use store::script::reap;
-use store::script::transfer::{NewTransfer, Transferred};
+use store::transfer::{NewTransfer, Transferred};
 use store::wallet::WalletPlace;
 
 /// What each wallet begins with, in USD.

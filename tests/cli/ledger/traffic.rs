@@ -10,9 +10,9 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use store::call::hold::HoldName;
+use store::call::settle::{Settle, Settled};
 use store::keys::USER;
-use store::script::hold::HoldName;
-use store::script::settle::{Settle, Settled};
 
 /// Checks made beside the traffic.
 const CHECKS: usize = 3;

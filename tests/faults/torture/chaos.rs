@@ -6,9 +6,9 @@ use crate::stage::{Stage, sha};
 use harness::{Edge, Wire};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::script::authorize::AUTHORIZE;
-use store::script::settle::SETTLE;
-use store::script::void::VOID;
+use store::call::authorize::AUTHORIZE;
+use store::call::settle::SETTLE;
+use store::call::void::VOID;
 
 pub struct Chaos {
     pub dice: Dice,

@@ -5,8 +5,8 @@ use crate::model;
 use crate::photo::Window;
 use crate::world::{ACCOUNT, Checked, KEYS, unlimited};
 use std::time::Duration;
-use store::denial_windows::Counted;
-use store::script::authorize::{AccountView, Outcome};
+use store::call::authorize::{AccountView, Outcome};
+use store::call::denial_windows::Counted;
 
 pub async fn all(bench: &Bench<'_>) -> Checked {
     ranks(bench).await?;
@@ -183,7 +183,7 @@ async fn lost_accounts(bench: &Bench<'_>) -> Checked {
         gone.map_err(|error| format!("{error:?}"))?;
         let call = world.call(1);
         let plan = unlimited();
-        let request = store::script::authorize::Authorize {
+        let request = store::call::authorize::Authorize {
             name: &call.name,
             key_id: &call.key_id,
             view: &call.view,

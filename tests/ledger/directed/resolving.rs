@@ -9,11 +9,11 @@ use domain::money::Nanos;
 use domain::period::Period;
 use std::time::Duration;
 use store::StoreError;
+use store::call::hold::AsOf;
+use store::call::reap::{KEPT_LIFE, Reaped, reap_as};
+use store::call::settle::Settle;
+use store::call::void::void_as;
 use store::keys::AccountKeys;
-use store::script::hold::AsOf;
-use store::script::reap::{KEPT_LIFE, Reaped, reap_as};
-use store::script::settle::Settle;
-use store::script::void::void_as;
 
 /// A hold that is due at once.
 const NOW: Duration = Duration::ZERO;

@@ -6,8 +6,8 @@ use crate::photo::Window;
 use crate::world::{ACCOUNT, Checked, unlimited, usd};
 use domain::budget::Budget;
 use domain::mode::Mode;
+use store::call::authorize::RUN_LIFE;
 use store::keys::AccountKeys;
-use store::script::authorize::RUN_LIFE;
 
 pub async fn all(bench: &Bench<'_>) -> Checked {
     ended(bench).await?;

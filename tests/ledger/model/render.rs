@@ -5,8 +5,8 @@ use crate::photo::{Cell, Expected, Record, Shape, Window};
 use domain::cap::CapPolicy;
 use domain::mode::Mode;
 use std::collections::BTreeMap;
+use store::call::reap::KEPT_LIFE;
 use store::keys::{self, AccountKeys};
-use store::script::reap::KEPT_LIFE;
 
 type Cells = BTreeMap<String, Cell>;
 

@@ -12,13 +12,13 @@ use domain::money::Nanos;
 use domain::period::Period;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use store::denial_windows::Counted as Asked;
-use store::script::authorize::{Answer, Outcome, RUN_LIFE};
-use store::script::denial_window::Recorded;
-use store::script::hold::{AsOf, HoldName};
-use store::script::reap::{KEPT_LIFE, Reaped};
-use store::script::settle::Settled;
-use store::script::void::{TOMBSTONE_LIFE, Voided};
+use store::call::authorize::{Answer, Outcome, RUN_LIFE};
+use store::call::denial_window::Recorded;
+use store::call::denial_windows::Counted as Asked;
+use store::call::hold::{AsOf, HoldName};
+use store::call::reap::{KEPT_LIFE, Reaped};
+use store::call::settle::Settled;
+use store::call::void::{TOMBSTONE_LIFE, Voided};
 
 /// Most members that a script drops from an index at once.
 const EXPIRED_MAX: usize = 10;

@@ -10,7 +10,7 @@ use domain::period::Period;
 use domain::plan::Plan;
 use std::time::Duration;
 use store::Store;
-use store::script::hold::HoldName;
+use store::call::hold::HoldName;
 
 struct Actor<'a> {
     world: World<'a>,

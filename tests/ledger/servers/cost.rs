@@ -4,7 +4,7 @@ use super::Payer;
 use crate::world::usd;
 use domain::entry::How;
 use harness::{Redis, Seed};
-use store::script::settle::Settle;
+use store::call::settle::Settle;
 
 const CALLS: u64 = 2_000;
 

@@ -6,11 +6,11 @@ use domain::entry::How;
 use domain::mode::Mode;
 use harness::{Redis, Seed, Wire, eventually, free_port};
 use std::time::{Duration, Instant};
+use store::call::authorize::{AccountView, Outcome};
+use store::call::settle::{Settle, Settled};
+use store::call::void::{Voided, void};
 use store::keys::Bucket;
 use store::read::Read;
-use store::script::authorize::{AccountView, Outcome};
-use store::script::settle::{Settle, Settled};
-use store::script::void::{Voided, void};
 use store::{Store, StoreError, sanity};
 
 /// The store's deadline in these tests, and what a call may take beyond it on a busy machine.

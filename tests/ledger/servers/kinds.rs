@@ -9,11 +9,11 @@ use settings::durability::Durability;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use store::call::hold::Hold;
+use store::call::reap::{Reaped, reap, sweep};
+use store::call::settle::{Settle, Settled};
+use store::call::void::{Voided, void};
 use store::script::all::all;
-use store::script::hold::Hold;
-use store::script::reap::{Reaped, reap, sweep};
-use store::script::settle::{Settle, Settled};
-use store::script::void::{Voided, void};
 use store::{Store, sanity};
 
 /// Longest wait for the store.

@@ -6,7 +6,7 @@ use clock::now_ms;
 use domain::intent::Reason;
 use domain::money::Nanos;
 use serde_json::json;
-use store::script::escrow::{Asked, Blocked, Called, NewEscrow};
+use store::escrow::script::{Asked, Blocked, Called, NewEscrow};
 
 #[tokio::test]
 async fn frozen_and_closed_wallets() {

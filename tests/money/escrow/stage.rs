@@ -9,14 +9,14 @@ use domain::money::{NANOS_PER_USD, Nanos};
 use harness::{Caller, Reply, SeedAccount, Store};
 use serde_json::{Value, json};
 use store::deposit::DepositState;
+use store::deposit::script::{Made, NewDeposit};
 use store::escrow::Party;
 use store::intent::IntentRecord;
 use store::keys::{IntentIndex, USER};
 use store::once::Once;
 use store::script::change::Scope;
-use store::script::deposit::{Made, NewDeposit};
-use store::script::wallet::user_wallet;
 use store::transaction::Transaction;
+use store::wallet::script::user_wallet;
 use store::wallet::{Wallet, WalletPlace};
 
 /// Someone who can be a party: an account, its key, and the wallet of one agent.

@@ -8,9 +8,9 @@ use domain::mode::Mode;
 use harness::{Admin, AdminOptions, eventually};
 use serde_json::json;
 use std::time::Duration;
+use store::escrow::script::{Ended, Winner, end_dispute};
 use store::escrow::{Escrow, EscrowStatus};
 use store::keys::IntentIndex;
-use store::script::escrow::{Ended, Winner, end_dispute};
 
 /// Longer than the worker waits between two rounds.
 const WORKER: Duration = Duration::from_secs(15);

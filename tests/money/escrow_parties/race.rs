@@ -10,9 +10,9 @@ use futures::future::join_all;
 use harness::Reply;
 use serde_json::{Value, json};
 use store::escrow::Escrow;
+use store::escrow::script::{Asked, Called, Verdict, decide, fund};
 use store::keys::IntentIndex;
 use store::once::Once;
-use store::script::escrow::{Asked, Called, Verdict, decide, fund};
 
 /// Rounds of the race, and racers in each.
 const ROUNDS: usize = 50;

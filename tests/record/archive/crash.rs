@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use store::chain::Standing;
+use store::audit::chain::Standing;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
 /// Longest wait for what comes by itself.

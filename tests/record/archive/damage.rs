@@ -8,7 +8,7 @@ use domain::permission::Permission;
 use harness::{Admin, AdminOptions};
 use std::path::PathBuf;
 use store::StoreError;
-use store::chain::Filter;
+use store::audit::chain::Filter;
 use store::page::Page;
 
 /// 30 entries, of which 20 are archived; the files of the first segment.

@@ -6,7 +6,7 @@ use domain::entry::{Entry, Sealed};
 use domain::mode::Mode;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
-use store::chain::Filter;
+use store::audit::chain::Filter;
 
 pub const KINDS: [&str; 4] = [
     "agent.frozen",

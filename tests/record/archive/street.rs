@@ -10,7 +10,7 @@ use harness::{Redis, Seed, SeedAccount, Store};
 use serde_json::Value;
 use settings::load_from;
 use std::path::Path;
-use store::chain::{Chain, Filter};
+use store::audit::chain::{Chain, Filter};
 use store::page::Page;
 use tempfile::TempDir;
 

@@ -6,8 +6,8 @@ use domain::id::Kind;
 use domain::plan::{DEFAULT_PLANS, Plans};
 use harness::Nanos;
 use std::time::Duration;
-use store::script::authorize::{AccountView, Authorize, Charge, Outcome};
-use store::script::hold::HoldName;
+use store::call::authorize::{AccountView, Authorize, Charge, Outcome};
+use store::call::hold::HoldName;
 
 /// Its name, and its estimate in nano-USD.
 pub async fn overdue(world: &World, client: &Client) -> (HoldName, u64) {

@@ -7,7 +7,7 @@ use domain::period::{DAY_MS, Period};
 use harness::{Answer, Caller, Edge, EdgeOptions, SeedAccount, Upstream, chat_body};
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::survey::AGENTS_MAX;
+use store::agent::survey::AGENTS_MAX;
 
 pub async fn overview(caller: &Caller, query: &str) -> Value {
     success(&caller.get(&format!("/v1/overview{query}")).await, 200)

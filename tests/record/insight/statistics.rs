@@ -11,8 +11,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
-use store::chain::Chain;
-use store::statistics::{AGENTS_MAX, DAYS_KEPT, Day};
+use store::audit::chain::Chain;
+use store::audit::statistics::{AGENTS_MAX, DAYS_KEPT, Day};
 
 const SOON: Duration = Duration::from_secs(60);
 /// Days before today that the calls of a test were approved on.

@@ -112,7 +112,7 @@ async fn an_account_verifies_once_at_a_time_and_who_hangs_up_stops_it() {
             .await;
         let key = world.issue(&account, Mode::Live, FULL, &[], None).await;
         let other = world.issue(&account, Mode::Test, FULL, &[], None).await;
-        store::chain::Chain::of(&world.store, &account.id, Mode::Live)
+        store::audit::chain::Chain::of(&world.store, &account.id, Mode::Live)
             .seal()
             .await
             .unwrap();

@@ -6,7 +6,7 @@ use domain::budget::Budget;
 use harness::Caller;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use store::usage::Usage;
+use store::account::usage::Usage;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_list_document_and_export_is_the_same_wherever_the_intents_are() {
@@ -299,7 +299,7 @@ async fn many_that_have_to_stay_stand_in_nobodys_way() {
 /// Taking an intent out of a list costs a step for each that stands before it there: so many and no more are taken.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_stands_too_far_behind_others_stays_until_those_have_left() {
-    use store::script::archive_intents::PASSED_MAX;
+    use store::intent::archive::PASSED_MAX;
     let house = House::build().await;
     let list = format!("{}/{MODE}/intents/state/settled", house.account.keys.prefix());
     let fill = "for n = 1, tonumber(ARGV[1]) do redis.call('RPUSH', KEYS[1], 'another') end return 1";

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use store::intent::IntentRecord;
-use store::script::archive_intents::ArchivedIntents;
+use store::intent::archive::ArchivedIntents;
 
 /// The files of the archived intents.
 fn files(house: &House) -> Vec<PathBuf> {

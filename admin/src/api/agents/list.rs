@@ -6,7 +6,7 @@ use crate::problem::Problem;
 use crate::routes::{Answer, Call, Reply};
 use std::collections::BTreeMap;
 use store::agent::AgentRecord;
-use store::agent_search::Wanted;
+use store::agent::search::Wanted;
 
 /// `GET /agents`
 ///

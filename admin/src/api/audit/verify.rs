@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::checkpoint_key;
+use store::audit::checkpoint_key;
 use tokio::sync::mpsc;
 
 /// Lines that wait for the caller; of more steps the newest are not told.

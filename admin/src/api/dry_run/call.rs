@@ -12,7 +12,7 @@ use domain::id::Kind;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::plan::Plan;
-use store::script::standing::{KeySeen, Seen};
+use store::call::standing::{KeySeen, Seen};
 
 /// The fields that are not the provider's.
 const OURS: [&str; 3] = ["agent", "runId", "keyId"];

@@ -8,7 +8,7 @@ use domain::check::{Asked, Check, CheckName};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::spend_cap;
-use store::script::standing::Records;
+use store::call::standing::Records;
 
 /// The codes of `POST /spend` in lower case: of its 409, its 403 and its 429.
 const TOO_MUCH: &str = "balance_limit";

@@ -8,9 +8,9 @@ use domain::intent::{Kind, Reason, State};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use serde::Serialize;
+use store::escrow::script::{Blocked, Made, NewEscrow, Verdict};
 use store::escrow::{Escrow, EscrowStatus};
 use store::intent::IntentRecord;
-use store::script::escrow::{Blocked, Made, NewEscrow, Verdict};
 use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]

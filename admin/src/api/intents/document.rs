@@ -11,7 +11,7 @@ use domain::timestamp::iso_from_ms;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 use store::intent::IntentRecord;
-use store::intent_links::{EscrowLink, SIBLINGS_MAX};
+use store::intent::links::{EscrowLink, SIBLINGS_MAX};
 use utoipa::ToSchema;
 
 /// Siblings that are read at the same time.

@@ -8,13 +8,13 @@ use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use futures::future::try_join_all;
 use serde::Serialize;
-use store::delivery::{Delivery, State};
+use store::agent::survey::{AgentSeen, Survey};
+use store::call::kept_calls;
 use store::intent::IntentRecord;
-use store::kept_calls;
 use store::keys::USER;
 use store::page::Page;
-use store::survey::{AgentSeen, Survey};
 use store::wallet::Wallet;
+use store::webhook::delivery::{Delivery, State};
 use store::webhook::{Status, WebhookRecord};
 use utoipa::ToSchema;
 

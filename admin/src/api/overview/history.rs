@@ -5,8 +5,8 @@ use crate::openapi::is;
 use domain::money::Nanos;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
-use store::statistics::Day;
-use store::survey::Survey;
+use store::agent::survey::Survey;
+use store::audit::statistics::Day;
 use utoipa::ToSchema;
 
 /// Agents shown by themselves.

@@ -6,8 +6,8 @@ use crate::problem::{Code, Problem};
 use crate::serve::App;
 use axum::http::header;
 use std::net::{IpAddr, Ipv6Addr};
+use store::attempts::{Attempts, Taken};
 use store::keys::Tries;
-use store::script::attempts::{Attempts, Taken};
 
 /// The attempts of this kind by a person, named by e-mail or user id, or from a [`source`].
 pub(super) const fn attempts(tries: Tries, of: &str) -> Attempts<'_> {

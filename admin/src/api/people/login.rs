@@ -18,12 +18,12 @@ use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::json;
 use store::account::Account;
-use store::email::EmailOwner;
+use store::attempts::Attempts;
 use store::keys::Tries;
-use store::script::attempts::Attempts;
-use store::script::session::{End, Open, Opened, end};
-use store::script::user::note;
+use store::session::script::{End, Open, Opened, end};
 use store::session::{Session, SessionPlace};
+use store::user::email::EmailOwner;
+use store::user::script::note;
 use store::user::{Stored, User, last_logins};
 use utoipa::ToSchema;
 

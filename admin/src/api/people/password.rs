@@ -14,9 +14,9 @@ use crypto::token::Token;
 use serde::Serialize;
 use serde_json::json;
 use store::keys::Tries;
-use store::script::session::{Open, Opened};
-use store::script::user::find_reset;
+use store::session::script::{Open, Opened};
 use store::user::User;
+use store::user::script::find_reset;
 use utoipa::ToSchema;
 
 /// The password was changed; the session goes on under a new cookie.

@@ -10,7 +10,7 @@ use domain::id::Kind;
 use domain::timestamp::iso_from_ms;
 use serde::Serialize;
 use store::page::Order;
-use store::script::session::{End, end};
+use store::session::script::{End, end};
 use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]

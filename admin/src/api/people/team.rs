@@ -12,11 +12,11 @@ use domain::role::Role;
 use serde::Serialize;
 use serde_json::json;
 use store::api_key::ApiKey;
-use store::email::EmailOwner;
+use store::api_key::script::revoke;
 use store::page::Order;
-use store::script::api_key::revoke;
 use store::script::change::Scope;
-use store::script::user::{ChangeUser, Ending, UserChanged};
+use store::user::email::EmailOwner;
+use store::user::script::{ChangeUser, Ending, UserChanged};
 use store::user::{Stored, User, last_logins};
 use utoipa::ToSchema;
 

@@ -13,7 +13,7 @@ use qrcode::render::svg;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde_json::json;
-use store::script::user::{ChangeUser, Ending, UserChanged};
+use store::user::script::{ChangeUser, Ending, UserChanged};
 use store::user::{Stored, Totp, User};
 use subtle::ConstantTimeEq;
 use url::form_urlencoded::byte_serialize;

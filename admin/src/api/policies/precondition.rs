@@ -2,7 +2,7 @@
 
 use crate::problem::Problem;
 use axum::http::{HeaderMap, HeaderName, header};
-use store::script::policy::Expected;
+use store::policy::script::Expected;
 
 /// Most revisions that a header names.
 const TAGS_MAX: usize = 10;

@@ -4,7 +4,7 @@ use crate::problem::Problem;
 use crate::routes::Call;
 use std::collections::BTreeMap;
 use store::page::{Order, Page, Part};
-use store::paused_runs::Waiting;
+use store::run::paused_runs::Waiting;
 use store::run::{Run, RunStatus};
 
 /// The word for runs that wait for approval.

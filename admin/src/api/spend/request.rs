@@ -8,7 +8,7 @@ use domain::mode::Mode;
 use domain::money::Nanos;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use store::script::spend::PlanCap;
+use store::spend::PlanCap;
 
 /// Longest recipient.
 pub(in crate::api) const RECIPIENT_MAX: usize = 200;

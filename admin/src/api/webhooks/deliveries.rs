@@ -7,7 +7,7 @@ use crate::problem::Problem;
 use crate::routes::{Answer, Call, Reply};
 use domain::timestamp::iso_from_ms;
 use serde::Serialize;
-use store::delivery::{Attempt, Delivery, Listed, State, Wanted, delivery_id};
+use store::webhook::delivery::{Attempt, Delivery, Listed, State, Wanted, delivery_id};
 use utoipa::ToSchema;
 
 /// What a delivery is failed with that was never attempted.

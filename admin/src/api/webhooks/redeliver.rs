@@ -6,9 +6,9 @@ use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply};
 use domain::id::Kind;
 use serde::Serialize;
-use store::delivery::State;
-use store::script::webhook::Endpoint;
-use store::script::webhook::redeliver::{Redelivered, redeliver};
+use store::webhook::delivery::State;
+use store::webhook::script::Endpoint;
+use store::webhook::script::redeliver::{Redelivered, redeliver};
 use utoipa::ToSchema;
 
 /// A delivery that is tried again.

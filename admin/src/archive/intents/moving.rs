@@ -8,9 +8,9 @@ use domain::intent::{Kind, State};
 use domain::mode::Mode;
 use std::collections::{HashMap, HashSet};
 use store::escrow::{Escrow, EscrowStatus};
+use store::intent::archive::{ArchivedIntents, INTENTS_MAX, PASSED_MAX};
 use store::intent::{IntentRecord, is_claim};
 use store::keys::AccountKeys;
-use store::script::archive_intents::{ArchivedIntents, INTENTS_MAX, PASSED_MAX};
 use store::{Store, StoreError};
 
 /// Intents read in one go, the first time and later: mostly the first few show that none is old.

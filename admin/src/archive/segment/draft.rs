@@ -8,10 +8,10 @@ use domain::mode::Mode;
 use domain::timestamp::ms_from_iso;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use store::chain::Head;
-use store::decisions;
+use store::audit::archive::{LISTS_MAX, ListName};
+use store::audit::chain::Head;
+use store::audit::decisions;
 use store::keys::AccountKeys;
-use store::script::archive::{LISTS_MAX, ListName};
 
 /// How hard the lines are compressed: entries resemble each other, and more costs much time for little.
 const LEVEL: i32 = 5;

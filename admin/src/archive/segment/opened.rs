@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Read;
-use store::chain::{Backwards, Filter};
+use store::audit::chain::{Backwards, Filter};
 
 /// What is read of a line.
 #[derive(Debug, Deserialize)]

@@ -2,8 +2,8 @@
 
 use super::*;
 use domain::entry::{Entry, Sealed};
-use store::chain::Head;
-use store::script::archive::LISTS_MAX;
+use store::audit::archive::LISTS_MAX;
+use store::audit::chain::Head;
 
 /// A chain of entries with these agents and as much text.
 fn chain(agents: impl Iterator<Item = String>, text: &str) -> Vec<Sealed> {

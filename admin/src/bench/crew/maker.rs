@@ -14,13 +14,14 @@ use secrecy::{ExposeSecret, SecretString};
 use std::time::{Duration, Instant};
 use store::Store;
 use store::account::Account;
+use store::agent::freeze::{Authority, Freeze, Frozen, set_frozen};
+use store::agent::script::PlanLimit;
 use store::audit::OPERATOR;
-use store::script::agent::PlanLimit;
-use store::script::agent_freeze::{Authority, Freeze, Frozen, set_frozen};
+use store::policy::script as policy;
+use store::policy::script::{Expected, PolicySet};
+use store::provider_key::NewProviderKey;
 use store::script::change::Scope;
-use store::script::policy::{self, Expected, PolicySet};
-use store::script::provider_key::NewProviderKey;
-use store::script::virtual_key::{Created, NewVirtualKey, revoke};
+use store::virtual_key::script::{Created, NewVirtualKey, revoke};
 
 /// What agents of a run call the provider with unless another key is given: a sandbox takes any.
 pub const STAND_IN: &str = "sk-tollgate-load-test";

@@ -8,7 +8,7 @@ use serde_json::json;
 use store::audit::OPERATOR;
 use store::keys::AccountKeys;
 use store::script::change::Scope;
-use store::script::user::{ChangeUser, Ending, UserChanged};
+use store::user::script::{ChangeUser, Ending, UserChanged};
 use store::user::{Stored, User};
 
 /// Seals all of them. A user whom somebody changes meanwhile is read again.

@@ -8,10 +8,10 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use store::api_key::ApiKey;
 use store::audit::OPERATOR;
-use store::email::EmailOwner;
 use store::keys::AccountKeys;
 use store::script::change::Scope;
-use store::script::user::{ChangeUser, Ending, UserChanged};
+use store::user::email::EmailOwner;
+use store::user::script::{ChangeUser, Ending, UserChanged};
 use store::user::{Stored, User};
 
 /// Attempts at a change of a user whom somebody else changes at the same moment.

@@ -7,9 +7,9 @@ use clock::now_ms;
 use crypto::token::Token;
 use domain::timestamp::iso_from_ms;
 use serde_json::json;
+use store::attempts::Attempts;
 use store::keys::Tries;
-use store::script::attempts::Attempts;
-use store::script::user::{RESET_LIFE, issue_reset, note};
+use store::user::script::{RESET_LIFE, issue_reset, note};
 
 pub(super) async fn reset_link(context: &Context, name: &Name) -> Result<Report, Failure> {
     let found = Found::by_name(context, name).await?;

@@ -5,8 +5,8 @@ use domain::event::violations::{Group, Tally};
 use domain::event::{Event, EventName};
 use serde_json::Value;
 use std::collections::VecDeque;
-use store::delivery::Told;
-use store::script::webhook::dispatch::Batch;
+use store::webhook::delivery::Told;
+use store::webhook::script::dispatch::Batch;
 use store::webhook::{Status, WebhookRecord};
 
 /// Deliveries made in one step at most: events times the webhooks that are told of them.

@@ -13,9 +13,9 @@ use domain::event::EventName;
 use std::sync::Arc;
 use std::time::Duration;
 use store::StoreError;
-use store::delivery::{Attempt, Delivery, State, Told, delivery_id};
-use store::script::webhook::Endpoint;
-use store::script::webhook::deliver::{Lease, Next};
+use store::webhook::delivery::{Attempt, Delivery, State, Told, delivery_id};
+use store::webhook::script::Endpoint;
+use store::webhook::script::deliver::{Lease, Next};
 use tokio::time::Instant;
 
 /// How long an outcome is kept trying to be kept: less than the lease has left.

@@ -3,8 +3,8 @@
 use super::*;
 use crate::stand::{Does, ESTIMATE, Stand, runs, text};
 use domain::denial_window::record_of;
-use store::script::authorize::AUTHORIZE;
-use store::script::settle::SETTLE;
+use store::call::authorize::AUTHORIZE;
+use store::call::settle::SETTLE;
 
 /// The account was heard of before: an account without a plan gets no denial of its own.
 fn knows_the_plan(gate: &Gate) {

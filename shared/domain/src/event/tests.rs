@@ -32,7 +32,7 @@ fn change(kind: &str, agent: Option<&str>, data: &Value, words: &str) -> String 
     format!("{entry}{words}")
 }
 
-/// What a spend's twin says, as `store::script::spend` composes it.
+/// What a spend's twin says, as `store::spend` composes it.
 fn spend(kind: &str, words: &str) -> String {
     let data = json!({ "intentId": "int_1", "amount": 12.5, "amountNanos": "12500000000", "currency": "USD",
         "recipient": "Books Ltd", "description": "A book", "runId": "run-1" });

@@ -21,7 +21,7 @@ use super::{Store, StoreError};
 use crate::durability::{Offer, Status};
 use crate::keys::FENCE;
 use crate::pulse;
-use crate::script::fence;
+use crate::versions::fence;
 use redis::{Cmd, FromRedisValue, Pipeline, RedisError, RedisResult, Value};
 use settings::durability::Durability;
 use std::collections::HashMap;

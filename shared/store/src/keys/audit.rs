@@ -51,7 +51,7 @@ impl AccountKeys {
         format!("{}/{mode}/audit/of/{}", self.base, Self::audit_count(agent, kind))
     }
 
-    /// The statistics of a UTC day, in days since 1970 (hash): see [`crate::statistics`].
+    /// The statistics of a UTC day, in days since 1970 (hash): see [`crate::audit::statistics`].
     #[must_use]
     pub fn audit_day(&self, mode: Mode, day: u64) -> String {
         format!("{}/{mode}/audit/day/{day}", self.base)

@@ -1,14 +1,29 @@
 //! The list of all scripts, for whoever checks or loads every one of them.
 
-use super::{
-    Script, account, agent, agent_freeze::AGENT_FREEZE, api_key, archive, archive_intents::ARCHIVE_INTENTS,
-    attempts::TAKE_ATTEMPT, authorize::AUTHORIZE, blocked::BLOCKED, denial_window::DENIAL_WINDOW, deposit,
-    escrow, fence::FENCE, invitation, lookup, number, policy, provider_key, reap::REAP,
-    replace_prices::REPLACE_PRICES, reseal::RESEAL, reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY,
-    run_end::RUN_END, seal::SEAL, session, settle::SETTLE, spend, standing::STANDING, technical::TECHNICAL,
-    transfer, transit, user, virtual_key, void::VOID, wallet, webhook, witness::WITNESS,
+use super::Script;
+use crate::account::refused::REFUSE;
+use crate::agent::freeze::AGENT_FREEZE;
+use crate::attempts::TAKE_ATTEMPT;
+use crate::audit::reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY;
+use crate::audit::seal::SEAL;
+use crate::blocked::script::BLOCKED;
+use crate::call::authorize::AUTHORIZE;
+use crate::call::denial_window::DENIAL_WINDOW;
+use crate::call::reap::REAP;
+use crate::call::settle::SETTLE;
+use crate::call::standing::STANDING;
+use crate::call::void::VOID;
+use crate::intent::archive::ARCHIVE_INTENTS;
+use crate::prices::REPLACE_PRICES;
+use crate::provider_key::reseal::RESEAL;
+use crate::run::end::RUN_END;
+use crate::technical::TECHNICAL;
+use crate::versions::fence::FENCE;
+use crate::versions::witness::WITNESS;
+use crate::{
+    account, agent, api_key, audit, deposit, escrow, invitation, lookup, number, policy, provider_key,
+    session, spend, transfer, transit, user, virtual_key, wallet, webhook,
 };
-use crate::refused::REFUSE;
 
 /// Every script, one line for each file. A test compares it with the sources.
 #[must_use]
@@ -21,47 +36,47 @@ pub fn all() -> Vec<&'static Script> {
         &*DENIAL_WINDOW,
         &*FENCE,
         &*WITNESS,
-        &*account::CREATE,
-        &*account::SET_PLAN,
-        &*account::ACCEPT,
-        &*account::ADD_USER,
-        &*user::CHANGE_USER,
-        &*user::NOTE,
-        &*user::ISSUE_RESET,
-        &*session::USE,
-        &*session::OPEN,
-        &*session::END,
-        &*invitation::CREATE,
-        &*invitation::REVOKE,
-        &*invitation::ACCEPT,
+        &*account::script::CREATE,
+        &*account::script::SET_PLAN,
+        &*account::script::ACCEPT,
+        &*account::script::ADD_USER,
+        &*user::script::CHANGE_USER,
+        &*user::script::NOTE,
+        &*user::script::ISSUE_RESET,
+        &*session::script::USE,
+        &*session::script::OPEN,
+        &*session::script::END,
+        &*invitation::script::CREATE,
+        &*invitation::script::REVOKE,
+        &*invitation::script::ACCEPT,
         &*number::DRAW,
-        &*lookup::KEEP,
-        &*lookup::NOTE,
-        &*lookup::JOIN,
-        &*lookup::LEAVE,
+        &*lookup::script::KEEP,
+        &*lookup::script::NOTE,
+        &*lookup::script::JOIN,
+        &*lookup::script::LEAVE,
         &*TAKE_ATTEMPT,
-        &*api_key::CREATE,
-        &*api_key::REVOKE,
-        &*api_key::count::COUNT,
+        &*api_key::script::CREATE,
+        &*api_key::script::REVOKE,
+        &*api_key::script::count::COUNT,
         &*TECHNICAL,
         &*BLOCKED,
         &*REFUSE,
         &*AGENT_FREEZE,
-        &*agent::CREATE,
-        &*agent::UPDATE,
-        &*agent::DELETE,
-        &*policy::SET,
-        &*policy::DELETE,
-        &*wallet::OPEN,
-        &*deposit::MAKE,
-        &*deposit::CONFIRM,
+        &*agent::script::CREATE,
+        &*agent::script::UPDATE,
+        &*agent::script::DELETE,
+        &*policy::script::SET,
+        &*policy::script::DELETE,
+        &*wallet::script::OPEN,
+        &*deposit::script::MAKE,
+        &*deposit::script::CONFIRM,
         &*transfer::OWN,
         &*transfer::OUT,
-        &*transit::ARRIVE,
+        &*transit::script::ARRIVE,
         &*provider_key::STORE,
-        &*virtual_key::CREATE,
-        &*virtual_key::REVOKE,
-        &*virtual_key::FORGET,
+        &*virtual_key::script::CREATE,
+        &*virtual_key::script::REVOKE,
+        &*virtual_key::script::FORGET,
         &*spend::SPEND,
         &*spend::DENY,
         &*STANDING,
@@ -69,26 +84,26 @@ pub fn all() -> Vec<&'static Script> {
         &*RESEAL_CHECKPOINT_KEY,
         &*RUN_END,
         &*SEAL,
-        &*archive::ARCHIVE,
-        &*archive::FORGET,
+        &*audit::archive::ARCHIVE,
+        &*audit::archive::FORGET,
         &*ARCHIVE_INTENTS,
         &*REPLACE_PRICES,
-        &*escrow::CREATE,
-        &*escrow::LIST,
-        &*escrow::FUND,
-        &*escrow::RESOLVE,
-        &*escrow::BLOCKED,
-        &*escrow::CLAIM,
-        &*webhook::CREATE,
-        &*webhook::UPDATE,
-        &*webhook::DELETE,
-        &*webhook::TEST,
-        &*webhook::RESEAL,
-        &*webhook::redeliver::REDELIVER,
-        &*webhook::dispatch::DISPATCH,
-        &*webhook::dispatch::TELL,
-        &*webhook::deliver::TAKE,
-        &*webhook::deliver::FINISH,
-        &*webhook::deliver::RELEASE,
+        &*escrow::script::CREATE,
+        &*escrow::script::LIST,
+        &*escrow::script::FUND,
+        &*escrow::script::RESOLVE,
+        &*escrow::script::BLOCKED,
+        &*escrow::script::CLAIM,
+        &*webhook::script::CREATE,
+        &*webhook::script::UPDATE,
+        &*webhook::script::DELETE,
+        &*webhook::script::TEST,
+        &*webhook::script::RESEAL,
+        &*webhook::script::redeliver::REDELIVER,
+        &*webhook::script::dispatch::DISPATCH,
+        &*webhook::script::dispatch::TELL,
+        &*webhook::script::deliver::TAKE,
+        &*webhook::script::deliver::FINISH,
+        &*webhook::script::deliver::RELEASE,
     ]
 }

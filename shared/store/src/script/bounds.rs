@@ -46,12 +46,12 @@ const BOUNDED: &[(&str, &str, &str)] = &[
         "ZRANGE",
         "one more than the keys that the caller gives",
     ),
-    ("agent_exists.lua", "HKEYS", AGENT),
+    ("script/agent_exists.lua", "HKEYS", AGENT),
     ("api_key/create.lua", "DEL", RECORD),
-    ("archive.lua", "LTRIM", ARCHIVED),
-    ("archive_intents.lua", "DEL", RECORD),
+    ("audit/archive.lua", "LTRIM", ARCHIVED),
+    ("intent/archive_intents.lua", "DEL", RECORD),
     (
-        "archive_intents.lua",
+        "intent/archive_intents.lua",
         "LREM",
         "PASSED_MAX places of lists in all, which the caller counts before: a place in a list only falls",
     ),
@@ -73,17 +73,17 @@ const BOUNDED: &[(&str, &str, &str)] = &[
     ("policy/set.lua", "HGETALL", RECORD),
     ("policy/strictest.lua", "HVALS", POLICIES),
     ("provider_key/store.lua", "HKEYS", AGENT),
-    ("prune.lua", "HKEYS", AGENT),
-    ("reap.lua", "DEL", TEXT),
+    ("script/prune.lua", "HKEYS", AGENT),
+    ("call/reap.lua", "DEL", TEXT),
     ("session/end.lua", "HKEYS", SESSIONS),
     ("session/open.lua", "DEL", TEXT),
     ("session/open.lua", "HGETALL", SESSIONS),
-    ("settle.lua", "DEL", TEXT),
+    ("call/settle.lua", "DEL", TEXT),
     ("user/change.lua", "DEL", TEXT),
     ("user/change.lua", "HKEYS", SESSIONS),
     ("user/change.lua", "HVALS", USERS),
     ("virtual_key/forget.lua", "DEL", RECORD),
-    ("void.lua", "DEL", TEXT),
+    ("call/void.lua", "DEL", TEXT),
     ("webhook/create.lua", "HGETALL", RECORD),
     ("webhook/delete.lua", "DEL", RECORD),
     ("webhook/update.lua", "HGETALL", RECORD),
@@ -120,7 +120,7 @@ fn sources(folder: &Path, below: &str, found: &mut Vec<(String, String)>) {
 #[test]
 fn every_script_reads_and_removes_a_bounded_number() {
     let mut files = Vec::new();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/script");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     sources(&folder, "", &mut files);
     assert!(files.len() > 80, "only {} scripts", files.len());
     let mut found = BTreeSet::new();

@@ -9,36 +9,36 @@ use domain::money::Nanos;
 use serde_json::{Map, Value, json};
 
 /// Budgets of records; before whatever reads the arguments to their end.
-pub(super) const BUDGET: &str = include_str!("budget.lua");
+pub(crate) const BUDGET: &str = include_str!("budget.lua");
 /// The store's clock.
-pub(super) const CLOCK: &str = include_str!("clock.lua");
+pub(crate) const CLOCK: &str = include_str!("clock.lua");
 /// The day and month; needs [`CLOCK`].
-pub(super) const PERIOD: &str = include_str!("period.lua");
+pub(crate) const PERIOD: &str = include_str!("period.lua");
 /// Removes old counters; needs [`PERIOD`].
-pub(super) const PRUNE: &str = include_str!("prune.lua");
+pub(crate) const PRUNE: &str = include_str!("prune.lua");
 /// What a change begins and ends with; brings the clock along.
-pub(super) const CHANGE: &str = concat!(include_str!("clock.lua"), include_str!("change.lua"));
+pub(crate) const CHANGE: &str = concat!(include_str!("clock.lua"), include_str!("change.lua"));
 /// Named runs; needs [`CLOCK`].
-pub(super) const RUN: &str = include_str!("run.lua");
+pub(crate) const RUN: &str = include_str!("run.lua");
 /// The end of a hold; needs [`CLOCK`].
-pub(super) const RESOLVE: &str = include_str!("resolve.lua");
+pub(crate) const RESOLVE: &str = include_str!("resolve.lua");
 /// Wallets and transactions; needs [`CHANGE`].
-pub(super) const MONEY: &str = include_str!("money.lua");
+pub(crate) const MONEY: &str = include_str!("money.lua");
 /// The audit line of a debit; needs [`CHANGE`].
-pub(super) const LOW_BALANCE: &str = include_str!("low_balance.lua");
+pub(crate) const LOW_BALANCE: &str = include_str!("low_balance.lua");
 /// Intents; needs [`CHANGE`].
-pub(super) const INTENT: &str = include_str!("intent.lua");
+pub(crate) const INTENT: &str = include_str!("intent.lua");
 /// Refused requests that are kept; needs [`CHANGE`] and [`BUDGET`].
-pub(super) const REFUSALS: &str = include_str!("refusals.lua");
+pub(crate) const REFUSALS: &str = include_str!("refusals.lua");
 /// The record of a transfer or deposit; needs [`CHANGE`].
-pub(super) const ONCE: &str = include_str!("once.lua");
+pub(crate) const ONCE: &str = include_str!("once.lua");
 /// Whether an agent exists.
-pub(super) const AGENT_EXISTS: &str = include_str!("agent_exists.lua");
+pub(crate) const AGENT_EXISTS: &str = include_str!("agent_exists.lua");
 /// Sets and clears fields of a record.
-pub(super) const FIELDS: &str = include_str!("fields.lua");
+pub(crate) const FIELDS: &str = include_str!("fields.lua");
 
 /// Attempts at a change that first looks and then acts, when others change the same record in between.
-pub(super) const ATTEMPTS: usize = 16;
+pub(crate) const ATTEMPTS: usize = 16;
 
 /// Whose records a change is about, and who makes it.
 #[derive(Debug, Clone, Copy)]
@@ -52,17 +52,17 @@ pub struct Scope<'a> {
 }
 
 /// What happened, for the audit log.
-pub(super) struct Event<'a> {
-    pub(super) kind: &'a str,
-    pub(super) agent: Option<&'a str>,
-    pub(super) data: Value,
+pub(crate) struct Event<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) agent: Option<&'a str>,
+    pub(crate) data: Value,
 }
 
 /// A field and its new value; `None` clears it.
 pub type FieldChange = (&'static str, Option<String>);
 
 /// How an audit entry shows a field: under the name that the API gives it (decision D5).
-pub(super) enum Shown {
+pub(crate) enum Shown {
     /// As it is.
     Text(&'static str),
     /// `1` is true.
@@ -72,7 +72,7 @@ pub(super) enum Shown {
 }
 
 /// What an audit entry says of changed fields; `null` is a cleared one.
-pub(super) fn shown(changes: &[FieldChange], form: impl Fn(&'static str) -> Shown) -> Map<String, Value> {
+pub(crate) fn shown(changes: &[FieldChange], form: impl Fn(&'static str) -> Shown) -> Map<String, Value> {
     let mut told = Map::new();
     for (field, value) in changes {
         match form(field) {
@@ -93,14 +93,14 @@ pub(super) fn shown(changes: &[FieldChange], form: impl Fn(&'static str) -> Show
 }
 
 impl Scope<'_> {
-    pub(super) fn keys(&self) -> AccountKeys {
+    pub(crate) fn keys(&self) -> AccountKeys {
         AccountKeys::of(self.account)
     }
 
     /// Runs a script whose first keys are the account record and the audit log, and whose first arguments are the mode
     /// and the audit entry. Returns the words of its answer; an account that is not there is an error, since the caller
     /// has seen it. A script with budgets has them as its last argument.
-    pub(super) async fn run(
+    pub(crate) async fn run(
         &self,
         store: &Store,
         script: &Script,
@@ -134,7 +134,7 @@ impl Scope<'_> {
 }
 
 /// The arguments that `fields.lua` reads.
-pub(super) fn field_args(changes: &[FieldChange]) -> Vec<&str> {
+pub(crate) fn field_args(changes: &[FieldChange]) -> Vec<&str> {
     let words = changes.iter().flat_map(|(field, value)| match value {
         Some(value) => ["set", field, value.as_str()],
         None => ["clear", field, ""],
@@ -143,6 +143,6 @@ pub(super) fn field_args(changes: &[FieldChange]) -> Vec<&str> {
 }
 
 /// An answer that the twin does not know.
-pub(super) fn nonsense<T>(script: &Script) -> Result<T, StoreError> {
+pub(crate) fn nonsense<T>(script: &Script) -> Result<T, StoreError> {
     Err(StoreError::Nonsense(script.name().to_owned()))
 }

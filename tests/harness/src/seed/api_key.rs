@@ -6,7 +6,7 @@ use domain::id::Kind;
 use domain::mode::Mode;
 use domain::permission::Permission;
 use secrecy::ExposeSecret;
-use store::script::api_key::{Created, NewApiKey};
+use store::api_key::script::{Created, NewApiKey};
 
 /// A freshly issued API key.
 #[derive(Debug, Clone)]

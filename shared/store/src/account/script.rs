@@ -1,0 +1,203 @@
+//! Twins of `account/*.lua`: create an account, change its plan, accept it after a failover, add a user.
+
+use crate::keys::{self, AccountKeys};
+use crate::lookup::script::note;
+use crate::script::change::{CHANGE, Event, Scope, nonsense};
+use crate::script::{Script, WhenFull};
+use crate::user::User;
+use crate::user::email::EmailOwner;
+use crate::versions::View;
+use crate::{Store, StoreError, audit};
+use domain::mode::Mode;
+use serde_json::json;
+use std::sync::LazyLock;
+
+/// Creates an account.
+pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new("account_create", WhenFull::Refuse, &[include_str!("create.lua")]).of_names()
+});
+
+/// Changes the plan.
+pub static SET_PLAN: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "account_set_plan",
+        WhenFull::Refuse,
+        &[CHANGE, include_str!("set_plan.lua")],
+    )
+});
+
+/// Accepts an account after a failover.
+pub static ACCEPT: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "account_accept",
+        WhenFull::Refuse,
+        &[CHANGE, include_str!("accept.lua")],
+    )
+});
+
+/// Adds a user.
+pub static ADD_USER: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "account_add_user",
+        WhenFull::Refuse,
+        &[CHANGE, include_str!("add_user.lua")],
+    )
+    .of_names()
+});
+
+/// Users that an account can have.
+pub const USERS_MAX: usize = 1000;
+
+/// How far an account has come that was just created: what `account/create.lua` writes.
+const BORN: View = View {
+    generation: 1,
+    version: 1,
+};
+
+/// What became of a change of plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanSet {
+    /// It binds the next call.
+    Done,
+    /// The account was on that plan before.
+    AlreadySo,
+    /// There is no such account.
+    NoAccount,
+}
+
+/// What became of a new user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserAdded {
+    /// The user exists from now on.
+    Done,
+    /// There is no such account.
+    NoAccount,
+    /// A user of the account has the e-mail.
+    EmailTaken,
+    /// The account has as many users as it can have.
+    TooMany,
+}
+
+/// Creates the account `id`.
+///
+/// The list of accounts lies in another slot than the account, so the two are written one after the other. The list
+/// comes first: a crash in between leaves a listed id without a record, which every reader skips. The other way round
+/// it would leave an account that works and that no rotation of the master key and no `store accept` ever visits.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn create(
+    store: &Store,
+    id: &str,
+    name: &str,
+    plan: &str,
+    owner: Option<&User>,
+    actor: &str,
+) -> Result<(), StoreError> {
+    if let Some(owner) = owner {
+        owner_of(id, owner).join(store, &owner.email).await?;
+    }
+    note(store, keys::ACCOUNTS, id).await?;
+    let account = AccountKeys::of(id);
+    let keys = [account.record(), account.audit(Mode::Live), account.users()];
+    let data = json!({ "name": name, "plan": plan, "ownerUserId": owner.map(|owner| &owner.id) });
+    let entry = audit::entry("account.created", None, actor, &data);
+    let (email, record) = owner
+        .map(|owner| (owner.email.as_str(), owner.to_stored()))
+        .unwrap_or_default();
+    let args = [id, &entry, name, plan, email, &record];
+    let reply: Vec<String> = store
+        .script(&CREATE, &keys.each_ref().map(String::as_str), &args)
+        .await?;
+    match reply.first().map(String::as_str) {
+        Some("created") => store.versions().saw(id, BORN),
+        _ => return nonsense(&CREATE),
+    }
+    if let Some(owner) = owner {
+        owner_of(id, owner).join(store, &owner.email).await?;
+    }
+    Ok(())
+}
+
+/// Puts the account on `plan`.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated.
+pub async fn set_plan(store: &Store, id: &str, plan: &str, actor: &str) -> Result<PlanSet, StoreError> {
+    let event = Event {
+        kind: "account.plan_set",
+        agent: None,
+        data: json!({ "plan": plan }),
+    };
+    let reply = live(id, actor).run(store, &SET_PLAN, event, &[], &[plan]).await?;
+    match reply.first().map(String::as_str) {
+        Some("set") => Ok(PlanSet::Done),
+        Some("same") => Ok(PlanSet::AlreadySo),
+        Some("no_account") => Ok(PlanSet::NoAccount),
+        _ => nonsense(&SET_PLAN),
+    }
+}
+
+/// Accepts the account as it is now, although its version fell; false when there is no such account.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated.
+pub async fn accept(store: &Store, id: &str, actor: &str) -> Result<bool, StoreError> {
+    let event = Event {
+        kind: "store.accepted",
+        agent: None,
+        data: json!({}),
+    };
+    store.versions().forget(id);
+    let reply = live(id, actor).run(store, &ACCEPT, event, &[], &[]).await?;
+    match reply.first().map(String::as_str) {
+        Some("accepted") => Ok(true),
+        Some("no_account") => Ok(false),
+        _ => nonsense(&ACCEPT),
+    }
+}
+
+/// Adds a user to the account.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn add_user(store: &Store, id: &str, user: &User, actor: &str) -> Result<UserAdded, StoreError> {
+    let owner = owner_of(id, user);
+    owner.join(store, &user.email).await?;
+    let data = json!({ "userId": user.id, "role": user.role.as_str() });
+    let event = Event {
+        kind: "user.created",
+        agent: None,
+        data,
+    };
+    let args = [user.email.as_str(), &user.to_stored(), &USERS_MAX.to_string()];
+    let scope = live(id, actor);
+    let reply = scope
+        .run(store, &ADD_USER, event, &[scope.keys().users()], &args)
+        .await?;
+    let refused = match reply.first().map(String::as_str) {
+        Some("added") => return owner.join(store, &user.email).await.map(|()| UserAdded::Done),
+        Some("exists") => UserAdded::EmailTaken,
+        Some("no_account") => UserAdded::NoAccount,
+        Some("too_many") => UserAdded::TooMany,
+        _ => return nonsense(&ADD_USER),
+    };
+    owner.leave_to_another(store, &user.email).await?;
+    Ok(refused)
+}
+
+/// What concerns the account as a whole stands in its live audit log.
+const fn live<'a>(account: &'a str, actor: &'a str) -> Scope<'a> {
+    Scope {
+        account,
+        mode: Mode::Live,
+        actor,
+    }
+}
+
+fn owner_of(account: &str, user: &User) -> EmailOwner {
+    EmailOwner {
+        account: account.to_owned(),
+        user: user.id.clone(),
+    }
+}

@@ -1,0 +1,178 @@
+//! How much of each budget of records an account and mode has used (decision D71), and about how many bytes it takes.
+
+use crate::account::ModeField;
+use crate::keys::{AccountKeys, IntentIndex};
+use crate::{Store, StoreError};
+use domain::budget::Budget;
+use domain::mode::Mode;
+
+/// Lines of the audit log whose length stands for that of all.
+const LINES_SAMPLED: isize = 8;
+/// Bytes that a hash and the places in the indexes take beside an audit line.
+const BESIDE_LINE_BYTES: u64 = 100;
+/// Bytes of a webhook's delivery.
+const DELIVERY_BYTES: u64 = 250;
+
+/// What an account and mode has used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Usage {
+    used: [u64; Budget::ALL.len()],
+    /// Length of an audit line.
+    line_bytes: u64,
+    /// Deliveries of its webhooks.
+    deliveries: u64,
+}
+
+/// What one record of a kind takes in the store, in bytes, with its places in indexes and look-ups: measured, rounded up
+/// (docs/sizing.md).
+const fn bytes_of(budget: Budget) -> u64 {
+    match budget {
+        Budget::Agents => 1_200,
+        Budget::Policies => 900,
+        Budget::ProviderKeys => 1_700,
+        Budget::Keys => 900,
+        Budget::Runs => 600,
+        Budget::Intents => 2_000,
+        Budget::TextBytes => 1,
+        Budget::Transactions => 600,
+        Budget::Escrows => 1_500,
+        Budget::Deposits => 800,
+        Budget::Refusals => 900,
+        Budget::AuditEntries => 0,
+    }
+}
+
+impl Usage {
+    /// Reads it, in one or two round trips.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn read(store: &Store, account: &AccountKeys, mode: Mode) -> Result<Self, StoreError> {
+        let mut look = redis::pipe();
+        let fields = [
+            ModeField::ClosedWallets,
+            ModeField::TextBytes,
+            ModeField::TransactionsIn,
+            ModeField::Escrows,
+            ModeField::Deposits,
+            ModeField::Refusals,
+            ModeField::Webhooks,
+        ];
+        let record = look.cmd("HMGET").arg(account.record()).arg("key_seq");
+        for field in fields {
+            record.arg(field.of(mode));
+        }
+        look.cmd("ZCARD").arg(account.agents(mode));
+        look.cmd("ZCARD").arg(account.policies(mode));
+        look.cmd("SCARD").arg(account.sealed_agents());
+        look.cmd("ZCARD").arg(account.all_runs(mode));
+        look.cmd("LLEN").arg(account.intents(mode, IntentIndex::All));
+        look.cmd("HLEN").arg(account.transactions(mode));
+        look.cmd("LLEN").arg(account.audit(mode));
+        let audit = account.audit(mode);
+        look.cmd("LRANGE").arg(audit).arg(-LINES_SAMPLED).arg(-1);
+        type Found = (
+            Vec<Option<String>>,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            Vec<Vec<u8>>,
+        );
+        let (record, agents, policies, sealed, runs, intents, transactions, entries, lines): Found =
+            store.pipeline(&look).await?;
+        let field = |at: usize| record.get(at).and_then(Option::as_deref);
+        let count = |at: usize| field(at).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        let used = Budget::ALL.map(|budget| match budget {
+            Budget::Agents => agents + count(1),
+            Budget::Policies => policies,
+            // Provider keys are live.
+            Budget::ProviderKeys if mode == Mode::Live => sealed,
+            Budget::ProviderKeys => 0,
+            Budget::Keys => count(0),
+            Budget::Runs => runs,
+            Budget::Intents => intents,
+            Budget::TextBytes => count(2),
+            Budget::Transactions => transactions.saturating_sub(count(3)),
+            Budget::Escrows => count(4),
+            Budget::Deposits => count(5),
+            Budget::Refusals => refusals(field(6)),
+            Budget::AuditEntries => entries,
+        });
+        let deliveries = match count(7) {
+            0 => 0,
+            _ => deliveries(store, account, mode).await?,
+        };
+        let bytes: usize = lines.iter().map(Vec::len).sum();
+        Ok(Self {
+            used,
+            line_bytes: bytes.checked_div(lines.len()).unwrap_or(0) as u64,
+            deliveries,
+        })
+    }
+
+    /// How many records of a kind there are.
+    #[must_use]
+    pub const fn of(&self, budget: Budget) -> u64 {
+        self.used[budget as usize]
+    }
+
+    /// About how many bytes of the store all of it takes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let records = Budget::ALL.map(|budget| self.of(budget).saturating_mul(bytes_of(budget)));
+        let entries = self.of(Budget::AuditEntries);
+        let audit = entries.saturating_mul(self.line_bytes + BESIDE_LINE_BYTES);
+        let rest = [audit, self.deliveries.saturating_mul(DELIVERY_BYTES)];
+        records.into_iter().chain(rest).fold(0, u64::saturating_add)
+    }
+}
+
+/// Refusals of this span and the one before: see `refusals.lua`.
+fn refusals(text: Option<&str>) -> u64 {
+    let counts = text.unwrap_or_default().split(' ').skip(1);
+    counts.filter_map(|count| count.parse::<u64>().ok()).sum()
+}
+
+async fn deliveries(store: &Store, account: &AccountKeys, mode: Mode) -> Result<u64, StoreError> {
+    let webhooks = redis::Cmd::zrange(account.webhooks(mode), 0, -1);
+    let webhooks: Vec<String> = store.command(&webhooks).await?;
+    if webhooks.is_empty() {
+        return Ok(0);
+    }
+    let mut look = redis::pipe();
+    for webhook in &webhooks {
+        look.cmd("HLEN").arg(account.deliveries(mode, webhook));
+    }
+    let counts: Vec<u64> = store.pipeline(&look).await?;
+    Ok(counts.iter().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_two_spans_count() {
+        assert_eq!(refusals(None), 0);
+        assert_eq!(refusals(Some("685 3 4")), 7);
+    }
+
+    #[test]
+    fn bytes_are_those_of_all_kinds() {
+        let mut usage = Usage {
+            used: [0; Budget::ALL.len()],
+            line_bytes: 300,
+            deliveries: 2,
+        };
+        assert_eq!(usage.bytes(), 500);
+        usage.used[Budget::AuditEntries as usize] = 10;
+        usage.used[Budget::TextBytes as usize] = 7;
+        assert_eq!(usage.bytes(), 500 + 4_000 + 7);
+        usage.used[Budget::Agents as usize] = 1;
+        assert_eq!(usage.bytes(), 500 + 4_000 + 7 + 1_200);
+    }
+}

@@ -1,0 +1,93 @@
+//! Twin of `agent_freeze.lua`: freeze and unfreeze an agent.
+
+use crate::script::change::{AGENT_EXISTS, CHANGE, Event, Scope, nonsense};
+use crate::script::{Script, WhenFull};
+use crate::{Store, StoreError};
+use serde_json::json;
+use std::sync::LazyLock;
+
+/// The script.
+pub static AGENT_FREEZE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "agent_freeze",
+        WhenFull::Run,
+        &[CHANGE, AGENT_EXISTS, include_str!("freeze.lua")],
+    )
+});
+
+/// On whose authority: a freeze by the operator can be lifted by the operator only (decision D22).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Authority {
+    /// A user or an API key of the account.
+    User,
+    /// The operator of this installation.
+    Operator,
+}
+
+impl Authority {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Operator => "operator",
+        }
+    }
+}
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freeze {
+    /// Freeze the agent.
+    By(Authority),
+    /// Make it active again.
+    Lift(Authority),
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frozen {
+    /// The next call meets the new state.
+    Done,
+    /// The agent was in that state before; nothing changed.
+    AlreadySo,
+    /// The operator froze it, and a user may not lift that.
+    NotPermitted,
+    /// The account has no such agent: no wallet row, policy, provider key or virtual key.
+    NotFound,
+}
+
+/// Freezes or unfreezes `agent` of the account and mode in `scope`.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated.
+pub async fn set_frozen(
+    store: &Store,
+    scope: &Scope<'_>,
+    agent: &str,
+    freeze: Freeze,
+) -> Result<Frozen, StoreError> {
+    let (word, authority, kind) = match freeze {
+        Freeze::By(authority) => ("freeze", authority.as_str(), "agent.frozen"),
+        Freeze::Lift(authority) => ("lift", authority.as_str(), "agent.unfrozen"),
+    };
+    let event = Event {
+        kind,
+        agent: Some(agent),
+        data: json!({ "authority": authority }),
+    };
+    let account = scope.keys();
+    let keys = [
+        account.agent(scope.mode, agent),
+        account.agent_keys(agent),
+        account.frozen_agents(scope.mode),
+    ];
+    let reply = scope
+        .run(store, &AGENT_FREEZE, event, &keys, &[word, authority, agent])
+        .await?;
+    match reply.first().map(String::as_str) {
+        Some("done") => Ok(Frozen::Done),
+        Some("already") => Ok(Frozen::AlreadySo),
+        Some("not_permitted") => Ok(Frozen::NotPermitted),
+        Some("not_found" | "no_account") => Ok(Frozen::NotFound),
+        _ => nonsense(&AGENT_FREEZE),
+    }
+}

@@ -1,0 +1,85 @@
+//! Finding agents by a part of their id or name, and by whether they are frozen: a bounded look at the newest ones.
+
+use crate::agent::AgentRecord;
+use crate::agent::survey::AGENTS_MAX;
+use crate::keys::AccountKeys;
+use crate::page::{Page, Part, Ranked, records};
+use crate::sift::{Filter, Sifted};
+use crate::{Store, StoreError};
+use domain::mode::Mode;
+
+/// What agents must be like.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wanted {
+    /// In lower case: a part of the id or of the name, in any case.
+    pub text: Option<String>,
+    /// Whether they are frozen.
+    pub frozen: Option<bool>,
+}
+
+impl Wanted {
+    /// Whether an agent of this id, name and state is wanted.
+    fn fits(&self, id: &str, name: &str, frozen: bool) -> bool {
+        let text = self.text.as_deref();
+        let has = |where_: &str| text.is_none_or(|text| where_.to_lowercase().contains(text));
+        (has(id) || has(name)) && self.frozen.is_none_or(|wanted| wanted == frozen)
+    }
+}
+
+impl AgentRecord {
+    /// The agents with a wallet row that are wanted, newest first; and whether there are agents behind those that were looked
+    /// at: for a page [`AGENTS_MAX`] are, at most. The total counts those that were found for it.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for records that make no sense.
+    pub async fn search(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        wanted: &Wanted,
+        page: Page<'_>,
+    ) -> Result<(Part<Self>, bool), StoreError> {
+        let set = account.agents(mode);
+        let list = Ranked {
+            store,
+            set: &set,
+            floor: None,
+        };
+        let key = |id: &str| account.agent(mode, id);
+        let filter = Filter {
+            looked_at_max: AGENTS_MAX,
+            key,
+            fields: &["name", "frozen"],
+            fits: |id: &str, fields: &[Option<String>]| {
+                let field = |at: usize| fields.get(at).and_then(Option::as_deref);
+                wanted.fits(id, field(0).unwrap_or_default(), field(1).is_some())
+            },
+        };
+        let Sifted { mut part, is_partial } = list.sift(page, &filter).await?;
+        let records = records(store, std::mem::take(&mut part.records), key).await?;
+        let agents = records.iter().map(|(id, fields)| Self::from_fields(id, fields));
+        let agents: Option<Vec<Self>> = agents.collect();
+        let mut agents = agents.ok_or_else(|| StoreError::Nonsense("agent record".to_owned()))?;
+        // One that was deleted between the looks is left out.
+        agents.retain(|agent| agent.row.is_some());
+        Ok((part.with(agents), is_partial))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_found_in_any_case() {
+        let wanted = |text: &str, frozen| Wanted {
+            text: Some(text.to_owned()),
+            frozen,
+        };
+        assert!(wanted("bot", None).fits("My-BOT", "x", false));
+        assert!(wanted("straße", None).fits("a", "Große Straße 7", true));
+        assert!(!wanted("bots", None).fits("my-bot", "x", false));
+        assert!(!wanted("bot", Some(true)).fits("my-bot", "x", false));
+        assert!(Wanted::default().fits("my-bot", "x", false));
+    }
+}

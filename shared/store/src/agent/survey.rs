@@ -1,0 +1,216 @@
+//! All agents of an account and mode at a glance: what each spent and holds, and what of it needs attention. Bounded: of
+//! more than [`AGENTS_MAX`] agents only so many are looked at, and that is said.
+
+use crate::keys::AccountKeys;
+use crate::{Store, StoreError};
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::period::Period;
+use std::collections::{HashMap, HashSet};
+
+/// Agents looked at.
+pub const AGENTS_MAX: usize = 5000;
+/// Agents asked for in one round trip.
+const CHUNK: usize = 500;
+
+/// An agent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentSeen {
+    /// Its id.
+    pub id: String,
+    /// Who froze it, if it is frozen: `user` or `operator`.
+    pub frozen: Option<String>,
+    /// Its wallet's id, if it has a wallet row.
+    pub wallet: Option<String>,
+    /// Its name, if it has a wallet row.
+    pub name: Option<String>,
+    /// What the wallet holds.
+    pub balance: Nanos,
+    /// Below which balance its own policy reports the wallet; `None` where it has no policy of its own.
+    pub own_threshold: Option<Option<Nanos>>,
+    /// What is in calls under way.
+    pub held: Nanos,
+    /// Charged today.
+    pub day: Nanos,
+    /// Charged this month.
+    pub month: Nanos,
+    /// Whether it has a wallet row or a policy; it may exist by its keys alone.
+    has_record: bool,
+}
+
+/// All agents.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Survey {
+    /// Those that were looked at.
+    pub agents: Vec<AgentSeen>,
+    /// When each agent of the index of frozen ones was frozen. One that was frozen by an earlier version is not in it.
+    pub frozen_since: HashMap<String, u64>,
+    /// How many agents have a wallet row.
+    pub rows: u64,
+    /// Whether there are agents that were not looked at.
+    pub partial: bool,
+}
+
+impl Survey {
+    /// Looks at the agents with a wallet row, those with a provider key, the frozen ones, and those among `others`, which
+    /// together are all that can have spent anything.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for records that make no sense.
+    pub async fn read(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        period: Period,
+        others: impl Iterator<Item = String>,
+    ) -> Result<Self, StoreError> {
+        let last = AGENTS_MAX - 1;
+        let mut look = redis::pipe();
+        look.cmd("ZCARD").arg(account.agents(mode));
+        look.cmd("ZREVRANGE").arg(account.agents(mode)).arg(0).arg(last);
+        let frozen = account.frozen_agents(mode);
+        look.cmd("ZREVRANGE")
+            .arg(frozen)
+            .arg(0)
+            .arg(last)
+            .arg("WITHSCORES");
+        type Found = (u64, Vec<String>, Vec<(String, u64)>);
+        let (rows, ids, frozen): Found = store.pipeline(&look).await?;
+        let (keyed, all_keyed) = match mode {
+            Mode::Live => with_provider_keys(store, account).await?,
+            Mode::Test => (Vec::new(), true),
+        };
+        let mut known = HashSet::new();
+        let mut all: Vec<String> = Vec::new();
+        let frozen_ids = frozen.iter().map(|(id, _)| id.clone());
+        for id in ids.into_iter().chain(keyed).chain(others).chain(frozen_ids) {
+            if known.insert(id.clone()) {
+                all.push(id);
+            }
+        }
+        let partial = rows > AGENTS_MAX as u64 || !all_keyed || all.len() > AGENTS_MAX;
+        all.truncate(AGENTS_MAX);
+        let mut agents = Vec::with_capacity(all.len());
+        for ids in all.chunks(CHUNK) {
+            agents.extend(look_at(store, account, mode, period, ids).await?);
+        }
+        Ok(Self {
+            agents,
+            frozen_since: frozen.into_iter().collect(),
+            rows,
+            partial,
+        })
+    }
+
+    /// The frozen agents that exist (decision D22): a deleted one stays frozen, should it be made again.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn frozen(
+        &self,
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+    ) -> Result<Vec<&AgentSeen>, StoreError> {
+        let frozen = self.agents.iter().filter(|agent| agent.frozen.is_some());
+        let (mut exist, doubtful): (Vec<&AgentSeen>, Vec<_>) = frozen.partition(|agent| agent.has_record);
+        if mode == Mode::Test {
+            return Ok(exist);
+        }
+        for agents in doubtful.chunks(CHUNK) {
+            let mut look = redis::pipe();
+            for agent in agents {
+                look.cmd("EXISTS").arg(account.agent_keys(&agent.id));
+                look.cmd("SISMEMBER").arg(account.sealed_agents()).arg(&agent.id);
+            }
+            let has: Vec<bool> = store.pipeline(&look).await?;
+            let pairs = agents.iter().zip(has.chunks(2));
+            exist.extend(
+                pairs
+                    .filter(|(_, has)| has.contains(&true))
+                    .map(|(agent, _)| *agent),
+            );
+        }
+        Ok(exist)
+    }
+}
+
+/// The agents with a provider key, and whether these are all.
+async fn with_provider_keys(store: &Store, account: &AccountKeys) -> Result<(Vec<String>, bool), StoreError> {
+    let mut all = Vec::new();
+    let mut cursor = "0".to_owned();
+    while all.len() < AGENTS_MAX {
+        let mut scan = redis::cmd("SSCAN");
+        scan.arg(account.sealed_agents())
+            .arg(&cursor)
+            .arg("COUNT")
+            .arg(CHUNK);
+        let (next, page): (String, Vec<String>) = store.command(&scan).await?;
+        all.extend(page);
+        if next == "0" {
+            return Ok((all, true));
+        }
+        cursor = next;
+    }
+    Ok((all, false))
+}
+
+const FIELDS: [&str; 8] = [
+    "frozen",
+    "wallet",
+    "name",
+    "policy_id",
+    "balance",
+    "held",
+    "cap",
+    "cap_low",
+];
+
+async fn look_at(
+    store: &Store,
+    account: &AccountKeys,
+    mode: Mode,
+    period: Period,
+    ids: &[String],
+) -> Result<Vec<AgentSeen>, StoreError> {
+    let (day, month) = (format!("d{}", period.day), format!("m{}", period.month));
+    let mut look = redis::pipe();
+    for id in ids {
+        let fields = look.cmd("HMGET").arg(account.agent(mode, id)).arg(&FIELDS);
+        fields.arg(&day).arg(&month);
+    }
+    let records: Vec<Vec<Option<String>>> = store.pipeline(&look).await?;
+    let seen = ids.iter().zip(records);
+    seen.map(|(id, fields)| AgentSeen::of(id, fields))
+        .collect::<Option<_>>()
+        .ok_or_else(|| StoreError::Nonsense("agent record".to_owned()))
+}
+
+impl AgentSeen {
+    /// `None` for fields that make no sense.
+    fn of(id: &str, fields: Vec<Option<String>>) -> Option<Self> {
+        let fields: [Option<String>; FIELDS.len() + 2] = fields.try_into().ok()?;
+        let [frozen, wallet, name, policy, balance, held, cap, low, day, month] = fields;
+        let nanos = |text: Option<String>| match text {
+            None => Some(Nanos::ZERO),
+            Some(text) => text.parse().ok().map(Nanos::from_stored),
+        };
+        let threshold = low.filter(|low| !low.is_empty());
+        let threshold = match threshold {
+            None => None,
+            low => Some(nanos(low)?),
+        };
+        Some(Self {
+            id: id.to_owned(),
+            frozen,
+            has_record: wallet.is_some() || policy.is_some(),
+            name: name.filter(|_| wallet.is_some()),
+            balance: nanos(balance)?,
+            own_threshold: cap.map(|_| threshold),
+            held: nanos(held)?,
+            day: nanos(day)?,
+            month: nanos(month)?,
+            wallet,
+        })
+    }
+}

@@ -1,0 +1,255 @@
+//! The audit trail of an account and mode, as far as it is in the store: lines that scripts append, the hashes of those that
+//! are sealed, and the indexes over them. Sealing is off the hot path and confluent: all sealers compute the same.
+
+mod archived;
+mod live;
+
+pub use archived::Standing;
+pub use live::{Backwards, Filter, Row};
+
+use crate::account::ModeField;
+use crate::audit::seal::{Batch, SEAL_BATCH, SealedBatch};
+use crate::keys::AccountKeys;
+use crate::{Store, StoreError};
+use domain::chain::GENESIS;
+use domain::entry::{Entry, Sealed};
+use domain::mode::Mode;
+
+/// Times that a look at the store is repeated when others archive or seal meanwhile.
+const ATTEMPTS: usize = 8;
+/// Batches that one call of [`Chain::seal`] seals at most; what is left is sealed by the next one.
+const BATCHES_MAX: usize = 4000;
+
+/// The end of a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Head {
+    /// How many entries there are.
+    pub seq: u64,
+    /// The hash of the last one; none when there is none.
+    pub hash: Option<[u8; 32]>,
+}
+
+/// What sealing came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SealedTo {
+    /// The end of what is sealed.
+    pub end: Head,
+    /// How many entries were sealed by this, and not by somebody else meanwhile.
+    pub added: u64,
+}
+
+/// What of a chain is where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// The last entry that was archived.
+    pub archived: Head,
+    /// The last entry that is sealed.
+    pub sealed: Head,
+    /// The last line there is.
+    pub lines: u64,
+}
+
+/// How many entries there are, asked of two who must agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    /// The lines, archived ones included.
+    pub lines: u64,
+    /// The last number that was given to one, by the account's record.
+    pub given: u64,
+}
+
+/// A handle on one chain.
+#[derive(Debug, Clone)]
+pub struct Chain<'a> {
+    store: &'a Store,
+    keys: AccountKeys,
+    mode: Mode,
+}
+
+impl Head {
+    /// The hash as entries name it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.hash.map_or_else(|| GENESIS.to_owned(), hex::encode)
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// The chain of `account` in `mode`.
+    #[must_use]
+    pub fn of(store: &'a Store, account: &str, mode: Mode) -> Self {
+        Self {
+            store,
+            keys: AccountKeys::of(account),
+            mode,
+        }
+    }
+
+    /// What of it is where.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for records that make no sense.
+    pub async fn extent(&self) -> Result<Extent, StoreError> {
+        let (extent, last) = self.look().await?;
+        last.map(|last| to_hash(&last)).transpose()?;
+        Ok(extent)
+    }
+
+    /// The same, also when the last hash is none; and that hash as it is.
+    async fn look(&self) -> Result<(Extent, Option<Vec<u8>>), StoreError> {
+        let mut look = redis::pipe();
+        look.atomic()
+            .cmd("HMGET")
+            .arg(self.keys.audit_base(self.mode))
+            .arg("seq")
+            .arg("hash");
+        look.cmd("LLEN").arg(self.keys.audit(self.mode));
+        let hashes = self.keys.audit_hashes(self.mode);
+        look.cmd("LLEN").arg(&hashes);
+        look.cmd("LINDEX").arg(&hashes).arg(-1);
+        type Found = ((Option<u64>, Option<Vec<u8>>), u64, u64, Option<Vec<u8>>);
+        let ((seq, hash), lines, sealed, last): Found = self.store.pipeline(&look).await?;
+        let archived = Head {
+            seq: seq.unwrap_or(0),
+            hash: hash.map(|hash| to_hash(&hash)).transpose()?,
+        };
+        let hash = last.as_ref().and_then(|hash| to_hash(hash).ok());
+        let extent = Extent {
+            archived,
+            sealed: Head {
+                seq: archived.seq + sealed,
+                hash: hash.or(archived.hash),
+            },
+            lines: archived.seq + lines,
+        };
+        Ok((extent, last))
+    }
+
+    /// How many entries there are, of one moment.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn count(&self) -> Result<Count, StoreError> {
+        let mut look = redis::pipe();
+        look.atomic();
+        look.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
+        look.cmd("LLEN").arg(self.keys.audit(self.mode));
+        let field = ModeField::AuditSeq.of(self.mode);
+        look.cmd("HGET").arg(self.keys.record()).arg(field);
+        let (archived, lines, given): (Option<u64>, u64, Option<u64>) = self.store.pipeline(&look).await?;
+        Ok(Count {
+            lines: archived.unwrap_or(0) + lines,
+            given: given.unwrap_or(0),
+        })
+    }
+
+    /// Seals all lines that are there now, so that a reader who looks next sees every one of them.
+    ///
+    /// # Errors
+    /// [`StoreError`]; [`StoreError::Nonsense`] when the chain was changed by hand.
+    pub async fn seal(&self) -> Result<Head, StoreError> {
+        Ok(self.seal_some(BATCHES_MAX).await?.end)
+    }
+
+    /// Seals at most so many batches of some hundred lines, for whoever has other chains to see to.
+    ///
+    /// # Errors
+    /// As [`Chain::seal`].
+    pub async fn seal_some(&self, batches: usize) -> Result<SealedTo, StoreError> {
+        let mut extent = self.extent().await?;
+        let goal = extent.lines;
+        let mut added = 0;
+        for _ in 0..batches {
+            if extent.sealed.seq >= goal {
+                break;
+            }
+            let more;
+            (extent, more) = self.seal_batch(extent).await?;
+            added += more;
+        }
+        let end = extent.sealed;
+        Ok(SealedTo { end, added })
+    }
+
+    /// Seals a batch behind the end of `extent`; returns what is where then, and how many entries this sealed.
+    async fn seal_batch(&self, mut extent: Extent) -> Result<(Extent, u64), StoreError> {
+        let sealed = extent.sealed.seq - extent.archived.seq;
+        // Places in the list are those of `extent` only while nothing is archived.
+        let mut look = redis::pipe();
+        look.atomic();
+        look.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
+        look.cmd("LRANGE")
+            .arg(self.keys.audit(self.mode))
+            .arg(sealed)
+            .arg(sealed + SEAL_BATCH - 1);
+        let (archived, lines): (Option<u64>, Vec<Vec<u8>>) = self.store.pipeline(&look).await?;
+        if archived.unwrap_or(0) != extent.archived.seq {
+            return Ok((self.extent().await?, 0));
+        }
+        let mut end = extent.sealed;
+        let mut entries = Vec::with_capacity(lines.len());
+        for line in lines {
+            let entry = Entry::of_line(end.seq + 1, &line);
+            let sealed = entry.seal(&end.text()).ok_or_else(no_form)?;
+            end = Head {
+                seq: end.seq + 1,
+                hash: Some(sealed.hash),
+            };
+            entries.push((entry, sealed.hash));
+        }
+        let batch = Batch {
+            before: extent.sealed.hash,
+            entries,
+        };
+        let mut added = 0;
+        match batch.run(self.store, &self.keys, self.mode).await? {
+            SealedBatch::Done => {
+                added = end.seq - extent.sealed.seq;
+                extent.sealed = end;
+            }
+            SealedBatch::Moved => extent = self.extent().await?,
+            SealedBatch::Disagrees => {
+                // Somebody may have sealed between the two looks; only what stays so is a disagreement.
+                let again = self.extent().await?;
+                if again == extent {
+                    return Err(StoreError::Nonsense("the audit chain was changed".to_owned()));
+                }
+                extent = again;
+            }
+        }
+        Ok((extent, added))
+    }
+}
+
+fn to_hash(bytes: &[u8]) -> Result<[u8; 32], StoreError> {
+    bytes
+        .try_into()
+        .map_err(|_| StoreError::Nonsense("a hash of the audit chain".to_owned()))
+}
+
+fn no_form() -> StoreError {
+    StoreError::Nonsense("an audit entry without a canonical form".to_owned())
+}
+
+/// Entries as they are shown: with the hashes that are stored, so that a line that was changed since does not fit its own.
+/// A hash that is none ends them, and is an error where it comes first.
+fn shown(
+    first: u64,
+    before: Head,
+    lines: Vec<Vec<u8>>,
+    hashes: Vec<Vec<u8>>,
+) -> Result<Vec<Sealed>, StoreError> {
+    let mut before = before.text();
+    let mut found = Vec::with_capacity(lines.len());
+    for ((seq, line), hash) in (first..).zip(lines).zip(hashes) {
+        let hash = match to_hash(&hash) {
+            Ok(hash) => hash,
+            Err(_) if !found.is_empty() => break,
+            Err(error) => return Err(error),
+        };
+        let entry = Entry::of_line(seq, &line);
+        found.push(entry.shown(&before, hash).ok_or_else(no_form)?);
+        before = hex::encode(hash);
+    }
+    Ok(found)
+}

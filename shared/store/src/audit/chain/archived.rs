@@ -1,0 +1,192 @@
+//! What the store knows of the entries that have left it, and how they leave.
+
+use super::{Chain, Head, to_hash};
+use crate::audit::archive;
+use crate::audit::archive::{Archived, FORGET_BATCH, LetGo};
+use crate::audit::decisions;
+use crate::keys::AccountKeys;
+use crate::read::{Answers, Read};
+use crate::{Store, StoreError};
+use domain::entry::Entry;
+use domain::mode::Mode;
+use domain::period::DAY_MS;
+
+/// Descriptions of segments that are read in one round trip.
+const SEGMENTS_AT_ONCE: usize = 200;
+
+/// How much of a chain is there to be archived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// The last archived entry.
+    pub archived: u64,
+    /// The last one whose decision has no look-up in the store any more.
+    pub forgotten: u64,
+    /// The last entry that may be archived: the last sealed one.
+    pub movable: u64,
+    /// How many sealed entries are in the store.
+    pub live: u64,
+    /// When the oldest line was written.
+    pub oldest_ms: Option<u64>,
+}
+
+impl Standing {
+    /// How many reads it takes.
+    pub const READS: usize = 3;
+
+    /// What is to be read for it: [`Standing::READS`] reads.
+    #[must_use]
+    pub fn reads(keys: &AccountKeys, mode: Mode) -> Vec<Read> {
+        let bucket = keys.bucket();
+        let base = ["seq", "forgotten"].map(str::to_owned);
+        vec![
+            Read::fields(bucket, keys.audit_base(mode), &base),
+            Read::list_length(bucket, keys.audit_hashes(mode)),
+            Read::list(bucket, keys.audit(mode), 0, 1),
+        ]
+    }
+
+    /// What was read; `None` when it makes no sense.
+    pub fn of(answers: &mut Answers) -> Option<Self> {
+        let (archived, forgotten): (Option<u64>, Option<u64>) = answers.read()?;
+        let live: u64 = answers.read()?;
+        let lines: Vec<Vec<u8>> = answers.read()?;
+        let archived = archived.unwrap_or(0);
+        let oldest = lines.first().map(|line| Entry::of_line(archived + 1, line).at_ms);
+        Some(Self {
+            archived,
+            forgotten: forgotten.unwrap_or(0),
+            movable: archived + live,
+            live,
+            oldest_ms: oldest,
+        })
+    }
+
+    /// Whether the oldest entry is at least `days` old.
+    #[must_use]
+    pub fn is_older(&self, days: u64, now_ms: u64) -> bool {
+        let age_ms = self.oldest_ms.map(|oldest_ms| now_ms.saturating_sub(oldest_ms));
+        age_ms.is_some_and(|age_ms| age_ms >= days.saturating_mul(DAY_MS))
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// The store it is in.
+    #[must_use]
+    pub const fn store(&self) -> &'a Store {
+        self.store
+    }
+
+    /// How much of it is there to be archived.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn standing(&self) -> Result<Standing, StoreError> {
+        let reads = Standing::reads(&self.keys, self.mode);
+        let mut answers = self.store.many(&reads).await?;
+        Standing::of(&mut answers).ok_or_else(|| StoreError::Nonsense("an audit chain".to_owned()))
+    }
+
+    /// The last archived entry, and the descriptions of segments from the one in place `skip` on, oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn segments(&self, skip: usize) -> Result<(Head, Vec<String>), StoreError> {
+        let mut segments = Vec::new();
+        loop {
+            let first = skip + segments.len();
+            let mut look = redis::pipe();
+            look.atomic();
+            look.cmd("HMGET")
+                .arg(self.keys.audit_base(self.mode))
+                .arg("seq")
+                .arg("hash");
+            look.cmd("LRANGE")
+                .arg(self.keys.audit_segments(self.mode))
+                .arg(first)
+                .arg(first + SEGMENTS_AT_ONCE - 1);
+            type Found = ((Option<u64>, Option<Vec<u8>>), Vec<String>);
+            let ((seq, hash), piece): Found = self.store.pipeline(&look).await?;
+            let is_last = piece.len() < SEGMENTS_AT_ONCE;
+            segments.extend(piece);
+            if is_last {
+                let hash = hash.map(|hash| to_hash(&hash)).transpose()?;
+                let seq = seq.unwrap_or(0);
+                return Ok((Head { seq, hash }, segments));
+            }
+        }
+    }
+
+    /// How many archived entries match an agent, a type, or both; and the last archived one.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn archived_count(
+        &self,
+        agent: Option<&str>,
+        kind: Option<&str>,
+    ) -> Result<(u64, u64), StoreError> {
+        let mut look = redis::pipe();
+        look.atomic();
+        look.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
+        look.cmd("HGET")
+            .arg(self.keys.audit_archived(self.mode))
+            .arg(AccountKeys::audit_count(agent, kind));
+        let (last, count): (Option<u64>, Option<u64>) = self.store.pipeline(&look).await?;
+        let last = last.unwrap_or(0);
+        let every = agent.is_none() && kind.is_none();
+        Ok((if every { last } else { count.unwrap_or(0) }, last))
+    }
+
+    /// The number of the first live entry at `at_ms` or later.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn first_since(&self, at_ms: u64) -> Result<u64, StoreError> {
+        let extent = self.extent().await?;
+        let (low, high) = (extent.archived.seq + 1, extent.sealed.seq + 1);
+        self.first_at(&extent, at_ms, low, high).await
+    }
+
+    /// Lets go of the oldest entries, which lie in a segment by now.
+    ///
+    /// # Errors
+    /// [`StoreError`]; it may have happened, and can be tried again.
+    pub async fn let_go(&self, archived: &Archived<'_>) -> Result<LetGo, StoreError> {
+        archived.run(self.store, &self.keys, self.mode).await
+    }
+
+    /// Lets go of the look-ups of decisions whose keys' parts are `starts`, where all entries named there are archived. The
+    /// decisions of all entries up to `done` are among them, or were before.
+    ///
+    /// # Errors
+    /// [`StoreError`]; can be tried again.
+    pub async fn forget<'s>(
+        &self,
+        starts: impl IntoIterator<Item = &'s str>,
+        done: u64,
+    ) -> Result<u64, StoreError> {
+        let keys: Vec<String> = starts
+            .into_iter()
+            .map(|start| self.keys.audit_decisions(self.mode, start))
+            .collect();
+        let account = (&self.keys, self.mode);
+        let mut gone = 0;
+        for keys in keys.chunks(FORGET_BATCH) {
+            let mut look = redis::pipe();
+            look.cmd("HGET").arg(self.keys.audit_base(self.mode)).arg("seq");
+            look.cmd("MGET").arg(keys);
+            let (last, texts): (Option<u64>, Vec<Option<String>>) = self.store.pipeline(&look).await?;
+            let last = last.unwrap_or(0);
+            let texts: Vec<(String, u64)> = keys
+                .iter()
+                .zip(texts)
+                .filter_map(|(key, text)| Some((key.clone(), text?)))
+                .filter(|(_, text)| decisions::newest(text).is_some_and(|newest| newest <= last))
+                .map(|(key, text)| (key, text.len() as u64))
+                .collect();
+            gone += archive::forget(self.store, account, &texts, 0).await?;
+        }
+        archive::forget(self.store, account, &[], done).await?;
+        Ok(gone)
+    }
+}

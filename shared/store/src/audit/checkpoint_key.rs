@@ -1,0 +1,88 @@
+//! The store's one key for checkpoints of audit chains, sealed in its own record.
+
+use crate::audit::reseal_checkpoint_key::{FIELD, replace};
+use crate::keys::STORE;
+use crate::{Store, StoreError};
+use crypto::checkpoint_key::CheckpointKey;
+use crypto::seal::{SealError, Sealer};
+
+/// Why there is no key to sign with.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The store does not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It is sealed under a master key that is not configured, or cannot be sealed.
+    #[error("the key of checkpoints: {0}")]
+    Seal(#[from] SealError),
+    /// The store has no ledger, so nothing is written into it.
+    #[error(
+        "the store has no ledger epoch: it was never initialised (`tollgate-admin store init`), or it was wiped"
+    )]
+    NoLedger,
+}
+
+/// What became of the key when the master key was rotated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rotated {
+    /// It is sealed under the newest master key now.
+    Done,
+    /// It was already, or there is none yet.
+    Current,
+    /// It does not open with the configured master keys.
+    Unopenable,
+}
+
+/// The key; a store that has none gets one. Of two that make one at once, one wins for both.
+///
+/// # Errors
+/// [`KeyError`].
+pub async fn key(store: &Store, sealer: &Sealer) -> Result<CheckpointKey, KeyError> {
+    let sealed = match read(store).await? {
+        Some(sealed) => sealed,
+        None => {
+            let mut make = redis::pipe();
+            make.atomic();
+            make.cmd("HSETNX")
+                .arg(STORE)
+                .arg(FIELD)
+                .arg(CheckpointKey::mint(sealer)?)
+                .ignore();
+            make.cmd("HGET").arg(STORE).arg(FIELD);
+            let (sealed,): (String,) = store.pipeline(&make).await?;
+            sealed
+        }
+    };
+    Ok(CheckpointKey::open(sealer, &sealed)?)
+}
+
+/// Seals the key under the newest master key.
+///
+/// # Errors
+/// [`KeyError`]; it may be repeated.
+pub async fn rotate(store: &Store, sealer: &Sealer) -> Result<Rotated, KeyError> {
+    let Some(old) = read(store).await? else {
+        return Ok(Rotated::Current);
+    };
+    if sealer.is_current(&old) {
+        return Ok(Rotated::Current);
+    }
+    let new = match CheckpointKey::seal_again(sealer, &old) {
+        Ok(new) => new,
+        Err(SealError::DoesNotOpen) => return Ok(Rotated::Unopenable),
+        Err(error) => return Err(error.into()),
+    };
+    // Only another rotation changes it, and to the same key.
+    replace(store, &old, &new).await?;
+    Ok(Rotated::Done)
+}
+
+async fn read(store: &Store) -> Result<Option<String>, KeyError> {
+    let mut get = redis::cmd("HMGET");
+    get.arg(STORE).arg("epoch").arg(FIELD);
+    let (epoch, sealed): (Option<String>, Option<String>) = store.command(&get).await?;
+    match epoch {
+        None => Err(KeyError::NoLedger),
+        Some(_) => Ok(sealed),
+    }
+}

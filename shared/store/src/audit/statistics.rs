@@ -1,0 +1,125 @@
+//! Statistics of an account and mode by UTC day: approved calls, what was spent and by whom, refusals by reason. The script
+//! that seals entries of the audit trail adds each once; read here.
+//!
+//! Amounts are those of sealed entries: a call under way is in none of them yet.
+
+use crate::keys::AccountKeys;
+use crate::{Store, StoreError};
+use domain::mode::Mode;
+use domain::money::Nanos;
+use std::collections::{BTreeMap, HashMap};
+
+/// Days that statistics are kept behind their own.
+pub const DAYS_KEPT: u64 = 400;
+/// Agents that a day names; what the others spend is counted together.
+pub const AGENTS_MAX: usize = 1000;
+/// The field of an agent's spending begins with it.
+pub(crate) const AGENT_PREFIX: &str = "a:";
+/// Stands for the agents that are not named; none can be called so.
+pub(crate) const OTHERS: &str = "*";
+/// The field of a reason's count begins with it.
+pub(crate) const REASON_PREFIX: &str = "n:";
+
+/// A day.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Day {
+    /// Days since 1970-01-01.
+    pub number: u64,
+    /// Approved calls.
+    pub calls: u64,
+    /// What calls and spends cost.
+    pub spent: Nanos,
+    /// Refused calls and spends by reason.
+    pub refused: BTreeMap<String, u64>,
+    /// What each agent spent. Agents with approved calls that cost nothing are among them.
+    pub agents: HashMap<String, Nanos>,
+    /// What the agents spent that are not named.
+    pub others: Nanos,
+}
+
+impl Day {
+    /// The days `first` to `last`, in order, those without anything included.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn read(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        first: u64,
+        last: u64,
+    ) -> Result<Vec<Self>, StoreError> {
+        let mut look = redis::pipe();
+        for number in first..=last {
+            look.cmd("HGETALL").arg(account.audit_day(mode, number));
+        }
+        let records: Vec<HashMap<String, String>> = store.pipeline(&look).await?;
+        let days = (first..).zip(records);
+        days.map(|(number, fields)| Self::from_fields(number, &fields))
+            .collect::<Option<_>>()
+            .ok_or_else(|| StoreError::Nonsense("statistics of a day".to_owned()))
+    }
+
+    /// Refused calls and spends.
+    #[must_use]
+    pub fn refusals(&self) -> u64 {
+        self.refused.values().sum()
+    }
+
+    fn from_fields(number: u64, fields: &HashMap<String, String>) -> Option<Self> {
+        let mut day = Self {
+            number,
+            ..Self::default()
+        };
+        for (field, value) in fields {
+            // Below zero only where a charge was given back that an earlier version had sealed.
+            let value: i64 = value.parse().ok()?;
+            let value = u64::try_from(value).unwrap_or(0);
+            let nanos = Nanos::from_stored(value);
+            match field.as_str() {
+                "calls" => day.calls = value,
+                "spent" => day.spent = nanos,
+                "agents" => {}
+                field => {
+                    if let Some(reason) = field.strip_prefix(REASON_PREFIX) {
+                        day.refused.insert(reason.to_owned(), value);
+                    } else if let Some(agent) = field.strip_prefix(AGENT_PREFIX) {
+                        match agent {
+                            OTHERS => day.others = nanos,
+                            agent => drop(day.agents.insert(agent.to_owned(), nanos)),
+                        }
+                    }
+                }
+            }
+        }
+        Some(day)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_and_no_amount_is_below_zero() {
+        let fields = [
+            ("calls", "3"),
+            ("spent", "12"),
+            ("agents", "2"),
+            ("a:bot", "-5"),
+            ("a:calls", "10"),
+            ("a:*", "7"),
+            ("n:frozen", "2"),
+            ("n:daily_limit", "1"),
+        ];
+        let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let day = Day::from_fields(9, &fields.into()).unwrap();
+        assert_eq!((day.number, day.calls, day.spent.get()), (9, 3, 12));
+        assert_eq!((day.refusals(), day.others.get()), (3, 7));
+        assert_eq!((day.agents["bot"].get(), day.agents["calls"].get()), (0, 10));
+        assert_eq!(
+            Day::from_fields(9, &HashMap::from([("calls".to_owned(), "x".to_owned())])),
+            None
+        );
+    }
+}

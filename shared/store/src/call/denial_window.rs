@@ -1,0 +1,65 @@
+//! Twin of `denial_window.lua`: write the record of a rate window that has ended (decision D70).
+
+use crate::call::denial_windows::Counted;
+use crate::script::change::{CHANGE, Event, Scope, nonsense};
+use crate::script::{Script, WhenFull};
+use crate::{Store, StoreError};
+use domain::denial_window::KIND;
+use domain::mode::Mode;
+use std::sync::LazyLock;
+
+/// The script. It runs on a full store too: what it removes is about as long as what it writes, and that can be archived.
+pub static DENIAL_WINDOW: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "denial_window",
+        WhenFull::Run,
+        &[CHANGE, include_str!("denial_window.lua")],
+    )
+});
+
+/// Outcome of recording a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    /// Its record is written, and its count is gone.
+    Done,
+    /// The window is open by the store's clock; nothing changed.
+    Early,
+    /// Another worker recorded it, or its account is gone; nothing changed.
+    Changed,
+}
+
+/// Writes the record of `counted`, which holds more denials than have a record each.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated.
+pub async fn record(store: &Store, counted: &Counted) -> Result<Recorded, StoreError> {
+    record_as(&DENIAL_WINDOW, store, counted).await
+}
+
+/// Like [`record`] with another script: the tests check that a changed one is noticed.
+///
+/// # Errors
+/// As [`record`].
+pub async fn record_as(script: &Script, store: &Store, counted: &Counted) -> Result<Recorded, StoreError> {
+    let scope = Scope {
+        account: &counted.account,
+        // Virtual keys have no test mode.
+        mode: Mode::Live,
+        actor: &counted.key_id,
+    };
+    let event = Event {
+        kind: KIND,
+        agent: Some(&counted.agent),
+        data: counted.data(),
+    };
+    let keys = [scope.keys().bucket().counted_denials()];
+    let (count, ends) = (counted.count.to_string(), counted.ends_ms.to_string());
+    let args = [counted.field.as_str(), &count, &ends];
+    let reply = scope.run(store, script, event, &keys, &args).await?;
+    match reply.first().map(String::as_str) {
+        Some("recorded") => Ok(Recorded::Done),
+        Some("early") => Ok(Recorded::Early),
+        Some("changed" | "no_account") => Ok(Recorded::Changed),
+        _ => nonsense(&DENIAL_WINDOW),
+    }
+}

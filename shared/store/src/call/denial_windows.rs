@@ -1,0 +1,202 @@
+//! Counted denials: those of a virtual key beyond its requests a minute, by reason and rate window (decision D70). `authorize`
+//! counts them in one hash a bucket; when a window has ended, its count becomes the window's record in the audit trail.
+
+use crate::call::denial_window::{Recorded, record};
+use crate::keys::{AccountKeys, Bucket};
+use crate::{Store, StoreError};
+use domain::denial::Denial;
+use domain::denial_window::{DenialWindow, ID_FIELD, KIND, OWN_RECORDS, end_of};
+use domain::entry::Entry;
+use domain::timestamp::iso_from_ms;
+use serde_json::{Value, json};
+
+/// Windows that one read of a bucket returns, about.
+const SCANNED: usize = 100;
+/// Reads of a bucket in one look over it: 20,000 windows. What is beyond has its turn when these are recorded.
+const SCANS_MAX: usize = 200;
+
+/// The denials of one window that were counted so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counted {
+    /// Name of the window in the bucket's hash: `<end> <reason> <account> <agent> <key>`.
+    pub field: String,
+    /// When the window ends, in ms since 1970 on the store's clock.
+    pub ends_ms: u64,
+    /// Why they are denied.
+    pub denial: Denial,
+    /// The account.
+    pub account: String,
+    /// The agent that has the key.
+    pub agent: String,
+    /// The virtual key.
+    pub key_id: String,
+    /// How many, those included that have a record each.
+    pub count: u64,
+}
+
+impl Counted {
+    /// Reads a field and its value; `None` for what is none.
+    #[must_use]
+    pub fn parse(field: &str, count: &str) -> Option<Self> {
+        let mut words = field.split(' ');
+        let mut next = || words.next();
+        let counted = Self {
+            field: field.to_owned(),
+            ends_ms: next()?.parse().ok()?,
+            denial: Denial::from_reason(next()?)?,
+            account: next()?.to_owned(),
+            agent: next()?.to_owned(),
+            key_id: next()?.to_owned(),
+            count: count.parse().ok()?,
+        };
+        words.next().is_none().then_some(counted)
+    }
+
+    /// How many share the window's record.
+    #[must_use]
+    pub const fn rest(&self) -> u64 {
+        self.count.saturating_sub(OWN_RECORDS)
+    }
+
+    /// The id of the window's record.
+    #[must_use]
+    pub fn record_id(&self) -> String {
+        let window = DenialWindow {
+            key_id: &self.key_id,
+            denial: self.denial,
+            ends_ms: self.ends_ms,
+        };
+        window.record_id()
+    }
+
+    /// The details of the window's record.
+    pub(crate) fn data(&self) -> Value {
+        json!({
+            ID_FIELD: self.record_id(),
+            "approved": false,
+            "reason": self.denial.reason(),
+            "outcome": "denied",
+            "keyId": self.key_id,
+            "count": self.rest(),
+            "windowEndsAt": iso_from_ms(self.ends_ms),
+            "chargedUsd": 0,
+            "chargedNanos": "0",
+        })
+    }
+
+    /// The entry that the window would have if its record were written now; `None` while all of its denials have a record each.
+    #[must_use]
+    pub fn entry(&self) -> Option<Entry> {
+        let Value::Object(data) = self.data() else {
+            return None;
+        };
+        (self.rest() > 0).then(|| Entry {
+            seq: 0,
+            id: self.record_id(),
+            at_ms: self.ends_ms,
+            kind: KIND.to_owned(),
+            agent: Some(self.agent.clone()),
+            actor: self.key_id.clone(),
+            data,
+        })
+    }
+}
+
+/// The windows of a bucket that are not recorded, [`SCANS_MAX`] reads at most.
+async fn all(store: &Store, bucket: Bucket, mut found: impl FnMut(Counted)) -> Result<(), StoreError> {
+    let key = bucket.counted_denials();
+    let mut cursor = "0".to_owned();
+    for _ in 0..SCANS_MAX {
+        let mut scan = redis::cmd("HSCAN");
+        scan.arg(&key).arg(&cursor).arg("COUNT").arg(SCANNED);
+        let (next, pairs): (String, Vec<(String, String)>) = store.command(&scan).await?;
+        for (field, count) in pairs {
+            if let Some(counted) = Counted::parse(&field, &count) {
+                found(counted);
+            }
+        }
+        if next == "0" {
+            break;
+        }
+        cursor = next;
+    }
+    Ok(())
+}
+
+/// Records the windows of a bucket that had ended at `now_ms`; how many got a record.
+///
+/// # Errors
+/// [`StoreError`]; windows recorded before stay so, and the next sweep meets the others again.
+pub async fn sweep(store: &Store, bucket: Bucket, now_ms: u64) -> Result<u64, StoreError> {
+    let mut ended = Vec::new();
+    all(store, bucket, |counted| {
+        if counted.ends_ms <= now_ms {
+            ended.push(counted);
+        }
+    })
+    .await?;
+    let mut recorded = 0;
+    let mut small = redis::cmd("HDEL");
+    small.arg(bucket.counted_denials());
+    let (full, few): (Vec<Counted>, Vec<Counted>) = ended.into_iter().partition(|counted| counted.rest() > 0);
+    for counted in &full {
+        recorded += u64::from(record(store, counted).await? == Recorded::Done);
+    }
+    for few in few.chunks(SCANNED) {
+        let mut gone = small.clone();
+        for counted in few {
+            gone.arg(&counted.field);
+        }
+        let _: u64 = store.command(&gone).await?;
+    }
+    Ok(recorded)
+}
+
+/// The open window of `account` whose record will have the id `record_id`.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn open(store: &Store, account: &str, record_id: &str) -> Result<Option<Counted>, StoreError> {
+    let ends_ms = end_of(record_id);
+    let mut window = None;
+    all(store, AccountKeys::of(account).bucket(), |counted| {
+        let is_it = Some(counted.ends_ms) == ends_ms && counted.account == account;
+        if is_it && counted.record_id() == record_id {
+            window = Some(counted);
+        }
+    })
+    .await?;
+    Ok(window)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_read_and_what_is_none_is_not() {
+        let field = "1795000060000 rate_limited acct_1 my-bot vk_1";
+        let counted = Counted::parse(field, "37").unwrap();
+        assert_eq!((counted.ends_ms, counted.rest()), (1_795_000_060_000, 27));
+        assert_eq!(
+            (counted.agent.as_str(), counted.key_id.as_str()),
+            ("my-bot", "vk_1")
+        );
+        assert_eq!(counted.entry().unwrap().data["count"], json!(27));
+        assert_eq!(
+            Counted::parse(field, "10").unwrap().entry(),
+            None,
+            "each has its own"
+        );
+        for (field, count) in [
+            ("", "1"),
+            (field, "x"),
+            ("x rate_limited acct_1 my-bot vk_1", "1"),
+            ("1 no_such_reason acct_1 my-bot vk_1", "1"),
+            ("1 rate_limited acct_1 my-bot", "1"),
+            ("1 rate_limited acct_1 my-bot vk_1 more", "1"),
+        ] {
+            assert_eq!(Counted::parse(field, count), None, "{field}");
+        }
+    }
+}

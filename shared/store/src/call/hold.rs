@@ -1,0 +1,218 @@
+//! A hold: the charge of an approved call that is not settled yet, and the keys that belong to it.
+
+use crate::keys::AccountKeys;
+use domain::entry::before_memo;
+use domain::mode::Mode;
+use domain::money::Nanos;
+use domain::period::Period;
+use serde::{Deserialize, Serialize};
+
+/// Name and text of the fragment that says whether a store without a hold can be believed.
+pub(crate) const LACKS_WRITES: (&str, &str) = ("lacks_writes.lua", include_str!("lacks_writes.lua"));
+
+/// What names a call in the ledger. Everything that resolves its hold starts from here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldName {
+    /// The account.
+    pub account: String,
+    /// The agent that called.
+    pub agent: String,
+    /// The run, the caller's or a generated one.
+    pub run: String,
+    /// The decision id, `allow_…`; the edge chooses it.
+    pub allow_id: String,
+}
+
+/// How far an account had come when its store was asked for a hold. A store in which it has not come as far lacks writes, and
+/// may lack that hold. The default is as far as every account has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct AsOf {
+    /// Raised when an operator accepts a store that lost writes.
+    pub generation: u64,
+    /// Raised by every change; never falls within a generation.
+    pub version: u64,
+}
+
+impl AsOf {
+    pub(crate) fn to_args(self) -> [String; 2] {
+        [self.generation, self.version].map(|number| number.to_string())
+    }
+}
+
+/// The keys of a hold, all in the account's bucket. A call makes them once, for both of its scripts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldKeys {
+    pub(crate) of_account: AccountKeys,
+    pub(crate) account: String,
+    pub(crate) agent: String,
+    pub(crate) run: String,
+    pub(crate) hold: String,
+    pub(crate) due: String,
+    pub(crate) kept: String,
+    pub(crate) kept_hold: String,
+    pub(crate) audit: String,
+}
+
+impl HoldName {
+    /// The keys of this hold.
+    #[must_use]
+    pub fn keys(&self) -> HoldKeys {
+        let keys = AccountKeys::of(&self.account);
+        let bucket = keys.bucket();
+        HoldKeys {
+            account: keys.record(),
+            agent: keys.agent(Mode::Live, &self.agent),
+            run: keys.run(Mode::Live, &self.agent, &self.run),
+            hold: bucket.hold(&self.allow_id),
+            due: bucket.due(),
+            kept: bucket.kept(),
+            kept_hold: bucket.kept_hold(&self.allow_id),
+            audit: keys.audit(Mode::Live),
+            of_account: keys,
+        }
+    }
+}
+
+impl HoldKeys {
+    /// In the order that `settle`, `void` and `reap` declare.
+    pub(crate) fn to_resolve(&self) -> [&str; 8] {
+        [
+            &self.account,
+            &self.agent,
+            &self.run,
+            &self.hold,
+            &self.due,
+            &self.kept,
+            &self.kept_hold,
+            &self.audit,
+        ]
+    }
+}
+
+/// An open or kept hold, as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    /// Whose it is.
+    pub name: HoldName,
+    /// What was charged.
+    pub estimate: Nanos,
+    /// The periods it was charged to.
+    pub period: Period,
+    /// Whether the caller named the run (then the run has a record of its own).
+    pub run_named: bool,
+    /// What the call was checked against, as [`Check`](domain::entry::Check) reads it; empty in a hold that an earlier
+    /// version opened.
+    pub checks: String,
+    /// The virtual key used.
+    pub key_id: String,
+    /// Version of the price table behind the estimate (decision D48).
+    pub price_version: String,
+    /// The model asked for, cut to [`MODEL_MAX`] bytes.
+    pub model: String,
+}
+
+/// Longest model name kept in a hold, in bytes.
+pub const MODEL_MAX: usize = 128;
+
+/// The word of a memo in the place of a run or a price version where there is none.
+pub const NONE: &str = "-";
+
+/// The caller's part of the stored text, and of the audit line: everything that `authorize` only passes through. The model
+/// comes last, since it alone may contain spaces.
+#[must_use]
+pub fn memo(name: &HoldName, key_id: &str, price_version: &str, model: &str) -> String {
+    let end = (0..=MODEL_MAX.min(model.len()))
+        .rev()
+        .find(|end| model.is_char_boundary(*end))
+        .unwrap_or(0);
+    let HoldName {
+        account,
+        agent,
+        run,
+        allow_id: _,
+    } = name;
+    let run = if run.is_empty() { NONE } else { run };
+    [account, agent, run, key_id, price_version, &model[..end]].join(" ")
+}
+
+impl Hold {
+    /// Reads the stored text of the hold `allow_id`; `None` for a tombstone or a text that is none.
+    #[must_use]
+    pub fn parse(allow_id: &str, text: &str) -> Option<Self> {
+        let mut words = text.splitn(6, ' ');
+        let mut next = || words.next();
+        if next()? != "H" {
+            return None;
+        }
+        let estimate = Nanos::new(next()?.parse().ok()?)?;
+        let period = Period {
+            day: next()?.parse().ok()?,
+            month: next()?.parse().ok()?,
+        };
+        let run_named = next()? == "1";
+        let (checks, memo) = before_memo(next()?);
+        let checks = checks.unwrap_or_default().to_owned();
+        let mut words = memo.splitn(6, ' ');
+        let mut next = || words.next();
+        let [account, agent, run] = [next()?, next()?, next()?].map(str::to_owned);
+        let [key_id, price_version, model] = [next()?, next()?, next()?].map(str::to_owned);
+        let name = HoldName {
+            account,
+            agent,
+            run,
+            allow_id: allow_id.to_owned(),
+        };
+        Some(Self {
+            name,
+            estimate,
+            period,
+            run_named,
+            checks,
+            key_id,
+            price_version,
+            model,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_memo_is_read_back() {
+        let name = HoldName {
+            account: "acct_1".into(),
+            agent: "bot".into(),
+            run: "r:1".into(),
+            allow_id: "allow_1".into(),
+        };
+        let text = format!(
+            "H 120 20777 202611 1 0::,3:9:,,,,, {}",
+            memo(&name, "vk_1", "abc", "a model with spaces")
+        );
+        let hold = Hold::parse("allow_1", &text).unwrap();
+        assert_eq!(hold.name, name);
+        assert_eq!(hold.model, "a model with spaces");
+        assert_eq!(hold.checks, "0::,3:9:,,,,,");
+        assert_eq!(
+            (hold.estimate.get(), hold.period.day, hold.run_named),
+            (120, 20_777, true)
+        );
+        let of_earlier = text.replacen("0::,3:9:,,,,, ", "", 1);
+        let earlier = Hold::parse("allow_1", &of_earlier).unwrap();
+        let no_checks = Hold {
+            checks: String::new(),
+            ..hold
+        };
+        assert_eq!(earlier, no_checks);
+        assert_eq!(Hold::parse("allow_1", "V"), None);
+        let none = HoldName {
+            run: String::new(),
+            ..name.clone()
+        };
+        assert_eq!(memo(&none, "vk_1", NONE, ""), "acct_1 bot - vk_1 - ");
+        let long = "é".repeat(100);
+        assert!(memo(&name, "vk_1", "abc", &long).ends_with(&"é".repeat(64)));
+    }
+}

@@ -1,0 +1,40 @@
+//! The kept holds of one account: calls that nobody settled by their deadline, and of which nothing more is known. The index
+//! is written by the script that seals the audit trail, so what an earlier version sealed is not in it.
+
+use crate::call::hold::Hold;
+use crate::keys::AccountKeys;
+use crate::{Store, StoreError};
+use domain::mode::Mode;
+
+/// The newest `most` of them with when they were sealed as kept, and how many there are. One that was settled just now may
+/// still be counted.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn newest(
+    store: &Store,
+    account: &AccountKeys,
+    most: usize,
+) -> Result<(Vec<(Hold, u64)>, u64), StoreError> {
+    let index = account.audit_kept(Mode::Live);
+    let mut look = redis::pipe();
+    look.cmd("ZCARD").arg(&index);
+    look.cmd("ZREVRANGE")
+        .arg(&index)
+        .arg(0)
+        .arg(most.saturating_sub(1))
+        .arg("WITHSCORES");
+    let (total, listed): (u64, Vec<(String, u64)>) = store.pipeline(&look).await?;
+    if listed.is_empty() {
+        return Ok((Vec::new(), 0));
+    }
+    let mut look = redis::pipe();
+    for (id, _) in &listed {
+        look.cmd("GET").arg(account.bucket().kept_hold(id));
+    }
+    let texts: Vec<Option<String>> = store.pipeline(&look).await?;
+    let gone = texts.iter().filter(|text| text.is_none()).count() as u64;
+    let found = listed.into_iter().zip(texts);
+    let holds = found.filter_map(|((id, at_ms), text)| Some((Hold::parse(&id, &text?)?, at_ms)));
+    Ok((holds.collect(), total.saturating_sub(gone)))
+}

@@ -1,0 +1,87 @@
+//! Twin of `reap.lua`, and the sweep over a bucket that calls it: holds past their deadline become kept holds.
+
+use crate::call::hold::Hold;
+use crate::keys::Bucket;
+use crate::script::change::{CLOCK, RESOLVE};
+use crate::script::{Script, WhenFull};
+use crate::{Store, StoreError};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// The script.
+pub static REAP: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [CLOCK, RESOLVE, include_str!("reap.lua")];
+    Script::new("reap", WhenFull::Run, &parts)
+});
+
+/// Kept holds can be listed and corrected this long: 34 days, within the life of the run and the counters they were charged to.
+pub const KEPT_LIFE: Duration = Duration::from_secs(34 * 24 * 3600);
+
+/// Holds looked at in one sweep of a bucket.
+pub const SWEEP_LIMIT: usize = 100;
+
+/// What the reaper did with a hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reaped {
+    /// It is kept: its estimate stays charged.
+    Kept,
+    /// Its deadline has not come.
+    Early,
+    /// It was settled or voided meanwhile.
+    Gone,
+}
+
+/// Turns one overdue hold into a kept one.
+///
+/// # Errors
+/// [`StoreError`]; the next sweep meets the hold again.
+pub async fn reap(store: &Store, hold: &Hold) -> Result<Reaped, StoreError> {
+    reap_as(&REAP, store, hold).await
+}
+
+/// Like [`reap`] with another script: the tests check that a changed one is noticed.
+///
+/// # Errors
+/// As [`reap`].
+pub async fn reap_as(script: &Script, store: &Store, hold: &Hold) -> Result<Reaped, StoreError> {
+    let keys = hold.name.keys();
+    let life = KEPT_LIFE.as_millis().to_string();
+    let reply: Vec<String> = store
+        .script(script, &keys.to_resolve(), &[&hold.name.allow_id, &life])
+        .await?;
+    match reply.first().map(String::as_str) {
+        Some("kept") => Ok(Reaped::Kept),
+        Some("early") => Ok(Reaped::Early),
+        Some("gone") => Ok(Reaped::Gone),
+        _ => Err(StoreError::Nonsense("reap".to_owned())),
+    }
+}
+
+/// Reaps what is overdue at `now_ms` in a bucket; returns the holds that were kept.
+///
+/// # Errors
+/// [`StoreError`]; holds already reaped stay so.
+pub async fn sweep(store: &Store, bucket: Bucket, now_ms: u64) -> Result<Vec<Hold>, StoreError> {
+    let mut due = redis::cmd("ZRANGEBYSCORE");
+    due.arg(bucket.due())
+        .arg("-inf")
+        .arg(now_ms)
+        .arg("LIMIT")
+        .arg(0)
+        .arg(SWEEP_LIMIT);
+    let ids: Vec<String> = store.command(&due).await?;
+    let mut kept = Vec::new();
+    for id in ids {
+        let text: Option<String> = store.command(redis::cmd("GET").arg(bucket.hold(&id))).await?;
+        match text.and_then(|text| Hold::parse(&id, &text)) {
+            Some(hold) if reap(store, &hold).await? == Reaped::Kept => kept.push(hold),
+            Some(_) => {}
+            None => {
+                let _: i64 = store
+                    .command(redis::cmd("ZREM").arg(bucket.due()).arg(&id))
+                    .await?;
+            }
+        }
+    }
+    Ok(kept)
+}

@@ -1,0 +1,125 @@
+//! Twin of `settle.lua`: resolve a hold to what the call really cost.
+
+use crate::call::hold::{AsOf, HoldKeys, HoldName, LACKS_WRITES};
+use crate::script::change::{CLOCK, RESOLVE};
+use crate::script::{Script, WhenFull, with_fragments};
+use crate::{Store, StoreError};
+use domain::entry::How;
+use domain::money::Nanos;
+use std::sync::LazyLock;
+
+/// The script.
+pub static SETTLE: LazyLock<Script> = LazyLock::new(|| {
+    let own = with_fragments(include_str!("settle.lua"), &[LACKS_WRITES]);
+    Script::new("settle", WhenFull::Run, &[CLOCK, RESOLVE, &own])
+});
+
+/// Resolves the hold of `name` from `estimate` to `cost`: the real cost, the estimate itself when it stays charged, or
+/// zero when it is released. Safe to repeat: a hold that is gone moves nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settle {
+    /// The hold.
+    pub name: HoldName,
+    /// What was charged.
+    pub estimate: Nanos,
+    /// What shall be charged.
+    pub cost: Nanos,
+    /// How the call ended; the audit log calls the end of a hold that was kept before `corrected`, whatever this says.
+    pub how: How,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// The difference was moved and the hold is gone.
+    Done,
+    /// There is no such hold: settled before or voided. Unless it was asked [as of](Settle::run_as_of) the hold's opening, it may
+    /// be another ledger, or have lost the hold.
+    Missing,
+    /// There is one, with another estimate. Nothing was moved.
+    Mismatch,
+}
+
+impl Settled {
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Done, Self::Missing, Self::Mismatch];
+
+    /// The word of the metric and the log.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Missing => "missing",
+            Self::Mismatch => "mismatch",
+        }
+    }
+}
+
+impl Settle {
+    /// Tells the store.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the settlement may be repeated.
+    pub async fn run(&self, store: &Store) -> Result<Settled, StoreError> {
+        self.run_with(&self.name.keys(), store).await
+    }
+
+    /// The same with the keys of `name`, for whoever has them.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn run_with(&self, keys: &HoldKeys, store: &Store) -> Result<Settled, StoreError> {
+        self.tell(&SETTLE, keys, None, store).await
+    }
+
+    /// Like [`run`](Self::run), and believes a store without the hold only where the account has come as far as when the hold
+    /// was opened.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run); [`StoreError::LacksWrites`] where it has not.
+    pub async fn run_as_of(&self, as_of: AsOf, store: &Store) -> Result<Settled, StoreError> {
+        self.tell(&SETTLE, &self.name.keys(), Some(as_of), store).await
+    }
+
+    /// Like [`run`](Self::run) or [`run_as_of`](Self::run_as_of) with another script: the tests check that a changed one is
+    /// noticed.
+    ///
+    /// # Errors
+    /// As those.
+    pub async fn run_as(
+        &self,
+        script: &Script,
+        as_of: Option<AsOf>,
+        store: &Store,
+    ) -> Result<Settled, StoreError> {
+        self.tell(script, &self.name.keys(), as_of, store).await
+    }
+
+    async fn tell(
+        &self,
+        script: &Script,
+        keys: &HoldKeys,
+        as_of: Option<AsOf>,
+        store: &Store,
+    ) -> Result<Settled, StoreError> {
+        debug_assert_eq!(keys, &self.name.keys(), "the keys are of this hold");
+        let estimate = self.estimate.get().to_string();
+        let cost = self.cost.get().to_string();
+        let args = [self.name.allow_id.as_str(), &estimate, &cost, self.how.as_str()];
+        let reply: String = match as_of {
+            None => store.script(script, &keys.to_resolve(), &args).await?,
+            Some(as_of) => {
+                let [generation, version] = as_of.to_args();
+                let args = [&args[..], &[&generation, &version]].concat();
+                store.script(script, &keys.to_resolve(), &args).await?
+            }
+        };
+        match reply.as_str() {
+            "settled" => Ok(Settled::Done),
+            "missing" => Ok(Settled::Missing),
+            "mismatch" => Ok(Settled::Mismatch),
+            "lacks_writes" => Err(StoreError::LacksWrites),
+            _ => Err(StoreError::Nonsense("settle".to_owned())),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Twin of `void.lua`: make sure that an authorize whose answer was lost never charges.
+
+use crate::call::hold::{AsOf, HoldName, LACKS_WRITES};
+use crate::script::change::{CLOCK, RESOLVE};
+use crate::script::{Script, WhenFull, with_fragments};
+use crate::{Store, StoreError};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// The script.
+pub static VOID: LazyLock<Script> = LazyLock::new(|| {
+    let own = with_fragments(include_str!("void.lua"), &[LACKS_WRITES]);
+    Script::new("void", WhenFull::Run, &[CLOCK, RESOLVE, &own])
+});
+
+/// How long a voided id stays refused. A command that was sent before cannot arrive later than its connection lives
+/// after the server went on; an hour is far beyond that.
+pub const TOMBSTONE_LIFE: Duration = Duration::from_secs(3600);
+
+/// What the void met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Voided {
+    /// The authorize had run; its charge was given back.
+    Refunded,
+    /// It had not run, and never will.
+    Barred,
+}
+
+/// Voids the hold `name`. Safe to repeat.
+///
+/// # Errors
+/// [`StoreError`]; repeat it until it succeeds.
+pub async fn void(store: &Store, name: &HoldName) -> Result<Voided, StoreError> {
+    void_as(&VOID, store, name, None).await
+}
+
+/// Like [`void`], and believes a store without the hold only where the account has come as far as it was known to before the
+/// authorize.
+///
+/// # Errors
+/// As [`void`]; [`StoreError::LacksWrites`] where it has not: then nothing is written.
+pub async fn void_as_of(store: &Store, name: &HoldName, as_of: AsOf) -> Result<Voided, StoreError> {
+    void_as(&VOID, store, name, Some(as_of)).await
+}
+
+/// Like [`void`] or [`void_as_of`] with another script: the tests check that a changed one is noticed.
+///
+/// # Errors
+/// As those.
+pub async fn void_as(
+    script: &Script,
+    store: &Store,
+    name: &HoldName,
+    as_of: Option<AsOf>,
+) -> Result<Voided, StoreError> {
+    let keys = name.keys();
+    let mut args = vec![name.allow_id.clone(), TOMBSTONE_LIFE.as_millis().to_string()];
+    args.extend(as_of.map(AsOf::to_args).into_iter().flatten());
+    let reply: Vec<String> = store.script(script, &keys.to_resolve(), &args).await?;
+    match reply.first().map(String::as_str) {
+        Some("refunded") => Ok(Voided::Refunded),
+        Some("voided") => Ok(Voided::Barred),
+        Some("lacks_writes") => Err(StoreError::LacksWrites),
+        _ => Err(StoreError::Nonsense("void".to_owned())),
+    }
+}

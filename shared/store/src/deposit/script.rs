@@ -1,0 +1,238 @@
+//! Twins of `deposit/*.lua`: money that enters (decision D17).
+
+mod confirm;
+
+pub use confirm::{Confirmation, Confirmed, confirm};
+
+use crate::deposit::{Deposit, DepositState};
+use crate::intent::NewIntent;
+use crate::keys::deposit_lookup;
+use crate::lookup::script::note;
+use crate::once::Once;
+use crate::script::change::{BUDGET, CHANGE, Event, MONEY, ONCE, REFUSALS, Scope, nonsense};
+use crate::script::{Script, WhenFull};
+use crate::transaction::{NewTransaction, Tail, TransactionType};
+use crate::transfer::record_args;
+use crate::wallet::WalletPlace;
+use crate::{Store, StoreError};
+use domain::intent::{Kind, Reason};
+use domain::money::Nanos;
+use serde_json::json;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// Takes one in.
+pub static MAKE: LazyLock<Script> = LazyLock::new(|| {
+    let own = include_str!("make.lua");
+    let parts = [CHANGE, BUDGET, MONEY, ONCE, REFUSALS, own];
+    Script::new("deposit_make", WhenFull::Refuse, &parts)
+        .of_money()
+        .with_budgets()
+});
+
+/// Confirms one.
+pub static CONFIRM: LazyLock<Script> = LazyLock::new(|| {
+    let own = include_str!("confirm.lua");
+    let parts = [CHANGE, BUDGET, MONEY, ONCE, REFUSALS, own];
+    Script::new("deposit_confirm", WhenFull::Refuse, &parts)
+        .of_money()
+        .with_budgets()
+});
+
+/// A deposit.
+#[derive(Debug)]
+pub struct NewDeposit<'a> {
+    /// The request.
+    pub once: &'a Once,
+    /// How long its record is kept; `None` for a request without a key, which leaves none.
+    pub record_life: Option<Duration>,
+    /// The wallet; its account and mode are those of the scope.
+    pub wallet: &'a WalletPlace,
+    /// Whether the wallet was seen closed, and so is for ever: then it is refused.
+    pub closed: bool,
+    /// How much.
+    pub amount: Nanos,
+    /// `USD` or `USDC`.
+    pub currency: &'a str,
+    /// What the payment rail calls it, unique in the account and mode.
+    pub reference: &'a str,
+    /// Whether it is confirmed already.
+    pub state: DepositState,
+    /// Its transaction, which also names the deposit.
+    pub transaction: &'a str,
+    /// What the record keeps besides, as JSON.
+    pub request: &'a str,
+    /// When it was asked for, by our clock.
+    pub at_ms: u64,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Made {
+    /// It is there: since now, or since before when the reference was used for the same deposit.
+    Done {
+        /// The deposit.
+        deposit: Deposit,
+        /// Whether it was there before.
+        again: bool,
+    },
+    /// Refused, which the record keeps.
+    Blocked(Reason),
+    /// The request was made before: its record tells what became of it.
+    Known,
+    /// The reference was used for another deposit.
+    OtherDeposit,
+    /// The wallet cannot hold that much.
+    TooMuch,
+    /// The wallet is not the one that was seen. Look again.
+    Changed,
+}
+
+impl NewDeposit<'_> {
+    /// Notes where the deposit will be found by its reference.
+    async fn announce(&self, store: &Store, scope: &Scope<'_>) -> Result<(), StoreError> {
+        let place = format!("{} {}", scope.account, scope.mode);
+        note(store, &deposit_lookup(self.reference), &place).await
+    }
+
+    /// Takes the note back, unless there is a deposit of the reference: this one was not made.
+    async fn retract(&self, store: &Store, scope: &Scope<'_>) -> Result<(), StoreError> {
+        if self.is_there(store, scope).await? {
+            return Ok(());
+        }
+        let place = format!("{} {}", scope.account, scope.mode);
+        let mut forget = redis::cmd("SREM");
+        forget.arg(deposit_lookup(self.reference)).arg(place);
+        let _: i64 = store.command(&forget).await?;
+        // Another request may have made it meanwhile. One that makes it after this look announces it after that.
+        match self.is_there(store, scope).await? {
+            true => self.announce(store, scope).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Whether there is a deposit of the reference.
+    async fn is_there(&self, store: &Store, scope: &Scope<'_>) -> Result<bool, StoreError> {
+        let deposit = scope.keys().deposit(scope.mode, self.reference);
+        store.command(redis::cmd("EXISTS").arg(deposit)).await
+    }
+
+    /// Leaves a note exactly where there is a deposit, after this outcome of a request that was announced.
+    async fn settle_note(
+        &self,
+        (store, scope): (&Store, &Scope<'_>),
+        outcome: &Result<Vec<String>, StoreError>,
+    ) -> Result<(), StoreError> {
+        match outcome {
+            // One that was refused may have retracted it in between.
+            Ok(words) if words == &["made"] => self.announce(store, scope).await,
+            Ok(words) if words == &["there"] => Ok(()),
+            Ok(_) | Err(StoreError::OverBudget { .. }) => self.retract(store, scope).await,
+            // It may have been made, and may be repeated.
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Takes the deposit in.
+    ///
+    /// # Errors
+    /// [`StoreError`]; it may be repeated.
+    pub async fn run(&self, store: &Store, scope: &Scope<'_>) -> Result<Made, StoreError> {
+        let is_announced = self.state == DepositState::Pending && !self.closed;
+        if is_announced {
+            self.announce(store, scope).await?;
+        }
+        let outcome = self.make(store, scope).await;
+        if is_announced {
+            self.settle_note((store, scope), &outcome).await?;
+        }
+        let reply = outcome?;
+        let again = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["made"] => false,
+            ["there"] => true,
+            ["blocked", reason] => {
+                return Reason::parse(reason).map_or_else(|| nonsense(&MAKE), |why| Ok(Made::Blocked(why)));
+            }
+            ["known"] => return Ok(Made::Known),
+            ["too_much"] => return Ok(Made::TooMuch),
+            ["changed"] => return Ok(Made::Changed),
+            _ => return nonsense(&MAKE),
+        };
+        let deposit = Deposit::read(store, &scope.keys(), scope.mode, self.reference).await?;
+        match deposit {
+            Some(deposit) if self.is(&deposit) => Ok(Made::Done { deposit, again }),
+            Some(_) => Ok(Made::OtherDeposit),
+            None => nonsense(&MAKE),
+        }
+    }
+
+    /// Whether `deposit` is the one that this asks for.
+    fn is(&self, deposit: &Deposit) -> bool {
+        let asked = (self.wallet.number, self.amount, self.currency);
+        asked == (deposit.wallet, deposit.amount, deposit.currency.as_str())
+    }
+
+    async fn make(&self, store: &Store, scope: &Scope<'_>) -> Result<Vec<String>, StoreError> {
+        let (account, owner) = (scope.keys(), self.wallet.owner.as_str());
+        let mut keys = vec![account.transactions(scope.mode)];
+        keys.extend(account.leg(scope.mode, owner, TransactionType::Deposit.as_str()));
+        keys.push(account.deposit(scope.mode, self.reference));
+        keys.push(account.intent(scope.mode, &self.once.id));
+        let record = NewIntent {
+            kind: Kind::Deposit,
+            fingerprint: &self.once.fingerprint,
+            amount: self.amount,
+            currency: self.currency,
+            actor: scope.actor,
+            agent: owner,
+            at_ms: self.at_ms,
+            note: None,
+            request: self.request,
+            transaction: Some(self.transaction),
+            escrow: None,
+        };
+        let fields = record.fields();
+        let words = words(self.transaction, owner, self.currency, self.reference);
+        let (number, amount) = (self.wallet.number.to_string(), self.amount.get().to_string());
+        let (id, life) = record_args(self.once, self.record_life);
+        let refused = if self.closed {
+            Reason::WalletClosed.as_str()
+        } else {
+            ""
+        };
+        let mut args = vec![
+            number.as_str(),
+            &amount,
+            &words,
+            self.state.as_str(),
+            id,
+            &life,
+            refused,
+        ];
+        args.extend([self.transaction, self.reference, owner, self.currency]);
+        args.extend(fields.iter().map(String::as_str));
+        let event = Event {
+            kind: "deposit.requested",
+            agent: self.wallet.agent(),
+            data: json!({ "walletId": self.wallet.number, "owner": owner, "transactionId": self.transaction,
+                "reference": self.reference, "amountNanos": amount, "amount": self.amount,
+                "currency": self.currency, "state": self.state.as_str() }),
+        };
+        scope.run(store, &MAKE, event, &keys, &args).await
+    }
+}
+
+fn words(transaction: &str, owner: &str, currency: &str, reference: &str) -> String {
+    let new = NewTransaction {
+        id: transaction,
+        kind: TransactionType::Deposit,
+        owner,
+        intent: None,
+        currency,
+        tail: Tail {
+            counterparty: Some(reference.to_owned()),
+            memo: None,
+        },
+    };
+    new.words()
+}

@@ -1,0 +1,135 @@
+//! Twin of `deposit/confirm.lua`: a pending deposit has come in.
+
+use super::{CONFIRM, words};
+use crate::deposit::Deposit;
+use crate::intent::NewIntent;
+use crate::keys::USER;
+use crate::once::Once;
+use crate::script::change::{Event, Scope, nonsense};
+use crate::transaction::TransactionType;
+use crate::transfer::record_args;
+use crate::{Store, StoreError};
+use clock::now_ms;
+use domain::intent::Kind;
+use serde_json::json;
+use std::time::Duration;
+
+/// What became of a confirmation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Confirmed {
+    /// It is confirmed: since now, or since before.
+    Done {
+        /// The deposit.
+        deposit: Deposit,
+        /// Whether it was confirmed before.
+        again: bool,
+    },
+    /// The request was made before: its record tells what became of it.
+    Known,
+    /// There is no such deposit.
+    Missing,
+    /// Its wallet is closed.
+    Closed,
+    /// The wallet cannot hold that much.
+    TooMuch,
+}
+
+/// A confirmation.
+#[derive(Debug)]
+pub struct Confirmation<'a> {
+    /// The request.
+    pub once: &'a Once,
+    /// How long its record is kept; `None` for a request without a key, which leaves none.
+    pub record_life: Option<Duration>,
+    /// The reference of the deposit.
+    pub reference: &'a str,
+    /// What the record keeps besides, as JSON.
+    pub request: &'a str,
+    /// When it was asked for, by our clock.
+    pub at_ms: u64,
+}
+
+impl Confirmation<'_> {
+    /// Confirms the deposit.
+    ///
+    /// # Errors
+    /// [`StoreError`]; it may be repeated.
+    pub async fn run(&self, store: &Store, scope: &Scope<'_>) -> Result<Confirmed, StoreError> {
+        let (account, mode) = (scope.keys(), scope.mode);
+        let Some(deposit) = Deposit::read(store, &account, mode, self.reference).await? else {
+            return Ok(Confirmed::Missing);
+        };
+        let reply = self.confirm(store, scope, &deposit).await?;
+        let again = match reply.first().map(String::as_str) {
+            Some("confirmed") => false,
+            Some("again") => true,
+            Some("known") => return Ok(Confirmed::Known),
+            Some("closed") => return Ok(Confirmed::Closed),
+            Some("too_much") => return Ok(Confirmed::TooMuch),
+            _ => return nonsense(&CONFIRM),
+        };
+        match Deposit::read(store, &account, mode, self.reference).await? {
+            Some(deposit) => Ok(Confirmed::Done { deposit, again }),
+            None => nonsense(&CONFIRM),
+        }
+    }
+
+    async fn confirm(
+        &self,
+        store: &Store,
+        scope: &Scope<'_>,
+        deposit: &Deposit,
+    ) -> Result<Vec<String>, StoreError> {
+        let (account, owner) = (scope.keys(), deposit.owner.as_str());
+        let mut keys = vec![account.transactions(scope.mode)];
+        keys.extend(account.leg(scope.mode, owner, TransactionType::Deposit.as_str()));
+        keys.push(account.deposit(scope.mode, self.reference));
+        keys.push(account.intent(scope.mode, &self.once.id));
+        let record = NewIntent {
+            kind: Kind::Deposit,
+            fingerprint: &self.once.fingerprint,
+            amount: deposit.amount,
+            currency: &deposit.currency,
+            actor: scope.actor,
+            agent: owner,
+            at_ms: self.at_ms,
+            note: None,
+            request: self.request,
+            transaction: Some(&deposit.id),
+            escrow: None,
+        };
+        let fields = record.fields();
+        let (number, amount) = (deposit.wallet.to_string(), deposit.amount.get().to_string());
+        let words = words(&deposit.id, owner, &deposit.currency, self.reference);
+        let (id, life) = record_args(self.once, self.record_life);
+        let mut args = vec![number.as_str(), &amount, &words, id, &life];
+        args.extend(fields.iter().map(String::as_str));
+        let event = Event {
+            kind: "deposit.confirmed",
+            agent: Some(owner).filter(|owner| *owner != USER),
+            data: json!({ "walletId": deposit.wallet, "owner": owner, "transactionId": deposit.id, "reference": self.reference,
+                "amountNanos": amount, "amount": deposit.amount, "currency": deposit.currency }),
+        };
+        scope.run(store, &CONFIRM, event, &keys, &args).await
+    }
+}
+
+/// Confirms the deposit of this reference on behalf of somebody who sends no idempotency key.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated.
+pub async fn confirm(store: &Store, scope: &Scope<'_>, reference: &str) -> Result<Confirmed, StoreError> {
+    let keyless = Once {
+        id: String::new(),
+        spare_id: String::new(),
+        fingerprint: String::new(),
+    };
+    let confirmation = Confirmation {
+        once: &keyless,
+        record_life: None,
+        reference,
+        request: "{}",
+        at_ms: now_ms(),
+    };
+    confirmation.run(store, scope).await
+}

@@ -1,0 +1,203 @@
+//! Twins of `escrow/*.lua`: make, fund, release and dispute an escrow, and end its dispute (specification "Escrow",
+//! decisions D26 to D28).
+
+mod create;
+mod fund;
+mod listing;
+mod passage;
+mod resolve;
+mod step;
+
+pub use create::{Made, NewEscrow};
+pub use fund::fund;
+pub(crate) use listing::list_with_payee;
+pub use resolve::{Ended, Verdict, Winner, decide, end_dispute};
+
+use crate::escrow::{Escrow, EscrowStatus, Party};
+use crate::intent::NewIntent;
+use crate::once::Once;
+use crate::script::change::{BUDGET, CHANGE, Event, INTENT, LOW_BALANCE, MONEY, Scope, nonsense};
+use crate::script::{Script, WhenFull};
+use crate::{Store, StoreError};
+use clock::now_ms;
+use domain::id::Kind as Id;
+use domain::intent::Reason;
+use domain::money::Nanos;
+use serde_json::{Value, json};
+use std::sync::LazyLock;
+
+/// Makes an escrow.
+pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "escrow_create",
+        WhenFull::Refuse,
+        &[CHANGE, BUDGET, INTENT, include_str!("create.lua")],
+    )
+    .of_money()
+    .with_budgets()
+});
+
+/// Lists it with a payee of another account.
+pub static LIST: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [include_str!("list.lua")];
+    Script::new("escrow_list", WhenFull::Run, &parts).of_names()
+});
+
+/// Puts the payer's money into it.
+pub static FUND: LazyLock<Script> = LazyLock::new(|| {
+    let own = include_str!("fund.lua");
+    let parts = [CHANGE, BUDGET, MONEY, INTENT, LOW_BALANCE, own];
+    Script::new("escrow_fund", WhenFull::Refuse, &parts)
+        .of_money()
+        .with_budgets()
+});
+
+/// Releases or disputes it, or ends its dispute.
+pub static RESOLVE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "escrow_resolve",
+        WhenFull::Refuse,
+        &[CHANGE, BUDGET, MONEY, INTENT, include_str!("resolve.lua")],
+    )
+    .of_money()
+    .with_budgets()
+});
+
+/// Keeps an intent that is refused and nothing else.
+pub static BLOCKED: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "intent_blocked",
+        WhenFull::Refuse,
+        &[CHANGE, BUDGET, INTENT, include_str!("blocked.lua")],
+    )
+    .of_money()
+    .with_budgets()
+});
+
+/// Keeps a caller's key for a request that another account's bucket decides.
+pub static CLAIM: LazyLock<Script> =
+    LazyLock::new(|| Script::new("intent_claim", WhenFull::Refuse, &[include_str!("claim.lua")]).of_money());
+
+/// Who asks for something, once.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The account, mode and API key.
+    pub scope: Scope<'a>,
+    /// The identity of the request.
+    pub once: &'a Once,
+    /// When it was asked.
+    pub at_ms: u64,
+}
+
+/// What became of a call on an escrow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum Called<T> {
+    /// It was done.
+    Done(T),
+    /// It was refused, and there is an intent that says so.
+    Blocked(Blocked),
+    /// There is a record under the caller's key already; nothing happened.
+    Known,
+    /// The receiving wallet cannot hold that much; nothing happened.
+    TooMuch,
+}
+
+/// A refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blocked {
+    /// The intent that was kept.
+    pub intent: String,
+    /// Why.
+    pub reason: Reason,
+    /// The escrow as the call met it; none when it was not made.
+    pub status: Option<EscrowStatus>,
+}
+
+/// What an audit entry says of an escrow.
+fn facts(
+    number: Option<u64>,
+    (payer, payee): (&Party, &Party),
+    (amount, currency): (Nanos, &str),
+    intent: Option<&str>,
+) -> Value {
+    json!({ "escrowId": number, "fromWalletId": payer.wallet, "toWalletId": payee.wallet, "amount": amount,
+        "amountNanos": amount.get().to_string(), "currency": currency, "intentId": intent })
+}
+
+/// [`facts`] of an escrow that is there.
+fn facts_of(escrow: &Escrow, intent: Option<&str>) -> Value {
+    let parties = (&escrow.payer, &escrow.payee);
+    facts(
+        Some(escrow.number),
+        parties,
+        (escrow.amount, &escrow.currency),
+        intent,
+    )
+}
+
+/// What the intent of a call on an escrow says was asked for.
+fn request_of(number: u64) -> String {
+    json!({ "escrowId": number }).to_string()
+}
+
+/// A new transaction id.
+fn mint_transaction() -> Result<String, StoreError> {
+    let id = Id::Transaction.mint(now_ms());
+    id.map_err(|error| StoreError::Nonsense(error.to_string()))
+}
+
+/// The reason and the intent of a refusal, as the scripts answer it.
+fn blocked(script: &Script, status: &str, reason: &str, intent: &str) -> Result<Blocked, StoreError> {
+    let known = Reason::parse(reason).zip(EscrowStatus::parse(status));
+    let Some((reason, status)) = known else {
+        return nonsense(script);
+    };
+    Ok(Blocked {
+        intent: intent.to_owned(),
+        reason,
+        status: Some(status),
+    })
+}
+
+/// Claims the caller's key in the caller's account; false when it has a record already, or is another request's.
+async fn claim(store: &Store, asked: &Asked<'_>) -> Result<bool, StoreError> {
+    let once = asked.once;
+    let key = asked.scope.keys().intent(asked.scope.mode, &once.id);
+    let reply: Vec<String> = store
+        .script(&CLAIM, &[&key], &[&once.id, &once.fingerprint])
+        .await?;
+    match reply.first().map(String::as_str) {
+        Some("claimed") => Ok(true),
+        Some("known") => Ok(false),
+        _ => nonsense(&CLAIM),
+    }
+}
+
+/// Keeps `new` as refused, under the id of `refusal`, where the caller's intents are.
+async fn keep_blocked<T>(
+    store: &Store,
+    asked: &Asked<'_>,
+    new: &NewIntent<'_>,
+    event: Event<'_>,
+    refusal: Blocked,
+) -> Result<Called<T>, StoreError> {
+    let (account, mode) = (asked.scope.keys(), asked.scope.mode);
+    let mut keys = vec![account.intent(mode, &refusal.intent)];
+    keys.extend(new.place().index(&account, mode));
+    keys.push(account.intent(mode, &asked.once.id));
+    let (heads, fields) = (new.heads(false, &[refusal.reason]), new.fields());
+    let mut args = vec![
+        refusal.intent.as_str(),
+        refusal.reason.as_str(),
+        &heads,
+        new.fingerprint,
+    ];
+    args.extend(fields.iter().map(String::as_str));
+    let reply = asked.scope.run(store, &BLOCKED, event, &keys, &args).await?;
+    match reply.first().map(String::as_str) {
+        Some("blocked") => Ok(Called::Blocked(refusal)),
+        Some("known") => Ok(Called::Known),
+        _ => nonsense(&BLOCKED),
+    }
+}

@@ -1,0 +1,180 @@
+//! Making an escrow: a number is drawn, then one script writes the escrow with its place. A crash in between leaves a number
+//! that nobody has.
+
+use super::passage::carry;
+use super::{Asked, Blocked, CREATE, Called, facts, keep_blocked, listing};
+use crate::escrow::Party;
+use crate::intent::NewIntent;
+use crate::keys::{Bucket, Series};
+use crate::number;
+use crate::script::change::{ATTEMPTS, Event, nonsense};
+use crate::transit::Transit;
+use crate::{Store, StoreError};
+use domain::intent::{Kind, Reason};
+use domain::money::Nanos;
+use domain::number::Number;
+
+/// An escrow to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct NewEscrow<'a> {
+    /// Who pays: the caller's account.
+    pub payer: &'a Party,
+    /// Who is paid.
+    pub payee: &'a Party,
+    /// The amount.
+    pub amount: Nanos,
+    /// `USD` or `USDC`.
+    pub currency: &'a str,
+    /// A JSON object.
+    pub conditions: &'a str,
+}
+
+/// An escrow that was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Made {
+    /// Its number.
+    pub number: u64,
+    /// When.
+    pub at_ms: u64,
+}
+
+impl NewEscrow<'_> {
+    /// Makes it, unless a wallet is closed.
+    ///
+    /// # Errors
+    /// [`StoreError`]; when it may have run, the escrow may exist.
+    pub async fn create(&self, store: &Store, asked: &Asked<'_>) -> Result<Called<Made>, StoreError> {
+        for _ in 0..ATTEMPTS {
+            let number = number::draw(store, asked.scope.keys().bucket(), Series::Escrow).await?;
+            let mode = asked.scope.mode;
+            let row = self
+                .crosses_accounts()
+                .then(|| listing::row(number, mode, (self.payer, self.payee)));
+            let reply = self.run(store, asked, number, row.as_ref()).await?;
+            return match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+                ["settled", at_ms] => {
+                    let Ok(at_ms) = at_ms.parse() else {
+                        return nonsense(&CREATE);
+                    };
+                    // The worker finishes what does not get through now.
+                    let _logged = carry(store, row.as_ref()).await;
+                    let number = number.get();
+                    Ok(Called::Done(Made { number, at_ms }))
+                }
+                ["known"] => Ok(Called::Known),
+                ["closed"] => self.refuse(store, asked).await,
+                ["taken"] => continue,
+                _ => nonsense(&CREATE),
+            };
+        }
+        nonsense(&CREATE)
+    }
+
+    /// Keeps the intent of an escrow that was not made since a wallet is closed.
+    ///
+    /// # Errors
+    /// [`StoreError`]; it may be repeated.
+    pub async fn refuse(&self, store: &Store, asked: &Asked<'_>) -> Result<Called<Made>, StoreError> {
+        let refusal = Blocked {
+            intent: asked.once.id.clone(),
+            reason: Reason::WalletClosed,
+            status: None,
+        };
+        let intent = self.intent(asked, None);
+        keep_blocked(store, asked, &intent, self.event(asked, None), refusal).await
+    }
+
+    async fn run(
+        &self,
+        store: &Store,
+        asked: &Asked<'_>,
+        number: Number,
+        row: Option<&Transit>,
+    ) -> Result<Vec<String>, StoreError> {
+        let (account, mode) = (asked.scope.keys(), asked.scope.mode);
+        let elsewhere = self.crosses_accounts();
+        let payee_owner = if elsewhere {
+            &self.payer.owner
+        } else {
+            &self.payee.owner
+        };
+        let intent = self.intent(asked, Some(number.get()));
+        let mut keys = vec![
+            account.wallet(mode, &self.payer.owner),
+            account.wallet(mode, payee_owner),
+            account.intent(mode, &asked.once.id),
+        ];
+        keys.extend(intent.place().index(&account, mode));
+        keys.extend([
+            account.escrow(mode, number.get()),
+            account.escrows(mode),
+            Bucket::escrow_place(number),
+            account.bucket().transit(),
+        ]);
+        let (from, to) = (self.payer.wallet.to_string(), self.payee.wallet.to_string());
+        let own = self.fields(&from, &to, &asked.once.id);
+        let own_count = own.len().to_string();
+        let (heads, fields) = (intent.heads(false, &[]), intent.fields());
+        let event = self.event(asked, Some(number.get()));
+        let (place, number) = (format!("{} {mode}", asked.scope.account), number.to_string());
+        let seen = if elsewhere { "" } else { to.as_str() };
+        let row_id = row.map_or("", |row| row.id.as_str());
+        let row = row.map(serde_json::to_string).transpose();
+        let row = row.map_err(|_| StoreError::Nonsense("transit row".to_owned()))?;
+        let row = row.unwrap_or_default();
+        let mut args = vec![from.as_str(), seen, &number, &asked.once.id, &heads, &place];
+        args.extend([row_id, &row, &own_count]);
+        args.extend(own.iter().map(String::as_str));
+        args.extend(fields.iter().map(String::as_str));
+        asked.scope.run(store, &CREATE, event, &keys, &args).await
+    }
+
+    /// The fields of the record that do not change, with their values.
+    fn fields(&self, from: &str, to: &str, intent: &str) -> Vec<String> {
+        let amount = self.amount.get().to_string();
+        let fields = [
+            ("amount", amount.as_str()),
+            ("currency", self.currency),
+            ("from", from),
+            ("from_owner", &self.payer.owner),
+            ("to", to),
+            ("to_account", &self.payee.account),
+            ("to_owner", &self.payee.owner),
+            ("conditions", self.conditions),
+            ("intent", intent),
+        ];
+        fields
+            .iter()
+            .flat_map(|(name, value)| [(*name).to_owned(), (*value).to_owned()])
+            .collect()
+    }
+
+    fn intent<'a>(&'a self, asked: &'a Asked<'_>, escrow: Option<u64>) -> NewIntent<'a> {
+        NewIntent {
+            kind: Kind::EscrowCreate,
+            fingerprint: &asked.once.fingerprint,
+            amount: self.amount,
+            currency: self.currency,
+            actor: asked.scope.actor,
+            agent: &self.payer.owner,
+            at_ms: asked.at_ms,
+            note: None,
+            request: "{}",
+            transaction: None,
+            escrow,
+        }
+    }
+
+    fn event(&self, asked: &Asked<'_>, number: Option<u64>) -> Event<'_> {
+        let amount = (self.amount, self.currency);
+        Event {
+            kind: "escrow.create",
+            agent: self.payer.agent(),
+            data: facts(number, (self.payer, self.payee), amount, Some(&asked.once.id)),
+        }
+    }
+
+    fn crosses_accounts(&self) -> bool {
+        self.payer.account != self.payee.account
+    }
+}

@@ -1,0 +1,82 @@
+//! What an intent of an escrow call points to: the escrow, which lives with the payer, and the release and dispute
+//! intents that exclude each other, which live with whoever asked for them.
+
+use crate::escrow::Escrow;
+use crate::keys::AccountKeys;
+use crate::{Store, StoreError};
+use domain::mode::Mode;
+use domain::money::Nanos;
+
+/// Most siblings that are read.
+pub const SIBLINGS_MAX: usize = 100;
+
+/// An escrow as an intent shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EscrowLink {
+    /// Its number.
+    pub number: u64,
+    /// Its status.
+    pub status: String,
+    /// What it holds, held or will hold.
+    pub amount: Nanos,
+    /// The release and dispute intents on it, oldest first, each once.
+    pub siblings: Vec<Sibling>,
+}
+
+/// Where an intent stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sibling {
+    /// The account.
+    pub account: String,
+    /// The intent's id.
+    pub intent: String,
+}
+
+impl EscrowLink {
+    /// The escrow `number`, or `None` when there is none in this mode.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn read(store: &Store, mode: Mode, number: u64) -> Result<Option<Self>, StoreError> {
+        let nonsense = || StoreError::Nonsense("escrow".to_owned());
+        let account = match Escrow::place(store, number).await? {
+            Some((account, of_mode)) if of_mode == mode => account,
+            _ => return Ok(None),
+        };
+        let keys = AccountKeys::of(&account);
+        let mut look = redis::pipe();
+        look.cmd("HMGET")
+            .arg(keys.escrow(mode, number))
+            .arg(&["status", "amount"]);
+        look.cmd("LRANGE")
+            .arg(keys.escrow_siblings(mode, number))
+            .arg(0)
+            .arg(SIBLINGS_MAX);
+        let (fields, items): (Vec<Option<String>>, Vec<String>) = store.pipeline(&look).await?;
+        let [Some(status), Some(amount)] = fields.as_slice() else {
+            return Ok(None);
+        };
+        let siblings = items.iter().map(|item| Sibling::parse(item));
+        let mut siblings: Vec<Sibling> = siblings.collect::<Option<_>>().ok_or_else(nonsense)?;
+        // A call that was repeated after a crash may have put its intent here twice.
+        let mut seen = std::collections::HashSet::new();
+        siblings.retain(|sibling| seen.insert(sibling.intent.clone()));
+        Ok(Some(Self {
+            number,
+            status: status.clone(),
+            amount: Nanos::from_stored(amount.parse().map_err(|_| nonsense())?),
+            siblings,
+        }))
+    }
+}
+
+impl Sibling {
+    /// Reads `<account> <intent id>`.
+    fn parse(item: &str) -> Option<Self> {
+        let (account, intent) = item.split_once(' ')?;
+        Some(Self {
+            account: account.to_owned(),
+            intent: intent.to_owned(),
+        })
+    }
+}

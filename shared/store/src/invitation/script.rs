@@ -1,0 +1,210 @@
+//! Twins of `invitation/*.lua`: invite somebody to an account, take it back, accept it.
+
+use crate::account::script::USERS_MAX;
+use crate::invitation::{INVITATIONS_MAX, Invitation, InvitationBody};
+use crate::keys;
+use crate::script::change::{CHANGE, Event, Scope, nonsense};
+use crate::script::{Script, WhenFull};
+use crate::session::Session;
+use crate::session::script::NewSession;
+use crate::user::User;
+use crate::user::email::EmailOwner;
+use crate::user::script::about;
+use crate::{Store, StoreError};
+use serde_json::json;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// Invites.
+pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "invitation_create",
+        WhenFull::Refuse,
+        &[CHANGE, include_str!("create.lua")],
+    )
+});
+
+/// Takes an invitation back.
+pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "invitation_revoke",
+        WhenFull::Run,
+        &[CHANGE, include_str!("revoke.lua")],
+    )
+});
+
+/// Accepts one.
+pub static ACCEPT: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "invitation_accept",
+        WhenFull::Refuse,
+        &[CHANGE, include_str!("accept.lua")],
+    )
+    .of_names()
+});
+
+/// How long an invitation stays open.
+const LIFE: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// What became of an invitation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Invited {
+    /// It is open; when it was made and when it ends.
+    Done(u64, u64),
+    /// The account has a user of that e-mail.
+    Member,
+    /// There is an open invitation for that e-mail.
+    Exists,
+    /// The account has as many open invitations as it can have.
+    TooMany,
+}
+
+/// Invites `email`; the token of the body's hash accepts it. The look-up is written first: without an invitation it leads nowhere.
+///
+/// # Errors
+/// [`StoreError`]: the token must then not be given out.
+pub async fn create(
+    store: &Store,
+    scope: &Scope<'_>,
+    email: &str,
+    body: &InvitationBody,
+) -> Result<Invited, StoreError> {
+    let life = LIFE.as_millis().to_string();
+    let mut set = redis::cmd("SET");
+    set.arg(keys::invitation_lookup(&body.token_hash))
+        .arg(format!("{} {}", scope.account, body.id))
+        .arg("PX")
+        .arg(&life);
+    store.command::<()>(&set).await?;
+    let event = Event {
+        kind: "user.invited",
+        agent: None,
+        data: json!({ "invitationId": body.id, "role": body.role.as_str() }),
+    };
+    let account = scope.keys();
+    let keys = [account.users(), account.invitations()];
+    let text = serde_json::to_string(body).map_err(|error| StoreError::Nonsense(error.to_string()))?;
+    let args = [email, &text, &life, &INVITATIONS_MAX.to_string()];
+    let reply = scope.run(store, &CREATE, event, &keys, &args).await?;
+    let words: Vec<&str> = reply.iter().map(String::as_str).collect();
+    let refused = match words[..] {
+        ["created", created, ends] => {
+            return match (created.parse(), ends.parse()) {
+                (Ok(created), Ok(ends)) => Ok(Invited::Done(created, ends)),
+                _ => nonsense(&CREATE),
+            };
+        }
+        ["member"] => Invited::Member,
+        ["exists"] => Invited::Exists,
+        ["too_many"] => Invited::TooMany,
+        _ => return nonsense(&CREATE),
+    };
+    forget(store, body).await;
+    Ok(refused)
+}
+
+/// Removes the look-up of an invitation that is none, so that their number is bounded by that of open invitations. One that
+/// stays because the store does not answer leads nowhere, and ends by itself.
+async fn forget(store: &Store, body: &InvitationBody) {
+    if !body.token_hash.is_empty() {
+        let lookup = keys::invitation_lookup(&body.token_hash);
+        drop(store.command::<i64>(redis::cmd("DEL").arg(lookup)).await);
+    }
+}
+
+/// Takes an invitation back; false when it is no longer open.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated.
+pub async fn revoke(store: &Store, scope: &Scope<'_>, invitation: &Invitation) -> Result<bool, StoreError> {
+    let event = Event {
+        kind: "user.invitation_revoked",
+        agent: None,
+        data: json!({ "invitationId": invitation.body.id }),
+    };
+    let args = [invitation.email.as_str(), &invitation.text];
+    let reply = scope
+        .run(store, &REVOKE, event, &[scope.keys().invitations()], &args)
+        .await?;
+    match reply.first().map(String::as_str) {
+        Some("revoked") => {
+            forget(store, &invitation.body).await;
+            Ok(true)
+        }
+        Some("missing" | "no_account") => Ok(false),
+        _ => nonsense(&REVOKE),
+    }
+}
+
+/// What became of somebody who accepts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Joined {
+    /// The user exists, and has a session.
+    Done(Session),
+    /// The invitation was used or revoked, or has ended, or who invited is no owner any more.
+    Missing,
+    /// A user of the account has the e-mail.
+    EmailTaken,
+    /// The account has as many users as it can have.
+    TooMany,
+}
+
+/// Makes `user` of who was invited, and opens a session.
+///
+/// # Errors
+/// [`StoreError`]: the token must then not be given out.
+pub async fn accept(
+    store: &Store,
+    scope: &Scope<'_>,
+    invitation: &Invitation,
+    user: &User,
+    session: &NewSession<'_>,
+) -> Result<Joined, StoreError> {
+    let owner = EmailOwner {
+        account: scope.account.to_owned(),
+        user: user.id.clone(),
+    };
+    owner.join(store, &user.email).await?;
+    session.announce(store, scope.account, &user.id).await?;
+    let data =
+        json!({ "invitationId": invitation.body.id, "role": user.role.as_str(), "sessionId": session.id });
+    let account = scope.keys();
+    let keys = [
+        account.users(),
+        account.invitations(),
+        account.sessions(&user.id),
+        account.last_logins(),
+    ];
+    let (record, text, life) = (user.to_stored(), session.text(&user.email), session.life_ms());
+    let inviter = User::stored_start(&invitation.body.invited_by);
+    let args = [
+        user.email.as_str(),
+        &invitation.text,
+        &record,
+        &USERS_MAX.to_string(),
+        &user.id,
+        session.id,
+        &text,
+        &life,
+        &inviter,
+    ];
+    let event = about(&user.id, "user.joined", data);
+    let reply = scope.run(store, &ACCEPT, event, &keys, &args).await?;
+    let words: Vec<&str> = reply.iter().map(String::as_str).collect();
+    let refused = match words[..] {
+        ["joined", created, ends] => {
+            owner.join(store, &user.email).await?;
+            forget(store, &invitation.body).await;
+            return match session.opened(created, ends) {
+                Some(session) => Ok(Joined::Done(session)),
+                None => nonsense(&ACCEPT),
+            };
+        }
+        ["missing" | "no_account"] => Joined::Missing,
+        ["exists"] => Joined::EmailTaken,
+        ["too_many"] => Joined::TooMany,
+        _ => return nonsense(&ACCEPT),
+    };
+    owner.leave_to_another(store, &user.email).await?;
+    Ok(refused)
+}

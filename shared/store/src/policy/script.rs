@@ -1,0 +1,226 @@
+//! Twins of `policy/*.lua`: set and delete policies, and put them into effect in the same step.
+
+use crate::policy::PolicyRecord;
+use crate::script::change::{
+    ATTEMPTS, BUDGET, CHANGE, Event, FIELDS, FieldChange, Scope, Shown, field_args, nonsense, shown,
+};
+use crate::script::{Script, WhenFull};
+use crate::{Store, StoreError};
+use serde_json::json;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+const STRICTEST: &str = include_str!("strictest.lua");
+
+/// Creates or changes a policy.
+pub static SET: LazyLock<Script> = LazyLock::new(|| {
+    let own = include_str!("set.lua");
+    let parts = [CHANGE, BUDGET, FIELDS, STRICTEST, own];
+    Script::new("policy_set", WhenFull::Refuse, &parts).with_budgets()
+});
+
+/// Deletes a policy.
+pub static DELETE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "policy_delete",
+        WhenFull::Run,
+        &[CHANGE, STRICTEST, include_str!("delete.lua")],
+    )
+});
+
+/// Account-wide policies that an account can have in each mode.
+pub const ACCOUNT_POLICIES_MAX: usize = 100;
+
+/// What became of a policy that was set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PolicySet {
+    /// It binds the next call; this is how it now stands.
+    Done(Box<PolicyRecord>),
+    /// The account has [`ACCOUNT_POLICIES_MAX`] account-wide policies.
+    TooMany,
+    /// The policy is not as expected; nothing happened.
+    Unexpected,
+}
+
+/// What of the policy must be so, or else nothing happens: who changes what he saw is told that another one was faster.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Expected {
+    /// Nothing.
+    #[default]
+    Anything,
+    /// There is no such policy yet.
+    None,
+    /// There is one.
+    Some,
+    /// There is one in one of these revisions.
+    Revisions(Vec<u64>),
+}
+
+impl Expected {
+    /// The word that the script takes.
+    fn word(&self) -> String {
+        match self {
+            Self::Anything => String::new(),
+            Self::None => "none".to_owned(),
+            Self::Some => "any".to_owned(),
+            Self::Revisions(revisions) => {
+                let words: String = revisions.iter().map(|revision| format!("{revision} ")).collect();
+                format!(" {words}")
+            }
+        }
+    }
+}
+
+/// What became of a deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deleted {
+    /// It no longer binds.
+    Done,
+    /// There is no such policy.
+    Missing,
+}
+
+/// Sets the policy of `agent`, or makes an account-wide one when there is no agent. `changes` are the fields given, and
+/// `defaults` what a new policy, named `new_id`, has where nothing is given; nothing happens unless it is as `expected`.
+///
+/// # Errors
+/// [`StoreError`]; setting an agent's policy may be repeated. Also when others keep deleting it meanwhile.
+pub async fn set(
+    store: &Store,
+    scope: &Scope<'_>,
+    agent: Option<&str>,
+    changes: &[FieldChange],
+    defaults: &[FieldChange],
+    new_id: &str,
+    expected: &Expected,
+) -> Result<PolicySet, StoreError> {
+    let account = scope.keys();
+    for _ in 0..ATTEMPTS {
+        let existing: Option<String> = match agent {
+            Some(agent) => {
+                let record = account.agent(scope.mode, agent);
+                store
+                    .command(redis::cmd("HGET").arg(record).arg("policy_id"))
+                    .await?
+            }
+            None => None,
+        };
+        let is_new = existing.is_none();
+        let id = existing.as_deref().unwrap_or(new_id);
+        let all = if is_new {
+            [defaults, changes].concat()
+        } else {
+            changes.to_vec()
+        };
+        if let Some(done) = try_set(store, scope, agent, (id, is_new), &all, expected).await? {
+            return Ok(done);
+        }
+    }
+    Err(StoreError::Nonsense(
+        "a policy that changes all the time".to_owned(),
+    ))
+}
+
+/// One attempt; `None` when the agent's policy was created or deleted between the look and the script.
+async fn try_set(
+    store: &Store,
+    scope: &Scope<'_>,
+    agent: Option<&str>,
+    (id, is_new): (&str, bool),
+    changes: &[FieldChange],
+    expected: &Expected,
+) -> Result<Option<PolicySet>, StoreError> {
+    let account = scope.keys();
+    let target = match agent {
+        Some(agent) => account.agent(scope.mode, agent),
+        None => account.account_policies(scope.mode),
+    };
+    let keys = [
+        account.policy(scope.mode, id),
+        account.policies(scope.mode),
+        target,
+    ];
+    let most = ACCOUNT_POLICIES_MAX.to_string();
+    let expected = expected.word();
+    let new = if is_new { "new" } else { "old" };
+    let mut args = vec![id, reach(agent), new, &most, &expected];
+    args.extend(field_args(changes));
+    let event = Event {
+        kind: "policy.set",
+        agent,
+        data: json!({ "policyId": id, "new": is_new, "fields": shown(changes, form) }),
+    };
+    let mut reply = scope.run(store, &SET, event, &keys, &args).await?.into_iter();
+    match reply.next().as_deref() {
+        Some("set") => {
+            let mut fields = HashMap::new();
+            while let (Some(field), Some(value)) = (reply.next(), reply.next()) {
+                fields.insert(field, value);
+            }
+            match PolicyRecord::from_fields(&fields) {
+                Some(record) => Ok(Some(PolicySet::Done(Box::new(record)))),
+                None => nonsense(&SET),
+            }
+        }
+        Some("too_many") => Ok(Some(PolicySet::TooMany)),
+        Some("mismatch") => Ok(Some(PolicySet::Unexpected)),
+        Some("changed") => Ok(None),
+        _ => nonsense(&SET),
+    }
+}
+
+/// Deletes a policy.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated.
+pub async fn delete(store: &Store, scope: &Scope<'_>, id: &str) -> Result<Deleted, StoreError> {
+    let account = scope.keys();
+    let Some(policy) = PolicyRecord::read(store, &account, scope.mode, id).await? else {
+        return Ok(Deleted::Missing);
+    };
+    let agent = policy.agent.as_deref();
+    let target = match agent {
+        Some(agent) => account.agent(scope.mode, agent),
+        None => account.account_policies(scope.mode),
+    };
+    let keys = [
+        account.policy(scope.mode, id),
+        account.policies(scope.mode),
+        target,
+    ];
+    let event = Event {
+        kind: "policy.deleted",
+        agent,
+        data: json!({ "policyId": id }),
+    };
+    let reply = scope
+        .run(store, &DELETE, event, &keys, &[id, reach(agent)])
+        .await?;
+    match reply.first().map(String::as_str) {
+        Some("deleted") => Ok(Deleted::Done),
+        Some("missing") => Ok(Deleted::Missing),
+        _ => nonsense(&DELETE),
+    }
+}
+
+/// How the audit log shows a field of the record.
+fn form(field: &'static str) -> Shown {
+    match field {
+        "agent" => Shown::Text("agentId"),
+        "cap" => Shown::Flag("capEnabled"),
+        "run" => Shown::Amount("maxSpendPerRun"),
+        "day" => Shown::Amount("maxSpendPerDay"),
+        "month" => Shown::Amount("maxSpendPerMonth"),
+        "transaction" => Shown::Amount("maxSpendPerTransaction"),
+        "approval" => Shown::Amount("approvalThreshold"),
+        "low_balance" => Shown::Amount("lowBalanceThreshold"),
+        other => Shown::Text(other),
+    }
+}
+
+const fn reach(agent: Option<&str>) -> &'static str {
+    match agent {
+        Some(_) => "agent",
+        None => "account",
+    }
+}

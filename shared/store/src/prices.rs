@@ -1,0 +1,45 @@
+//! Twin of `replace_prices.lua`: keep the prices that the operator imported.
+
+use crate::script::{Script, WhenFull};
+use crate::{Store, StoreError, keys};
+use std::sync::LazyLock;
+
+/// The script.
+pub static REPLACE_PRICES: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "replace_prices",
+        WhenFull::Refuse,
+        &[include_str!("prices/replace.lua")],
+    )
+});
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replaced {
+    /// The new text is stored.
+    Done,
+    /// The stored text is no longer the one that was read; nothing changed.
+    Changed,
+}
+
+/// The imported prices as stored, if there are any.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn read(store: &Store) -> Result<Option<String>, StoreError> {
+    store.command(redis::cmd("GET").arg(keys::PRICES)).await
+}
+
+/// Puts `new` in the place of `old`, the text that was read.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn replace(store: &Store, old: Option<&str>, new: &str) -> Result<Replaced, StoreError> {
+    let args = [old.unwrap_or_default(), new];
+    let reply: Vec<String> = store.script(&REPLACE_PRICES, &[keys::PRICES], &args).await?;
+    match reply.first().map(String::as_str) {
+        Some("done") => Ok(Replaced::Done),
+        Some("changed") => Ok(Replaced::Changed),
+        _ => Err(StoreError::Nonsense("replace_prices".to_owned())),
+    }
+}

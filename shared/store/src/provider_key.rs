@@ -1,0 +1,83 @@
+//! Twin of `provider_key/store.lua`: an agent's key for a provider, sealed.
+
+pub mod reseal;
+pub mod sealed;
+
+use crate::keys;
+use crate::script::change::{BUDGET, CHANGE, Event, Scope, nonsense};
+use crate::script::{Script, WhenFull};
+use crate::{Store, StoreError};
+use serde_json::json;
+use std::sync::LazyLock;
+
+/// Stores a provider key.
+pub static STORE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "provider_key_store",
+        WhenFull::Refuse,
+        &[CHANGE, BUDGET, include_str!("provider_key/store.lua")],
+    )
+    .with_budgets()
+});
+
+/// Providers that an agent can have keys for.
+pub const PROVIDERS_MAX: usize = 32;
+
+/// A provider key to be stored.
+#[derive(Debug)]
+pub struct NewProviderKey<'a> {
+    /// The agent.
+    pub agent: &'a str,
+    /// The provider.
+    pub provider: &'a str,
+    /// The key's id, `pk_…`.
+    pub key_id: &'a str,
+    /// The key, sealed for account, agent, provider and key id.
+    pub sealed: &'a str,
+    /// The key's last four characters.
+    pub last4: &'a str,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stored {
+    /// The next call uses it.
+    Done {
+        /// When it was stored.
+        created_at_ms: u64,
+    },
+    /// The agent has keys for [`PROVIDERS_MAX`] other providers.
+    TooMany,
+}
+
+impl NewProviderKey<'_> {
+    /// Stores the key in place of the agent's previous one for the provider.
+    ///
+    /// # Errors
+    /// [`StoreError`]; it may be repeated.
+    pub async fn store(&self, store: &Store, scope: &Scope<'_>) -> Result<Stored, StoreError> {
+        let account = scope.keys();
+        let keys = [account.agent(scope.mode, self.agent), account.sealed_agents()];
+        let id = keys::provider_key_id_field(self.provider);
+        let sealed = keys::provider_key_sealed_field(self.provider);
+        let last4 = keys::provider_key_last4_field(self.provider);
+        let created = keys::provider_key_created_field(self.provider);
+        let most = PROVIDERS_MAX.to_string();
+        let mut args = vec![id.as_str(), &most, self.agent, &created];
+        args.extend([id.as_str(), self.key_id, &sealed, self.sealed, &last4, self.last4]);
+        let event = Event {
+            kind: "provider_key.stored",
+            agent: Some(self.agent),
+            data: json!({ "keyId": self.key_id, "provider": self.provider }),
+        };
+        let reply = scope.run(store, &STORE, event, &keys, &args).await?;
+        match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["stored", at] => match at.parse() {
+                Ok(created_at_ms) => Ok(Stored::Done { created_at_ms }),
+                Err(_) => nonsense(&STORE),
+            },
+            ["too_many"] => Ok(Stored::TooMany),
+            _ => nonsense(&STORE),
+        }
+    }
+}

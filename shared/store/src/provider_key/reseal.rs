@@ -1,0 +1,71 @@
+//! Twin of `reseal.lua`: rotation of the master key, one provider key at a time.
+
+use crate::keys;
+use crate::script::change::{CHANGE, Event, Scope, nonsense};
+use crate::script::{Script, WhenFull};
+use crate::{Store, StoreError};
+use domain::mode::Mode;
+use serde_json::json;
+use std::sync::LazyLock;
+
+/// The script.
+pub static RESEAL: LazyLock<Script> =
+    LazyLock::new(|| Script::new("reseal", WhenFull::Refuse, &[CHANGE, include_str!("reseal.lua")]));
+
+/// A provider key that was sealed again.
+#[derive(Debug)]
+pub struct Reseal<'a> {
+    /// The account.
+    pub account: &'a str,
+    /// The agent.
+    pub agent: &'a str,
+    /// The upstream provider.
+    pub provider: &'a str,
+    /// The provider key's id.
+    pub key_id: &'a str,
+    /// The sealed text that was opened.
+    pub old: &'a str,
+    /// The same key under the newest master key.
+    pub new: &'a str,
+    /// Who rotates, for the audit log.
+    pub actor: &'a str,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resealed {
+    /// The new text is stored.
+    Done,
+    /// Another key was stored meanwhile, or none is left; it was not touched.
+    Changed,
+}
+
+impl Reseal<'_> {
+    /// Stores the new text in place of the old one.
+    ///
+    /// # Errors
+    /// [`StoreError`]; it may be repeated.
+    pub async fn run(&self, store: &Store) -> Result<Resealed, StoreError> {
+        let scope = Scope {
+            account: self.account,
+            mode: Mode::Live,
+            actor: self.actor,
+        };
+        let data = json!({ "provider": self.provider, "keyId": self.key_id });
+        let event = Event {
+            kind: "keys.rotated",
+            agent: Some(self.agent),
+            data,
+        };
+        let keys = [scope.keys().agent(Mode::Live, self.agent)];
+        let field = keys::provider_key_sealed_field(self.provider);
+        let reply = scope
+            .run(store, &RESEAL, event, &keys, &[&field, self.old, self.new])
+            .await?;
+        match reply.first().map(String::as_str) {
+            Some("done") => Ok(Resealed::Done),
+            Some("changed" | "no_account") => Ok(Resealed::Changed),
+            _ => nonsense(&RESEAL),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Twin of `run_end.lua`: end a run (decision D38).
+
+use crate::run::RunStatus;
+use crate::script::change::{CHANGE, Event, Scope, nonsense};
+use crate::script::{Script, WhenFull};
+use crate::{Store, StoreError};
+use serde_json::json;
+use std::sync::LazyLock;
+
+/// The script.
+pub static RUN_END: LazyLock<Script> =
+    LazyLock::new(|| Script::new("run_end", WhenFull::Refuse, &[CHANGE, include_str!("end.lua")]));
+
+/// How a run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It did what it was started for.
+    Completed,
+    /// It did not.
+    Failed,
+}
+
+impl End {
+    /// The status that the run has from then on.
+    #[must_use]
+    pub const fn status(self) -> RunStatus {
+        match self {
+            Self::Completed => RunStatus::Completed,
+            Self::Failed => RunStatus::Failed,
+        }
+    }
+
+    const fn event(self) -> &'static str {
+        match self {
+            Self::Completed => "agent.run.completed",
+            Self::Failed => "agent.run.failed",
+        }
+    }
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The run has ended.
+    Done,
+    /// The agent has no such run.
+    Missing,
+    /// It had ended in the same way before; nothing changed.
+    Already,
+    /// It had ended in the other way before; nothing changed.
+    Otherwise,
+}
+
+/// Ends the run `run` of `agent`. An end is final until the run's next approved call lets it run again.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated.
+pub async fn end(
+    store: &Store,
+    scope: &Scope<'_>,
+    agent: &str,
+    run: &str,
+    how: End,
+) -> Result<Ended, StoreError> {
+    let status = how.status().as_str();
+    let event = Event {
+        kind: how.event(),
+        agent: Some(agent),
+        data: json!({ "runId": run, "status": status }),
+    };
+    let keys = [scope.keys().run(scope.mode, agent, run)];
+    let reply = scope.run(store, &RUN_END, event, &keys, &[status]).await?;
+    match reply.first().map(String::as_str) {
+        Some("done") => Ok(Ended::Done),
+        Some("missing" | "no_account") => Ok(Ended::Missing),
+        Some("already") => Ok(Ended::Already),
+        Some("otherwise") => Ok(Ended::Otherwise),
+        _ => nonsense(&RUN_END),
+    }
+}

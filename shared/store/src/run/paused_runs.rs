@@ -1,0 +1,90 @@
+//! Runs that are paused: a spend of theirs waits for approval (decision D23).
+
+use crate::intent::IntentRecord;
+use crate::keys::AccountKeys;
+use crate::page::Page;
+use crate::run::{Run, RunStatus};
+use crate::{Store, StoreError};
+use domain::mode::Mode;
+use domain::money::Nanos;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// Intents that wait, read in one round trip.
+const PAGE: usize = 200;
+/// Pages of them that are looked at, newest first; what waits behind those is not seen.
+const PAGES_MAX: usize = 5;
+
+/// What a run waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Waiting {
+    /// The intents, newest first.
+    pub intents: Vec<String>,
+    /// When the oldest of them was asked for.
+    pub first_ms: u64,
+    /// When the newest of them was asked for.
+    pub last_ms: u64,
+}
+
+/// The part of a spend's request that is of interest here.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Request {
+    run_id: Option<String>,
+}
+
+impl Waiting {
+    /// The paused runs of `agent`, by their ids.
+    ///
+    /// # Errors
+    /// [`StoreError`], also for a record that makes no sense.
+    pub async fn of_agent(
+        store: &Store,
+        account: &AccountKeys,
+        mode: Mode,
+        agent: &str,
+    ) -> Result<BTreeMap<String, Self>, StoreError> {
+        let mut found: BTreeMap<String, Self> = BTreeMap::new();
+        let mut position: Option<String> = None;
+        for _ in 0..PAGES_MAX {
+            let page = match &position {
+                None => Page::at(0, PAGE),
+                Some(position) => Page::after(position, PAGE),
+            };
+            let part = IntentRecord::waiting(store, account, mode, page).await?;
+            for record in part.records.iter().filter(|record| record.agent == agent) {
+                let request: Option<Request> = serde_json::from_str(&record.request).ok();
+                if let Some(run) = request.and_then(|request| request.run_id) {
+                    found.entry(run).or_default().add(record);
+                }
+            }
+            position = part.next;
+            if position.is_none() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The pages come newest first.
+    fn add(&mut self, record: &IntentRecord) {
+        self.last_ms = self.last_ms.max(record.at_ms);
+        self.first_ms = record.at_ms;
+        self.intents.push(record.id.clone());
+    }
+
+    /// The run `id` that has done nothing yet but wait.
+    #[must_use]
+    pub const fn run(&self, id: String) -> Run {
+        Run {
+            id,
+            status: RunStatus::Running,
+            calls: 0,
+            denied: 0,
+            spent: Nanos::ZERO,
+            first_ms: self.first_ms,
+            last_ms: self.last_ms,
+            ended_ms: None,
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Twins of `session/*.lua`: open, use and end sessions of dashboard users.
+
+use crate::keys::{self, AccountKeys};
+use crate::script::change::{CHANGE, CLOCK, Event, Scope, nonsense};
+use crate::script::{Script, WhenFull};
+use crate::session::{NO_ADDRESS, SESSIONS_MAX, Session, SessionPlace};
+use crate::user::script::about;
+use crate::user::{Stored, User};
+use crate::{Store, StoreError};
+use crypto::token::Token;
+use domain::id::Kind;
+use serde_json::{Value, json};
+use std::net::IpAddr;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// Looks at a session and notes that it was seen.
+pub static USE: LazyLock<Script> =
+    LazyLock::new(|| Script::new("session_use", WhenFull::Run, &[CLOCK, include_str!("use.lua")]));
+
+/// Opens a session.
+pub static OPEN: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "session_open",
+        WhenFull::Refuse,
+        &[CHANGE, include_str!("open.lua")],
+    )
+});
+
+/// Ends sessions.
+pub static END: LazyLock<Script> =
+    LazyLock::new(|| Script::new("session_end", WhenFull::Run, &[CHANGE, include_str!("end.lua")]));
+
+/// A session that is in use, with its user and account as they are now.
+#[derive(Debug, Clone)]
+pub struct InUse {
+    /// The session.
+    pub session: Session,
+    /// Its user.
+    pub user: Stored,
+    /// The account's name.
+    pub account_name: String,
+    /// The account's plan.
+    pub plan: String,
+    /// When the account was made.
+    pub account_created_at_ms: u64,
+    /// Raised when an operator accepts a store that lost writes.
+    pub generation: u64,
+    /// Raised by every change of the account.
+    pub version: u64,
+}
+
+/// Looks whether the session at `place` is open, and notes that it was seen; `None` when it is not, or its user is gone.
+///
+/// # Errors
+/// [`StoreError`], also for records that make no sense.
+pub async fn in_use(
+    store: &Store,
+    place: &SessionPlace,
+    token_hash: &str,
+    idle: Duration,
+    note_every: Duration,
+) -> Result<Option<InUse>, StoreError> {
+    let account = AccountKeys::of(&place.account);
+    let keys = [account.record(), account.sessions(&place.user), account.users()];
+    let times = [idle, note_every].map(|span| span.as_millis().to_string());
+    let args = [place.id.as_str(), token_hash, &times[0], &times[1]];
+    let reply: Vec<Option<String>> = store
+        .script(&USE, &keys.each_ref().map(String::as_str), &args)
+        .await?;
+    if reply.is_empty() {
+        return Ok(None);
+    }
+    let mut words = reply.into_iter();
+    let mut next = || words.next().flatten();
+    let parsed = (|| {
+        let (text, seen, user) = (next()?, next()?.parse().ok()?, next()?);
+        Some(InUse {
+            session: Session::parse(&place.id, &text, seen)?,
+            user: Stored::parse(user).ok()?,
+            account_name: next()?,
+            plan: next()?,
+            account_created_at_ms: next()?.parse().ok()?,
+            generation: next()?.parse().ok()?,
+            version: next()?.parse().ok()?,
+        })
+    })();
+    match parsed {
+        // Another user has the e-mail now.
+        Some(found) if found.user.user.id != place.user => Ok(None),
+        Some(found) => Ok(Some(found)),
+        None => nonsense(&USE),
+    }
+}
+
+/// A session that is to be opened.
+#[derive(Debug)]
+pub struct NewSession<'a> {
+    /// Its id, `ses_…`.
+    pub id: &'a str,
+    /// Its token; only the hash is stored.
+    pub token: &'a Token,
+    /// The client's address, as far as that is known.
+    pub client: Option<IpAddr>,
+    /// What the browser says of itself, as [`crate::session::user_agent`] gives it.
+    pub user_agent: &'a str,
+    /// How long it lives at most.
+    pub life: Duration,
+}
+
+impl NewSession<'_> {
+    /// Writes the look-up for the session's whole life. Without a session it leads nowhere. Whoever tries again writes it again.
+    pub(crate) async fn announce(&self, store: &Store, account: &str, user: &str) -> Result<(), StoreError> {
+        let place = SessionPlace {
+            account: account.to_owned(),
+            user: user.to_owned(),
+            id: self.id.to_owned(),
+        };
+        let mut set = redis::cmd("SET");
+        set.arg(keys::session_lookup(&self.token.hash()))
+            .arg(place.to_stored())
+            .arg("PX")
+            .arg(self.life_ms());
+        store.command(&set).await
+    }
+
+    /// What is stored behind the times. No part but the last can contain a space.
+    pub(crate) fn text(&self, email: &str) -> String {
+        let address = self.client.map(|client| client.to_string());
+        let address = address.as_deref().unwrap_or(NO_ADDRESS);
+        format!("{} {address} {email} {}", self.token.hash(), self.user_agent)
+    }
+
+    pub(crate) fn life_ms(&self) -> String {
+        self.life.as_millis().to_string()
+    }
+
+    /// The session that a script says it opened.
+    pub(crate) fn opened(&self, created: &str, ends: &str) -> Option<Session> {
+        let created_at_ms = created.parse().ok()?;
+        Some(Session {
+            id: self.id.to_owned(),
+            created_at_ms,
+            expires_at_ms: ends.parse().ok()?,
+            last_seen_ms: created_at_ms,
+            ip: self.client.map(|client| client.to_string()),
+            user_agent: self.user_agent.to_owned(),
+        })
+    }
+}
+
+/// How a session is opened.
+#[derive(Debug)]
+pub struct Open<'a> {
+    /// The user as read.
+    pub old: &'a Stored,
+    /// The user as it is to be: the same, or with a new password or a code used up.
+    pub new: &'a User,
+    /// Whether the user's other sessions end.
+    pub ends_others: bool,
+    /// The hash of the reset token that is used up by it.
+    pub reset: Option<&'a str>,
+    /// Whether it counts as a login.
+    pub is_login: bool,
+    /// What the audit log calls it.
+    pub kind: &'a str,
+    /// What it tells of it; the ids of user and session are added.
+    pub data: Value,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Opened {
+    /// The session is open.
+    Done(Session),
+    /// The user was changed meanwhile, or is gone; nothing happened.
+    Changed,
+    /// The reset token no longer works.
+    Used,
+}
+
+impl Open<'_> {
+    /// Opens the session.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the token must then not be given out.
+    pub async fn run(
+        mut self,
+        store: &Store,
+        scope: &Scope<'_>,
+        session: &NewSession<'_>,
+    ) -> Result<Opened, StoreError> {
+        let user = &self.old.user;
+        session.announce(store, scope.account, &user.id).await?;
+        let account = scope.keys();
+        let keys = [
+            account.users(),
+            account.sessions(&user.id),
+            account.last_logins(),
+            account.reset(&user.id),
+        ];
+        let (new, text, life) = (self.new.to_stored(), session.text(&user.email), session.life_ms());
+        let most = SESSIONS_MAX.to_string();
+        let args = [
+            user.email.as_str(),
+            &self.old.text,
+            &new,
+            &user.id,
+            if self.ends_others { "all" } else { "" },
+            self.reset.unwrap_or_default(),
+            session.id,
+            &text,
+            &life,
+            &most,
+            if self.is_login { "1" } else { "" },
+        ];
+        if let Some(data) = self.data.as_object_mut() {
+            data.insert("sessionId".to_owned(), session.id.into());
+        }
+        let event = about(&user.id, self.kind, self.data);
+        let reply = scope.run(store, &OPEN, event, &keys, &args).await?;
+        let words: Vec<&str> = reply.iter().map(String::as_str).collect();
+        match words[..] {
+            ["opened", created, ends] => match session.opened(created, ends) {
+                Some(opened) => Ok(Opened::Done(opened)),
+                None => nonsense(&OPEN),
+            },
+            ["changed" | "no_account"] => Ok(Opened::Changed),
+            ["used"] => Ok(Opened::Used),
+            _ => nonsense(&OPEN),
+        }
+    }
+}
+
+/// Which sessions end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End<'a> {
+    /// This one.
+    One(&'a str),
+    /// All but this one.
+    AllBut(&'a str),
+}
+
+/// Ends sessions of `user`; false when there was none to end. The audit log calls it `kind`.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated.
+pub async fn end(
+    store: &Store,
+    scope: &Scope<'_>,
+    user: &str,
+    end: End<'_>,
+    kind: &str,
+) -> Result<bool, StoreError> {
+    let (id, which, data) = match end {
+        End::One(id) => (id, "one", json!({ "sessionId": id })),
+        End::AllBut(id) => (id, "others", json!({ "allBut": id })),
+    };
+    let event: Event<'_> = about(user, kind, data);
+    let keys = [scope.keys().sessions(user)];
+    let reply = scope.run(store, &END, event, &keys, &[id, which]).await?;
+    match reply.first().map(String::as_str) {
+        Some("ended") => Ok(true),
+        Some("missing" | "no_account") => Ok(false),
+        _ => nonsense(&END),
+    }
+}
+
+/// A new session's id.
+///
+/// # Errors
+/// [`entropy::NoEntropy`].
+pub fn mint_id(at_ms: u64) -> Result<String, entropy::NoEntropy> {
+    Kind::Session.mint(at_ms)
+}

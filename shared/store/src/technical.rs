@@ -1,0 +1,71 @@
+//! Twin of `technical.lua`: the technical limits of test-mode API keys and of sessions (decision D71).
+
+use crate::keys::AccountKeys;
+use crate::script::{Script, WhenFull};
+use crate::{Store, StoreError};
+use domain::rate::Rate;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// The script. It runs on a full store too: a session that freezes an agent is counted like any other.
+pub static TECHNICAL: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "technical_count",
+        WhenFull::Run,
+        &[include_str!("technical/technical.lua")],
+    )
+});
+
+/// Requests that all test-mode keys of an account may make together in a window, and all of its sessions, in multiples of
+/// what one of them may: else each further key or session would add a limit.
+pub const CALLERS_AT_ONCE: u64 = 5;
+/// Names the counter of the whole account in the place of a caller's id.
+pub const ALL_CALLERS: &str = "all";
+
+/// A technical limit of one caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// [`Rate::Test`] or [`Rate::Session`].
+    pub rate: Rate,
+    /// Requests of one caller in a window.
+    pub most: u64,
+}
+
+/// Outcome of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// It was counted.
+    Passed,
+    /// The caller's window is used up until this time has passed; the request was not counted.
+    Over(Duration),
+    /// The window of all such callers of the account is used up; the request was not counted.
+    AccountOver(Duration),
+}
+
+impl Limit {
+    /// Requests of all such callers of an account in a window.
+    #[must_use]
+    pub const fn of_account(&self) -> u64 {
+        self.most.saturating_mul(CALLERS_AT_ONCE)
+    }
+
+    /// Counts one request of the key or session `id`.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the request must then be refused.
+    pub async fn count(&self, store: &Store, account: &AccountKeys, id: &str) -> Result<Counted, StoreError> {
+        let keys = [id, ALL_CALLERS].map(|id| account.management_rate(self.rate, id));
+        let window = self.rate.window().as_millis().to_string();
+        let args = [self.most.to_string(), self.of_account().to_string(), window];
+        let keys = keys.each_ref().map(String::as_str);
+        let reply: Vec<String> = store.script(&TECHNICAL, &keys, &args).await?;
+        let left = |ms: &str| ms.parse().ok().map(Duration::from_millis);
+        let counted = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["passed"] => Some(Counted::Passed),
+            ["over", ms] => left(ms).map(Counted::Over),
+            ["account_over", ms] => left(ms).map(Counted::AccountOver),
+            _ => None,
+        };
+        counted.ok_or_else(|| StoreError::Nonsense(TECHNICAL.name().to_owned()))
+    }
+}

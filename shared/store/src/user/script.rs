@@ -1,0 +1,191 @@
+//! Twins of `user/*.lua`: changes of a user, what somebody tried as one, resets of passwords.
+
+use crate::keys;
+use crate::script::change::{CHANGE, Event, Scope, nonsense};
+use crate::script::{Script, WhenFull};
+use crate::user::{Stored, User};
+use crate::{Store, StoreError};
+use domain::role::Role;
+use serde_json::Value;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// Changes or removes a user.
+pub static CHANGE_USER: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "user_change",
+        WhenFull::Run,
+        &[CHANGE, include_str!("change.lua")],
+    )
+});
+
+/// Writes down what was tried.
+pub static NOTE: LazyLock<Script> =
+    LazyLock::new(|| Script::new("user_note", WhenFull::Refuse, &[CHANGE, include_str!("note.lua")]));
+
+/// Lets a user set a new password.
+pub static ISSUE_RESET: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "user_issue_reset",
+        WhenFull::Refuse,
+        &[CHANGE, include_str!("issue_reset.lua")],
+    )
+});
+
+/// How long a reset token works.
+pub const RESET_LIFE: Duration = Duration::from_secs(3600);
+
+/// Which sessions of a user end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending<'a> {
+    /// None.
+    None,
+    /// All.
+    All,
+    /// All but this one.
+    AllBut(&'a str),
+}
+
+/// A change of a user.
+#[derive(Debug)]
+pub struct ChangeUser<'a> {
+    /// The user as read.
+    pub old: &'a Stored,
+    /// The user as it is to be; `None` removes it.
+    pub new: Option<&'a User>,
+    /// Which sessions end with it.
+    pub ending: Ending<'a>,
+    /// API keys that the user made and that are revoked with it, by their ids.
+    pub api_keys: &'a [String],
+    /// What the audit log calls it.
+    pub kind: &'a str,
+    /// What it tells of it; the user's id is added.
+    pub data: Value,
+}
+
+/// What became of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserChanged {
+    /// It binds the next call.
+    Done,
+    /// Somebody else changed the user meanwhile, or removed it; nothing happened.
+    Changed,
+    /// The account would have no owner left.
+    LastOwner,
+}
+
+impl ChangeUser<'_> {
+    /// Makes the change. It never leaves an account that has an owner without one.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn run(self, store: &Store, scope: &Scope<'_>) -> Result<UserChanged, StoreError> {
+        let (user, account) = (&self.old.user, scope.keys());
+        let mut keys = vec![
+            account.users(),
+            account.sessions(&user.id),
+            account.last_logins(),
+            account.reset(&user.id),
+        ];
+        keys.extend(self.api_keys.iter().map(|id| account.api_key(id)));
+        let stays = self.new.is_some_and(|new| new.role == user.role);
+        let needs_owner = user.role == Role::Owner && !stays;
+        let new = self.new.map(User::to_stored).unwrap_or_default();
+        let ending = match self.ending {
+            Ending::None => "",
+            Ending::All => "all",
+            Ending::AllBut(id) => id,
+        };
+        let args = [
+            user.email.as_str(),
+            &self.old.text,
+            new.as_str(),
+            if needs_owner { "1" } else { "" },
+            ending,
+            &user.id,
+        ];
+        let event = about(&user.id, self.kind, self.data);
+        let reply = scope.run(store, &CHANGE_USER, event, &keys, &args).await?;
+        match reply.first().map(String::as_str) {
+            Some("done") => Ok(UserChanged::Done),
+            Some("changed" | "no_account") => Ok(UserChanged::Changed),
+            Some("last_owner") => Ok(UserChanged::LastOwner),
+            _ => nonsense(&CHANGE_USER),
+        }
+    }
+}
+
+/// What happened to a user, for the audit log.
+pub(crate) fn about<'a>(user: &str, kind: &'a str, mut data: Value) -> Event<'a> {
+    if let Some(fields) = data.as_object_mut() {
+        fields.insert("userId".to_owned(), user.into());
+    }
+    Event {
+        kind,
+        agent: None,
+        data,
+    }
+}
+
+/// Writes down what somebody did as the user `id`, or tried to. Nothing happens without the account.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn note(
+    store: &Store,
+    scope: &Scope<'_>,
+    id: &str,
+    kind: &str,
+    data: Value,
+) -> Result<(), StoreError> {
+    let reply = scope.run(store, &NOTE, about(id, kind, data), &[], &[]).await?;
+    match reply.first().map(String::as_str) {
+        Some("noted" | "no_account") => Ok(()),
+        _ => nonsense(&NOTE),
+    }
+}
+
+/// Lets the user set a new password with the token of this hash; false when the user was changed meanwhile.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn issue_reset(
+    store: &Store,
+    scope: &Scope<'_>,
+    user: &Stored,
+    token_hash: &str,
+) -> Result<bool, StoreError> {
+    let life = RESET_LIFE.as_millis().to_string();
+    let id = &user.user.id;
+    let mut set = redis::cmd("SET");
+    set.arg(keys::reset_lookup(token_hash))
+        .arg(format!("{} {id} {}", scope.account, user.user.email))
+        .arg("PX")
+        .arg(&life);
+    store.command::<()>(&set).await?;
+    let account = scope.keys();
+    let keys = [account.users(), account.reset(id)];
+    let args = [user.user.email.as_str(), &user.text, token_hash, &life];
+    let event = about(id, "user.reset_issued", serde_json::json!({}));
+    let reply = scope.run(store, &ISSUE_RESET, event, &keys, &args).await?;
+    match reply.first().map(String::as_str) {
+        Some("issued") => Ok(true),
+        Some("changed" | "no_account") => Ok(false),
+        _ => nonsense(&ISSUE_RESET),
+    }
+}
+
+/// Whose password the token of this hash sets: account and e-mail.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn find_reset(store: &Store, token_hash: &str) -> Result<Option<(String, String)>, StoreError> {
+    let key = keys::reset_lookup(token_hash);
+    let text: Option<String> = store.command(redis::cmd("GET").arg(key)).await?;
+    let Some(text) = text else { return Ok(None) };
+    let mut words = text.splitn(3, ' ').map(str::to_owned);
+    match (words.next(), words.next(), words.next()) {
+        (Some(account), Some(_user), Some(email)) => Ok(Some((account, email))),
+        _ => Err(StoreError::Nonsense("reset look-up".to_owned())),
+    }
+}

@@ -1,0 +1,203 @@
+//! Twins of `virtual_key/*.lua`: issue and revoke virtual keys.
+
+use crate::agent::script::PlanLimit;
+use crate::keys;
+use crate::lookup::script::keep;
+use crate::lookup::{self, VirtualKeyOwner};
+use crate::script::change::{BUDGET, CHANGE, Event, Scope, nonsense};
+use crate::script::{Script, WhenFull};
+use crate::{Store, StoreError};
+use crypto::virtual_key::WellFormed;
+use serde_json::json;
+use std::sync::LazyLock;
+
+/// Creates a key.
+pub static CREATE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "virtual_key_create",
+        WhenFull::Refuse,
+        &[CHANGE, BUDGET, include_str!("create.lua")],
+    )
+    .with_budgets()
+    .of_names()
+});
+
+/// Revokes a key.
+pub static REVOKE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "virtual_key_revoke",
+        WhenFull::Run,
+        &[CHANGE, include_str!("revoke.lua")],
+    )
+});
+
+/// Forgets revoked ones.
+pub static FORGET: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [include_str!("forget.lua")];
+    Script::new("virtual_key_forget", WhenFull::Run, &parts)
+});
+
+/// Keys that one run of a script forgets.
+const FORGOTTEN_AT_ONCE: usize = 500;
+
+/// A virtual key to be issued.
+pub struct NewVirtualKey<'a> {
+    /// The agent that will hold it.
+    pub agent: &'a str,
+    /// Its id, `vk_…`.
+    pub key_id: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// The secret; only its hash is stored.
+    pub secret: WellFormed<'a>,
+    /// The plan's number of active keys.
+    pub limit: PlanLimit<'a>,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Created {
+    /// It works from now on.
+    Done {
+        /// When it was made.
+        created_at_ms: u64,
+    },
+    /// The account has as many active keys as the plan allows, or more.
+    PlanLimit,
+    /// The limit sent belongs to another plan than this one of the account; nothing changed.
+    OtherPlan(String),
+}
+
+/// What became of a revocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Revoked {
+    /// The next call with it is refused.
+    Done,
+    /// The agent has no such active key.
+    Missing,
+}
+
+impl NewVirtualKey<'_> {
+    /// Issues the key. The look-up is announced first, and made to last and confirmed at the end: a crash in between leaves a
+    /// key whose secret nobody was shown, and whose look-up expires.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the secret must then not be shown. A key that is there all the same is revoked, if that can be done.
+    pub async fn create(&self, store: &Store, scope: &Scope<'_>) -> Result<Created, StoreError> {
+        let issued = self.issue(store, scope).await;
+        let may_be_there = !matches!(issued, Ok(_) | Err(StoreError::OverBudget { .. }));
+        if may_be_there && let Err(error) = revoke(store, scope, self.agent, self.key_id).await {
+            tracing::warn!(key = self.key_id, %error, "a key whose secret nobody was shown may be listed");
+        }
+        issued
+    }
+
+    async fn issue(&self, store: &Store, scope: &Scope<'_>) -> Result<Created, StoreError> {
+        let hash = self.secret.hash();
+        let lookup = keys::virtual_key_lookup(&hash);
+        let owner = VirtualKeyOwner::new(scope.account, self.agent, self.key_id);
+        if !lookup::announce(store, &lookup, owner.as_stored()).await? {
+            return Err(StoreError::Nonsense(
+                "a new virtual key that is known already".to_owned(),
+            ));
+        }
+        let account = scope.keys();
+        let keys = [
+            account.active_keys(),
+            account.agent_keys(self.agent),
+            account.virtual_key(self.key_id),
+        ];
+        let most = self.limit.most.map(|most| most.to_string()).unwrap_or_default();
+        let mut args = vec![self.key_id, self.limit.plan, &most];
+        args.extend([
+            "agent",
+            self.agent,
+            "name",
+            self.name,
+            "prefix",
+            self.secret.shown(),
+            "hash",
+            &hash,
+        ]);
+        let event = Event {
+            kind: "virtual_key.created",
+            agent: Some(self.agent),
+            data: json!({ "keyId": self.key_id, "name": self.name }),
+        };
+        let reply = match scope.run(store, &CREATE, event, &keys, &args).await {
+            Err(error @ StoreError::OverBudget { .. }) => {
+                let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
+                return Err(error);
+            }
+            reply => reply?,
+        };
+        let refused = match reply.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["created", at] => {
+                let Ok(created_at_ms) = at.parse() else {
+                    return nonsense(&CREATE);
+                };
+                keep(store, &lookup, owner.as_stored()).await?;
+                return Ok(Created::Done { created_at_ms });
+            }
+            ["plan_limit"] => Created::PlanLimit,
+            ["other_plan", plan] => Created::OtherPlan((*plan).to_owned()),
+            _ => return nonsense(&CREATE),
+        };
+        let _: i64 = store.command(redis::cmd("DEL").arg(&lookup)).await?;
+        Ok(refused)
+    }
+}
+
+/// Revokes the key `key_id` of `agent`.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated.
+pub async fn revoke(
+    store: &Store,
+    scope: &Scope<'_>,
+    agent: &str,
+    key_id: &str,
+) -> Result<Revoked, StoreError> {
+    let account = scope.keys();
+    let keys = [
+        account.active_keys(),
+        account.agent_keys(agent),
+        account.virtual_key(key_id),
+    ];
+    let event = Event {
+        kind: "virtual_key.revoked",
+        agent: Some(agent),
+        data: json!({ "keyId": key_id }),
+    };
+    let reply = scope.run(store, &REVOKE, event, &keys, &[key_id]).await?;
+    match reply.first().map(String::as_str) {
+        Some("revoked") => Ok(Revoked::Done),
+        Some("missing") => Ok(Revoked::Missing),
+        _ => nonsense(&REVOKE),
+    }
+}
+
+/// Forgets those of these keys of `agent` that are revoked, some at a time. Their look-ups lead nowhere then, as those of
+/// revoked keys do.
+///
+/// # Errors
+/// [`StoreError`]; it may be repeated.
+pub(crate) async fn forget_revoked(
+    store: &Store,
+    scope: &Scope<'_>,
+    agent: &str,
+    ids: &[String],
+) -> Result<(), StoreError> {
+    let account = scope.keys();
+    for ids in ids.chunks(FORGOTTEN_AT_ONCE) {
+        let mut keys = vec![account.active_keys(), account.agent_keys(agent)];
+        keys.extend(ids.iter().map(|id| account.virtual_key(id)));
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let reply: String = store.script(&FORGET, &keys, &ids).await?;
+        if reply != "forgotten" {
+            return nonsense(&FORGET);
+        }
+    }
+    Ok(())
+}

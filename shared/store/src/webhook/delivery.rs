@@ -1,0 +1,322 @@
+//! Deliveries of webhooks: what the text of one says. The payload is not stored: it follows from the audit
+//! entry. Scripts move a delivery between its states; see its scripts.
+
+mod look;
+
+pub use look::{Listed, Wanted};
+
+use domain::event::EventName;
+use domain::event::violations::Coalesced;
+use domain::id::Kind;
+use domain::mode::Mode;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Attempts that are kept of a delivery from before it was asked for again.
+pub const EARLIER_MAX: usize = 16;
+
+/// Where a delivery stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It waits for its next attempt.
+    Pending,
+    /// The receiver has accepted it.
+    Delivered,
+    /// Its last attempt failed.
+    Failed,
+    /// It was never attempted: too many others waited.
+    Refused,
+}
+
+/// An attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// When.
+    #[serde(rename = "t")]
+    pub at_ms: u64,
+    /// How long it took.
+    #[serde(rename = "d")]
+    pub took_ms: u64,
+    /// The status that the receiver answered with.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<u16>,
+    /// Why it failed.
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The beginning of the answer. Kept of the last attempt only.
+    #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
+    pub excerpt: Option<String>,
+    /// The delivery was asked for again behind it: attempts are counted anew from the next one on.
+    #[serde(rename = "r", default, skip_serializing_if = "std::ops::Not::not")]
+    pub asked_again: bool,
+}
+
+/// What a webhook is told: the event that follows from an audit entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Told {
+    /// The entry; of several violations the last one.
+    pub seq: u64,
+    /// The event.
+    pub event: EventName,
+    /// Which violations it tells of together, if it does (decision D72).
+    pub coalesced: Option<Coalesced>,
+}
+
+/// A delivery: `<created ms> <state> <seq> <event>[*<coalesced>] <attempts as JSON>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// When it was made.
+    pub created_at_ms: u64,
+    /// Where it stands.
+    pub state: State,
+    /// The audit entry that its event follows from.
+    pub seq: u64,
+    /// The event.
+    pub event: EventName,
+    /// Which violations it tells of together, if it does.
+    pub coalesced: Option<Coalesced>,
+    /// Its attempts, oldest first.
+    pub attempts: Vec<Attempt>,
+}
+
+impl State {
+    const ALL: [Self; 4] = [Self::Pending, Self::Delivered, Self::Failed, Self::Refused];
+
+    /// The word in the text.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// The id of the delivery of an event to a webhook: the same at every attempt and on every server.
+#[must_use]
+pub fn delivery_id(account: &str, mode: Mode, webhook: &str, seq: u64, event: EventName) -> String {
+    let whole = format!("{account}\n{mode}\n{webhook}\n{seq}\n{}", event.as_str());
+    let mut bits = [0; 16];
+    bits.copy_from_slice(&Sha256::digest(whole.as_bytes())[..16]);
+    Kind::Delivery.derived(u128::from_be_bytes(bits))
+}
+
+/// Stands in a text between the name of an event and what is coalesced in it.
+const COALESCED: char = '*';
+
+/// The event of a word in a text: also that of a test, to which nobody subscribes.
+fn event_of(word: &str) -> Option<(EventName, Option<Coalesced>)> {
+    let (name, coalesced) = match word.split_once(COALESCED) {
+        Some((name, coalesced)) => (name, Some(Coalesced::parse(coalesced)?)),
+        None => (word, None),
+    };
+    let test = EventName::WebhookTest;
+    let event = EventName::parse(name).or_else(|| (name == test.as_str()).then_some(test));
+    Some((event?, coalesced))
+}
+
+/// The word of an event in a text.
+fn word_of(event: EventName, coalesced: Option<Coalesced>) -> String {
+    let name = event.as_str();
+    coalesced.map_or_else(
+        || name.to_owned(),
+        |coalesced| format!("{name}{COALESCED}{}", coalesced.text()),
+    )
+}
+
+impl Told {
+    /// An event that follows from one entry alone.
+    #[must_use]
+    pub const fn of(seq: u64, event: EventName) -> Self {
+        Self {
+            seq,
+            event,
+            coalesced: None,
+        }
+    }
+}
+
+impl Delivery {
+    /// The text of a new one behind its state, which the script adds.
+    #[must_use]
+    pub fn text_of_new(told: &Told) -> String {
+        format!("{} {} []", told.seq, word_of(told.event, told.coalesced))
+    }
+
+    /// What it tells.
+    #[must_use]
+    pub const fn told(&self) -> Told {
+        Told {
+            seq: self.seq,
+            event: self.event,
+            coalesced: self.coalesced,
+        }
+    }
+
+    /// Reads a text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut words = text.splitn(5, ' ');
+        let created_at_ms = words.next()?.parse().ok()?;
+        let state = words.next()?;
+        let seq = words.next()?.parse().ok()?;
+        let (event, coalesced) = event_of(words.next()?)?;
+        Some(Self {
+            created_at_ms,
+            state: State::ALL.into_iter().find(|known| known.as_str() == state)?,
+            seq,
+            event,
+            coalesced,
+            attempts: serde_json::from_str(words.next()?).ok()?,
+        })
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!(
+            "{} {} {} {} {}",
+            self.created_at_ms,
+            self.state.as_str(),
+            self.seq,
+            word_of(self.event, self.coalesced),
+            serde_json::json!(self.attempts)
+        )
+    }
+
+    /// Attempts since it was made or asked for again.
+    #[must_use]
+    pub fn attempts_of_turn(&self) -> usize {
+        self.attempts
+            .iter()
+            .rev()
+            .take_while(|attempt| !attempt.asked_again)
+            .count()
+    }
+
+    /// The delivery, to be attempted again from the beginning. Of its attempts the last [`EARLIER_MAX`] are kept.
+    #[must_use]
+    pub fn again(mut self) -> Self {
+        let over = self.attempts.len().saturating_sub(EARLIER_MAX);
+        self.attempts.drain(..over);
+        if let Some(last) = self.attempts.last_mut() {
+            last.asked_again = true;
+        }
+        self.state = State::Pending;
+        self
+    }
+
+    /// The delivery behind one more attempt.
+    #[must_use]
+    pub fn attempted(mut self, attempt: Attempt, state: State) -> Self {
+        for earlier in &mut self.attempts {
+            earlier.excerpt = None;
+        }
+        self.attempts.push(attempt);
+        self.state = state;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_read_back() {
+        let coalesced = Coalesced {
+            count: 3,
+            first_seq: 4,
+            first_ms: 1,
+            last_ms: 5,
+            of_many: false,
+        };
+        let told = Told {
+            coalesced: Some(coalesced),
+            ..Told::of(7, EventName::PolicyViolation)
+        };
+        let new = format!("5 pending {}", Delivery::text_of_new(&told));
+        let delivery = Delivery::parse(&new).unwrap();
+        assert_eq!(
+            (delivery.coalesced, delivery.text()),
+            (Some(coalesced), new.clone())
+        );
+        assert_eq!(Delivery::parse(&new.replace('*', "*x")), None);
+        let told = Told::of(7, EventName::WebhookTest);
+        let new = format!("5 pending {}", Delivery::text_of_new(&told));
+        let delivery = Delivery::parse(&new).unwrap();
+        assert_eq!((delivery.seq, delivery.created_at_ms), (7, 5));
+        assert_eq!(delivery.text(), new);
+        let attempt = |excerpt: &str| Attempt {
+            at_ms: 9,
+            took_ms: 1,
+            code: Some(500),
+            error: Some("the receiver answered 500".to_owned()),
+            excerpt: Some(excerpt.to_owned()),
+            asked_again: false,
+        };
+        let once = delivery.attempted(attempt("a b \"c\""), State::Pending);
+        assert_eq!(Delivery::parse(&once.text()), Some(once.clone()));
+        let twice = once.attempted(attempt("second"), State::Failed);
+        let excerpts: Vec<_> = twice
+            .attempts
+            .iter()
+            .map(|attempt| attempt.excerpt.as_deref())
+            .collect();
+        assert_eq!(excerpts, [None, Some("second")], "only the last one is kept");
+    }
+
+    #[test]
+    fn a_delivery_that_is_asked_for_again_begins_anew_and_keeps_some_of_its_history() {
+        let attempt = |at_ms| Attempt {
+            at_ms,
+            took_ms: 1,
+            code: Some(500),
+            error: None,
+            excerpt: None,
+            asked_again: false,
+        };
+        let mut delivery = Delivery {
+            created_at_ms: 5,
+            state: State::Refused,
+            seq: 7,
+            event: EventName::AgentFrozen,
+            coalesced: None,
+            attempts: Vec::new(),
+        };
+        delivery = delivery.again();
+        assert_eq!((delivery.state, delivery.attempts_of_turn()), (State::Pending, 0));
+        for at_ms in 0..EARLIER_MAX as u64 + 3 {
+            delivery = delivery.attempted(attempt(at_ms), State::Failed);
+        }
+        assert_eq!(delivery.attempts_of_turn(), EARLIER_MAX + 3);
+        delivery = delivery.again();
+        assert_eq!(
+            (delivery.attempts.len(), delivery.attempts_of_turn()),
+            (EARLIER_MAX, 0)
+        );
+        assert_eq!(delivery.attempts[0].at_ms, 3, "the oldest go");
+        delivery = delivery.attempted(attempt(99), State::Delivered);
+        assert_eq!(delivery.attempts_of_turn(), 1);
+        assert_eq!(Delivery::parse(&delivery.text()), Some(delivery));
+    }
+
+    #[test]
+    fn each_delivery_has_an_id_of_its_own() {
+        let id = |account, mode, webhook, seq, event| delivery_id(account, mode, webhook, seq, event);
+        let one = id("acct_1", Mode::Live, "wh_1", 1, EventName::AgentFrozen);
+        assert!(one.starts_with("whd_") && one.len() == 30, "{one}");
+        assert_eq!(one, id("acct_1", Mode::Live, "wh_1", 1, EventName::AgentFrozen));
+        for other in [
+            id("acct_2", Mode::Live, "wh_1", 1, EventName::AgentFrozen),
+            id("acct_1", Mode::Test, "wh_1", 1, EventName::AgentFrozen),
+            id("acct_1", Mode::Live, "wh_2", 1, EventName::AgentFrozen),
+            id("acct_1", Mode::Live, "wh_1", 2, EventName::AgentFrozen),
+            id("acct_1", Mode::Live, "wh_1", 1, EventName::WalletDeposit),
+        ] {
+            assert_ne!(one, other);
+        }
+    }
+}

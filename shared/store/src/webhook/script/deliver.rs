@@ -1,0 +1,237 @@
+//! Twins of `take.lua`, `finish.lua` and `release.lua`: one server at a time delivers to a webhook.
+
+use super::{Endpoint, READY, TRIM};
+use crate::connection::round::Round;
+use crate::keys::{AccountKeys, Bucket, DeliverySet};
+use crate::read::Read;
+use crate::script::change::{CLOCK, nonsense};
+use crate::script::{Script, WhenFull};
+use crate::webhook::delivery::Delivery;
+use crate::{Store, StoreError};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+/// Leases a webhook and takes deliveries.
+pub static TAKE: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [CLOCK, READY, include_str!("../take.lua")];
+    Script::new("webhook_take", WhenFull::Run, &parts)
+});
+
+/// Keeps what came of an attempt.
+pub static FINISH: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [CLOCK, TRIM, include_str!("../finish.lua")];
+    Script::new("webhook_finish", WhenFull::Run, &parts)
+});
+
+/// Ends a lease.
+pub static RELEASE: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [CLOCK, READY, include_str!("../release.lua")];
+    Script::new("webhook_release", WhenFull::Run, &parts)
+});
+
+/// A webhook, leased by whoever knows `token`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// The webhook.
+    pub endpoint: Endpoint,
+    /// Whose lease it is.
+    pub token: String,
+    /// How long it lasts from each look on.
+    pub life: Duration,
+    /// The farthest that a delivery can be due.
+    pub farthest: Duration,
+}
+
+/// Deliveries that have their turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// The store's time.
+    pub now_ms: u64,
+    /// Where they go.
+    pub url: String,
+    /// The sealed secret.
+    pub secret: String,
+    /// The one before, when there is one.
+    pub old_secret: Option<String>,
+    /// Until when that is good.
+    pub old_until_ms: u64,
+    /// Numbers and texts, in the order of their turns.
+    pub deliveries: Vec<(String, String)>,
+}
+
+/// What a look gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Look {
+    /// The lease holds.
+    Taken(Box<Taken>),
+    /// Nothing has its turn; the lease is over.
+    Idle,
+    /// Another server has the lease.
+    Held,
+    /// The webhook is deleted or disabled.
+    Gone,
+}
+
+/// What follows an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing: it was accepted.
+    Delivered,
+    /// Nothing: it was the last one.
+    Failed,
+    /// Another one after a pause.
+    Retry(Duration),
+    /// Another one at a later event.
+    Park,
+}
+
+impl Lease {
+    fn keys(&self, sets: &[DeliverySet]) -> (AccountKeys, Vec<String>) {
+        let account = AccountKeys::of(&self.endpoint.account);
+        let sets = self.endpoint.sets(&account, sets);
+        (account, sets)
+    }
+
+    /// Leases the webhook, or keeps its lease, and takes `most` deliveries.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the lease may have begun.
+    pub async fn take(&self, store: &Store, most: usize) -> Result<Look, StoreError> {
+        let Endpoint { mode, webhook, .. } = &self.endpoint;
+        let (account, sets) = self.keys(&[DeliverySet::Due, DeliverySet::Parked]);
+        let mut keys = vec![
+            account.record(),
+            account.bucket().webhooks_ready(),
+            account.webhook(*mode, webhook),
+        ];
+        keys.extend(sets);
+        keys.push(account.deliveries(*mode, webhook));
+        let args = [
+            mode.as_str().to_owned(),
+            self.endpoint.member(),
+            self.token.clone(),
+            self.life.as_millis().to_string(),
+            most.to_string(),
+            self.farthest.as_millis().to_string(),
+        ];
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let reply: Vec<String> = store.script(&TAKE, &keys, &args).await?;
+        match reply.first().map(String::as_str) {
+            Some("taken") => match Taken::of(reply) {
+                Some(taken) => Ok(Look::Taken(Box::new(taken))),
+                None => nonsense(&TAKE),
+            },
+            Some("idle") => Ok(Look::Idle),
+            Some("held") => Ok(Look::Held),
+            Some("gone") => Ok(Look::Gone),
+            _ => nonsense(&TAKE),
+        }
+    }
+
+    /// Keeps what came of an attempt: the text of the delivery was `before` and is `after`. False when the delivery is gone, or
+    /// somebody else has attempted it meanwhile; then nothing is kept.
+    ///
+    /// # Errors
+    /// [`StoreError`]; it may have been kept, and can be tried again.
+    pub async fn finish(
+        &self,
+        store: &Store,
+        number: &str,
+        before: &str,
+        after: &Delivery,
+        next: Next,
+        history_max: u64,
+    ) -> Result<bool, StoreError> {
+        let Endpoint { mode, webhook, .. } = &self.endpoint;
+        let (account, sets) = self.keys(&DeliverySet::ALL);
+        let deliveries = account.deliveries(*mode, webhook);
+        let record = account.record();
+        let [due, parked, delivered, failed] = sets.as_slice() else {
+            return nonsense(&FINISH);
+        };
+        let (word, pause) = match next {
+            Next::Delivered => ("delivered", Duration::ZERO),
+            Next::Failed => ("failed", Duration::ZERO),
+            Next::Retry(pause) => ("retry", pause),
+            Next::Park => ("park", Duration::ZERO),
+        };
+        let (after, pause, most) = (
+            after.text(),
+            pause.as_millis().to_string(),
+            history_max.to_string(),
+        );
+        let keys = [record.as_str(), due, parked, &deliveries, delivered, failed];
+        let args = [mode.as_str(), number, before, &after, word, &pause, &most];
+        let reply: Vec<String> = store.script(&FINISH, &keys, &args).await?;
+        match reply.first().map(String::as_str) {
+            Some("kept") => Ok(true),
+            Some("stale") => Ok(false),
+            _ => nonsense(&FINISH),
+        }
+    }
+
+    /// Ends the lease, if it is still this one.
+    ///
+    /// # Errors
+    /// [`StoreError`]; then it ends by itself.
+    pub async fn release(&self, store: &Store) -> Result<(), StoreError> {
+        let Endpoint { mode, webhook, .. } = &self.endpoint;
+        let (account, sets) = self.keys(&[DeliverySet::Due, DeliverySet::Parked]);
+        let mut keys = vec![
+            account.record(),
+            account.bucket().webhooks_ready(),
+            account.webhook(*mode, webhook),
+        ];
+        keys.extend(sets);
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let member = self.endpoint.member();
+        let args = [mode.as_str(), &member, &self.token];
+        let reply: Vec<String> = store.script(&RELEASE, &keys, &args).await?;
+        match reply.first().map(String::as_str) {
+            Some("released" | "lost") => Ok(()),
+            _ => nonsense(&RELEASE),
+        }
+    }
+}
+
+impl Taken {
+    fn of(reply: Vec<String>) -> Option<Self> {
+        let mut words = reply.into_iter().skip(1);
+        let now_ms = words.next()?.parse().ok()?;
+        let (url, secret) = (words.next()?, words.next()?);
+        let old_secret = words.next().filter(|old| !old.is_empty());
+        let old_until_ms = words.next()?.parse().ok()?;
+        let mut deliveries = Vec::new();
+        while let Some(number) = words.next() {
+            deliveries.push((number, words.next()?));
+        }
+        Some(Self {
+            now_ms,
+            url,
+            secret,
+            old_secret,
+            old_until_ms,
+            deliveries,
+        })
+    }
+}
+
+/// The webhooks of all buckets whose time lies between `low` and `high` (scores of a sorted set), `most` of each bucket, with
+/// their times, as far as they can be reached in this round. One round trip on a single server.
+pub async fn ready(round: &Round<'_>, low: &str, high: &str, most: usize) -> Vec<(Endpoint, u64)> {
+    let reads: Vec<Read> = Bucket::all()
+        .map(|bucket| Read::scored(bucket, bucket.webhooks_ready(), low, high, most))
+        .collect();
+    let mut answers = round.many(&reads).await;
+    let mut found = Vec::new();
+    for _ in &reads {
+        let members: Vec<(String, u64)> = answers.read().unwrap_or_default();
+        found.extend(
+            members
+                .into_iter()
+                .filter_map(|(member, at)| Some((Endpoint::parse(&member)?, at))),
+        );
+    }
+    found
+}

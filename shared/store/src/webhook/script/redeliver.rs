@@ -1,0 +1,102 @@
+//! Twin of `redeliver.lua`: a delivery that ended is attempted again.
+
+use super::{Endpoint, READY};
+use crate::keys::DeliverySet;
+use crate::script::change::{ATTEMPTS, CHANGE, Event, Scope, nonsense};
+use crate::script::{Script, WhenFull};
+use crate::webhook::delivery::{Delivery, State, delivery_id};
+use crate::{Store, StoreError};
+use domain::event::EventName;
+use serde_json::json;
+use std::sync::LazyLock;
+
+/// The script.
+pub static REDELIVER: LazyLock<Script> = LazyLock::new(|| {
+    let parts = [CHANGE, READY, include_str!("../redeliver.lua")];
+    Script::new("webhook_redeliver", WhenFull::Refuse, &parts)
+});
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Redelivered {
+    /// It waits for its first attempt.
+    Pending,
+    /// It was waiting for one anyway; nothing happened.
+    AlreadyPending,
+    /// There is no such webhook, or no such delivery of it.
+    Missing,
+    /// The webhook is disabled.
+    Disabled,
+    /// Too many deliveries of the webhook wait.
+    Full,
+}
+
+/// Asks for the delivery `id` of the webhook again. At most `waiting_max` deliveries wait.
+///
+/// # Errors
+/// [`StoreError`]; it may have happened.
+pub async fn redeliver(
+    store: &Store,
+    scope: &Scope<'_>,
+    webhook: &str,
+    id: &str,
+    waiting_max: u64,
+) -> Result<Redelivered, StoreError> {
+    let is_it =
+        |seq: u64, event: EventName| delivery_id(scope.account, scope.mode, webhook, seq, event) == id;
+    for _ in 0..ATTEMPTS {
+        let found = Delivery::find(store, &scope.keys(), scope.mode, webhook, is_it).await?;
+        let Some((number, text, delivery)) = found else {
+            return Ok(Redelivered::Missing);
+        };
+        if delivery.state == State::Pending {
+            return Ok(Redelivered::AlreadyPending);
+        }
+        let after = delivery.again().text();
+        let change = (number.as_str(), text.as_str(), after.as_str());
+        if let Some(done) = attempt(store, scope, (webhook, id), change, waiting_max).await? {
+            return Ok(done);
+        }
+    }
+    Err(StoreError::Nonsense(
+        "a delivery that changes all the time".to_owned(),
+    ))
+}
+
+/// `None` when the delivery was changed since it was seen.
+async fn attempt(
+    store: &Store,
+    scope: &Scope<'_>,
+    (webhook, id): (&str, &str),
+    (number, before, after): (&str, &str, &str),
+    waiting_max: u64,
+) -> Result<Option<Redelivered>, StoreError> {
+    let (account, endpoint) = (scope.keys(), Endpoint::of(scope, webhook));
+    let [due, parked, delivered, failed] =
+        DeliverySet::ALL.map(|set| account.deliveries_in(scope.mode, webhook, set));
+    let keys = [
+        account.webhook(scope.mode, webhook),
+        account.bucket().webhooks_ready(),
+        due,
+        parked,
+        account.deliveries(scope.mode, webhook),
+        delivered,
+        failed,
+    ];
+    let event = Event {
+        kind: "webhook.redelivered",
+        agent: None,
+        data: json!({ "webhookId": webhook, "deliveryId": id }),
+    };
+    let (member, most) = (endpoint.member(), waiting_max.to_string());
+    let args = [member.as_str(), number, before, after, &most];
+    let reply = scope.run(store, &REDELIVER, event, &keys, &args).await?;
+    match reply.first().map(String::as_str) {
+        Some("pending") => Ok(Some(Redelivered::Pending)),
+        Some("missing") => Ok(Some(Redelivered::Missing)),
+        Some("disabled") => Ok(Some(Redelivered::Disabled)),
+        Some("full") => Ok(Some(Redelivered::Full)),
+        Some("changed") => Ok(None),
+        _ => nonsense(&REDELIVER),
+    }
+}
