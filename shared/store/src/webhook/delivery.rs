@@ -1,5 +1,5 @@
 //! Deliveries of webhooks: what the text of one says. The payload is not stored: it follows from the audit
-//! entry. Scripts move a delivery between its states; see its scripts.
+//! entry. Scripts move a delivery between its states; see [`super::script`].
 
 mod look;
 
