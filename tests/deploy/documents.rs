@@ -6,7 +6,7 @@ use harness::Redis;
 use std::process::Command;
 
 /// Where a store is installed from its files.
-const INSTALLATIONS: [&str; 2] = ["README.md", "docs/deployment.md"];
+const INSTALLATIONS: [&str; 2] = ["README.md", "docs/guides/deployment.md"];
 
 /// Every document.
 fn documents() -> Vec<String> {
