@@ -1,5 +1,5 @@
 //! The admin server's metrics. The help texts stand beside the names; both are a contract with dashboards and alerts, and
-//! docs/observability.md lists them.
+//! docs/reference/observability.md lists them.
 
 mod census;
 mod connections;

@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 /// The document as it is served, at `/openapi.json`.
 pub static MANAGEMENT: LazyLock<String> = LazyLock::new(|| management().pretty());
 /// The document of the edge, at `/openapi-proxy.json`: the edge's own code made it, a test holds it against that code.
-pub const EDGE: &str = include_str!("../../docs/openapi/edge.json");
+pub const EDGE: &str = include_str!("../../docs/reference/openapi/edge.json");
 
 /// The name of an operation in its documentation: method and path, as in the table.
 fn name(route: &Route) -> String {

@@ -12,10 +12,10 @@
 #   KEEP_DAILY       days (14) of which the last backup stays as well
 #   ALLOW_FEWER      yes: make a backup although the store has left out writes, has no keys, or less than half of what the last
 #                    backup has, and likewise for the archive. Without it such a backup is refused and none is removed: a store that was wiped
-#                    would push out what is needed now. Look first (docs/backup.md); then say so once, by hand
+#                    would push out what is needed now. Look first (docs/guides/backup.md); then say so once, by hand
 #
 # A Redis Cluster: once for each master, each with a STORE_URL_FILE (backup-1.url, …) and BACKUPS of its own
-# (docs/backup.md).
+# (docs/guides/backup.md).
 set -euo pipefail
 umask 077
 
@@ -77,7 +77,7 @@ last_said() {
 # not_fewer WHAT NOW BEFORE: refuses less than half of what there was.
 not_fewer() {
   [ "$ALLOW_FEWER" = no ] && (($2 * 2 < $3)) || return 0
-  die "the $1 has $2 where the last backup has $3: nothing is backed up, and every backup stays; look at it, then set ALLOW_FEWER=yes once (docs/backup.md)"
+  die "the $1 has $2 where the last backup has $3: nothing is backed up, and every backup stays; look at it, then set ALLOW_FEWER=yes once (docs/guides/backup.md)"
 }
 
 # Keys of all databases of the server.
@@ -91,7 +91,7 @@ version=$("${store[@]}" INFO server | sed -n 's/^\(redis\|valkey\)_version:\([0-
 # One that left out writes when it started has less than it answered for, and its backups would push out what it had.
 lost=$("${store[@]}" INFO stats | tr -d '\r' | sed -n 's/^unexpected_error_replies:\([0-9]*\)$/\1/p')
 [ "${lost:-0}" = 0 ] || [ "$ALLOW_FEWER" = yes ] ||
-  die "the store has left out $lost writes: nothing is backed up, and every backup stays (docs/runbook.md, TollgateStoreLostWrites)"
+  die "the store has left out $lost writes: nothing is backed up, and every backup stays (docs/guides/runbook.md, TollgateStoreLostWrites)"
 before=$(keys)
 "${store[@]}" --rdb "$new/store.rdb" >"$new/log" 2>&1 || die "the store sent no snapshot: $(tail -n 1 "$new/log")"
 rm "$new/log"
@@ -100,7 +100,7 @@ rm "$new/log"
 count=$(keys)
 ((before < count)) && count=$before
 [ "$count" -gt 0 ] || [ "$ALLOW_FEWER" = yes ] ||
-  die "the store has no keys: nothing is backed up, and every backup stays; look at it, then set ALLOW_FEWER=yes once (docs/backup.md)"
+  die "the store has no keys: nothing is backed up, and every backup stays; look at it, then set ALLOW_FEWER=yes once (docs/guides/backup.md)"
 not_fewer "store" "$count" "$(last_said keys)"
 
 # The archive last: its objects never change, so one that is newer than the store does no harm, and none is missing.

@@ -13,7 +13,8 @@
 # are made anew, for a node that a cluster has got, or a password that is rotated.
 #
 # ROTATE=edge users.sh DIRECTORY [ADDRESS] makes a new password for tollgate-edge. The old one goes on working beside it, until
-# users.sh runs again without ROTATE. Redis reads its own copy of the file: docs/deployment.md, "Rotation", has every step.
+# users.sh runs again without ROTATE. Redis reads its own copy of the file: docs/guides/deployment.md, "Rotation", has
+# every step.
 set -euo pipefail
 umask 077
 

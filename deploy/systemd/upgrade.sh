@@ -2,7 +2,7 @@
 # Puts a new edge in the place of the running one without dropping a call (as root, on a machine with systemd).
 # Install the new /usr/local/bin/tollgate-proxy first (mv it into place: a running binary cannot be written over).
 # The other instance of tollgate-proxy@ is started and waits; the running one gets SIGQUIT, hands over its listening sockets,
-# finishes its calls and ends. If the new one does not come up, the old one goes on serving (docs/upgrading.md).
+# finishes its calls and ends. If the new one does not come up, the old one goes on serving (docs/guides/upgrading.md).
 #
 # A binary that does not run is found before anything is started. A wrong configuration, certificate or table is found by the new
 # instance before it asks for the sockets: it ends with 2, and the old one was not disturbed.

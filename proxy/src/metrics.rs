@@ -1,6 +1,6 @@
 //! The edge's metrics. The help texts stand beside the names; both are a contract with dashboards and alerts, and
-//! docs/observability.md lists them. Every series is made at start and held as a handle, so a call counts without looking
-//! anything up.
+//! docs/reference/observability.md lists them. Every series is made at start and held as a handle, so a call counts
+//! without looking anything up.
 
 mod ledger;
 mod state;

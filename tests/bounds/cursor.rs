@@ -1,5 +1,5 @@
-//! Cursors made by hand, as docs/management.md says that anybody can: they name a position in a list of one's own, and so lead
-//! deep into one without the pages before.
+//! Cursors made by hand, as docs/reference/management.md says that anybody can: they name a position in a list of one's
+//! own, and so lead deep into one without the pages before.
 
 use data_encoding::BASE64URL_NOPAD;
 use sha2::{Digest, Sha256};

@@ -1,4 +1,5 @@
-//! docs/cli.md is what `--help` says, command by command, and its examples are command lines that are understood.
+//! docs/reference/cli.md is what `--help` says, command by command, and its examples are command lines that are
+//! understood.
 //!
 //! `TOLLGATE_REWRITE_DOCS=1 cargo test --test cli reference` writes it anew.
 
@@ -8,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/cli.md");
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/cli.md");
 const REWRITE: &str = "TOLLGATE_REWRITE_DOCS";
 
 const HEAD: &str = "\
@@ -67,7 +68,7 @@ fn docs_cli_md_is_what_help_says() {
     let different = kept.lines().zip(page.lines()).find(|(kept, page)| kept != page);
     assert!(
         kept == page,
-        "docs/cli.md is not what --help says; {REWRITE}=1 writes it anew: {different:?}"
+        "docs/reference/cli.md is not what --help says; {REWRITE}=1 writes it anew: {different:?}"
     );
 }
 

@@ -288,6 +288,6 @@ fn the_backup_is_of_store_and_archive() {
     assert!(!backups.starts_with(&archive), "a backup is not of backups");
     // A version that can be read again.
     assert_eq!(backup["image"], compose["services"]["redis"]["image"]);
-    let document = text("docs/backup.md");
+    let document = text("docs/guides/backup.md");
     assert!(document.contains(backup["image"].as_str().unwrap()));
 }

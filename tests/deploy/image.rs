@@ -184,7 +184,9 @@ fn what_is_compiled_in_goes_to_the_builder() {
         }
     }
     assert!(seen > 50, "{seen}");
-    assert!(is_copied("docs/openapi/edge.json") && !is_copied("docs/openapi/management.json"));
+    assert!(
+        is_copied("docs/reference/openapi/edge.json") && !is_copied("docs/reference/openapi/management.json")
+    );
 }
 
 #[test]

@@ -18,7 +18,7 @@ const SMALL: &str = "deploy/kubernetes/overlays/small";
 const PRODUCTION: &str = "deploy/kubernetes/overlays/production";
 /// Schemas of these versions: the oldest that we say, and the newest that the package has.
 const VERSIONS: [&str; 2] = ["1.30", "1.37"];
-/// The secrets that docs/deployment.md says how to make.
+/// The secrets that docs/guides/deployment.md says how to make.
 const SECRETS: [&str; 7] = [
     "tollgate-master-key",
     "tollgate-edge-store",
@@ -218,7 +218,7 @@ fn settings_are_accepted_and_ports_are_theirs() {
 
 #[test]
 fn the_document_about_upgrades_says_what_the_manifest_says() {
-    let text = crate::files::text("docs/upgrading.md");
+    let text = crate::files::text("docs/guides/upgrading.md");
     let resources = build(SMALL);
     let edge = named(&resources, "Deployment", "tollgate-edge");
     let spec = &edge["spec"]["template"]["spec"];
@@ -449,7 +449,7 @@ fn nothing_connects_but_what_has_to() {
 
 #[test]
 fn secrets_are_those_that_the_document_makes() {
-    let document = crate::files::text("docs/deployment.md");
+    let document = crate::files::text("docs/guides/deployment.md");
     let mut seen = BTreeSet::new();
     let text = serde_json::to_string(&everything()).unwrap();
     for (mark, after) in [

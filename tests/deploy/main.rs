@@ -5,7 +5,7 @@
 //! * [`restart`]: a store that starts again has all that it had, under these users
 //! * [`backup`]: a backup, a disaster, and a restored store that is no fresh budget
 //! * [`tls`]: everything speaks to the store over TLS
-//! * [`documents`]: what the documents' lines do when they are typed
+//! * [`documents`]: what the documents' lines do when they are typed; [`links`]: they can be followed and read
 //! * [`settings`]: every variable is a setting; [`mutants`]: the lists of `make mutants` name what is there
 //! * [`image`], [`compose`], [`kubernetes`] (read by [`kustomize`]), [`systemd`]: each form of deployment
 #![cfg(test)]
@@ -17,6 +17,7 @@ mod files;
 mod image;
 mod kubernetes;
 mod kustomize;
+mod links;
 mod mutants;
 mod restart;
 mod settings;

@@ -41,10 +41,10 @@ fn every_variable_in_a_deployment_is_a_setting() {
     );
     let mut seen = 0;
     let documents = [
-        "docs/deployment.md",
-        "docs/backup.md",
-        "docs/sizing.md",
-        "docs/threat-model.md",
+        "docs/guides/deployment.md",
+        "docs/guides/backup.md",
+        "docs/guides/sizing.md",
+        "docs/explanation/threat-model.md",
         "README.md",
     ];
     let files = all_below("deploy")

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(60);
-/// Longest end of an admin server after its delay (docs/upgrading.md).
+/// Longest end of an admin server after its delay (docs/guides/upgrading.md).
 pub const ADMIN_STOP_SECONDS: u64 = 15;
 const EDGE_UNIT: &str = "deploy/systemd/tollgate-proxy@.service";
 const ADMIN_UNIT: &str = "deploy/systemd/tollgate-admin.service";
@@ -256,7 +256,7 @@ async fn their_command_lines_run_and_hand_over() {
 /// The operator's function of the document: it has the settings of the admin server's unit, of which the links are that it prints.
 #[test]
 fn the_operator_has_the_servers_settings() {
-    let document = text("docs/deployment.md");
+    let document = text("docs/guides/deployment.md");
     let start = document.find("tollgate-admin() (\n").unwrap();
     let function = &document[start..start + document[start..].find("\n)\n").unwrap() + 2];
     let exports: BTreeMap<&str, &str> = function
@@ -341,7 +341,11 @@ fn backs_up(root: &Path) {
 /// Documents name units that there are, and commands that these deployments have.
 #[test]
 fn the_documents_name_these_units() {
-    for name in ["docs/runbook.md", "docs/upgrading.md", "docs/deployment.md"] {
+    for name in [
+        "docs/guides/runbook.md",
+        "docs/guides/upgrading.md",
+        "docs/guides/deployment.md",
+    ] {
         let text = text(name);
         for (at, _) in text.match_indices("tollgate-proxy") {
             // `-u NAME`, `status NAME`, `start NAME`, `stop NAME`, `reload NAME`, also in quotes.

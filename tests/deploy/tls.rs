@@ -1,5 +1,5 @@
-//! Everything that speaks to the store does so over TLS, as docs/deployment.md says: both programs, the operator's command line,
-//! the backup, the administrator's redis-cli.
+//! Everything that speaks to the store does so over TLS, as docs/guides/deployment.md says: both programs, the
+//! operator's command line, the backup, the administrator's redis-cli.
 
 use crate::files::{path, run};
 use crate::town::{Town, body};

@@ -1,4 +1,4 @@
-//! docs/observability.md lists every metric: name, type, labels and help, as `/metrics` describes them.
+//! docs/reference/observability.md lists every metric: name, type, labels and help, as `/metrics` describes them.
 //!
 //! `TOLLGATE_REWRITE_DOCS=1 cargo test --test observability document` writes the tables anew.
 
@@ -6,7 +6,7 @@ use crate::scrape::Scrape;
 use crate::stage::Stage;
 use std::fmt::Write as _;
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/observability.md");
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/observability.md");
 const REWRITE: &str = "TOLLGATE_REWRITE_DOCS";
 const BEGIN: &str = "<!-- metrics: written by the test -->\n";
 const END: &str = "<!-- end of metrics -->";
@@ -74,6 +74,6 @@ async fn every_metric_is_in_the_document() {
     let different = kept.lines().zip(page.lines()).find(|(kept, page)| kept != page);
     assert!(
         kept == page,
-        "docs/observability.md is not what /metrics says; {REWRITE}=1 writes it anew: {different:?}"
+        "docs/reference/observability.md is not what /metrics says; {REWRITE}=1 writes it anew: {different:?}"
     );
 }

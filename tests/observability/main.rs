@@ -1,7 +1,7 @@
 //! What operators see: metrics, log lines, traces, dashboards and alerts, of real processes after real calls.
 //!
 //! * [`stage`], [`scrape`]: what the tests stand on, and the metrics as a scraper reads them
-//! * [`document`]: docs/observability.md lists every metric, as `/metrics` describes it
+//! * [`document`]: docs/reference/observability.md lists every metric, as `/metrics` describes it
 //! * [`gauges`]: what is open, waits or is broken is told
 //! * [`lines`]: one log line for each decision, and nothing secret in any
 //! * [`traces`], [`protobuf`]: spans at a collector

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/prometheus");
-const RUNBOOK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/runbook.md");
+const RUNBOOK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guides/runbook.md");
 
 /// `promtool`: the one that `TOLLGATE_PROMTOOL` names, the one on this machine, or the one that
 /// `deploy/local/packages.sh prometheus` put below the target folder.
@@ -116,7 +116,7 @@ async fn alerts_name_what_there_is_and_say_what_to_do() {
         assert!(alert.summary.ends_with('.'), "{alert:?}");
         assert_eq!(
             alert.runbook,
-            format!("docs/runbook.md#{}", name.to_lowercase()),
+            format!("docs/guides/runbook.md#{}", name.to_lowercase()),
             "{name}"
         );
         let section = runbook.split(&format!("\n### {name}\n")).nth(1);

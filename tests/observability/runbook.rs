@@ -47,7 +47,7 @@ fn it_searches_the_log_for_what_there_is() {
     for source in SOURCES {
         said(&root.join(source), &mut all);
     }
-    let runbook = std::fs::read_to_string(root.join("docs/runbook.md")).unwrap();
+    let runbook = std::fs::read_to_string(root.join("docs/guides/runbook.md")).unwrap();
     let mut count = 0;
     for text in runbook.lines().flat_map(searched) {
         assert!(all.contains(text), "no program says {text:?}");

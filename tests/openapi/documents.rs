@@ -1,4 +1,5 @@
-//! The files in docs/openapi are what the code says, follow OpenAPI 3.1, and every example is one of its schema.
+//! The files in docs/reference/openapi are what the code says, follow OpenAPI 3.1, and every example is one of its
+//! schema.
 
 use harness::{REPOSITORY, python_package};
 use serde_json::{Value, json};
@@ -11,7 +12,9 @@ const WRITE: &str = "TOLLGATE_WRITE_OPENAPI";
 const VALIDATOR: &str = "openapi-spec-validator==0.9.0";
 
 fn file(name: &str) -> PathBuf {
-    PathBuf::from(REPOSITORY).join("docs/openapi").join(name)
+    PathBuf::from(REPOSITORY)
+        .join("docs/reference/openapi")
+        .join(name)
 }
 
 #[track_caller]
@@ -27,7 +30,7 @@ fn compare(name: &str, generated: &str) {
         .position(|(kept, generated)| kept != generated);
     assert!(
         kept == generated,
-        "docs/openapi/{name} is not what the code says, from line {} on. If the code is right, write it anew:\n    \
+        "docs/reference/openapi/{name} is not what the code says, from line {} on. If the code is right, write it anew:\n    \
          {WRITE}=1 cargo test --test openapi documents",
         differs.map_or(kept.lines().count(), |at| at) + 1
     );

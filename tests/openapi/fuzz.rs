@@ -20,7 +20,9 @@ fn run(document: &str, url: &str, headers: &[String], config: &str, options: &[&
     let dir = tempfile::tempdir().expect("a directory");
     let settings = dir.path().join("schemathesis.toml");
     std::fs::write(&settings, config).expect("its settings");
-    let document = Path::new(REPOSITORY).join("docs/openapi").join(document);
+    let document = Path::new(REPOSITORY)
+        .join("docs/reference/openapi")
+        .join(document);
     let mut command = Command::new(installed.join("bin/st"));
     command
         .arg("--config-file")

@@ -64,8 +64,8 @@ async fn what_is_served_is_what_is_checked_in() {
         ("/openapi-proxy.json", "edge.json"),
     ] {
         let served = world.admin.caller("").get(path).await;
-        let kept =
-            std::fs::read_to_string(format!("{}/docs/openapi/{file}", harness::REPOSITORY)).expect("a file");
+        let kept = std::fs::read_to_string(format!("{}/docs/reference/openapi/{file}", harness::REPOSITORY))
+            .expect("a file");
         assert_eq!(served.text(), kept, "{path}");
     }
 }

@@ -343,7 +343,7 @@ async fn a_list_that_hides_entries_is_named() {
 async fn the_program_of_the_docs_verifies_an_export() {
     let office = Office::open().await;
     let (file, _) = office.export("export.jsonl");
-    let docs = std::fs::read_to_string(format!("{REPOSITORY}/docs/audit.md")).unwrap();
+    let docs = std::fs::read_to_string(format!("{REPOSITORY}/docs/reference/audit.md")).unwrap();
     let (_, program) = docs.split_once("```python\n").unwrap();
     let (program, _) = program.split_once("```").unwrap();
     let run = || {

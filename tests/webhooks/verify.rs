@@ -1,4 +1,5 @@
-//! Others check our signatures: the Standard Webhooks library, and the receiver of docs/webhooks.md, run as it stands there.
+//! Others check our signatures: the Standard Webhooks library, and the receiver of docs/reference/webhooks.md, run as
+//! it stands there.
 
 use crate::world::{SOON, World, accepting, attempts, success};
 use harness::{Recorded, eventually, free_port, python_package};
@@ -9,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 /// The library that is proved to work.
 const LIBRARY: &str = "standardwebhooks==1.1.0";
 const VERIFY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/webhooks/verify.py");
-const DOCS: &str = include_str!("../../docs/webhooks.md");
+const DOCS: &str = include_str!("../../docs/reference/webhooks.md");
 const ENCODED: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const OLD: &str = "whsec_b2xkIHNlY3JldCBvZiB0aGVpcnM=";
 

@@ -48,7 +48,7 @@ struct Signed {
     /// The hash of the last of them.
     #[schema(value_type = is::PreviousHash)]
     hash: String,
-    /// The signed note, as in docs/audit.md.
+    /// The signed note, as in docs/reference/audit.md.
     #[schema(example = "tollgate/acct_.../live\n118\n...\n")]
     note: String,
     #[schema(example = "MCowBQYDK2VwAyEA...")]

@@ -1,5 +1,5 @@
-//! What is held for a prompt against what a reference tokenizer counts for it (decision D68, docs/estimates.md): chat
-//! messages in the shape that OpenAI documents, with OpenAI's own vocabularies.
+//! What is held for a prompt against what a reference tokenizer counts for it (decision D68,
+//! docs/explanation/estimates.md): chat messages in the shape that OpenAI documents, with OpenAI's own vocabularies.
 //!
 //! A quarter of the bytes is what the specification asks for. It covers the languages that the vocabulary was made for and
 //! nothing else; the tests say which, by how much the others can pass it, and that nothing passes it more than four times.
@@ -171,7 +171,7 @@ proptest! {
     }
 }
 
-/// The table of docs/estimates.md says that these can be counted more than they are held.
+/// The table of docs/explanation/estimates.md says that these can be counted more than they are held.
 #[test]
 fn dense_text_is_counted_more_than_it_is_held() {
     for (what, text) in DENSE {

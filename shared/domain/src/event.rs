@@ -1,5 +1,6 @@
 //! What webhooks are told (specification "Events", decisions D41, D45). An event is a pure function of the audit entry
-//! that it follows from, so none can be missed and none can be invented. The fields are described in docs/webhooks.md.
+//! that it follows from, so none can be missed and none can be invented. The fields are described in
+//! docs/reference/webhooks.md.
 
 mod payload;
 pub mod violations;

@@ -1,7 +1,7 @@
 //! `store.durability`: how safely the store must have a change of money before its caller is told that it was done.
 //!
 //! Metering (holds and their settlement) does not wait for it: what a crash takes from there is said in
-//! `docs/durability.md`.
+//! `docs/explanation/durability.md`.
 
 use crate::info::{field, number};
 use settings::durability::Durability;
@@ -27,7 +27,7 @@ pub enum Disk {
 }
 
 /// Where the operator reads what an exposed store can lose.
-const EXPOSED: &str = "docs/durability.md, What can be lost";
+const EXPOSED: &str = "docs/explanation/durability.md, What can be lost";
 
 /// The first version of Redis whose `WAITAOF` says what is on disk. Earlier ones, and Valkey as far as known (8.1.1 was
 /// watched), have the command and answer before the fsync, unless they sync always:

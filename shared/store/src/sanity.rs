@@ -23,7 +23,7 @@ pub enum Insane {
     Evicts(String),
     /// It left out writes of its own append-only file or of its primary.
     #[error(
-        "a server of the store refused {0} writes of its own append-only file or of its primary (unexpected_error_replies), so it lacks them: its log says why (docs/runbook.md, TollgateStoreLostWrites)"
+        "a server of the store refused {0} writes of its own append-only file or of its primary (unexpected_error_replies), so it lacks them: its log says why (docs/guides/runbook.md, TollgateStoreLostWrites)"
     )]
     LostWrites(u64),
     /// It was restored from a backup, and nobody has accepted what that lost.

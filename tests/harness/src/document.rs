@@ -14,7 +14,8 @@ const BODY_MAX: usize = 1 << 18;
 const NAMED_MAX: usize = 5;
 
 /// The document, read once in each test process.
-static MANAGEMENT: LazyLock<Document> = LazyLock::new(|| Document::read("docs/openapi/management.json"));
+static MANAGEMENT: LazyLock<Document> =
+    LazyLock::new(|| Document::read("docs/reference/openapi/management.json"));
 
 struct Document {
     whole: Value,
@@ -50,7 +51,7 @@ pub(crate) fn check(method: &str, target: &str, reply: &Reply) {
     );
     assert!(
         wrong.is_empty(),
-        "{method} {template} answered {status}, which docs/openapi/management.json does not allow: {}\n{}",
+        "{method} {template} answered {status}, which docs/reference/openapi/management.json does not allow: {}\n{}",
         wrong.join("; "),
         reply.text()
     );

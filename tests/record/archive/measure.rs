@@ -1,4 +1,4 @@
-//! How much memory entries take in the store: what docs/archive.md states.
+//! How much memory entries take in the store: what docs/reference/archive.md states.
 
 use super::street::Street;
 use domain::mode::Mode;

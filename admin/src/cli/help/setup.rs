@@ -37,8 +37,8 @@ pub(super) const PAGES: &[Page] = &[
                 ends it with the report. With --account it makes agents and virtual keys named load-… for the time of the run \
                 and checks the ledger afterwards: no agent over its cap, every charge as the answers said, no hold left open. \
                 Approved calls reach the edge's provider and cost what they cost there: point the edge at a sandbox, or take \
-                --cap. In a live account each agent takes one of the plan's places of the month. docs/load-testing.md has \
-                scenarios and how to read the report.",
+                --cap. In a live account each agent takes one of the plan's places of the month. \
+                docs/guides/load-testing.md has scenarios and how to read the report.",
         changes: "with --account: agents, policies and keys, each audited; keys are revoked and policies deleted at the end. \
                   Otherwise what the calls themselves change: spending, rates and the audit trail of the keys' accounts.",
         examples: &[

@@ -24,7 +24,7 @@ pub struct Usage {
 }
 
 /// What one record of a kind takes in the store, in bytes, with its places in indexes and look-ups: measured, rounded up
-/// (docs/sizing.md).
+/// (docs/guides/sizing.md).
 const fn bytes_of(budget: Budget) -> u64 {
     match budget {
         Budget::Agents => 1_200,

@@ -10,7 +10,7 @@
 //! | [`invitation_lookup`](super::invitation_lookup), [`reset_lookup`](super::reset_lookup), [`session_lookup`](super::session_lookup) | Random tokens. A lost one lets nobody in: the invitation is revoked and made again, the reset issued again, the user signs in again. |
 //! | [`deposit_lookup`] | Confirmed before the deposit is, and after it; taken back where the deposit is refused. Lost, the operator names the account. |
 //! | [`ACCOUNTS`] | Confirmed before the account is made, so every account is listed. |
-//! | [`STORE`], [`PRICES`], [`BLOCKED`] | Written by the operator, who looks at them after a failover (docs/durability.md); a store without the first denies everything. |
+//! | [`STORE`], [`PRICES`], [`BLOCKED`] | Written by the operator, who looks at them after a failover (docs/explanation/durability.md); a store without the first denies everything. |
 //! | [`REFUSED`] | Renewed by a worker every few seconds. |
 //! | [`attempts`](super::attempts) | Counts; what is lost is a few attempts. |
 //! | [`wallet_lookup`], [`escrow_lookup`], [`WALLET_NUMBER`], [`ESCROW_NUMBER`] | Of an earlier version, and only read: nothing gets a number from there any more. |

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 #[test]
 fn the_documentation_shows_what_is_told() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(folder.join("../../docs/webhooks.md")).unwrap();
+    let text = std::fs::read_to_string(folder.join("../../docs/reference/webhooks.md")).unwrap();
     let mut shown = BTreeSet::new();
     let mut heading = "";
     for line in text.lines() {
