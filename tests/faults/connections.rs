@@ -188,6 +188,37 @@ fn with_few_files(stage: &Stage, dir: &std::path::Path) -> Edge {
     ))
 }
 
+/// Connections of one address, where callers get no more than [`CALLERS`].
+const OF_ADDRESS: usize = CALLERS / 4;
+
+/// The limit of an address follows that in all, so that none takes all that is left.
+#[tokio::test]
+async fn one_address_cannot_take_all_places_that_few_descriptors_leave() {
+    let stage = Setup::default().start().await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let edge = with_few_files(&stage, dir.path());
+    let mut flood = Vec::new();
+    for _ in 0..2 * CALLERS {
+        flood.push(from("127.0.0.1", &edge).await);
+    }
+    // Its earlier ones make room. Who comes in the moment in which they are looked for is closed, and comes again.
+    let _last = eventually("an answer", SOON, async || {
+        let mut last = from("127.0.0.1", &edge).await;
+        is_served(&mut last).await.then_some(last)
+    })
+    .await;
+    assert_eq!(metric(&edge, "tollgate_proxy_connections"), OF_ADDRESS as u64);
+    let mut other = from("127.0.0.2", &edge).await;
+    assert!(is_served(&mut other).await);
+    assert_eq!(metric(&edge, "tollgate_proxy_connections"), OF_ADDRESS as u64 + 1);
+    assert!(
+        edge.logs()
+            .contains("proxy.max_connections_per_address is lowered"),
+        "{}",
+        edge.logs()
+    );
+}
+
 /// The limit on connections follows that on open files, so that those for the provider are always there.
 #[tokio::test]
 async fn callers_cannot_use_up_the_descriptors_of_the_provider() {
@@ -195,8 +226,8 @@ async fn callers_cannot_use_up_the_descriptors_of_the_provider() {
     let dir = tempfile::tempdir().expect("a directory");
     let edge = with_few_files(&stage, dir.path());
     let mut flood = Vec::new();
-    for _ in 0..2 * FILES {
-        let mut connection = TcpStream::connect(edge.addr()).await.expect("a connection");
+    for number in 0..2 * FILES {
+        let mut connection = from(&format!("127.0.0.{}", 1 + number % 8), &edge).await;
         let _ = connection.write_all(b"GET /v1/he").await;
         flood.push(connection);
     }
