@@ -147,6 +147,34 @@ async fn who_rests_makes_room_for_the_next_and_strangers_do_first() {
     stage.settled_at(3 * ACTUAL).await;
 }
 
+/// A key makes its connection a known caller's with the list of models, too.
+#[tokio::test]
+async fn who_lists_models_is_no_stranger() {
+    let stage = Setup::default().env("PROXY__MAX_CONNECTIONS", 3).start().await;
+    let mut known = Vec::new();
+    for (address, path) in [("127.0.0.1", "/v1/models"), ("127.0.0.2", "/v1/models/none")] {
+        let mut connection = from(address, &stage.edge).await;
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\r\n",
+            stage.key
+        );
+        connection.write_all(head.as_bytes()).await.expect("a head");
+        let mut room = [0; 4096];
+        let answer = timeout(SOON, connection.read(&mut room)).await;
+        assert!(matches!(answer, Ok(Ok(1..))));
+        known.push((address, connection));
+    }
+    // A stranger who comes last.
+    let mut stranger = from("127.0.0.3", &stage.edge).await;
+    assert!(is_served(&mut stranger).await);
+    let mut next = from("127.0.0.4", &stage.edge).await;
+    assert!(is_served(&mut next).await);
+    assert!(ends(&mut stranger).await);
+    for (address, connection) in &mut known {
+        assert!(is_served(connection).await, "{address} stays");
+    }
+}
+
 #[tokio::test]
 async fn connections_of_a_trusted_proxy_are_not_those_of_one_caller() {
     let stage = Setup::default()
