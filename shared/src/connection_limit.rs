@@ -51,8 +51,8 @@ struct Open {
     next: u64,
     /// Of all connections.
     chosen: Chosen,
-    /// Of those of one address. Apart, so that who is at the limit of his own address neither replaces nor delays the choice for
-    /// everybody else.
+    /// Of those of one address. Apart, so that who is at the limit of his own address neither replaces nor delays the
+    /// choice for everybody else.
     chosen_of_address: Chosen,
 }
 
@@ -488,9 +488,13 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever somebody does at the limit of his own address, a newcomer finds a place that rests, also right after it.
+        /// Whatever somebody does at the limit of his own address, a newcomer finds a place that rests, also right after.
         #[test]
-        fn who_is_at_his_own_limit_keeps_nobody_out(busy_ones in 0_usize..=3, attempts in 1_usize..10, newcomers in 1_usize..=2) {
+        fn who_is_at_his_own_limit_keeps_nobody_out(
+            busy_ones in 0_usize..=3,
+            attempts in 1_usize..10,
+            newcomers in 1_usize..=2,
+        ) {
             let limit = ConnectionLimit::new(5, 3, Vec::new());
             let others = ["192.0.2.2", "192.0.2.3"].map(|from| limit.admit(peer(from)).unwrap());
             let mut own: Vec<_> = (0..3).map(|_| limit.admit(peer("192.0.2.1")).unwrap()).collect();

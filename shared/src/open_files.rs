@@ -3,9 +3,9 @@
 /// Of all connections that a low limit leaves, one address has one part.
 pub const ADDRESS_PARTS: usize = 4;
 
-/// Connections that one address may have, where `wanted` of `wanted_in_all` are configured and the system leaves `in_all`: as
-/// configured, unless `in_all` is lowered; then no more than a quarter of it, and at least one. Else one address could take all
-/// that is left.
+/// Connections that one address may have, where `wanted` of `wanted_in_all` are configured and the system leaves `in_all`:
+/// as configured, unless `in_all` is lowered; then no more than a quarter of it, and at least one. Else one address could
+/// take all that is left.
 #[must_use]
 pub fn of_one_address(wanted: usize, wanted_in_all: usize, in_all: usize) -> usize {
     if in_all >= wanted_in_all {

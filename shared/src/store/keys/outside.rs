@@ -24,8 +24,8 @@ pub const STORE: &str = "tollgate/store";
 pub const ACCOUNTS: &str = "tollgate/accounts";
 /// The prices imported by the operator, which overlay the file.
 pub const PRICES: &str = "tollgate/prices";
-/// The addresses that both servers turn away (hash of range to `<since ms> <reason>`), and `version` (`<count>-<random>`), whose
-/// count rises with each change.
+/// The addresses that both servers turn away (hash of range to `<since ms> <reason>`), and `version`
+/// (`<count>-<random>`), whose count rises with each change.
 pub const BLOCKED: &str = "tollgate/blocked";
 /// The accounts that are refused what makes records (lines `<account> <cause>`). It ends when no worker renews it.
 pub const REFUSED: &str = "tollgate/refused";

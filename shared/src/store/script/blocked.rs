@@ -8,8 +8,8 @@ use crate::store::{Store, StoreError, keys};
 use ipnet::IpNet;
 use std::sync::LazyLock;
 
-/// The script. A full store takes it: to turn somebody away must not wait for room. It is confirmed: no account's version tells that
-/// a lost server took a block back.
+/// The script. A full store takes it: to turn somebody away must not wait for room. It is confirmed: no account's version
+/// tells that a lost server took a block back.
 pub static BLOCKED: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "blocked_change",
@@ -50,8 +50,8 @@ pub enum ChangeError {
     NoEntropy(#[from] entropy::NoEntropy),
 }
 
-/// Changes the list, and waits until that is as safe as configured. Its version counts up, and ends in something random: a store that
-/// lost writes could count to the same number with another list.
+/// Changes the list, and waits until that is as safe as configured. Its version counts up, and ends in something random: a
+/// store that lost writes could count to the same number with another list.
 ///
 /// # Errors
 /// [`ChangeError`]; it may be repeated.

@@ -25,8 +25,8 @@ const MONEY: [&str; 12] = [
     "transit_arrive",
 ];
 
-/// Every other script that is answered for only then: they make what callers are told a name or a secret of, or what has no account
-/// whose version would tell that it was lost.
+/// Every other script that is answered for only then: they make what callers are told a name or a secret of, or what has
+/// no account whose version would tell that it was lost.
 const NAMES: [&str; 12] = [
     "account_add_user",
     "account_create",

@@ -1,5 +1,5 @@
--- Purpose: block a range of addresses, or let it in again; both servers follow within seconds (decision D11). The list's version is
---   written in any case, so that who waits until the list is safe waits for this write.
+-- Purpose: block a range of addresses, or let it in again; both servers follow within seconds (decision D11). The list's
+--   version is written in any case, so that who waits until the list is safe waits for this write.
 -- KEYS: 1 blocked addresses
 -- ARGV: 1 'block' | 'unblock'  2 range  3 reason ('' = none given)  4 most ranges  5 random part of a new version
 -- Returns: {'done'} | {'already'} (nothing changed) | {'too_many'}
