@@ -117,12 +117,18 @@ fn limits(settings: &Settings, open_files: usize) -> listener::Limits {
             "admin.max_connections is lowered: the system allows this process too few open files"
         );
     }
+    let wanted_of_address = admin.max_connections_per_address;
+    let in_all = admin.max_connections.min(most);
+    let of_address = open_files::of_one_address(wanted_of_address, admin.max_connections, in_all);
+    if of_address < wanted_of_address {
+        tracing::warn!(
+            wanted = wanted_of_address,
+            of_address,
+            "admin.max_connections_per_address is lowered to a quarter of all that there can be"
+        );
+    }
     listener::Limits {
-        connections: ConnectionLimit::new(
-            admin.max_connections.min(most),
-            admin.max_connections_per_address,
-            settings.network.trusted_proxies.clone(),
-        ),
+        connections: ConnectionLimit::new(in_all, of_address, settings.network.trusted_proxies.clone()),
         client_timeout: Duration::from_millis(admin.client_timeout_ms),
     }
 }

@@ -186,9 +186,12 @@ async fn count_too_long(gate: &Gate, key: &PresentedKey, trace: &mut RequestTrac
 ///
 /// # Errors
 /// 401, or the denial.
-pub async fn admit(gate: &Gate, session: &ServerSession) -> Result<(), Stop> {
+pub async fn admit(gate: &Gate, session: &ServerSession, keeper: &mut Keeper) -> Result<(), Stop> {
     let key = credential::from_headers(&session.req_header().headers)?;
     let known = resolve::owner(gate, &key).await?;
+    if !keeper.keep() {
+        return Err(Stop::denied(Denial::ServiceUnavailable));
+    }
     decide::admit(gate, &known).await
 }
 

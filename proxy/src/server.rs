@@ -18,7 +18,7 @@ use crate::watch;
 use async_trait::async_trait;
 use clap::Parser;
 use connections::open_files;
-use descriptors::Descriptors;
+use descriptors::{Descriptors, Wanted};
 use handover::Successor;
 use pingora::listeners::ListenerConfig;
 use pingora::protocols::l4::stream::L4BufferSettings;
@@ -148,10 +148,14 @@ fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
     let metrics = Metrics::new().map_err(|error| BadSettings(error.to_string()))?;
     let gate = Arc::new(OnceLock::new());
     let first_head_within = Duration::from_millis(proxy.client_timeout_ms);
-    let descriptors = Descriptors::divide(open_files::raise(), proxy.max_connections);
+    let wanted = Wanted {
+        callers: proxy.max_connections,
+        of_address: proxy.max_connections_per_address,
+    };
+    let descriptors = Descriptors::divide(open_files::raise(), wanted);
     let trusted = settings.network.trusted_proxies.clone();
-    let each = proxy.max_connections_per_address;
-    let connections = Arc::new(Connections::new(descriptors.callers, each, trusted));
+    let connections = Connections::new(descriptors.callers, descriptors.of_address, trusted);
+    let connections = Arc::new(connections);
     let tls = tls::acceptor(&proxy)?;
     let mut buffers = L4BufferSettings::default().write(WRITE_BUFFER);
     if tls.is_none() {
@@ -188,7 +192,7 @@ fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
     };
     let edge = server.add_service(EdgeService {
         descriptors,
-        wanted_connections: proxy.max_connections,
+        wanted,
         listener,
         gate,
         parts,
@@ -278,8 +282,7 @@ fn pingora_conf(settings: &Settings) -> ServerConf {
 /// The edge's listener, with everything else that lives in its runtime: the store connection and the watchers.
 struct EdgeService {
     descriptors: Descriptors,
-    /// `proxy.max_connections`
-    wanted_connections: usize,
+    wanted: Wanted,
     listener: Service<Opening>,
     gate: Arc<OnceLock<Arc<Gate>>>,
     parts: Mutex<Option<Parts>>,
@@ -347,7 +350,7 @@ impl ServiceWithDependents for EdgeService {
             tracing::error!("the edge cannot start");
             return;
         };
-        self.descriptors.warn_if_below(self.wanted_connections);
+        self.descriptors.warn_if_below(self.wanted);
         watch::start(&gate);
         if let Some(fds) = &fds {
             self.fds.get_or_init(|| Fds(Arc::clone(fds)));

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod away;
+mod blocked;
 mod carrier;
 mod changes;
 mod dedicated;

@@ -81,14 +81,41 @@ async fn a_caller_that_leaves_in_the_middle_of_a_wait_leaves_no_connection() {
     let leaving = change(&store, 1, "left");
     let left = waiting(&master, 1).await.remove(0);
     leaving.abort();
-    closed(&master, &left).await;
-    // The next one is behind nobody.
+    assert!(leaving.await.unwrap_err().is_cancelled());
+    // The next one is behind nobody. It comes before the connection that waits could be closed for being idle.
     let next = change(&store, 1, "next");
+    eventually("the next one at work", SOON, async || {
+        has_run(&master, 1, "next").then_some(())
+    })
+    .await;
+    closed(&master, &left).await;
     waiting(&master, 1).await;
-    assert!(has_run(&master, 1, "next"));
     replica.resume();
     assert_eq!(next.await.unwrap().unwrap(), 1, "its own answer");
     assert_eq!(master.command::<u64>(&["GET", &key(1, "left")]), 41);
+}
+
+/// The connection that was left is not tried again: that would fail, and give up those beside it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_that_leaves_leaves_idle_connections_to_the_next() {
+    let (master, replica) = master_with_replica().await;
+    let store = by_a_replica(master.url(), PATIENT);
+    let idle = idle_connections(&store, (&master, &replica), 3).await;
+    replica.pause();
+    let leaving = change(&store, 1, "left");
+    let left = waiting(&master, 1).await.remove(0);
+    leaving.abort();
+    assert!(leaving.await.unwrap_err().is_cancelled());
+    let next = change(&store, 2, "next");
+    let used = eventually("the next one at work", SOON, async || {
+        let mut blocked = dedicated(&master, true);
+        blocked.retain(|id| *id != left);
+        blocked.pop()
+    })
+    .await;
+    assert!(idle.contains(&used), "{used} is none of {idle:?}");
+    replica.resume();
+    assert_eq!(next.await.unwrap().unwrap(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -146,6 +173,28 @@ async fn a_connection_in_use_while_its_master_is_given_up_is_not_used_again() {
     assert_eq!(next.await.unwrap().unwrap(), 1);
     assert_eq!(held.await.unwrap().unwrap(), 1);
     closed(&master, &in_use).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_breaks_takes_those_beside_it_along() {
+    let (master, replica) = master_with_replica().await;
+    let store = by_a_replica(master.url(), PATIENT);
+    let idle = idle_connections(&store, (&master, &replica), 3).await;
+    replica.pause();
+    let held = change(&store, 1, "held");
+    let in_use = waiting(&master, 1).await.remove(0);
+    let _: u64 = master.command(&["CLIENT", "KILL", "ID", &in_use]);
+    let told = held.await.unwrap().unwrap_err();
+    assert!(told.may_have_run(), "{told:?}");
+    // Whatever is behind the address now, the others were made before.
+    let next = change(&store, 2, "next");
+    let made = waiting(&master, 1).await.remove(0);
+    assert!(!idle.contains(&made), "{made} is one of {idle:?}");
+    replica.resume();
+    assert_eq!(next.await.unwrap().unwrap(), 1);
+    for id in &idle {
+        closed(&master, id).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

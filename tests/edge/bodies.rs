@@ -237,3 +237,25 @@ async fn a_body_that_does_not_come_is_a_408() {
     assert!(reply.text().contains("\"code\":\"request_timeout\""), "{reply:?}");
     assert_eq!(stage.upstream.arrived(), 0);
 }
+
+#[tokio::test]
+async fn a_call_without_a_limit_is_refused_where_one_is_required() {
+    let stage = Stage::with(|options| options.env("TOLLGATE_PROXY__REQUIRE_TOKEN_LIMIT", "true")).await;
+    let actor = stage.actor("enterprise", open_cap()).await;
+    let with = |limit: &str, value: &Value| {
+        let mut body = json!({ "model": "nano", "messages": [{ "role": "user", "content": "x" }] });
+        body[limit] = value.clone();
+        body
+    };
+    for body in [with("n", &json!(2)), with("max_tokens", &Value::Null)] {
+        let reply = actor.caller.chat(body).await;
+        refused(&reply, 400, "missing_token_limit");
+        let error = &reply.json()["error"];
+        assert_eq!(error["param"], "max_completion_tokens", "{error}");
+    }
+    assert_eq!(stage.upstream.arrived(), 0, "nothing is forwarded");
+    for limit in ["max_tokens", "max_completion_tokens"] {
+        let reply = actor.caller.chat(with(limit, &json!(9))).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    }
+}

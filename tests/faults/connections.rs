@@ -147,6 +147,34 @@ async fn who_rests_makes_room_for_the_next_and_strangers_do_first() {
     stage.settled_at(3 * ACTUAL).await;
 }
 
+/// A key makes its connection a known caller's with the list of models, too.
+#[tokio::test]
+async fn who_lists_models_is_no_stranger() {
+    let stage = Setup::default().env("PROXY__MAX_CONNECTIONS", 3).start().await;
+    let mut known = Vec::new();
+    for (address, path) in [("127.0.0.1", "/v1/models"), ("127.0.0.2", "/v1/models/none")] {
+        let mut connection = from(address, &stage.edge).await;
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nHost: edge\r\nAuthorization: Bearer {}\r\n\r\n",
+            stage.key
+        );
+        connection.write_all(head.as_bytes()).await.expect("a head");
+        let mut room = [0; 4096];
+        let answer = timeout(SOON, connection.read(&mut room)).await;
+        assert!(matches!(answer, Ok(Ok(1..))));
+        known.push((address, connection));
+    }
+    // A stranger who comes last.
+    let mut stranger = from("127.0.0.3", &stage.edge).await;
+    assert!(is_served(&mut stranger).await);
+    let mut next = from("127.0.0.4", &stage.edge).await;
+    assert!(is_served(&mut next).await);
+    assert!(ends(&mut stranger).await);
+    for (address, connection) in &mut known {
+        assert!(is_served(connection).await, "{address} stays");
+    }
+}
+
 #[tokio::test]
 async fn connections_of_a_trusted_proxy_are_not_those_of_one_caller() {
     let stage = Setup::default()
@@ -188,6 +216,37 @@ fn with_few_files(stage: &Stage, dir: &std::path::Path) -> Edge {
     ))
 }
 
+/// Connections of one address, where callers get no more than [`CALLERS`].
+const OF_ADDRESS: usize = CALLERS / 4;
+
+/// The limit of an address follows that in all, so that none takes all that is left.
+#[tokio::test]
+async fn one_address_cannot_take_all_places_that_few_descriptors_leave() {
+    let stage = Setup::default().start().await;
+    let dir = tempfile::tempdir().expect("a directory");
+    let edge = with_few_files(&stage, dir.path());
+    let mut flood = Vec::new();
+    for _ in 0..2 * CALLERS {
+        flood.push(from("127.0.0.1", &edge).await);
+    }
+    // Its earlier ones make room. Who comes in the moment in which they are looked for is closed, and comes again.
+    let _last = eventually("an answer", SOON, async || {
+        let mut last = from("127.0.0.1", &edge).await;
+        is_served(&mut last).await.then_some(last)
+    })
+    .await;
+    assert_eq!(metric(&edge, "tollgate_proxy_connections"), OF_ADDRESS as u64);
+    let mut other = from("127.0.0.2", &edge).await;
+    assert!(is_served(&mut other).await);
+    assert_eq!(metric(&edge, "tollgate_proxy_connections"), OF_ADDRESS as u64 + 1);
+    assert!(
+        edge.logs()
+            .contains("proxy.max_connections_per_address is lowered"),
+        "{}",
+        edge.logs()
+    );
+}
+
 /// The limit on connections follows that on open files, so that those for the provider are always there.
 #[tokio::test]
 async fn callers_cannot_use_up_the_descriptors_of_the_provider() {
@@ -195,8 +254,8 @@ async fn callers_cannot_use_up_the_descriptors_of_the_provider() {
     let dir = tempfile::tempdir().expect("a directory");
     let edge = with_few_files(&stage, dir.path());
     let mut flood = Vec::new();
-    for _ in 0..2 * FILES {
-        let mut connection = TcpStream::connect(edge.addr()).await.expect("a connection");
+    for number in 0..2 * FILES {
+        let mut connection = from(&format!("127.0.0.{}", 1 + number % 8), &edge).await;
         let _ = connection.write_all(b"GET /v1/he").await;
         flood.push(connection);
     }

@@ -267,3 +267,40 @@ async fn the_body_of_a_blocked_address_is_not_waited_for() {
     connection.send(head).await;
     assert_eq!(connection.reply(SOON).await.expect("an answer").status, 403);
 }
+
+/// Puts the list back to what it was before a change, as a replica does that takes its master's place without it.
+const TAKE_BACK: &str =
+    "redis.call('HDEL', KEYS[1], ARGV[1]); redis.call('HSET', KEYS[1], 'version', ARGV[2]); return 1";
+
+#[tokio::test]
+async fn a_block_that_the_store_lost_stays_until_it_is_made_again() {
+    let world = behind_a_proxy().await;
+    let (_, caller) = world.account("enterprise").await;
+    let cli = cli(&world);
+    block(&cli, "203.0.113.7");
+    let before: String = world.redis.command(&["HGET", keys::BLOCKED, "version"]);
+    block(&cli, "203.0.113.8");
+    until(&caller, "203.0.113.8", 403).await;
+    let _: u64 = world
+        .redis
+        .command(&["EVAL", TAKE_BACK, "1", keys::BLOCKED, "203.0.113.8/32", &before]);
+    let says = async |what: &str| {
+        eventually(what, SOON, async || {
+            world.admin.logs().contains(what).then_some(())
+        })
+        .await;
+    };
+    says("the store lost changes of the blocked addresses").await;
+    assert_eq!(from(&caller, "203.0.113.8").await, 403);
+    assert!(world.admin.logs().contains("203.0.113.8/32"), "it is named");
+    // Changes beyond the version that was lost do not let it in, either.
+    block(&cli, "203.0.113.9");
+    block(&cli, "203.0.113.10");
+    until(&caller, "203.0.113.10", 403).await;
+    assert_eq!(from(&caller, "203.0.113.8").await, 403);
+    block(&cli, "203.0.113.8");
+    says("the store has all blocked addresses again").await;
+    unblock(&cli, "203.0.113.8");
+    until(&caller, "203.0.113.8", 200).await;
+    assert_eq!(from(&caller, "203.0.113.7").await, 403);
+}

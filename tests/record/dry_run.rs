@@ -453,3 +453,19 @@ async fn without_messages_the_prompt_is_empty_and_prices_follow_an_import() {
     assert_eq!(known, 1_000_000);
     assert_ne!(later, version, "another table");
 }
+
+#[tokio::test]
+async fn a_limit_that_edges_require_is_required_of_a_prediction() {
+    let stage = Stage::start_with(&[("PROXY__REQUIRE_TOKEN_LIMIT", "true")]).await;
+    let client = stage.client("free", json!({})).await;
+    let mut body = json!({ "agent": "bot", "model": MODEL });
+    let refused = client.dry_run(body.clone()).await;
+    problem(&refused, 400, "VALIDATION");
+    assert!(
+        refused.text().contains("missing_token_limit"),
+        "{}",
+        refused.text()
+    );
+    body["max_tokens"] = 9.into();
+    success(&client.dry_run(body).await, 200);
+}

@@ -113,7 +113,7 @@ pub(super) async fn identify(
 ///
 /// # Errors
 /// 400 for a malformed key.
-pub(super) fn record_life(call: &Call, body: &Fields<'_>) -> Result<Option<Duration>, Problem> {
+pub(super) fn record_life<C>(call: &Call<C>, body: &Fields<'_>) -> Result<Option<Duration>, Problem> {
     let key = call.idempotency_key(body)?;
     Ok(key.map(|_| call.app.idempotency_life))
 }
@@ -140,4 +140,52 @@ pub(super) async fn earlier(call: &Call, once: &Once) -> Result<Option<IntentRec
         }
     }
     Ok(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::OpenCall;
+    use crate::serve::App;
+    use std::sync::Arc;
+
+    /// A server whose records are kept for as long as configured, which is not the default.
+    fn app() -> Arc<App> {
+        let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+        let env = [
+            ("SECRETS__MASTER_KEY", key),
+            ("IDEMPOTENCY__RETENTION_DAYS", "31"),
+        ];
+        let env = env.map(|(name, value)| (format!("TOLLGATE_{name}"), value.to_owned()));
+        let settings = settings::load_from(None, env.into_iter()).unwrap();
+        Arc::new(App::new(&settings).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_record_is_kept_as_long_as_configured_when_there_is_a_key() {
+        let app = app();
+        let kept = Some(Duration::from_secs(31 * 24 * 3600));
+        for (header, body, life) in [
+            (None, "{}", None),
+            (None, r#"{"idempotency_key":null}"#, None),
+            (Some("k"), "{}", kept),
+            (None, r#"{"idempotency_key":"k"}"#, kept),
+            (None, r#"{"intent_id":"k"}"#, kept),
+        ] {
+            let call = OpenCall::with_key(&app, header);
+            let fields = Fields::parse(body.as_bytes()).unwrap();
+            assert_eq!(record_life(&call, &fields).unwrap(), life, "{header:?} {body}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_malformed_key_keeps_nothing() {
+        let app = app();
+        for (header, body) in [(Some(""), "{}"), (None, r#"{"idempotency_key":""}"#)] {
+            let call = OpenCall::with_key(&app, header);
+            let fields = Fields::parse(body.as_bytes()).unwrap();
+            let problem = record_life(&call, &fields).unwrap_err();
+            assert_eq!(problem.code(), Code::Validation, "{header:?} {body}");
+        }
+    }
 }

@@ -83,6 +83,21 @@ impl OpenCall {
         }
     }
 
+    /// A call with this `Idempotency-Key`, and nothing else.
+    #[cfg(test)]
+    pub(crate) fn with_key(app: &Arc<App>, key: Option<&'static str>) -> Self {
+        let key = key.map(|key| (IDEMPOTENCY_KEY.parse(), HeaderValue::from_static(key)));
+        Self {
+            app: Arc::clone(app),
+            caller: (),
+            client: None,
+            params: BTreeMap::new(),
+            uri: Uri::default(),
+            headers: key.map(|(name, key)| (name.unwrap(), key)).into_iter().collect(),
+            body: Bytes::new(),
+        }
+    }
+
     /// The same call, by this caller.
     pub(super) fn by(self, caller: Caller) -> Call {
         Call {

@@ -34,6 +34,8 @@ pub struct App {
     pub plans: ArcSwap<Plans>,
     /// Whether owners change their account's plan themselves.
     pub self_service_plans: bool,
+    /// Whether edges refuse calls whose answer has no limit.
+    pub require_token_limit: bool,
     /// The prices, read again on SIGHUP.
     pub prices: Prices,
     /// The provider that proxied calls go to.
@@ -98,6 +100,7 @@ impl App {
             sealer: settings.sealer()?,
             plans: ArcSwap::from_pointee(settings.plans()?),
             self_service_plans: settings.plans.self_service,
+            require_token_limit: settings.proxy.require_token_limit,
             prices: Prices::new(settings)?,
             provider: settings.upstream.provider.clone(),
             public_url: settings.public_url(),

@@ -48,6 +48,9 @@ pub struct Run {
 pub fn understand(gate: &Gate, headers: &HeaderMap, bytes: &[u8]) -> Result<Wanted, Refusal> {
     check_encoding(headers)?;
     let chat = chat::parse(bytes).map_err(|error| refusal_of(&error))?;
+    let required = gate.settings.proxy.require_token_limit;
+    chat.check_token_limit(required)
+        .map_err(|error| refusal_of(&error))?;
     let run = run_of(headers)?;
     let prices = gate.prices.load_full();
     let estimate = prices.estimate(&chat.shape());

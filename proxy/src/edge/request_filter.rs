@@ -65,14 +65,14 @@ async fn dispatch(gate: &Arc<Gate>, session: &mut ServerSession, keeper: &mut Ke
     match route {
         Ok(Route::Chat) => call::chat(gate, session, keeper, trace).await,
         Ok(Route::Health) => own(health::reply(gate).await),
-        Ok(Route::Models) => match call::admit(gate, session).await {
+        Ok(Route::Models) => match call::admit(gate, session, keeper).await {
             Ok(()) => own(models::reply(
                 &gate.prices.load(),
                 &gate.settings.upstream.provider,
             )),
             Err(stop) => own(stop.answer(gate, &trace)),
         },
-        Ok(Route::Model) => match call::admit(gate, session).await {
+        Ok(Route::Model) => match call::admit(gate, session, keeper).await {
             Ok(()) => {
                 let wanted = models::one(
                     &gate.prices.load(),

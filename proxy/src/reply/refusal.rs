@@ -62,6 +62,8 @@ refusals! {
     MissingMessages = "missing_messages", 400, "invalid_request_error";
     /// `stream: true`.
     StreamNotSupported = "stream_not_supported", 400, "invalid_request_error";
+    /// Neither `max_completion_tokens` nor `max_tokens`, where the operator requires one (`proxy.require_token_limit`).
+    MissingTokenLimit = "missing_token_limit", 400, "invalid_request_error";
     /// The run id header is malformed.
     InvalidRunId = "invalid_run_id", 400, "invalid_request_error";
     /// Approved, but the provider could not be reached or broke off; the estimate stays charged.

@@ -125,6 +125,11 @@ pub enum BodyError {
         /// The largest value allowed.
         max: u64,
     },
+    /// Neither `max_completion_tokens` nor `max_tokens`, where one is required (`proxy.require_token_limit`).
+    #[error(
+        "`max_completion_tokens` or `max_tokens` is required here: without, an answer can cost more than is held for it"
+    )]
+    MissingTokenLimit,
     /// `service_tier` is no string, too long, or has a control character.
     #[error(
         "`service_tier` must be a string of at most {SERVICE_TIER_BYTES_MAX} bytes, without control characters"
@@ -133,14 +138,15 @@ pub enum BodyError {
 }
 
 impl BodyError {
-    /// The `error.code` of the answer: `missing_model`, `missing_messages`, `stream_not_supported`, and for all else
-    /// `invalid_json`.
+    /// The `error.code` of the answer: `missing_model`, `missing_messages`, `stream_not_supported`, `missing_token_limit`,
+    /// and for all else `invalid_json`.
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
             Self::MissingModel => "missing_model",
             Self::MissingMessages => "missing_messages",
             Self::StreamNotSupported => "stream_not_supported",
+            Self::MissingTokenLimit => "missing_token_limit",
             _ => "invalid_json",
         }
     }
@@ -154,6 +160,7 @@ impl BodyError {
             Self::MissingMessages | Self::MessageNotObject { .. } => Some("messages"),
             Self::StreamNotSupported | Self::StreamNotBoolean => Some("stream"),
             Self::BadCount { key, .. } => Some(key),
+            Self::MissingTokenLimit => Some("max_completion_tokens"),
             Self::BadServiceTier => Some("service_tier"),
             Self::Empty
             | Self::NotUtf8 { .. }

@@ -77,6 +77,17 @@ pub struct ChatBody<'a> {
 }
 
 impl ChatBody<'_> {
+    /// Checks that the answer has a limit, where one is `required` (`proxy.require_token_limit`).
+    ///
+    /// # Errors
+    /// [`BodyError::MissingTokenLimit`].
+    pub const fn check_token_limit(&self, required: bool) -> Result<(), BodyError> {
+        if required && self.unlimited {
+            return Err(BodyError::MissingTokenLimit);
+        }
+        Ok(())
+    }
+
     /// What the price of the call depends on.
     #[must_use]
     pub fn shape(&self) -> CallShape<'_> {

@@ -49,13 +49,17 @@ struct Open {
     /// The places that are taken, by number. Those of connections that are being closed for others are not.
     places: HashMap<u64, Arc<Place>>,
     next: u64,
+    /// Of all connections.
     chosen: Chosen,
+    /// Of those of one address. Apart, so that who is at the limit of his own address neither replaces nor delays the
+    /// choice for everybody else.
+    chosen_of_address: Chosen,
 }
 
 /// The connections that give up their places next.
 #[derive(Debug, Default)]
 struct Chosen {
-    /// Those of this address, or of any.
+    /// Of which address, where it is of one.
     of: Option<IpAddr>,
     /// The last one goes first.
     places: Vec<Weak<Place>>,
@@ -235,10 +239,11 @@ impl Open {
 
     /// Closes a connection that rests: of this address, or of any.
     fn make_room(&mut self, of: Option<IpAddr>, max: usize) -> Option<()> {
-        if self.chosen.of != of || self.chosen.places.is_empty() {
+        let chosen = self.chosen(of);
+        if chosen.of != of || chosen.places.is_empty() {
             self.choose(of, max)?;
         }
-        while let Some(place) = self.chosen.places.pop() {
+        while let Some(place) = self.chosen(of).places.pop() {
             let rests = place.upgrade().filter(|place| place.close());
             if let Some(place) = rests {
                 self.free(&place);
@@ -248,15 +253,20 @@ impl Open {
         None
     }
 
+    /// Who was chosen last: of one address, or of all.
+    const fn chosen(&mut self, of: Option<IpAddr>) -> &mut Chosen {
+        match of {
+            Some(_) => &mut self.chosen_of_address,
+            None => &mut self.chosen,
+        }
+    }
+
     /// Chooses who goes. `None` so soon after the last time.
     fn choose(&mut self, of: Option<IpAddr>, max: usize) -> Option<()> {
         let now = Instant::now();
         let pause = PAUSE_EACH * u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-        if self
-            .chosen
-            .at
-            .is_some_and(|at| now.saturating_duration_since(at) < pause)
-        {
+        let chosen_at = self.chosen(of).at;
+        if chosen_at.is_some_and(|at| now.saturating_duration_since(at) < pause) {
             return None;
         }
         let candidates = self.places.values();
@@ -279,11 +289,12 @@ impl Open {
         resting.truncate(many);
         resting.sort_unstable_by(|one, other| other.cmp(one));
         let found = resting.iter().filter_map(|(.., number)| self.places.get(number));
-        self.chosen = Chosen {
+        let chosen = Chosen {
             of,
             places: found.map(Arc::downgrade).collect(),
             at: Some(now),
         };
+        *self.chosen(of) = chosen;
         Some(())
     }
 }
@@ -327,7 +338,19 @@ mod tests {
 
     /// Lets the pause between two choices pass.
     fn later(limit: &ConnectionLimit) {
-        limit.shared.lock().chosen.at = None;
+        let mut open = limit.shared.lock();
+        open.chosen.at = None;
+        open.chosen_of_address.at = None;
+    }
+
+    /// Makes the pauses that have begun last.
+    fn at_once(limit: &ConnectionLimit) {
+        let ends = Instant::now() + Duration::from_secs(60);
+        let mut open = limit.shared.lock();
+        for of in [None, peer("192.0.2.1")] {
+            let at = &mut open.chosen(of).at;
+            *at = at.map(|_| ends);
+        }
     }
 
     #[test]
@@ -461,6 +484,32 @@ mod tests {
                 proptest::prop_assert!(shared.by_address.values().all(|count| (1..=max_per_address).contains(count)));
                 proptest::prop_assert_eq!(shared.by_address.values().sum::<usize>(), shared.places.len());
             }
+        }
+    }
+
+    proptest::proptest! {
+        /// Whatever somebody does at the limit of his own address, a newcomer finds a place that rests, also right after.
+        #[test]
+        fn who_is_at_his_own_limit_keeps_nobody_out(
+            busy_ones in 0_usize..=3,
+            attempts in 1_usize..10,
+            newcomers in 1_usize..=2,
+        ) {
+            let limit = ConnectionLimit::new(5, 3, Vec::new());
+            let others = ["192.0.2.2", "192.0.2.3"].map(|from| limit.admit(peer(from)).unwrap());
+            let mut own: Vec<_> = (0..3).map(|_| limit.admit(peer("192.0.2.1")).unwrap()).collect();
+            let requests: Vec<_> = own.iter().take(busy_ones).map(|open| open.requests().begin()).collect();
+            for _ in 0..attempts {
+                if let Ok(next) = limit.admit(peer("192.0.2.1")) {
+                    own.push(next);
+                }
+            }
+            at_once(&limit);
+            for number in 0..newcomers {
+                let newcomer = limit.admit(Some(IpAddr::from([198, 51, 100, u8::try_from(number).unwrap()])));
+                proptest::prop_assert!(newcomer.is_ok(), "{newcomer:?}");
+            }
+            drop((others, requests));
         }
     }
 

@@ -77,6 +77,7 @@ pub struct ProxySettings {
     pub max_connections: usize,
     pub max_connections_per_address: usize,
     pub max_body_bytes: usize,
+    pub require_token_limit: bool,
     pub max_buffered_bytes: usize,
     pub max_remembered_keys: usize,
     pub client_timeout_ms: u64,

@@ -108,8 +108,9 @@ impl Script {
         self.versioned
     }
 
-    /// The same for a script that makes what callers are told a name or a secret of (a wallet, a key, a look-up): it too is
-    /// answered for when it is as safe as `store.durability` says. Else a lost server could take back what others name by then.
+    /// The same for a script that makes what callers are told a name or a secret of (a wallet, a key, a look-up), or
+    /// changes what has no account (blocked addresses): it too is answered for when it is as safe as `store.durability`
+    /// says. Else a lost server could take back what others name by then.
     #[must_use]
     pub fn of_names(mut self) -> Self {
         self.names = true;

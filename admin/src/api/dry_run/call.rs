@@ -31,6 +31,8 @@ pub(super) async fn predict(call: &Call, body: &Fields<'_>, agent: &str) -> Answ
     let more = if body.names("messages") { "" } else { NO_MESSAGES };
     let text = body.without(&OURS, more);
     let chat = chat::parse(text.as_bytes()).map_err(|error| refused(&error))?;
+    chat.check_token_limit(call.app.require_token_limit)
+        .map_err(|error| refused(&error))?;
     let prices = call.app.prices.table(&call.app.store).await?;
     let subject = Subject {
         agent,

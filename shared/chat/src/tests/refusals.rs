@@ -293,3 +293,25 @@ fn the_order_of_refusals_is_fixed() {
         .replace("\\u0000", "m");
     refused(&late, "invalid_json", "`messages[0]`", Some("messages"));
 }
+
+#[test]
+fn a_limit_can_be_required() {
+    for (members, is_limited) in [
+        ("", false),
+        (",\"max_tokens\":null,\"max_completion_tokens\":null", false),
+        (",\"max_tokens\":1", true),
+        (",\"max_completion_tokens\":1", true),
+        (",\"max_tokens\":null,\"max_completion_tokens\":1", true),
+    ] {
+        let body = format!("{{\"model\":\"m\",\"messages\":[{{}}]{members}}}");
+        let chat = parse(body.as_bytes()).unwrap();
+        assert_eq!(chat.check_token_limit(false), Ok(()), "{members}");
+        let required = chat.check_token_limit(true);
+        assert_eq!(required.is_ok(), is_limited, "{members}");
+        if let Err(error) = required {
+            assert_eq!(error.code(), "missing_token_limit");
+            assert_eq!(error.param(), Some("max_completion_tokens"));
+            assert!(error.to_string().contains("`max_tokens` is required"), "{error}");
+        }
+    }
+}

@@ -7,13 +7,15 @@ use domain::blocked::{BLOCKED_MAX, canonical};
 use ipnet::IpNet;
 use std::sync::LazyLock;
 
-/// The script. A full store takes it: to turn somebody away must not wait for room.
+/// The script. A full store takes it: to turn somebody away must not wait for room. It is confirmed: no account's version
+/// tells that a lost server took a block back.
 pub static BLOCKED: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "blocked_change",
         WhenFull::Run,
         &[CLOCK, include_str!("change.lua")],
     )
+    .of_names()
 });
 
 /// What to do with a range.
@@ -47,19 +49,19 @@ pub enum ChangeError {
     NoEntropy(#[from] entropy::NoEntropy),
 }
 
-/// Changes the list. The version is random rather than counted: a store that lost writes could count to the same number
-/// with another list.
+/// Changes the list, and waits until that is as safe as configured. Its version counts up, and ends in something random: a
+/// store that lost writes could count to the same number with another list.
 ///
 /// # Errors
 /// [`ChangeError`]; it may be repeated.
 pub async fn change(store: &Store, range: IpNet, change: Change<'_>) -> Result<Changed, ChangeError> {
-    let version = hex::encode(entropy::random_bytes::<8>()?);
+    let random = hex::encode(entropy::random_bytes::<8>()?);
     let (word, reason) = match change {
         Change::Block(reason) => ("block", reason.unwrap_or_default()),
         Change::Unblock => ("unblock", ""),
     };
     let (range, most) = (canonical(range).to_string(), BLOCKED_MAX.to_string());
-    let args = [word, &range, reason, &most, &version];
+    let args = [word, &range, reason, &most, &random];
     let reply: Vec<String> = store.script(&BLOCKED, &[keys::BLOCKED], &args).await?;
     match reply.first().map(String::as_str) {
         Some("done") => Ok(Changed::Done),

@@ -10,7 +10,8 @@
 //! | [`invitation_lookup`](super::invitation_lookup), [`reset_lookup`](super::reset_lookup), [`session_lookup`](super::session_lookup) | Random tokens. A lost one lets nobody in: the invitation is revoked and made again, the reset issued again, the user signs in again. |
 //! | [`deposit_lookup`] | Confirmed before the deposit is, and after it; taken back where the deposit is refused. Lost, the operator names the account. |
 //! | [`ACCOUNTS`] | Confirmed before the account is made, so every account is listed. |
-//! | [`STORE`], [`PRICES`], [`BLOCKED`] | Written by the operator, who looks at them after a failover (docs/explanation/durability.md); a store without the first denies everything. |
+//! | [`BLOCKED`] | Confirmed before the operator is told of a change. A server that saw a higher version keeps what is gone blocked, and says so (`store/blocked/copy.rs`). |
+//! | [`STORE`], [`PRICES`] | Written by the operator, who looks at them after a failover (docs/explanation/durability.md); a store without the first denies everything. |
 //! | [`REFUSED`] | Renewed by a worker every few seconds. |
 //! | [`attempts`](super::attempts) | Counts; what is lost is a few attempts. |
 //! | [`wallet_lookup`], [`escrow_lookup`], [`WALLET_NUMBER`], [`ESCROW_NUMBER`] | Of an earlier version, and only read: nothing gets a number from there any more. |
@@ -23,8 +24,8 @@ pub const STORE: &str = "tollgate/store";
 pub const ACCOUNTS: &str = "tollgate/accounts";
 /// The prices imported by the operator, which overlay the file.
 pub const PRICES: &str = "tollgate/prices";
-/// The addresses that both servers turn away (hash of range to `<since ms> <reason>`), and `version`, which is another one
-/// after each change.
+/// The addresses that both servers turn away (hash of range to `<since ms> <reason>`), and `version`
+/// (`<count>-<random>`), whose count rises with each change.
 pub const BLOCKED: &str = "tollgate/blocked";
 /// The accounts that are refused what makes records (lines `<account> <cause>`). It ends when no worker renews it.
 pub const REFUSED: &str = "tollgate/refused";

@@ -25,12 +25,14 @@ const MONEY: [&str; 12] = [
     "transit_arrive",
 ];
 
-/// Every other script that is answered for only then: they make what callers are told a name or a secret of.
-const NAMES: [&str; 12] = [
+/// Every other script that is answered for only then: they make what callers are told a name or a secret of, or what has
+/// no account whose version would tell that it was lost.
+const NAMES: [&str; 13] = [
     "account_add_user",
     "account_create",
     "agent_create",
     "api_key_create",
+    "blocked_change",
     "escrow_list",
     "invitation_accept",
     "lookup_join",

@@ -170,6 +170,39 @@ mod tests {
         assert!(turns.shares.0.lock().unwrap().is_empty());
     }
 
+    #[tokio::test]
+    async fn who_waits_for_its_share_holds_no_place_of_the_others() {
+        let (turns, first) = (Turns::default(), key("acct_1"));
+        let mut taken = Vec::new();
+        for _ in 0..CONNECTIONS_OF_ACCOUNT_MAX {
+            taken.push(turns.take(&None, &first).await.unwrap());
+        }
+        let waiting = (0..CONNECTIONS_MAX).map(|_| Box::pin(turns.take(&None, &first)));
+        let mut waiting: Vec<_> = waiting.collect();
+        for turn in &mut waiting {
+            assert!(futures::poll!(turn).is_pending());
+        }
+        let other = turns.take(&None, &key("acct_2")).now_or_never();
+        assert!(other.is_some(), "behind those who wait for their share");
+    }
+
+    #[tokio::test]
+    async fn who_comes_later_does_not_overtake() {
+        let turns = Turns::default();
+        let mut taken = Vec::new();
+        for number in 0..CONNECTIONS_MAX {
+            let account = number / CONNECTIONS_OF_ACCOUNT_MAX;
+            taken.push(turns.take(&None, &key(&format!("acct_{account}"))).await.unwrap());
+        }
+        let (early, late) = (key("acct_early"), key("acct_late"));
+        let mut waiting = Box::pin(turns.take(&None, &early));
+        assert!(futures::poll!(&mut waiting).is_pending());
+        taken.pop();
+        assert!(turns.take(&None, &late).now_or_never().is_none());
+        let turn = waiting.now_or_never();
+        assert!(turn.is_some(), "the place is its own");
+    }
+
     #[test]
     fn a_key_names_its_account() {
         for (key, account) in [

@@ -1,0 +1,256 @@
+//! A server's copy of the blocked addresses. It remembers the newest version that it saw: a store with an older one lost
+//! changes (a replica took its master's place without them), and the ranges that the store no longer has stay blocked here
+//! until the operator has blocked them again.
+
+use super::{Version, read, read_version};
+use crate::{Store, StoreError};
+use arc_swap::ArcSwapOption;
+use domain::blocked::AddressSet;
+use ipnet::IpNet;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Lost ranges that a line in the log names, at most.
+const NAMED_MAX: usize = 50;
+
+/// What the copy says of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may come in.
+    Free,
+    /// It is on the list.
+    Blocked,
+    /// Its address is not known, and the list is not empty (decision D73).
+    Unknown,
+    /// The list was never read: nobody may come in.
+    Unread,
+}
+
+/// A server's copy of the list.
+#[derive(Debug, Default)]
+pub struct BlockedCopy {
+    copied: ArcSwapOption<Copied>,
+    /// Reads that began so far.
+    begun: AtomicU64,
+    /// Held by the one who takes in what was read.
+    taking_in: Mutex<()>,
+}
+
+#[derive(Debug)]
+struct Copied {
+    /// What is in force.
+    set: AddressSet,
+    /// What the store had.
+    listed: BTreeSet<IpNet>,
+    /// What the store had before it lost changes, and has not had since.
+    lost: BTreeSet<IpNet>,
+    version: Version,
+    /// Number of the read.
+    read: u64,
+}
+
+impl BlockedCopy {
+    /// Whether the list was read.
+    pub fn is_read(&self) -> bool {
+        self.copied.load().is_some()
+    }
+
+    /// Returns the verdict on a client. `client` is evaluated only while the list is not empty; `None` stands for an
+    /// address that cannot be read, which could be any of those on the list.
+    pub fn judge(&self, client: impl FnOnce() -> Option<IpAddr>) -> Verdict {
+        match self.copied.load().as_deref() {
+            None => Verdict::Unread,
+            Some(copied) if copied.set.is_empty() => Verdict::Free,
+            Some(copied) => match client() {
+                None => Verdict::Unknown,
+                Some(client) if copied.set.contains(client) => Verdict::Blocked,
+                Some(_) => Verdict::Free,
+            },
+        }
+    }
+
+    /// Like [`BlockedCopy::judge`], but reads the list when it was not read yet.
+    pub async fn judge_now(&self, store: &Store, client: impl FnOnce() -> Option<IpAddr>) -> Verdict {
+        if !self.is_read() {
+            self.follow(store).await;
+        }
+        self.judge(client)
+    }
+
+    /// Takes in what the store has, unless it is what is known. A store that does not answer changes nothing.
+    pub async fn follow(&self, store: &Store) {
+        match self.refresh(store).await {
+            Ok(()) => {}
+            Err(StoreError::Nonsense(what)) => {
+                tracing::error!(what, "the blocked addresses make no sense; those known stay");
+            }
+            // The watch on the store says that it is away, once.
+            Err(error) => tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "the blocked addresses cannot be read; those known stay"
+            ),
+        }
+    }
+
+    async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
+        let number = self.begun.fetch_add(1, Ordering::AcqRel);
+        let version = read_version(store).await?;
+        let known = self.copied.load();
+        if known.as_ref().is_some_and(|copied| copied.version == version) {
+            return Ok(());
+        }
+        let (list, version) = read(store).await?;
+        let listed = list.into_iter().map(|blocked| blocked.range).collect();
+        self.take_in(number, listed, version);
+        Ok(())
+    }
+
+    /// Takes in what was read, unless a later read was taken in before.
+    fn take_in(&self, read: u64, listed: BTreeSet<IpNet>, version: Version) {
+        let _turn = self.taking_in.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.copied.load_full();
+        let known = known.as_deref();
+        if known.is_some_and(|known| known.read > read) {
+            return;
+        }
+        let mut lost = known.map(|known| known.lost.clone()).unwrap_or_default();
+        if let Some(known) = known
+            && version.fell_from(&known.version)
+        {
+            lost.extend(&known.listed);
+            lost.retain(|range| !listed.contains(range));
+            complain(&lost);
+        }
+        lost.retain(|range| !listed.contains(range));
+        let is_over = lost.is_empty() && known.is_some_and(|known| !known.lost.is_empty());
+        if is_over {
+            tracing::info!("the store has all blocked addresses again that it had lost");
+        }
+        tracing::info!(
+            ranges = listed.len(),
+            kept = lost.len(),
+            "blocked addresses in force"
+        );
+        let set = AddressSet::of(listed.iter().chain(&lost).copied());
+        self.copied.store(Some(Arc::new(Copied {
+            set,
+            listed,
+            lost,
+            version,
+            read,
+        })));
+    }
+}
+
+/// Says what the store lost, and what to do.
+fn complain(lost: &BTreeSet<IpNet>) {
+    let named = lost.iter().take(NAMED_MAX).map(ToString::to_string);
+    tracing::error!(
+        ranges = lost.len(),
+        lost = named.collect::<Vec<_>>().join(" "),
+        "the store lost changes of the blocked addresses; what this server knew stays blocked until it ends: compare \
+         `tollgate-admin ip list`, block again what is lost (and then unblock what shall be free)"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn copy(steps: &[(&str, &[&str])]) -> BlockedCopy {
+        let copy = BlockedCopy::default();
+        for (version, ranges) in steps {
+            read(&copy, version, ranges);
+        }
+        copy
+    }
+
+    /// What the store has, as the next read finds it.
+    fn read(copy: &BlockedCopy, version: &str, ranges: &[&str]) {
+        let number = copy.begun.fetch_add(1, Ordering::AcqRel);
+        let listed = ranges.iter().map(|range| range.parse().unwrap()).collect();
+        copy.take_in(number, listed, Version::of(Some(version.to_owned())));
+    }
+
+    fn judge(copy: &BlockedCopy, text: &str) -> Verdict {
+        copy.judge(|| text.parse().ok())
+    }
+
+    /// Which of the addresses `198.51.100.1` to `.4` are blocked.
+    fn blocked(copy: &BlockedCopy) -> Vec<u8> {
+        let is_blocked = |last: &u8| judge(copy, &format!("198.51.100.{last}")) == Verdict::Blocked;
+        (1..=4).filter(is_blocked).collect()
+    }
+
+    const ONE: &str = "198.51.100.1/32";
+    const TWO: &str = "198.51.100.2/32";
+    const THREE: &str = "198.51.100.3/32";
+
+    #[test]
+    fn nobody_comes_in_before_the_list_was_read_and_an_empty_one_asks_for_no_address() {
+        let copy = BlockedCopy::default();
+        let unasked = || -> Option<IpAddr> { panic!("the address is not needed") };
+        assert_eq!(copy.judge(unasked), Verdict::Unread);
+        read(&copy, "1-a", &[]);
+        assert_eq!(copy.judge(unasked), Verdict::Free);
+        read(&copy, "2-a", &["203.0.113.0/24"]);
+        assert_eq!(judge(&copy, "203.0.113.9"), Verdict::Blocked);
+        assert_eq!(judge(&copy, "203.0.114.9"), Verdict::Free);
+        assert_eq!(
+            judge(&copy, "unknown"),
+            Verdict::Unknown,
+            "it could be on the list"
+        );
+    }
+
+    #[test]
+    fn what_the_store_lost_stays_blocked_until_it_is_blocked_again() {
+        let copy = copy(&[("1-a", &[ONE]), ("2-b", &[ONE, TWO]), ("1-a", &[ONE])]);
+        assert_eq!(blocked(&copy), [1, 2], "lost");
+        // Other changes go on, also beyond the version that was lost.
+        read(&copy, "2-x", &[ONE, THREE]);
+        assert_eq!(blocked(&copy), [1, 2, 3]);
+        read(&copy, "3-x", &[THREE]);
+        read(&copy, "4-x", &[]);
+        assert_eq!(blocked(&copy), [2], "what was unblocked since is free");
+        read(&copy, "5-x", &[TWO]);
+        read(&copy, "6-x", &[]);
+        assert_eq!(blocked(&copy), [0_u8; 0], "blocked again, and then let in");
+    }
+
+    #[test]
+    fn a_store_that_counts_the_same_with_another_list_lost_changes_too() {
+        let copy = copy(&[("2-b", &[ONE, TWO]), ("2-x", &[ONE])]);
+        assert_eq!(blocked(&copy), [1, 2]);
+        read(&copy, "1-a", &[THREE]);
+        assert_eq!(blocked(&copy), [1, 2, 3], "twice");
+    }
+
+    #[test]
+    fn a_list_that_is_gone_stays() {
+        let copy = copy(&[("2-b", &[ONE, TWO])]);
+        copy.take_in(9, BTreeSet::new(), Version::of(None));
+        assert_eq!(blocked(&copy), [1, 2]);
+    }
+
+    #[test]
+    fn a_lost_unblock_blocks_again_and_nothing_waits_for_the_operator() {
+        let copy = copy(&[("1-a", &[ONE]), ("2-b", &[]), ("1-a", &[ONE])]);
+        assert_eq!(blocked(&copy), [1]);
+        read(&copy, "2-x", &[]);
+        assert_eq!(blocked(&copy), [0_u8; 0]);
+    }
+
+    #[test]
+    fn a_read_that_was_overtaken_changes_nothing() {
+        let copy = copy(&[("1-a", &[ONE]), ("2-b", &[])]);
+        copy.take_in(
+            0,
+            BTreeSet::from([ONE.parse().unwrap()]),
+            Version::of(Some("1-a".to_owned())),
+        );
+        assert_eq!(blocked(&copy), [0_u8; 0]);
+    }
+}

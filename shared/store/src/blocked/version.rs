@@ -1,0 +1,60 @@
+//! The version of the list of blocked addresses: `<count>-<random>`. Each change counts one up. The random part tells two
+//! changes with the same count apart: a store that lost writes can count to the same number with another list.
+
+/// A version as the store has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Version {
+    text: Option<String>,
+    /// Changes so far. `None` where there was none, and for a version of an earlier release, which does not count.
+    count: Option<u64>,
+}
+
+impl Version {
+    pub(super) fn of(text: Option<String>) -> Self {
+        let counted = text.as_deref().and_then(|text| text.split_once('-'));
+        let count = counted.and_then(|(count, _)| count.parse().ok());
+        Self { text, count }
+    }
+
+    /// Whether a store that had `before` and now has this lost changes of the list.
+    pub(super) fn fell_from(&self, before: &Self) -> bool {
+        match (before.count, self.count) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(before_count), Some(count)) => {
+                count < before_count || (count == before_count && self.text != before.text)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_falls_when_it_counts_less_or_the_same_of_another_list() {
+        let version = |text: &str| Version::of(Some(text.to_owned()).filter(|text| !text.is_empty()));
+        for (before, after, fell) in [
+            ("2-aa", "2-aa", false),
+            ("2-aa", "3-bb", false),
+            ("9-aa", "10-bb", false),
+            ("2-aa", "2-bb", true),
+            ("2-aa", "1-bb", true),
+            ("10-aa", "9-bb", true),
+            ("1-aa", "", true),
+            ("1-aa", "0123456789abcdef", true),
+            ("", "", false),
+            ("", "1-aa", false),
+            ("0123456789abcdef", "1-aa", false),
+            ("0123456789abcdef", "fedcba9876543210", false),
+            ("0123456789abcdef", "", false),
+        ] {
+            assert_eq!(
+                version(after).fell_from(&version(before)),
+                fell,
+                "{before} {after}"
+            );
+        }
+    }
+}

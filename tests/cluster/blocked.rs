@@ -1,0 +1,40 @@
+//! A block that an operator was told of is as safe as `store.durability` says.
+
+use crate::pair::{Timeouts, by_a_replica, master_with_replica};
+use harness::Store;
+use store::StoreError;
+use store::blocked::script::{Change, ChangeError, Changed, change};
+use store::keys::BLOCKED;
+
+const TIMEOUTS: Timeouts = (5_000, 1_000);
+const RANGE: &str = "203.0.113.7/32";
+
+async fn ask(store: &Store, what: Change<'_>) -> Result<Changed, ChangeError> {
+    change(store, RANGE.parse().unwrap(), what).await
+}
+
+fn is_unconfirmed(answer: &Result<Changed, ChangeError>) -> bool {
+    matches!(
+        answer,
+        Err(ChangeError::Store(StoreError::NotDurable { ran: true, .. }))
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_block_is_told_of_when_the_replica_has_it() {
+    let (master, replica) = master_with_replica().await;
+    let store = by_a_replica(master.url(), TIMEOUTS);
+    let block = Change::Block(None);
+    replica.pause();
+    // The first makes the change, the second finds it made: neither is safe.
+    for what in [block, block, Change::Unblock, Change::Unblock] {
+        let answer = ask(&store, what).await;
+        assert!(is_unconfirmed(&answer), "{what:?}: {answer:?}");
+    }
+    replica.resume();
+    assert_eq!(ask(&store, Change::Unblock).await.unwrap(), Changed::AlreadySo);
+    assert_eq!(replica.command::<u64>(&["HEXISTS", BLOCKED, RANGE]), 0);
+    assert_eq!(ask(&store, block).await.unwrap(), Changed::Done);
+    assert_eq!(replica.command::<u64>(&["HEXISTS", BLOCKED, RANGE]), 1);
+    assert_eq!(ask(&store, block).await.unwrap(), Changed::AlreadySo);
+}
