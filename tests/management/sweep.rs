@@ -8,7 +8,7 @@ use serde_json::json;
 use shared::clock;
 use shared::domain::mode::Mode;
 use shared::store::script::api_key;
-use shared::store::script::change::Scope;
+use shared::store::script::change::{Scope, VERSION_STEP};
 
 #[tokio::test]
 async fn no_operation_reaches_another_account_or_mode() {
@@ -23,7 +23,7 @@ async fn no_operation_reaches_another_account_or_mode() {
     let (other, stranger) = world.account("enterprise").await;
     let tester = world.caller(&owner, Mode::Test).await;
     let after_issue = world.version(&owner).await;
-    assert_eq!(after_issue, version + 1);
+    assert_eq!(after_issue, version + VERSION_STEP);
     let boss = other.user(Role::Owner).await;
     let boss = world.admin.sign_in(&boss.email, TEST_PASSWORD).await;
     for route in ROUTES.iter().chain(USER_ROUTES) {

@@ -12,6 +12,7 @@ use shared::domain::money::Nanos;
 use shared::domain::period::Period;
 use shared::store::denial_windows::Counted as Asked;
 use shared::store::script::authorize::{Answer, Outcome, RUN_LIFE};
+use shared::store::script::change::VERSION_STEP;
 use shared::store::script::denial_window::Recorded;
 use shared::store::script::hold::{AsOf, HoldName};
 use shared::store::script::reap::{KEPT_LIFE, Reaped};
@@ -121,7 +122,7 @@ impl Model {
             return Recorded::Changed;
         }
         self.counted.remove(found);
-        self.version += 1;
+        self.version += VERSION_STEP;
         self.log.push((at, text));
         Recorded::Done
     }
