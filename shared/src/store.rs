@@ -27,6 +27,7 @@ pub mod key_standing;
 pub mod keys;
 pub mod look;
 pub mod lookup;
+pub mod lost;
 pub mod once;
 mod open_escrows;
 pub mod open_holds;

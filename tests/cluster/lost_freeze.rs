@@ -1,10 +1,12 @@
 //! A freeze and a revocation that were acknowledged, and lost with their master: the replica that takes over never heard of
-//! them. The agents go on calling through an edge that had not met them, and the loss stays noticed.
+//! them. Calls through an edge that had not met them do not make up for the loss, and where an admin server runs that edge
+//! stops until the operator accepts the accounts.
 
 use crate::world::{ADMIN, MASTERS, SOON, World, accept, call, cap};
 use harness::{Admin, Caller, Cli, Edge, SeedAgent, eventually};
 use serde_json::{Value, json};
 use shared::domain::mode::Mode;
+use shared::store::keys::REFUSED;
 
 /// Calls through the edge that had not met a change, more than make up for it where it counts as much as a call.
 const CALLS: usize = 3;
@@ -164,6 +166,71 @@ async fn calls_of_the_agent_do_not_make_up_for_what_was_lost() {
     for victim in &victims {
         accept(&world, &victim.agent.account);
         let served = victim.caller(&world.edges[0]).chat(call("accepted")).await;
+        assert_eq!(served.status, 200, "{:?}: {}", victim.lost, served.text());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edge_that_had_not_met_it_stops_until_the_operator_accepts() {
+    let world = World::start(2).await;
+    let node = (world.home() + 1) % MASTERS;
+    let admin = world.admin("auto");
+    let victims = changed(&world, &admin, node).await;
+    world.cluster.lose(node, &victims[0].record());
+    for victim in &victims {
+        is_denied(&world.edges[1], victim).await;
+    }
+    let arrived = world.upstream.arrived();
+    drop(admin);
+
+    // The operator's commands work, and do not make up for what was lost.
+    let cli = Cli::new(ADMIN, world.cluster.url());
+    let command = |verb: &str, victim: &Victim| {
+        let (account, agent) = (&victim.agent.account.id, &victim.agent.id);
+        let _: Value = cli.json(&["agent", verb, "--account", account, "--agent", agent]);
+    };
+    for victim in &victims {
+        command("freeze", victim);
+        command("unfreeze", victim);
+        let denied = victim.caller(&world.edges[1]).chat(call("held")).await;
+        assert_eq!(denied.status, 503, "{:?}: {}", victim.lost, denied.text());
+    }
+    let check = named(&world);
+    // A server that starts later knows, and tells an edge that does.
+    let (young, late) = (world.admin("auto"), world.edge());
+    for victim in &victims {
+        assert!(
+            check.contains(&victim.agent.account.id),
+            "{:?}: {check}",
+            victim.lost
+        );
+        is_refused(&young, victim).await;
+    }
+    eventually("a list that names both", SOON, async || {
+        let mut get = redis::cmd("GET");
+        let list: Option<String> = world.store.command(get.arg(REFUSED)).await.ok().flatten();
+        let list = list.unwrap_or_default();
+        victims
+            .iter()
+            .all(|victim| list.contains(&format!("{} lost_writes ", victim.agent.account.id)))
+            .then_some(())
+    })
+    .await;
+    assert_eq!(world.upstream.arrived(), arrived, "nothing was forwarded");
+    for victim in &victims {
+        is_denied(&late, victim).await;
+    }
+
+    // The first call after the acceptance is decided as any other.
+    for victim in &victims {
+        command("freeze", victim);
+        accept(&world, &victim.agent.account);
+        for edge in world.edges.iter().chain([&late]) {
+            let frozen = victim.caller(edge).chat(call("frozen")).await;
+            assert_eq!(frozen.status, 403, "{:?}: {}", victim.lost, frozen.text());
+        }
+        command("unfreeze", victim);
+        let served = victim.caller(&world.edges[1]).chat(call("accepted")).await;
         assert_eq!(served.status, 200, "{:?}: {}", victim.lost, served.text());
     }
 }

@@ -5,7 +5,7 @@ use crate::world::{BINARY, World, problem, success};
 use harness::{Caller, Cli, Reply, SeedAccount};
 use serde_json::{Value, json};
 use shared::domain::mode::Mode;
-use shared::store::refused::{self, Cause};
+use shared::store::refused::{self, Cause, List};
 use std::time::Duration;
 
 const OPENAI_KEY: &str = "sk-test-0123456789abcdefghij";
@@ -227,7 +227,10 @@ async fn whom_the_list_names_is_refused_what_makes_records_and_nothing_else() {
     let (_, other) = world.account("enterprise").await;
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
     // The worker of this server has nobody to name, and takes away no list that it did not write.
-    let list = [(account.id.clone(), Cause::Share)].into();
+    let list = List {
+        room: [(account.id.clone(), Cause::Share)].into(),
+        ..List::default()
+    };
     refused::write(&world.store, &list).await.unwrap();
     let named = async || {
         let reply = caller.post("/v1/agents", json!({})).await;

@@ -5,7 +5,7 @@ use crate::world::{fresh, problem, success, text};
 use harness::Cli;
 use serde_json::{Value, json};
 use shared::domain::mode::Mode;
-use shared::store::refused::{self, Cause};
+use shared::store::refused::{self, Cause, List};
 use std::time::Duration;
 
 /// Longest wait for something that happens soon.
@@ -261,7 +261,10 @@ async fn the_guard_of_the_stores_room_is_predicted() {
     let stage = Stage::start().await;
     let client = stage.client("enterprise", json!({})).await;
     assert_eq!(as_predicted(&client, None).await, json!(null));
-    let list = [(client.account.id.clone(), Cause::Share)].into();
+    let list = List {
+        room: [(client.account.id.clone(), Cause::Share)].into(),
+        ..List::default()
+    };
     refused::write(&stage.world.store, &list).await.unwrap();
     let spend = json!({ "agent": "bot", "amount": "0.5" });
     let refused = async || {
