@@ -1,6 +1,6 @@
-//! A freeze and a revocation that were acknowledged, and lost with their master: the replica that takes over never heard of
-//! them. Calls through an edge that had not met them do not make up for the loss, and where an admin server runs that edge
-//! stops until the operator accepts the accounts.
+//! A freeze and a revocation that were acknowledged, and lost with their master: the replica that takes over never
+//! heard of them. Calls through an edge that had not met them do not make up for the loss, and where an admin server
+//! runs that edge stops until the operator accepts the accounts.
 
 use crate::world::{ADMIN, MASTERS, SOON, World, accept, call, cap};
 use harness::{Admin, Caller, Cli, Edge, SeedAgent, eventually};
@@ -73,7 +73,8 @@ impl Victim {
     }
 }
 
-/// Victims on the master at `node`. Its replica is cut off, then the changes are made, and the first of two edges meets them.
+/// Victims on the master at `node`. Its replica is cut off, then the changes are made, and the first of two edges meets
+/// them.
 async fn changed(world: &World, admin: &Admin, node: usize) -> [Victim; 2] {
     let replica = world.cluster.replica_of(node);
     let victims = [

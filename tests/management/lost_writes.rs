@@ -1,5 +1,5 @@
-//! An account that lost a change which was acknowledged, on a single server: a standby without it has taken over, say. The guard
-//! finds it and holds it on every server until the operator accepts it (decision D47).
+//! An account that lost a change which was acknowledged, on a single server: a standby without it has taken over, say.
+//! The guard finds it and holds it on every server until the operator accepts it (decision D47).
 
 use crate::world::{BINARY, FULL, World, problem, success};
 use harness::{Admin, AdminOptions, Caller, Cli, SeedAccount, eventually};

@@ -1,6 +1,6 @@
-//! The guard of the store's room (decision D71) and of acknowledged writes (decision D47): reads how much of the store each account
-//! takes, and whether one lost writes, and names the accounts that are refused. Every server does this for itself; of
-//! several, each writes the same list.
+//! The guard of the store's room (decision D71) and of acknowledged writes (decision D47): reads how much of the store
+//! each account takes, and whether one lost writes, and names the accounts that are refused. Every server does this for
+//! itself; of several, each writes the same list.
 
 mod lost;
 
@@ -141,8 +141,8 @@ impl Seen {
     }
 }
 
-/// Whom to refuse: whoever is over the budget of audit entries, and in a store that is nearly full also whoever takes far more
-/// than the median account. Of more than fit into the list, the largest.
+/// Whom to refuse: whoever is over the budget of audit entries, and in a store that is nearly full also whoever takes
+/// far more than the median account. Of more than fit into the list, the largest.
 fn refused(
     accounts: &HashMap<String, Seen>,
     is_nearly_full: bool,

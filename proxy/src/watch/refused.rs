@@ -1,11 +1,12 @@
-//! The accounts that are refused, as the store names them: those that lost writes are denied until an operator accepts them.
+//! The accounts that are refused, as the store names them: those that lost writes are denied until an operator accepts
+//! them.
 
 use crate::gate::Gate;
 use shared::store::script::authorize::AccountView;
 use shared::store::versions::View;
 
-/// Reads the list. What is remembered of an account that lost writes becomes what it cannot reach before `store accept`: then
-/// `authorize.lua` denies its calls, and the first one after the acceptance is decided as any other.
+/// Reads the list. What is remembered of an account that lost writes becomes what it cannot reach before `store
+/// accept`: then `authorize.lua` denies its calls, and the first one after the acceptance is decided as any other.
 pub(super) async fn follow(gate: &Gate) {
     gate.refused.follow(&gate.store).await;
     for (account, generation) in gate.refused.lost() {

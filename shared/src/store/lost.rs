@@ -1,8 +1,8 @@
 //! Accounts that lost an acknowledged change with the server that made it (decision D47).
 //!
-//! What an account had reached is known from its witness, on a cluster, and from what this process has seen. The witness is
-//! told of changes alone, so less than it says is a lost change. This process may have seen calls as well, which a failover may
-//! take back: less than that is a lost change where it is more than [`CALLS_MAX`].
+//! What an account had reached is known from its witness, on a cluster, and from what this process has seen. The
+//! witness is told of changes alone, so less than it says is a lost change. This process may have seen calls as well,
+//! which a failover may take back: less than that is a lost change where it is more than [`CALLS_MAX`].
 
 use super::Store;
 use super::connection::round::Round;
@@ -13,8 +13,8 @@ use super::script::change::VERSION_STEP;
 use super::script::witness;
 use super::versions::View;
 
-/// Calls that an account may lack without having lost a change, and calls of an agent after a failover for which the loss of a
-/// change is still found.
+/// Calls that an account may lack without having lost a change, and calls of an agent after a failover for which the
+/// loss of a change is still found.
 const CALLS_MAX: u64 = VERSION_STEP / 2;
 
 /// Whether an account has all changes that were acknowledged.
@@ -38,8 +38,8 @@ struct Floor {
     witnessed: Option<View>,
 }
 
-/// Looks at each of `accounts`, in two rounds of reads. Those that could not be read or have no record are left out: nothing can be done
-/// with an account that has none.
+/// Looks at each of `accounts`, in two rounds of reads. Those that could not be read or have no record are left out:
+/// nothing can be done with an account that has none.
 pub async fn look<'a>(
     store: &Store,
     round: &Round<'_>,

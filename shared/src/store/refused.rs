@@ -1,11 +1,12 @@
-//! The accounts that are refused: what makes records (decision D71), to those that take far more of a store that is nearly full
-//! than others, and those over their budget of audit entries; and all of it, to those that lost acknowledged writes
-//! (decision D47, [`lost`](super::lost)). A worker of the admin server names them in one key outside the
-//! buckets; each edge and admin server reads it once a second, so a call costs nothing more.
+//! The accounts that are refused: what makes records (decision D71), to those that take far more of a store that is
+//! nearly full than others, and those over their budget of audit entries; and all of it, to those that lost
+//! acknowledged writes (decision D47, [`lost`](super::lost)). A worker of the admin server names them in one key
+//! outside the buckets; each edge and admin server reads it once a second, so a call costs nothing more.
 //!
-//! Room: it is the store's that the list protects, not money: a full store denies by itself. So a server that cannot read it goes
-//! on with what it read last, for [`LIFE`] at most, and then refuses nobody; and a list that no worker renews ends after the
-//! same time. Lost writes: a server that has read of them once waits for `store accept`, whatever the list says later.
+//! Room: it is the store's that the list protects, not money: a full store denies by itself. So a server that cannot
+//! read it goes on with what it read last, for [`LIFE`] at most, and then refuses nobody; and a list that no worker
+//! renews ends after the same time. Lost writes: a server that has read of them once waits for `store accept`, whatever
+//! the list says later.
 
 use super::script::{Script, WhenFull};
 use super::versions::View;
@@ -160,8 +161,8 @@ impl RefusedCopy {
             .collect()
     }
 
-    /// Reads the list, and makes `store` refuse changes of accounts that lost writes. A store that does not answer changes nothing
-    /// until what is known is older than [`LIFE`].
+    /// Reads the list, and makes `store` refuse changes of accounts that lost writes. A store that does not answer
+    /// changes nothing until what is known is older than [`LIFE`].
     pub async fn follow(&self, store: &Store) {
         match read(store).await {
             Ok(list) => {

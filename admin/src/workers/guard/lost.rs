@@ -1,5 +1,6 @@
-//! The guard's look for accounts that lost acknowledged writes (decision D47). One that is found is held until `store accept`: this
-//! server and the account's witness take note of it, and the guard's list names it to all edges and servers.
+//! The guard's look for accounts that lost acknowledged writes (decision D47). One that is found is held until `store
+//! accept`: this server and the account's witness take note of it, and the guard's list names it to all edges and
+//! servers.
 
 use crate::problem::chain;
 use crate::workers::turn::Turn;
@@ -29,8 +30,8 @@ pub(super) struct Lost {
 }
 
 impl Lost {
-    /// Looks at the next accounts. Those whose server gives no answer keep their standing. Returns what witnesses have to be
-    /// told.
+    /// Looks at the next accounts. Those whose server gives no answer keep their standing. Returns what witnesses have
+    /// to be told.
     pub(super) async fn look(&mut self, store: &Store) -> Vec<(String, View)> {
         let round = Round::on(store);
         round.note(self.turn.renew(store).await);
@@ -43,8 +44,8 @@ impl Lost {
         untold
     }
 
-    /// Takes in how accounts stand. Returns what witnesses have to be told in this round: [`TOLD`] at most, the others when their
-    /// accounts are looked at again.
+    /// Takes in how accounts stand. Returns what witnesses have to be told in this round: [`TOLD`] at most, the others
+    /// when their accounts are looked at again.
     fn note_all(&mut self, store: &Store, found: Vec<(&String, Standing)>) -> Vec<(String, View)> {
         let untold = found.into_iter();
         let untold = untold.filter_map(|(account, standing)| self.note(store, account, standing));
