@@ -2,6 +2,7 @@
 //! in force, the provider's address.
 
 pub mod memory;
+mod refused;
 pub mod tables;
 
 use crate::gate::Gate;
@@ -234,8 +235,8 @@ pub fn start(gate: &Arc<Gate>) {
         let mut ticks = interval(REFRESH_EVERY);
         loop {
             ticks.tick().await;
-            watched.blocked.follow(&watched.store).await;
-            watched.refused.follow(&watched.store).await;
+            // At once: the server of one list may be away.
+            tokio::join!(watched.blocked.follow(&watched.store), refused::follow(&watched));
         }
     });
     let watched = Arc::clone(gate);

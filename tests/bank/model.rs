@@ -20,6 +20,7 @@ use domain::period::Period;
 pub use records::*;
 use std::collections::{BTreeMap, BTreeSet};
 use store::keys::{AccountKeys, Series, USER};
+use store::script::change::{VERSION_STEP, VERSION_STEPS_END};
 
 /// The largest sum that a wallet or counter may reach, as the scripts compare with it and exactly.
 pub const CEILING: f64 = 9e18;
@@ -58,6 +59,8 @@ pub struct Model {
     pub window: Window,
     pub names: Names,
     pub plans: [String; 2],
+    /// The version that each account began with.
+    pub born: u64,
     pub sides: [Side; 4],
     /// The last place that was drawn of each series, by account.
     pub drawn: Drawn,
@@ -85,6 +88,7 @@ impl Model {
             window: Window { from: 0, to: 0 },
             names: Names::default(),
             plans: ["p".to_owned(), "p".to_owned()],
+            born: 1,
             sides: Default::default(),
             drawn: Drawn::default(),
             found: Drawn::default(),
@@ -182,6 +186,15 @@ impl Model {
             None => settled.to_owned(),
             Some(low) => format!("{settled} low_nanos={low} balance_nanos={after} low_owner={owner}"),
         }
+    }
+
+    /// The version of the account whose live side is `at`.
+    pub fn version(&self, at: At) -> u64 {
+        let changes = self.sides[at].audit.len() + self.sides[at + 1].audit.len();
+        (0..changes).fold(self.born, |version, _| match version < VERSION_STEPS_END {
+            true => version + VERSION_STEP,
+            false => version + 1,
+        })
     }
 
     pub fn request(&self, at: At, id: &str) -> Option<&Request> {

@@ -7,6 +7,7 @@ use harness::Redis;
 use store::account::script::{ACCEPT, PlanSet, SET_PLAN, accept, set_plan};
 use store::keys::AccountKeys;
 use store::script::all::all;
+use store::script::change::VERSION_STEP;
 use store::script::{Script, WhenFull};
 use store::versions::View;
 use store::{Store, StoreError};
@@ -66,10 +67,10 @@ async fn planned(store: &Store, id: &str, plan: &str) -> Result<&'static str, St
 /// What was seen before, what comes of a change, and where the account is then.
 async fn floors(store: &Store) -> Checked {
     for (seen, outcome, after) in [
-        (view(0, 0), "done", view(3, 8)),
-        (view(3, 7), "done", view(3, 8)),
-        (view(3, 6), "done", view(3, 8)),
-        (view(2, 900), "done", view(3, 8)),
+        (view(0, 0), "done", view(3, 7 + VERSION_STEP)),
+        (view(3, 7), "done", view(3, 7 + VERSION_STEP)),
+        (view(3, 6), "done", view(3, 7 + VERSION_STEP)),
+        (view(2, 900), "done", view(3, 7 + VERSION_STEP)),
         (view(3, 8), "lost", view(3, 7)),
         (view(4, 1), "lost", view(3, 7)),
         (view(4, 7), "lost", view(3, 7)),
@@ -82,7 +83,7 @@ async fn floors(store: &Store) -> Checked {
         let known = if outcome == "lost" { seen } else { after };
         same(store.versions().seen(ACCOUNT), known, &what)?;
     }
-    let record = fresh(store).await?;
+    fresh(store).await?;
     same(planned(store, ACCOUNT, "free").await?, "same", "nothing to do")?;
     same(store.versions().seen(ACCOUNT), view(3, 7), "what only looked")?;
     same(planned(store, OTHER, "team").await?, "none", "no account")?;
@@ -95,6 +96,16 @@ async fn floors(store: &Store) -> Checked {
             "an account that is gone",
         )?;
     }
+    // A change is lost, and an agent goes on calling: as many calls as a change weighs make up for it, and fewer do not.
+    for (calls, outcome) in [(0, "lost"), (VERSION_STEP - 1, "lost"), (VERSION_STEP, "done")] {
+        let record = fresh(store).await?;
+        let what = format!("{calls} calls after a change was lost");
+        same(planned(store, ACCOUNT, "team").await?, "done", &what)?;
+        let version = (7 + calls).to_string();
+        ask::<u64>(store, &["HSET", &record, "version", &version, "plan", "free"]).await?;
+        same(planned(store, ACCOUNT, "team").await?, outcome, &what)?;
+    }
+    let record = fresh(store).await?;
     // The operator accepts what is there, whatever was seen.
     store.versions().saw(ACCOUNT, view(3, 900));
     same(
@@ -105,7 +116,11 @@ async fn floors(store: &Store) -> Checked {
     let accepted = accept(store, ACCOUNT, "test").await;
     same(accepted.map_err(|error| format!("{error:?}"))?, true, "accepted")?;
     let now = there(store, &record).await?;
-    same(now.generation > 3 && now.version == 8, true, "a new generation")?;
+    same(
+        now.generation > 3 && now.version == 7 + VERSION_STEP,
+        true,
+        "a new generation",
+    )?;
     same(store.versions().seen(ACCOUNT), now, "what was accepted")?;
     same(
         planned(store, ACCOUNT, "team").await?,

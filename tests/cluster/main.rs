@@ -13,6 +13,7 @@ mod failover;
 mod fence;
 mod load;
 mod lost;
+mod lost_freeze;
 mod lost_master;
 mod money;
 mod moving;

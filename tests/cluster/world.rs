@@ -75,7 +75,8 @@ impl World {
         world
     }
 
-    fn edge(&self) -> Edge {
+    /// One more edge.
+    pub fn edge(&self) -> Edge {
         let options = EdgeOptions::new(PROXY, self.cluster.url(), self.upstream.base_url());
         Edge::start(
             options

@@ -6,8 +6,7 @@ use domain::mode::Mode;
 use harness::{Caller, Cli, Reply, SeedAccount};
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::account::refused;
-use store::account::refused::Cause;
+use store::account::refused::{self, Cause, List};
 
 const OPENAI_KEY: &str = "sk-test-0123456789abcdefghij";
 
@@ -228,7 +227,10 @@ async fn whom_the_list_names_is_refused_what_makes_records_and_nothing_else() {
     let (_, other) = world.account("enterprise").await;
     success(&caller.post("/v1/policies/bot", json!({})).await, 200);
     // The worker of this server has nobody to name, and takes away no list that it did not write.
-    let list = [(account.id.clone(), Cause::Share)].into();
+    let list = List {
+        room: [(account.id.clone(), Cause::Share)].into(),
+        ..List::default()
+    };
     refused::write(&world.store, &list).await.unwrap();
     let named = async || {
         let reply = caller.post("/v1/agents", json!({})).await;

@@ -6,6 +6,7 @@
 //! * [`agents`], [`deletion`], [`policies`], [`provider_keys`], [`virtual_keys`]: each resource, bodies and errors to the letter
 //! * [`limits`], [`blocked`], [`order`]: how many requests a key may make, from where, and which refusal comes first
 //! * [`budgets`]: how many records an account can make the store keep
+//! * [`lost_writes`]: an account that lost a change is held until it is accepted
 //! * [`technical`]: how many requests test-mode keys and sessions may make, on every plan
 //! * [`scripts`]: each small change of the scripts behind these is noticed
 //! * [`race`]: many callers at once
@@ -19,6 +20,7 @@ mod budgets;
 mod connections;
 mod deletion;
 mod limits;
+mod lost_writes;
 #[path = "../ledger/lua.rs"]
 mod lua;
 mod matrix;

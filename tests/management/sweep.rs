@@ -7,7 +7,7 @@ use domain::mode::Mode;
 use harness::{Caller, Role, SeedAccount, TEST_PASSWORD};
 use serde_json::json;
 use store::api_key::script as api_key;
-use store::script::change::Scope;
+use store::script::change::{Scope, VERSION_STEP};
 
 #[tokio::test]
 async fn no_operation_reaches_another_account_or_mode() {
@@ -22,7 +22,7 @@ async fn no_operation_reaches_another_account_or_mode() {
     let (other, stranger) = world.account("enterprise").await;
     let tester = world.caller(&owner, Mode::Test).await;
     let after_issue = world.version(&owner).await;
-    assert_eq!(after_issue, version + 1);
+    assert_eq!(after_issue, version + VERSION_STEP);
     let boss = other.user(Role::Owner).await;
     let boss = world.admin.sign_in(&boss.email, TEST_PASSWORD).await;
     for route in ROUTES.iter().chain(USER_ROUTES) {

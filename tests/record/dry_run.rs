@@ -6,8 +6,7 @@ use domain::mode::Mode;
 use harness::Cli;
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::account::refused;
-use store::account::refused::Cause;
+use store::account::refused::{self, Cause, List};
 
 /// Longest wait for something that happens soon.
 const SOON: Duration = Duration::from_secs(20);
@@ -262,7 +261,10 @@ async fn the_guard_of_the_stores_room_is_predicted() {
     let stage = Stage::start().await;
     let client = stage.client("enterprise", json!({})).await;
     assert_eq!(as_predicted(&client, None).await, json!(null));
-    let list = [(client.account.id.clone(), Cause::Share)].into();
+    let list = List {
+        room: [(client.account.id.clone(), Cause::Share)].into(),
+        ..List::default()
+    };
     refused::write(&stage.world.store, &list).await.unwrap();
     let spend = json!({ "agent": "bot", "amount": "0.5" });
     let refused = async || {

@@ -164,7 +164,7 @@ async fn show(context: &Context, id: &str) -> Result<Report, Failure> {
         }
         document["storeBytes"][mode.as_str()] = usage.bytes().into();
     }
-    let refused = refused::read(&context.store).await?.contains_key(id);
+    let refused = refused::read(&context.store).await?.room.contains_key(id);
     document["refused"] = refused.into();
     if refused {
         text = format!("{text}\nrefused     what makes records: it takes too much of the store");

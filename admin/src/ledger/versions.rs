@@ -47,9 +47,13 @@ impl Pass<'_> {
             };
             if is < told {
                 let key = self.accounts.keys(place).record();
+                let was = match told.is_until_accepted() {
+                    true => "is held until it is accepted".to_owned(),
+                    false => format!("was at {} of {} before", told.version, told.generation),
+                };
                 let detail = format!(
-                    "it is at version {} of generation {}, and was at {} of {} before: the store lost writes",
-                    is.version, is.generation, told.version, told.generation
+                    "it is at version {} of generation {}, and {was}: the store lost writes",
+                    is.version, is.generation
                 );
                 self.wrong(Invariant::Versions, &[&key], detail);
             }

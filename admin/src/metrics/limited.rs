@@ -1,4 +1,4 @@
-//! Requests refused by a limit that holds for every plan (decision D71).
+//! Requests refused by a limit that holds for every plan (decision D71), and accounts that are refused.
 
 use domain::budget::Budget;
 use domain::rate::Rate;
@@ -18,6 +18,8 @@ pub struct LimitedMetrics {
     shares: Vec<Gauge>,
     /// Accounts that are refused what makes records.
     pub refused_accounts: IntGauge,
+    /// Accounts that wait for `store accept`.
+    pub lost_accounts: IntGauge,
 }
 
 impl LimitedMetrics {
@@ -43,6 +45,10 @@ impl LimitedMetrics {
             refused_accounts: metrics.gauge(
                 "refused_accounts",
                 "Accounts that are refused what makes records: they take far more of a nearly full store than others, or have used up their budget of audit entries.",
+            )?,
+            lost_accounts: metrics.gauge(
+                "lost_accounts",
+                "Accounts that lost acknowledged writes with a server of the store; all their calls are denied until `tollgate-admin store accept`.",
             )?,
         })
     }

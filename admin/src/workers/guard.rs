@@ -1,6 +1,10 @@
-//! The guard of the store's room (decision D71): reads how much of it each account takes, and names the accounts that are refused
-//! what makes records. Every server does this for itself; of several, each writes the same list.
+//! The guard of the store's room (decision D71) and of acknowledged writes (decision D47): reads how much of the store
+//! each account takes, and whether one lost writes, and names the accounts that are refused. Every server does this for
+//! itself; of several, each writes the same list.
 
+mod lost;
+
+use self::lost::Lost;
 use super::pause;
 use super::turn::Turn;
 use crate::metrics::Worker;
@@ -9,11 +13,10 @@ use crate::serve::App;
 use domain::budget::{Budget, Budgets};
 use domain::mode::Mode;
 use futures::{StreamExt, stream};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use store::account::refused;
-use store::account::refused::{Cause, List, REFRESH_EVERY, REFUSED_MAX};
+use store::account::refused::{self, Cause, List, REFRESH_EVERY, REFUSED_MAX};
 use store::account::usage::Usage;
 use store::keys::AccountKeys;
 use store::{StoreError, look};
@@ -36,6 +39,9 @@ const LEAST_PART: u64 = 100;
 struct Memory {
     turn: Turn,
     accounts: HashMap<String, Seen>,
+    lost: Lost,
+    /// Whom the next list names.
+    list: List,
     /// Whether the list that was written last names anybody.
     named: bool,
 }
@@ -78,6 +84,14 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
 }
 
 async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
+    // First, and named at once: the rest takes longer, and fails while a server of the store is away.
+    let untold = memory.lost.look(&app.store).await;
+    memory.list.lost = memory.lost.next();
+    let held = memory.lost.count() as u64;
+    app.metrics.limited.lost_accounts.set(level(held));
+    let named = name(app, memory).await;
+    lost::tell(&app.store, untold).await;
+    named?;
     memory.turn.renew(&app.store).await?;
     let accounts = memory.turn.next(ACCOUNTS);
     let reads = stream::iter(accounts).map(|account| async move {
@@ -91,11 +105,16 @@ async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
     }
     let store = look::look(&app.store).await?;
     let is_nearly_full = store.memory_fullest >= app.limits.guard_share && store.memory_max > 0;
-    let list = refused(&memory.accounts, is_nearly_full, store.memory_max);
-    tell(app, memory, &list);
-    if !list.is_empty() || memory.named {
-        refused::write(&app.store, &list).await?;
-        memory.named = !list.is_empty();
+    memory.list.room = refused(&memory.accounts, is_nearly_full, store.memory_max);
+    tell(app, memory);
+    name(app, memory).await
+}
+
+/// Writes the list, unless there was and is nobody to name.
+async fn name(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
+    if !memory.list.is_empty() || memory.named {
+        refused::write(&app.store, &memory.list).await?;
+        memory.named = !memory.list.is_empty();
     }
     Ok(())
 }
@@ -122,9 +141,13 @@ impl Seen {
     }
 }
 
-/// Whom to refuse: whoever is over the budget of audit entries, and in a store that is nearly full also whoever takes far more
-/// than the median account. Of more than fit into the list, the largest.
-fn refused(accounts: &HashMap<String, Seen>, is_nearly_full: bool, memory_max: u64) -> List {
+/// Whom to refuse: whoever is over the budget of audit entries, and in a store that is nearly full also whoever takes
+/// far more than the median account. Of more than fit into the list, the largest.
+fn refused(
+    accounts: &HashMap<String, Seen>,
+    is_nearly_full: bool,
+    memory_max: u64,
+) -> BTreeMap<String, Cause> {
     let mut sizes: Vec<u64> = accounts.values().map(|seen| seen.bytes).collect();
     sizes.sort_unstable();
     // Of two in the middle the lower one: beside one neighbour an account can still be far above the others.
@@ -145,9 +168,9 @@ fn refused(accounts: &HashMap<String, Seen>, is_nearly_full: bool, memory_max: u
     largest.map(|(id, _, cause)| (id.clone(), cause)).collect()
 }
 
-fn tell(app: &App, memory: &Memory, list: &List) {
+fn tell(app: &App, memory: &Memory) {
     let metrics = &app.metrics.limited;
-    metrics.refused_accounts.set(level(list.len() as u64));
+    metrics.refused_accounts.set(level(memory.list.room.len() as u64));
     for budget in Budget::ALL {
         let shares = memory.accounts.values().map(|seen| seen.shares[budget as usize]);
         metrics.fullest(budget, shares.fold(0.0, f64::max));
@@ -169,7 +192,7 @@ mod tests {
             .collect()
     }
 
-    fn names(list: &List) -> Vec<&str> {
+    fn names(list: &BTreeMap<String, Cause>) -> Vec<&str> {
         list.keys().map(String::as_str).collect()
     }
 

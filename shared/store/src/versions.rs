@@ -24,7 +24,25 @@ pub struct View {
     pub version: u64,
 }
 
+/// A version that no account reaches, exact as a double: the scripts compare versions as doubles.
+const UNREACHABLE: u64 = (1 << 53) - 1;
+
 impl View {
+    /// The floor of an account that lost writes: nothing of its `generation` reaches it, and `store accept` raises that.
+    #[must_use]
+    pub const fn until_accepted(generation: u64) -> Self {
+        Self {
+            generation,
+            version: UNREACHABLE,
+        }
+    }
+
+    /// Whether it is the floor of an account that lost writes, and waits for `store accept`.
+    #[must_use]
+    pub const fn is_until_accepted(&self) -> bool {
+        self.version == UNREACHABLE
+    }
+
     /// The view that an account's record shows.
     #[must_use]
     pub const fn of(account: &Account) -> Self {

@@ -4,12 +4,28 @@ use super::stage::{START, Stage, deposit, transfer};
 use crate::act::{Act, Transfer};
 use crate::model::{MOST, Place};
 use crate::world::{Checked, World};
+use store::script::change::VERSION_STEPS_END;
 
 pub async fn all(stage: &Stage<'_>) -> Checked {
     own(stage).await?;
     out(stage).await?;
     refused(stage).await?;
-    full(stage).await
+    full(stage).await?;
+    steps(stage).await
+}
+
+/// The version rises by a step until it has come to the end of steps, then by one.
+async fn steps(stage: &Stage<'_>) -> Checked {
+    for below in [0, 1] {
+        let mut model = stage.model();
+        let laid = model.version(0) - model.born;
+        model.born = VERSION_STEPS_END - below - laid;
+        let mut world = stage.world(model).await?;
+        let [user, a] = ["user", "a"].map(|owner| world.model.place(0, owner));
+        world.want("done", plain(1, &user, &a, 1)).await?;
+        world.want("done", plain(2, &user, &a, 1)).await?;
+    }
+    Ok(())
 }
 
 fn said(n: u64, from: &Place, to: &Place, amount: u64) -> Act {

@@ -98,8 +98,7 @@ impl Model {
 
     /// The account's record; `at` is its live side.
     fn account(&self, page: &mut Page, at: At) {
-        let changes = self.sides[at].audit.len() + self.sides[at + 1].audit.len();
-        let version = (changes + 1).to_string();
+        let version = self.version(at).to_string();
         let mut record = cells([
             ("plan", &self.plans[at / 2]),
             ("generation", "1"),

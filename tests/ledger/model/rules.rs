@@ -19,6 +19,7 @@ use store::call::hold::{AsOf, HoldName};
 use store::call::reap::{KEPT_LIFE, Reaped};
 use store::call::settle::Settled;
 use store::call::void::{TOMBSTONE_LIFE, Voided};
+use store::script::change::VERSION_STEP;
 
 /// Most members that a script drops from an index at once.
 const EXPIRED_MAX: usize = 10;
@@ -121,7 +122,7 @@ impl Model {
             return Recorded::Changed;
         }
         self.counted.remove(found);
-        self.version += 1;
+        self.version += VERSION_STEP;
         self.log.push((at, text));
         Recorded::Done
     }

@@ -85,8 +85,8 @@ impl Store {
         self.versions.seen(account)
     }
 
-    /// Tells the witness of `account` how far it has come.
-    async fn tell_witness(&self, account: &str, view: View) {
+    /// Tells the witness of `account` how far it has come. Best effort, within [`WITNESS_WAIT`].
+    pub async fn tell_witness(&self, account: &str, view: View) {
         let told = witness::tell(self, witness_of(Bucket::of(account)), account, view);
         match tokio::time::timeout(WITNESS_WAIT, told).await {
             Ok(Ok(())) => {}

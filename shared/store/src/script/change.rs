@@ -16,6 +16,11 @@ pub(crate) const CLOCK: &str = include_str!("clock.lua");
 pub(crate) const PERIOD: &str = include_str!("period.lua");
 /// Removes old counters; needs [`PERIOD`].
 pub(crate) const PRUNE: &str = include_str!("prune.lua");
+/// By how much a change raises the version of its account; a call raises it by 1. As `CHANGE_STEP` in `change.lua`.
+pub const VERSION_STEP: u64 = 1 << 20;
+/// From this version on a change raises it by 1 too: it is reached after 2³² changes. As `STEPS_END` in `change.lua`.
+pub const VERSION_STEPS_END: u64 = 1 << 52;
+
 /// What a change begins and ends with; brings the clock along.
 pub(crate) const CHANGE: &str = concat!(include_str!("clock.lua"), include_str!("change.lua"));
 /// Named runs; needs [`CLOCK`].

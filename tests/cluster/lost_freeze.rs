@@ -1,0 +1,237 @@
+//! A freeze and a revocation that were acknowledged, and lost with their master: the replica that takes over never
+//! heard of them. Calls through an edge that had not met them do not make up for the loss, and where an admin server
+//! runs that edge stops until the operator accepts the accounts.
+
+use crate::world::{ADMIN, MASTERS, SOON, World, accept, call, cap};
+use domain::mode::Mode;
+use harness::{Admin, Caller, Cli, Edge, SeedAgent, eventually};
+use serde_json::{Value, json};
+use store::keys::REFUSED;
+
+/// Calls through the edge that had not met a change, more than make up for it where it counts as much as a call.
+const CALLS: usize = 3;
+
+/// The change that is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lost {
+    Freeze,
+    Revocation,
+}
+
+/// An agent whose account loses a change.
+struct Victim {
+    lost: Lost,
+    agent: SeedAgent,
+    key_id: String,
+    key: String,
+    api_key: String,
+}
+
+impl Victim {
+    async fn on(world: &World, node: usize, lost: Lost) -> Self {
+        let agent = world.resident_on(node, cap(None)).await.agent;
+        let (key_id, key) = agent.virtual_key_with_id().await;
+        let api_key = agent.account.api_key(Mode::Live).await;
+        Self {
+            lost,
+            agent,
+            key_id,
+            key,
+            api_key,
+        }
+    }
+
+    /// Makes the change at an admin server, which acknowledges it.
+    async fn change(&self, admin: &Admin) {
+        let caller = admin.caller(&self.api_key);
+        let agent = format!("/v1/agents/{}", self.agent.id);
+        let reply = match self.lost {
+            Lost::Freeze => caller.post(&format!("{agent}/freeze"), json!({})).await,
+            Lost::Revocation => {
+                caller
+                    .delete(&format!("{agent}/virtual-keys/{}", self.key_id))
+                    .await
+            }
+        };
+        assert!(reply.status < 300, "{:?}: {}", self.lost, reply.text());
+    }
+
+    /// What a call is answered with while the change is in force.
+    const fn refusal(&self) -> u16 {
+        match self.lost {
+            Lost::Freeze => 403,
+            Lost::Revocation => 401,
+        }
+    }
+
+    fn caller(&self, edge: &Edge) -> Caller {
+        edge.caller(&self.key)
+    }
+
+    fn record(&self) -> String {
+        self.agent.account.keys.record()
+    }
+}
+
+/// Victims on the master at `node`. Its replica is cut off, then the changes are made, and the first of two edges meets
+/// them.
+async fn changed(world: &World, admin: &Admin, node: usize) -> [Victim; 2] {
+    let replica = world.cluster.replica_of(node);
+    let victims = [
+        Victim::on(world, node, Lost::Freeze).await,
+        Victim::on(world, node, Lost::Revocation).await,
+    ];
+    for victim in &victims {
+        for edge in &world.edges {
+            assert_eq!(victim.caller(edge).chat(call("before")).await.status, 200);
+        }
+    }
+    world.cluster.wait_in_step(replica);
+    world.cluster.cut_off(replica);
+    for victim in &victims {
+        victim.change(admin).await;
+        let met = victim.caller(&world.edges[0]).chat(call("met")).await;
+        assert_eq!(met.status, victim.refusal(), "{:?}: {}", victim.lost, met.text());
+    }
+    victims
+}
+
+/// Waits until the edge denies the victim since the store lost writes of its account.
+async fn is_denied(edge: &Edge, victim: &Victim) {
+    let caller = victim.caller(edge);
+    eventually("a denial for lost writes", SOON, async || {
+        let reply = caller.chat(call("lost")).await;
+        let knows = edge.logs().lines().any(|line| {
+            line.contains("the store lost writes of this account") && line.contains(&victim.agent.account.id)
+        });
+        (reply.status == 503 && knows).then_some(())
+    })
+    .await;
+}
+
+/// The accounts that `ledger check` names since they lost writes.
+fn named(world: &World) -> String {
+    let output = Cli::new(ADMIN, world.cluster.url()).run(&["ledger", "check", "--json"]);
+    let document: Value = serde_json::from_str(&output.stdout).expect("a document");
+    let violations = document["violations"].as_array().expect("a list");
+    let versions = violations
+        .iter()
+        .filter(|violation| violation["invariant"] == json!("versions"));
+    versions
+        .map(|violation| violation["records"].to_string())
+        .collect()
+}
+
+/// The victim's request to an admin server is refused since its account lost writes.
+async fn is_refused(admin: &Admin, victim: &Victim) {
+    let caller = admin.caller(&victim.api_key);
+    let reply = eventually("an answer of the new master", SOON, async || {
+        let reply = caller.get("/v1/agents").await;
+        (reply.status != 503 || admin.logs().contains(&victim.agent.account.id)).then_some(reply)
+    })
+    .await;
+    assert_eq!(reply.status, 503, "{:?}: {}", victim.lost, reply.text());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_of_the_agent_do_not_make_up_for_what_was_lost() {
+    let world = World::start(2).await;
+    let node = (world.home() + 1) % MASTERS;
+    let admin = world.admin("auto");
+    let victims = changed(&world, &admin, node).await;
+    // Nobody but the edges is there while the agents go on.
+    drop(admin);
+    world.cluster.lose(node, &victims[0].record());
+    for victim in &victims {
+        world.found_again(&victim.record()).await;
+        let caller = victim.caller(&world.edges[1]);
+        for number in 0..CALLS {
+            eventually("a call of one that nobody holds back", SOON, async || {
+                let reply = caller.chat(call(&format!("lost {number}"))).await;
+                (reply.status == 200).then_some(())
+            })
+            .await;
+        }
+        is_denied(&world.edges[0], victim).await;
+    }
+    let check = named(&world);
+    let young = world.admin("auto");
+    for victim in &victims {
+        assert!(
+            check.contains(&victim.agent.account.id),
+            "{:?}: {check}",
+            victim.lost
+        );
+        is_refused(&young, victim).await;
+    }
+    for victim in &victims {
+        accept(&world, &victim.agent.account);
+        let served = victim.caller(&world.edges[0]).chat(call("accepted")).await;
+        assert_eq!(served.status, 200, "{:?}: {}", victim.lost, served.text());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edge_that_had_not_met_it_stops_until_the_operator_accepts() {
+    let world = World::start(2).await;
+    let node = (world.home() + 1) % MASTERS;
+    let admin = world.admin("auto");
+    let victims = changed(&world, &admin, node).await;
+    world.cluster.lose(node, &victims[0].record());
+    for victim in &victims {
+        is_denied(&world.edges[1], victim).await;
+    }
+    let arrived = world.upstream.arrived();
+    drop(admin);
+
+    // The operator's commands work, and do not make up for what was lost.
+    let cli = Cli::new(ADMIN, world.cluster.url());
+    let command = |verb: &str, victim: &Victim| {
+        let (account, agent) = (&victim.agent.account.id, &victim.agent.id);
+        let _: Value = cli.json(&["agent", verb, "--account", account, "--agent", agent]);
+    };
+    for victim in &victims {
+        command("freeze", victim);
+        command("unfreeze", victim);
+        let denied = victim.caller(&world.edges[1]).chat(call("held")).await;
+        assert_eq!(denied.status, 503, "{:?}: {}", victim.lost, denied.text());
+    }
+    let check = named(&world);
+    // A server that starts later knows, and tells an edge that does.
+    let (young, late) = (world.admin("auto"), world.edge());
+    for victim in &victims {
+        assert!(
+            check.contains(&victim.agent.account.id),
+            "{:?}: {check}",
+            victim.lost
+        );
+        is_refused(&young, victim).await;
+    }
+    eventually("a list that names both", SOON, async || {
+        let mut get = redis::cmd("GET");
+        let list: Option<String> = world.store.command(get.arg(REFUSED)).await.ok().flatten();
+        let list = list.unwrap_or_default();
+        victims
+            .iter()
+            .all(|victim| list.contains(&format!("{} lost_writes ", victim.agent.account.id)))
+            .then_some(())
+    })
+    .await;
+    assert_eq!(world.upstream.arrived(), arrived, "nothing was forwarded");
+    for victim in &victims {
+        is_denied(&late, victim).await;
+    }
+
+    // The first call after the acceptance is decided as any other.
+    for victim in &victims {
+        command("freeze", victim);
+        accept(&world, &victim.agent.account);
+        for edge in world.edges.iter().chain([&late]) {
+            let frozen = victim.caller(edge).chat(call("frozen")).await;
+            assert_eq!(frozen.status, 403, "{:?}: {}", victim.lost, frozen.text());
+        }
+        command("unfreeze", victim);
+        let served = victim.caller(&world.edges[1]).chat(call("accepted")).await;
+        assert_eq!(served.status, 200, "{:?}: {}", victim.lost, served.text());
+    }
+}

@@ -1,0 +1,95 @@
+//! An account that lost a change which was acknowledged, on a single server: a standby without it has taken over, say.
+//! The guard finds it and holds it on every server until the operator accepts it (decision D47).
+
+use crate::world::{BINARY, FULL, World, problem, success};
+use domain::id::Kind;
+use domain::mode::Mode;
+use harness::{Admin, AdminOptions, Caller, Cli, SeedAccount, eventually};
+use serde_json::json;
+use std::time::Duration;
+use store::account::refused;
+use store::keys::{ACCOUNTS, AccountKeys};
+
+/// Longest wait for a round of the guard.
+const SOON: Duration = Duration::from_secs(60);
+/// Accounts that the guard looks at in one round (`admin/src/workers/guard/lost.rs`).
+const IN_A_ROUND: usize = 5000;
+
+/// Makes a change through the API and takes it back behind the server.
+async fn lose_a_change(world: &World, account: &SeedAccount, caller: &Caller) {
+    let before = world.version(account).await;
+    success(&caller.post("/v1/policies/bot", json!({})).await, 200);
+    set_version(world, account, before);
+}
+
+fn set_version(world: &World, account: &SeedAccount, version: u64) {
+    let (record, version) = (account.keys.record(), version.to_string());
+    let _: u64 = world.redis.command(&["HSET", &record, "version", &version]);
+}
+
+/// Waits until the guard's list names exactly these accounts since they lost writes.
+async fn named(world: &World, accounts: &[&SeedAccount]) {
+    eventually("the guard's list", SOON, async || {
+        let list = refused::read(&world.store).await.unwrap().lost;
+        let expected = accounts.iter().map(|account| (account.id.clone(), 1));
+        (list == expected.collect()).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_account_that_lost_a_change_is_held_until_it_is_accepted() {
+    let world = World::start().await;
+    let (account, caller) = world.account("builder").await;
+    let (called, other) = world.account("builder").await;
+    lose_a_change(&world, &account, &caller).await;
+    // What is gone there may be calls, which every failover can take back.
+    success(&other.get("/v1/agents").await, 200);
+    let full = world.version(&called).await;
+    set_version(&world, &called, full - 1);
+
+    named(&world, &[&account]).await;
+    let (_, metrics) = world.admin.ops("/metrics").unwrap();
+    assert!(metrics.contains("tollgate_admin_lost_accounts 1\n"), "{metrics}");
+    problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
+    // No later change makes up for it, and a server that had not met the account learns of it.
+    let later = world.version(&account).await + (1 << 30);
+    set_version(&world, &account, later);
+    problem(&caller.get("/v1/agents").await, 503, "SERVICE_UNAVAILABLE");
+    let young = Admin::start(AdminOptions::new(BINARY, world.redis.url()));
+    let key = world.issue(&account, Mode::Live, FULL, &[], None);
+    let stranger = young.caller(&key.await.secret);
+    eventually("a server that was told", SOON, async || {
+        (stranger.get("/v1/agents").await.status == 503).then_some(())
+    })
+    .await;
+
+    let cli = Cli::new(BINARY, world.redis.url());
+    assert_eq!(
+        cli.json(&["store", "accept", "--account", &account.id])["accepted"],
+        1
+    );
+    success(&caller.get("/v1/agents").await, 200);
+    success(&stranger.get("/v1/agents").await, 200);
+    named(&world, &[]).await;
+}
+
+/// One account more than the guard looks at in one round: the last one has its turn in the next.
+#[tokio::test]
+async fn of_more_accounts_than_in_a_round_each_has_its_turn() {
+    let world = World::start().await;
+    let mut others = redis::pipe();
+    for n in 0..IN_A_ROUND {
+        let id = format!("{}0000{n:022}", Kind::Account.prefix());
+        let record = AccountKeys::of(&id).record();
+        others
+            .cmd("HSET")
+            .arg(record)
+            .arg(&["generation", "1", "version", "1", "plan", "free"]);
+        others.cmd("SADD").arg(ACCOUNTS).arg(id);
+    }
+    let _: Vec<u64> = world.store.pipeline(&others).await.unwrap();
+    let (account, caller) = world.account("builder").await;
+    lose_a_change(&world, &account, &caller).await;
+    named(&world, &[&account]).await;
+}
