@@ -204,7 +204,8 @@ mod tests {
 
     #[test]
     fn a_list_is_read_line_by_line() {
-        let text = "acct_1 share\nacct_2 audit_entries\nacct_3 none\n\nacct_4\nacct_5 lost_writes 7\nacct_6 lost_writes x";
+        let text = "acct_1 share\nacct_2 audit_entries\nacct_3 none\n\nacct_4\nacct_5 lost_writes 7\n\
+            acct_6 lost_writes x";
         let list = List::parse(text);
         let room = [("acct_1", Cause::Share), ("acct_2", Cause::AuditEntries)];
         assert_eq!(list.room, room.map(|(id, cause)| (id.to_owned(), cause)).into());

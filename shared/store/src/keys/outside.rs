@@ -27,7 +27,8 @@ pub const PRICES: &str = "tollgate/prices";
 /// The addresses that both servers turn away (hash of range to `<since ms> <reason>`), and `version`
 /// (`<count>-<random>`), whose count rises with each change.
 pub const BLOCKED: &str = "tollgate/blocked";
-/// The accounts that are refused (lines `<account> <cause>`, `<account> lost_writes <generation>`). It ends when no worker renews it.
+/// The accounts that are refused (lines `<account> <cause>`, `<account> lost_writes <generation>`). It ends when no
+/// worker renews it.
 pub const REFUSED: &str = "tollgate/refused";
 /// The last wallet number that an earlier version gave. Nothing reads it.
 pub const WALLET_NUMBER: &str = "tollgate/wallet-number";

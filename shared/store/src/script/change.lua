@@ -3,8 +3,9 @@
 -- Takes KEYS[1] account record, KEYS[2] audit log of the mode, ARGV[1] mode, ARGV[2] audit entry.
 local now = string.format('%d', now_ms)
 if not account_view[1] then return {'no_account'} end
--- A change raises the version by CHANGE_STEP, and a call of an agent by 1: calls do not make up for a change that a failover took
--- back, so its loss stays noticeable. Beyond STEPS_END a change counts 1 as well, so that versions stay exact as doubles.
+-- A change raises the version by CHANGE_STEP, and a call of an agent by 1: calls do not make up for a change that a
+-- failover took back, so its loss stays noticeable. Beyond STEPS_END a change counts 1 as well, so that versions stay
+-- exact as doubles.
 local CHANGE_STEP, STEPS_END = 1048576, 2 ^ 52
 
 -- `words`, name=value, is what only the script knows of what happened; it follows the entry.
