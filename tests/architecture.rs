@@ -1,4 +1,5 @@
 //! The drawing of the crates in ARCHITECTURE.md is what cargo builds, and the rules of who may use what hold.
+#![cfg(test)]
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -18,7 +18,7 @@ use crate::watch;
 use async_trait::async_trait;
 use clap::Parser;
 use connections::open_files;
-use descriptors::{Descriptors, Wanted};
+use descriptors::{Configured, Descriptors};
 use handover::Successor;
 use pingora::listeners::ListenerConfig;
 use pingora::protocols::l4::stream::L4BufferSettings;
@@ -148,7 +148,7 @@ fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
     let metrics = Metrics::new().map_err(|error| BadSettings(error.to_string()))?;
     let gate = Arc::new(OnceLock::new());
     let first_head_within = Duration::from_millis(proxy.client_timeout_ms);
-    let wanted = Wanted {
+    let wanted = Configured {
         callers: proxy.max_connections,
         of_address: proxy.max_connections_per_address,
     };
@@ -282,7 +282,7 @@ fn pingora_conf(settings: &Settings) -> ServerConf {
 /// The edge's listener, with everything else that lives in its runtime: the store connection and the watchers.
 struct EdgeService {
     descriptors: Descriptors,
-    wanted: Wanted,
+    wanted: Configured,
     listener: Service<Opening>,
     gate: Arc<OnceLock<Arc<Gate>>>,
     parts: Mutex<Option<Parts>>,

@@ -1,7 +1,7 @@
 //! The ledger's scripts as texts that can be changed.
 
 use store::call::authorize::AUTHORIZE;
-use store::call::denial_window::DENIAL_WINDOW;
+use store::call::denial_windows::script::DENIAL_WINDOW;
 use store::call::reap::REAP;
 use store::call::settle::SETTLE;
 use store::call::void::VOID;

@@ -54,7 +54,7 @@ const EQUIVALENT: &[(&str, &str)] = &[
         FROM_THE_FIRST,
     ),
     (
-        "from = from or string.find(lines_text, '\\n' .. ARGV[1] .. '\\n', 1, true) | 65: 1 -> 0",
+        "from = from or string.find(lines_text, '\\n' .. account_text .. '\\n', 1, true) | 70: 1 -> 0",
         FROM_THE_FIRST,
     ),
     (
@@ -70,7 +70,7 @@ const EQUIVALENT: &[(&str, &str)] = &[
         FROM_THE_FIRST,
     ),
     (
-        "local from = string.find(lines_text, '\\n' .. ARGV[1] .. ' ', 1, true) | 62: 1 -> 0",
+        "local from = string.find(lines_text, '\\n' .. account_text .. ' ', 1, true) | 67: 1 -> 0",
         FROM_THE_FIRST,
     ),
     (

@@ -34,7 +34,7 @@ pub struct App {
     pub plans: ArcSwap<Plans>,
     /// Whether owners change their account's plan themselves.
     pub self_service_plans: bool,
-    /// Whether edges refuse calls whose answer has no limit.
+    /// `proxy.require_token_limit`: a dry run refuses calls without a limit of the answer, as edges do.
     pub require_token_limit: bool,
     /// The prices, read again on SIGHUP.
     pub prices: Prices,

@@ -8,9 +8,9 @@ const SET_ASIDE: usize = 256;
 /// What is left to callers however low the limit is.
 const CALLERS_MIN: usize = 1;
 
-/// How many connections of callers are configured.
+/// Connections with callers, as configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Configured {
     /// `proxy.max_connections`
     pub callers: usize,
     /// `proxy.max_connections_per_address`
@@ -32,7 +32,7 @@ impl Descriptors {
     /// Divides `limit` descriptors, of which callers shall have `wanted`. Each of their calls can need one for the provider
     /// as well, so callers have no more than half of what is not set aside.
     #[must_use]
-    pub fn divide(limit: usize, wanted: Wanted) -> Self {
+    pub fn divide(limit: usize, wanted: Configured) -> Self {
         let free = limit.saturating_sub(SET_ASIDE);
         let callers = wanted.callers.min(free / 2).max(CALLERS_MIN);
         Self {
@@ -43,7 +43,7 @@ impl Descriptors {
     }
 
     /// Says so when callers have fewer than `wanted`.
-    pub fn warn_if_below(self, wanted: Wanted) {
+    pub fn warn_if_below(self, wanted: Configured) {
         let Self {
             callers, of_address, ..
         } = self;
@@ -72,7 +72,7 @@ mod tests {
     fn callers_never_take_what_their_calls_need() {
         let divided = |limit, callers| {
             let of_address = 2000;
-            let found = Descriptors::divide(limit, Wanted { callers, of_address });
+            let found = Descriptors::divide(limit, Configured { callers, of_address });
             (found.callers, found.provider)
         };
         assert_eq!(divided(65_536, 20_000), (20_000, 45_280));
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn one_address_never_takes_all_that_few_open_files_leave() {
         let of_address = |limit, callers, of_address| {
-            Descriptors::divide(limit, Wanted { callers, of_address }).of_address
+            Descriptors::divide(limit, Configured { callers, of_address }).of_address
         };
         assert_eq!(of_address(65_536, 20_000, 2000), 2000);
         assert_eq!(of_address(65_536, 100, 100), 100, "nothing is lowered");

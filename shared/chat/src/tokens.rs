@@ -1,4 +1,4 @@
-//! What is held for a prompt against what a reference tokenizer counts for it (decision D68,
+//! Estimates of prompts beside what a reference tokenizer counts (decision D68,
 //! docs/explanation/estimates.md): chat messages in the shape that OpenAI documents, with OpenAI's own vocabularies.
 //!
 //! A quarter of the bytes is what the specification asks for. It covers the languages that the vocabulary was made for and

@@ -12,6 +12,7 @@ use domain::mode::Mode;
 use domain::names::{AGENT_ID_MAX, RUN_ID_MAX};
 use domain::permission::Permission;
 use domain::role::Role;
+use domain::schema::{EXAMPLE_HEX, EXAMPLE_TIME, text, words};
 use serde_json::json;
 use store::deposit::DepositState;
 use store::escrow::EscrowStatus;
@@ -23,7 +24,6 @@ use store::webhook::delivery;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{KnownFormat, SchemaFormat};
 
-use domain::schema::{EXAMPLE_HEX, EXAMPLE_TIME, text, words};
 pub use domain::schema::{IntentEvent, NanoUsd, PreviousHash, Sha256, Time, Usd};
 
 /// The random part of an id in examples.

@@ -9,16 +9,13 @@ use secrecy::ExposeSecret;
 const PATH: &str = "/v1/traces";
 
 /// A collector.
-#[derive(Clone)]
 pub struct Collector {
-    /// Where it takes traces, and whether over TLS.
+    /// Where it takes traces.
     pub uri: Uri,
     /// Its name or address, without brackets.
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// Whether it is asked over TLS.
-    pub is_https: bool,
     /// What each request carries; it may be secret.
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -62,8 +59,13 @@ impl Collector {
             uri,
             host,
             port,
-            is_https: plain_port == 443,
         }))
+    }
+
+    /// Whether it is asked over TLS.
+    #[must_use]
+    pub fn is_https(&self) -> bool {
+        self.uri.scheme_str() == Some("https")
     }
 
     /// Host and port, for the log.
@@ -114,7 +116,7 @@ mod tests {
                 (found.host.as_str(), found.port, found.uri.path()),
                 (host, port, path)
             );
-            assert_eq!(found.is_https, url.starts_with("https"));
+            assert_eq!(found.is_https(), url.starts_with("https"));
         }
     }
 

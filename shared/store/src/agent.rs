@@ -120,12 +120,16 @@ impl AgentRecord {
         let part = page
             .records(store, &account.agents(mode), |id| account.agent(mode, id))
             .await?;
+        Self::with_row(part)
+    }
+
+    /// The agents of these records. One that was deleted between the reads has no wallet row, and is left out.
+    fn with_row(part: Part<(String, HashMap<String, String>)>) -> Result<Part<Self>, StoreError> {
         let agents = part
             .records
             .iter()
             .map(|(id, fields)| Self::from_fields(id, fields));
         let mut agents: Vec<Self> = agents.collect::<Option<_>>().ok_or_else(nonsense)?;
-        // One that was deleted between the two reads is left out.
         agents.retain(|agent| agent.row.is_some());
         Ok(part.with(agents))
     }

@@ -1,7 +1,6 @@
 //! A proxied call in the store: it is authorized with a hold, and settled, voided or reaped (specification §4.4).
 
 pub mod authorize;
-pub mod denial_window;
 pub mod denial_windows;
 pub mod hold;
 pub mod kept_calls;

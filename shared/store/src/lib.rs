@@ -23,7 +23,6 @@ pub mod invitation;
 pub mod keys;
 pub mod look;
 pub mod lookup;
-pub mod lost;
 pub mod number;
 pub mod once;
 pub mod page;

@@ -60,6 +60,17 @@ impl<T> Part<T> {
     }
 }
 
+impl Part<(String, HashMap<String, String>)> {
+    /// The same part, its records read by `read`; `None` when one makes no sense. One that was deleted between the two reads
+    /// is left out.
+    pub(super) fn present<T>(self, read: impl Fn(&HashMap<String, String>) -> Option<T>) -> Option<Part<T>> {
+        let fields = self.records.iter().map(|(_, fields)| fields);
+        let present = fields.filter(|fields| !fields.is_empty());
+        let read: Option<Vec<T>> = present.map(read).collect();
+        read.map(|records| self.with(records))
+    }
+}
+
 /// A member of a sorted set, and where it stands there.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Mark {

@@ -133,12 +133,7 @@ impl PolicyRecord {
         let part = page
             .records(store, &account.policies(mode), |id| account.policy(mode, id))
             .await?;
-        // One that was deleted between the two reads is left out.
-        let records = part.records.iter().map(|(_, fields)| fields);
-        let present = records.filter(|fields| !fields.is_empty());
-        let policies: Option<Vec<Self>> = present.map(Self::from_fields).collect();
-        policies
-            .map(|policies| part.with(policies))
+        part.present(Self::from_fields)
             .ok_or_else(|| StoreError::Nonsense("policy record".to_owned()))
     }
 }

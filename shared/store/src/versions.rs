@@ -5,6 +5,7 @@
 //! it (`script/versioned.lua`, [`Store::script`](crate::Store::script)), and reads of account records.
 
 pub mod fence;
+pub mod lost;
 pub mod witness;
 
 use crate::account::Account;

@@ -131,11 +131,7 @@ impl WebhookRecord {
         let part = page
             .records(store, &account.webhooks(mode), |id| account.webhook(mode, id))
             .await?;
-        // One that was deleted between the two reads is left out.
-        let present = part.records.iter().map(|(_, fields)| fields);
-        let present = present.filter(|fields| !fields.is_empty());
-        let webhooks: Option<Vec<Self>> = present.map(Self::from_fields).collect();
-        Ok(part.with(webhooks.ok_or_else(nonsense)?))
+        part.present(Self::from_fields).ok_or_else(nonsense)
     }
 
     /// All webhooks of an account and mode.

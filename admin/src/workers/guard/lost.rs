@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use store::Store;
 use store::account::refused::LOST_MAX;
 use store::connection::round::Round;
-use store::lost::{self, Standing};
 use store::versions::View;
+use store::versions::lost::{self, Standing};
 
 /// Accounts looked at in one round, each with one field of its record and, on a cluster, one of its witness.
 const ACCOUNTS: usize = 5000;
@@ -19,7 +19,7 @@ const TOLD: usize = 256;
 /// … and at the same time: each may take as long as a witness is waited for.
 const AT_ONCE: usize = 16;
 
-/// What is known of accounts that lost writes.
+/// Accounts that lost writes, and which of them the last list named.
 #[derive(Debug, Default)]
 pub(super) struct Lost {
     turn: Turn,
@@ -75,7 +75,7 @@ impl Lost {
         (!is_witnessed).then(|| (account.to_owned(), floor))
     }
 
-    /// How many accounts wait for `store accept`.
+    /// Count of accounts that wait for `store accept`.
     pub(super) fn count(&self) -> usize {
         self.held.len()
     }

@@ -87,4 +87,4 @@ impl PriceTable {
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,6 +1,6 @@
 //! The accounts that are refused: what makes records (decision D71), to those that take far more of a store that is
 //! nearly full than others, and those over their budget of audit entries; and all of it, to those that lost
-//! acknowledged writes (decision D47, [`lost`](crate::lost)). A worker of the admin server names them in one key
+//! acknowledged writes (decision D47, [`lost`](crate::versions::lost)). A worker of the admin server names them in one key
 //! outside the buckets; each edge and admin server reads it once a second, so a call costs nothing more.
 //!
 //! Room: it is the store's that the list protects, not money: a full store denies by itself. So a server that cannot

@@ -57,12 +57,7 @@ impl AgentRecord {
         };
         let Sifted { mut part, is_partial } = list.sift(page, &filter).await?;
         let records = records(store, std::mem::take(&mut part.records), key).await?;
-        let agents = records.iter().map(|(id, fields)| Self::from_fields(id, fields));
-        let agents: Option<Vec<Self>> = agents.collect();
-        let mut agents = agents.ok_or_else(|| StoreError::Nonsense("agent record".to_owned()))?;
-        // One that was deleted between the looks is left out.
-        agents.retain(|agent| agent.row.is_some());
-        Ok((part.with(agents), is_partial))
+        Ok((Self::with_row(part.with(records))?, is_partial))
     }
 }
 

@@ -116,14 +116,12 @@ impl BlockedCopy {
             return;
         }
         let mut lost = known.map(|known| known.lost.clone()).unwrap_or_default();
-        if let Some(known) = known
-            && version.fell_from(&known.version)
-        {
-            lost.extend(&known.listed);
-            lost.retain(|range| !listed.contains(range));
+        let fell_from = known.filter(|known| version.fell_from(&known.version));
+        lost.extend(fell_from.iter().flat_map(|known| &known.listed));
+        lost.retain(|range| !listed.contains(range));
+        if fell_from.is_some() {
             complain(&lost);
         }
-        lost.retain(|range| !listed.contains(range));
         let is_over = lost.is_empty() && known.is_some_and(|known| !known.lost.is_empty());
         if is_over {
             tracing::info!("the store has all blocked addresses again that it had lost");

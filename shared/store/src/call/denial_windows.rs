@@ -1,7 +1,9 @@
 //! Counted denials: those of a virtual key beyond its requests a minute, by reason and rate window (decision D70). `authorize`
 //! counts them in one hash a bucket; when a window has ended, its count becomes the window's record in the audit trail.
 
-use crate::call::denial_window::{Recorded, record};
+pub mod script;
+
+use self::script::{Recorded, record};
 use crate::keys::{AccountKeys, Bucket};
 use crate::{Store, StoreError};
 use domain::denial::Denial;

@@ -4,12 +4,14 @@
 -- ARGV: 1 account  2 its user  3 most accounts that a look-up names
 -- Returns: {'done'}
 -- Cost: O(accounts named), of which there are at most ARGV[3]; 2 calls
+local account_text, user_text = ARGV[1], ARGV[2]
+local most = tonumber(ARGV[3])
 local named_text = redis.call('GET', KEYS[1]) or ''
-local line_text = ARGV[1] .. ' ' .. ARGV[2]
+local line_text = account_text .. ' ' .. user_text
 local lines_text = '\n' .. named_text .. '\n'
 -- Earlier versions kept the account without its user.
-local from = string.find(lines_text, '\n' .. ARGV[1] .. ' ', 1, true)
-from = from or string.find(lines_text, '\n' .. ARGV[1] .. '\n', 1, true)
+local from = string.find(lines_text, '\n' .. account_text .. ' ', 1, true)
+from = from or string.find(lines_text, '\n' .. account_text .. '\n', 1, true)
 
 if from then
   local before_text = string.sub(lines_text, 2, from)
@@ -19,7 +21,7 @@ elseif named_text == '' then
   named_text = line_text
 else
   local _, breaks = string.gsub(named_text, '\n', '\n')
-  if breaks + 1 < tonumber(ARGV[3]) then
+  if breaks + 1 < most then
     named_text = named_text .. '\n' .. line_text
   end
 end

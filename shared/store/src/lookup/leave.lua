@@ -4,12 +4,13 @@
 -- ARGV: 1 account  2 its user ('' = an earlier version kept the account only)
 -- Returns: {'done'}
 -- Cost: O(accounts named), which join.lua bounds; 2 calls
+local account_text, user_text = ARGV[1], ARGV[2]
 local named_text = redis.call('GET', KEYS[1]) or ''
 local lines_text = '\n' .. named_text .. '\n'
-local line_text = '\n' .. ARGV[1] .. ' ' .. ARGV[2] .. '\n'
+local line_text = '\n' .. account_text .. ' ' .. user_text .. '\n'
 local from = string.find(lines_text, line_text, 1, true)
 if not from then
-  line_text = '\n' .. ARGV[1] .. '\n'
+  line_text = '\n' .. account_text .. '\n'
   from = string.find(lines_text, line_text, 1, true)
 end
 

@@ -8,7 +8,7 @@ use crate::audit::reseal_checkpoint_key::RESEAL_CHECKPOINT_KEY;
 use crate::audit::seal::SEAL;
 use crate::blocked::script::BLOCKED;
 use crate::call::authorize::AUTHORIZE;
-use crate::call::denial_window::DENIAL_WINDOW;
+use crate::call::denial_windows::script::DENIAL_WINDOW;
 use crate::call::reap::REAP;
 use crate::call::settle::SETTLE;
 use crate::call::standing::STANDING;

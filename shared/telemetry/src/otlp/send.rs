@@ -15,18 +15,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 /// A collector, and how it is reached.
-#[derive(Clone)]
 pub struct Endpoint {
     collector: Collector,
     tls: Option<TlsConnector>,
-}
-
-impl std::fmt::Debug for Endpoint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Endpoint")
-            .field("collector", &self.collector)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Endpoint {
@@ -35,7 +26,7 @@ impl Endpoint {
     /// # Errors
     /// TLS is asked for and cannot be set up.
     pub fn of(collector: Collector) -> Result<Self, rustls::Error> {
-        let tls = collector.is_https.then(connector).transpose()?;
+        let tls = collector.is_https().then(connector).transpose()?;
         Ok(Self { collector, tls })
     }
 

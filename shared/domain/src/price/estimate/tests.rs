@@ -4,7 +4,7 @@ use super::*;
 use crate::price::tests::{builtin, of_models};
 
 /// A request without anything in it; tests name what they add.
-pub(super) const NOTHING: CallShape<'static> = CallShape {
+pub(crate) const NOTHING: CallShape<'static> = CallShape {
     model: "gpt-4o",
     service_tier: None,
     prompt_bytes: 0,

@@ -1,6 +1,7 @@
 //! The import: exact figures, whatever notation they have, and a reason for every entry that is left out.
 
 use super::*;
+use crate::price::estimate::tests::NOTHING;
 use crate::price::tests::{builtin, of_models};
 use crate::price::{CallShape, PriceTable};
 
@@ -11,23 +12,7 @@ fn imported() -> Imported {
 }
 
 fn shape(model: &str) -> CallShape<'_> {
-    CallShape {
-        model,
-        service_tier: None,
-        prompt_bytes: 0,
-        framed: 0,
-        content_parts: 0,
-        predicted_bytes: 0,
-        predicted_parts: 0,
-        image_parts: 0,
-        audio_parts: 0,
-        file_parts: 0,
-        completion_tokens: 0,
-        unlimited: false,
-        n: 1,
-        audio_output: false,
-        web_search: false,
-    }
+    CallShape { model, ..NOTHING }
 }
 
 #[test]

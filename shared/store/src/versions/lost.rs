@@ -4,14 +4,13 @@
 //! witness is told of changes alone, so less than it says is a lost change. This process may have seen calls as well,
 //! which a failover may take back: less than that is a lost change where it is more than [`CALLS_MAX`].
 
-use super::Store;
-use super::connection::round::Round;
-use super::connection::witness_of;
-use super::keys::AccountKeys;
-use super::read::Read;
-use super::script::change::VERSION_STEP;
-use super::versions::View;
-use super::versions::witness;
+use super::{View, witness};
+use crate::Store;
+use crate::connection::round::Round;
+use crate::connection::witness_of;
+use crate::keys::AccountKeys;
+use crate::read::Read;
+use crate::script::change::VERSION_STEP;
 
 /// Calls that an account may lack without having lost a change, and calls of an agent after a failover for which the
 /// loss of a change is still found.

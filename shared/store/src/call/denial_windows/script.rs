@@ -13,7 +13,7 @@ pub static DENIAL_WINDOW: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "denial_window",
         WhenFull::Run,
-        &[CHANGE, include_str!("denial_window.lua")],
+        &[CHANGE, include_str!("../denial_window.lua")],
     )
 });
 
