@@ -1,0 +1,350 @@
+//! Every route of the management API, by its OpenAPI document.
+
+use crate::recording::Recording;
+use domain::permission::Permission;
+use harness::{Admin, AdminOptions, Caller, Mode, Redis, Reply, Seed};
+use serde_json::{Value, json};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_tollgate-admin");
+/// An id that nobody has, where an example has none to offer.
+const NOBODY: &str = "nobody";
+/// The one that the examples name.
+const AGENT: &str = "research-bot";
+
+/// One operation of the document.
+struct Operation {
+    method: String,
+    path: String,
+    example: Option<Value>,
+}
+
+fn operations(document: &Value) -> Vec<Operation> {
+    let mut found = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let content = &operation["requestBody"]["content"]["application/json"];
+            found.push(Operation {
+                method: method.to_uppercase(),
+                path: path.clone(),
+                example: content.get("example").cloned(),
+            });
+        }
+    }
+    found.retain(|operation| ["GET", "POST", "PATCH", "PUT", "DELETE"].contains(&operation.method.as_str()));
+    found
+}
+
+fn of_nobody(path: &str) -> String {
+    let mut filled = path.to_owned();
+    for name in ["{id}", "{keyId}", "{runId}", "{deliveryId}"] {
+        filled = filled.replace(name, NOBODY);
+    }
+    filled
+}
+
+/// What everybody may try who should not get through, and requests that are malformed.
+async fn refusals(recording: &mut Recording, operation: &Operation, callers: [&Caller; 3]) {
+    let [nobody, reader, full] = callers;
+    let (method, path) = (operation.method.as_str(), of_nobody(&operation.path));
+    let example = operation
+        .example
+        .as_ref()
+        .map(Value::to_string)
+        .unwrap_or_default();
+    let route = (method, path.as_str());
+    recording.call("no key", nobody, route, &[], &example).await;
+    if method != "GET" {
+        recording
+            .call("a key that may only read", reader, route, &[], &example)
+            .await;
+    }
+    recording
+        .call("an id that nobody has", full, route, &[], &example)
+        .await;
+    let with_query = format!("{path}?nonsense=1");
+    recording
+        .call(
+            "a query that it does not know",
+            full,
+            (method, &with_query),
+            &[],
+            &example,
+        )
+        .await;
+    if operation.example.is_some() {
+        recording
+            .call("a body that is no JSON", full, route, &[], "{")
+            .await;
+        recording
+            .call(
+                "a field that it does not know",
+                full,
+                route,
+                &[],
+                r#"{"nonsense":1}"#,
+            )
+            .await;
+        recording.call("an empty object", full, route, &[], "{}").await;
+        let plain = [("content-type", "text/plain")];
+        recording
+            .call("another type of content", full, route, &plain, &example)
+            .await;
+    }
+}
+
+/// A day's work in test mode, where an API key may make money.
+struct Day<'r> {
+    recording: &'r mut Recording,
+    caller: Caller,
+}
+
+impl Day<'_> {
+    async fn get(&mut self, path: &str) -> Value {
+        self.send("GET", path, &[], Value::Null).await
+    }
+
+    async fn post(&mut self, path: &str, body: Value) -> Value {
+        self.send("POST", path, &[], body).await
+    }
+
+    async fn send(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: Value) -> Value {
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
+        let route = (method, path);
+        let reply: Reply = self
+            .recording
+            .call("a day's work", &self.caller, route, headers, &body)
+            .await;
+        serde_json::from_slice(&reply.body).unwrap_or_default()
+    }
+}
+
+fn id(answer: &Value, pointer: &str) -> String {
+    match answer.pointer(pointer) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) => number.to_string(),
+        _ => panic!("no {pointer} in {answer}"),
+    }
+}
+
+async fn agents(day: &mut Day<'_>) -> String {
+    day.post(
+        "/v1/agents",
+        json!({ "id": AGENT, "name": "Research bot", "type": "custom" }),
+    )
+    .await;
+    day.post("/v1/agents", json!({ "name": "Second bot" })).await;
+    day.get("/v1/agents").await;
+    day.get("/v1/agents?q=research&limit=1").await;
+    day.get("/v1/agents?limit=0").await;
+    day.get("/v1/agents?offset=1000001").await;
+    let made = day.post("/v1/agents", json!({ "name": "Third bot" })).await;
+    let agent = made
+        .pointer("/agent/id")
+        .or_else(|| made.pointer("/id"))
+        .and_then(Value::as_str);
+    let agent = agent.unwrap_or_else(|| panic!("no id in {made}")).to_owned();
+    let path = format!("/v1/agents/{agent}");
+    day.get(&path).await;
+    day.send(
+        "PATCH",
+        &path,
+        &[],
+        json!({ "description": "Reads papers at night.", "spendLimit": 25 }),
+    )
+    .await;
+    day.send("PATCH", &path, &[], json!({ "name": "" })).await;
+    day.post(&format!("{path}/freeze"), Value::Null).await;
+    day.post(&format!("{path}/unfreeze"), Value::Null).await;
+    day.post(
+        &format!("{path}/provider-keys"),
+        json!({ "provider": "openai", "apiKey": "sk-example-only-a1B2" }),
+    )
+    .await;
+    day.post(
+        &format!("{path}/provider-keys"),
+        json!({ "provider": "openai", "apiKey": "" }),
+    )
+    .await;
+    day.get(&format!("{path}/provider-keys")).await;
+    day.post(&format!("{path}/virtual-keys"), json!({ "name": "laptop" }))
+        .await;
+    day.get(&format!("{path}/virtual-keys")).await;
+    day.get(&format!("{path}/usage")).await;
+    day.get(&format!("{path}/runs")).await;
+    day.get(&format!("{path}/wallet")).await;
+    agent
+}
+
+async fn policies(day: &mut Day<'_>, agent: &str) {
+    let policy = json!({ "name": "Budget", "agentId": agent, "capEnabled": true, "maxSpendPerDay": 25, "maxSpendPerTransaction": 5 });
+    day.post("/v1/policies", policy.clone()).await;
+    day.send("POST", "/v1/policies", &[("if-none-match", "*")], policy)
+        .await;
+    day.post("/v1/policies", json!({ "agentId": agent, "maxSpendPerDay": -1 }))
+        .await;
+    day.get("/v1/policies").await;
+    day.get(&format!("/v1/policies?agentId={agent}")).await;
+}
+
+async fn money(day: &mut Day<'_>, agent: &str) {
+    day.post(
+        "/v1/wallets/create",
+        json!({ "botId": agent, "name": "Third bot" }),
+    )
+    .await;
+    day.post("/v1/wallets/create", json!({ "botId": "payee", "name": "Payee" }))
+        .await;
+    let deposit = json!({ "wallet": agent, "amount": 25, "reference": "wire-1", "currency": "USD" });
+    day.post("/v1/wallet/deposits", deposit.clone()).await;
+    day.post("/v1/wallet/deposits", deposit).await;
+    day.post(
+        "/v1/wallet/deposits",
+        json!({ "wallet": agent, "amount": 5, "reference": "wire-2", "pending": true }),
+    )
+    .await;
+    day.post("/v1/wallet/deposits/confirm", json!({ "reference": "wire-2" }))
+        .await;
+    day.post("/v1/wallet/deposits/confirm", json!({ "reference": "wire-3" }))
+        .await;
+    let key = [("idempotency-key", "order-1")];
+    let transfer = json!({ "from": agent, "to": "payee", "amount": 2.5, "memo": "for the search API" });
+    day.send("POST", "/v1/wallet/transfer", &key, transfer.clone())
+        .await;
+    day.send("POST", "/v1/wallet/transfer", &key, transfer).await;
+    day.send(
+        "POST",
+        "/v1/wallet/transfer",
+        &key,
+        json!({ "from": agent, "to": "payee", "amount": 3 }),
+    )
+    .await;
+    day.post(
+        "/v1/wallet/transfer",
+        json!({ "from": agent, "to": "payee", "amount": 1_000 }),
+    )
+    .await;
+    day.post(
+        "/v1/wallet/transfer",
+        json!({ "from": agent, "to": agent, "amount": 1 }),
+    )
+    .await;
+    let spend = json!({ "agent": agent, "amount": 1.25, "recipient": "search.example", "description": "Search credits" });
+    let spent = day.post("/v1/spend", spend.clone()).await;
+    day.post(
+        "/v1/spend",
+        json!({ "agent": agent, "amount": 6, "recipient": "search.example" }),
+    )
+    .await;
+    day.post(
+        "/v1/spend",
+        json!({ "agent": agent, "amount": "1.25", "recipient": "search.example" }),
+    )
+    .await;
+    if let Some(intent) = spent.pointer("/intent_id").and_then(Value::as_str) {
+        day.get(&format!("/v1/intents/{intent}")).await;
+        day.get(&format!("/v1/intents/{intent}/export")).await;
+        day.post(
+            &format!("/v1/intents/{intent}/approve"),
+            json!({ "reason": "Checked." }),
+        )
+        .await;
+    }
+    for path in [
+        "/v1/wallet",
+        "/v1/transactions?limit=2",
+        "/v1/transactions?type=spend",
+        "/v1/intents",
+        "/v1/overview",
+    ] {
+        day.get(path).await;
+    }
+}
+
+async fn escrow(day: &mut Day<'_>, agent: &str) {
+    let create = json!({ "fromWalletId": agent, "toWalletId": "payee", "amount": 2, "conditions": { "deliver": "report.pdf" } });
+    let made = day.post("/v1/escrow/create", create).await;
+    let number: u64 = id(&made, "/escrow/id").parse().unwrap();
+    let one = json!({ "escrowId": number });
+    for step in ["release", "fund", "fund", "release", "dispute"] {
+        day.post(&format!("/v1/escrow/{step}"), one.clone()).await;
+    }
+    day.get("/v1/escrow").await;
+    day.get(&format!("/v1/escrow/{number}")).await;
+}
+
+async fn the_rest(day: &mut Day<'_>, agent: &str) {
+    let dry_run = json!({ "agent": agent, "model": "gpt-4o-mini", "messages": [{ "role": "user", "content": "Hello" }] });
+    day.post("/v1/decisions/dry-run", dry_run).await;
+    day.post(
+        "/v1/webhooks",
+        json!({ "url": "http://10.0.0.1/x", "events": ["agent.frozen"] }),
+    )
+    .await;
+    day.post(
+        "/v1/webhooks",
+        json!({ "url": "https://hooks.example/x", "events": ["no.such"] }),
+    )
+    .await;
+    day.get("/v1/webhooks").await;
+    day.post(
+        "/v1/api-keys",
+        json!({ "name": "CI", "mode": "test", "permissions": ["read"] }),
+    )
+    .await;
+    day.get("/v1/account").await;
+    for path in [
+        "/v1/audit?limit=3",
+        "/v1/audit?type=agent.frozen",
+        "/v1/audit/verify",
+        "/v1/no/such/route",
+    ] {
+        day.get(path).await;
+    }
+    day.send("DELETE", &format!("/v1/agents/{agent}"), &[], Value::Null)
+        .await;
+    day.send("PUT", "/v1/agents", &[], json!({})).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_management_api_answers_as_before() {
+    let redis = Redis::start();
+    let seed = Seed::new(&redis.store()).await;
+    let admin = Admin::start(AdminOptions::new(BINARY, redis.url()));
+    let account = seed.account("startup").await;
+    let key = async |mode, permissions: &[Permission]| {
+        let key = account.issue(mode, permissions, &[], None).await;
+        Caller::new(&admin.url(), &key.secret)
+    };
+    let nobody = Caller::new(&admin.url(), "");
+    let reader = key(Mode::Test, &[Permission::Read]).await;
+    let full = key(Mode::Test, &[Permission::Read, Permission::Write]).await;
+    let document: Value =
+        serde_json::from_str(include_str!("../../docs/reference/openapi/management.json")).unwrap();
+    let mut recording = Recording::new();
+    for operation in operations(&document) {
+        refusals(&mut recording, &operation, [&nobody, &reader, &full]).await;
+    }
+    let other = seed.account("startup").await;
+    let key = other
+        .issue(
+            Mode::Test,
+            &[Permission::Read, Permission::Write, Permission::Approve],
+            &[],
+            None,
+        )
+        .await;
+    let mut day = Day {
+        recording: &mut recording,
+        caller: Caller::new(&admin.url(), &key.secret),
+    };
+    let agent = agents(&mut day).await;
+    policies(&mut day, &agent).await;
+    money(&mut day, &agent).await;
+    escrow(&mut day, &agent).await;
+    the_rest(&mut day, &agent).await;
+    recording.compare_with("management.txt", || admin.logs()).await;
+}
