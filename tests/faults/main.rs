@@ -3,6 +3,7 @@
 //! The real `tollgate-proxy` runs in each test, with a private Redis and a scripted provider.
 //!
 //! * [`bodies`], [`headers`], [`sizes`], [`http`], [`keys`]: callers who send what they should not
+//! * [`standby`]: a store whose last changes are gone with its machine
 //! * [`store_down`], [`store_wrong`], [`cluster`], [`lost_replies`]: a store that is gone, frozen, full, read-only, wiped,
 //!   or unheard
 //! * [`late`]: settlements that the store could not take at once; [`other_ledgers`]: and those that meet another ledger
@@ -39,6 +40,7 @@ mod secrets;
 mod shortages;
 mod sizes;
 mod stage;
+mod standby;
 mod store_down;
 mod store_wrong;
 mod torture;

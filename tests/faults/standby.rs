@@ -1,0 +1,202 @@
+//! A single server with a standby: the operator has the standby take over, which never heard of the last changes that the
+//! first one acknowledged. What the running servers knew is not undone: the accounts are held, blocked addresses stay blocked
+//! (decision D47).
+
+use crate::stage::{PROVIDER_KEY, PROXY, SOON, answer, body};
+use harness::{Admin, AdminOptions, Caller, CapPolicy, Cli, Edge, EdgeOptions, Mode, Redis, Seed, SeedAgent};
+use harness::{Upstream, Wire, eventually};
+use serde_json::json;
+
+const ADMIN: &str = env!("CARGO_BIN_EXE_tollgate-admin");
+/// What the operator blocks, and a client in it. A proxy that is trusted names the client.
+const BLOCKED: (&str, &str) = ("203.0.113.0/24", "203.0.113.7");
+
+/// A client that is not in it.
+const ELSEWHERE: &str = "198.51.100.7";
+
+/// An agent that may call.
+struct Bot {
+    agent: SeedAgent,
+    key_id: String,
+    key: String,
+    api_key: String,
+}
+
+impl Bot {
+    async fn new(seed: &Seed) -> Self {
+        let agent = seed.account("builder").await.agent("bot");
+        agent
+            .cap(CapPolicy {
+                enabled: true,
+                ..CapPolicy::default()
+            })
+            .await;
+        agent.provider_key(PROVIDER_KEY).await;
+        let (key_id, key) = agent.virtual_key_with_id().await;
+        let api_key = agent.account.api_key(Mode::Live).await;
+        Self {
+            agent,
+            key_id,
+            key,
+            api_key,
+        }
+    }
+
+    async fn call(&self, edge: &Edge) -> u16 {
+        from(ELSEWHERE, &edge.caller(&self.key)).await
+    }
+}
+
+/// A first server and its standby behind one address, and everything that uses it.
+struct Pair {
+    first: Redis,
+    standby: Redis,
+    wire: Wire,
+    upstream: Upstream,
+    seed: Seed,
+}
+
+impl Pair {
+    async fn start() -> Self {
+        let (first, standby) = (Redis::start(), Redis::start());
+        let seed = Seed::new(&first.store()).await;
+        let _: String = standby.command(&["REPLICAOF", "127.0.0.1", &first.port().to_string()]);
+        let wire = Wire::to_port(first.port());
+        let upstream = Upstream::start(|_| answer());
+        Self {
+            first,
+            standby,
+            wire,
+            upstream,
+            seed,
+        }
+    }
+
+    fn edge(&self) -> Edge {
+        let options = EdgeOptions::new(PROXY, self.wire.redis_url(), self.upstream.base_url());
+        Edge::start(options.env("TOLLGATE_NETWORK__TRUSTED_PROXIES", "127.0.0.0/8"))
+    }
+
+    fn admin(&self) -> Admin {
+        Admin::start(AdminOptions::new(ADMIN, self.wire.redis_url()))
+    }
+
+    /// Waits until the standby has all that the first one has.
+    async fn in_step(&self) {
+        eventually("the standby", SOON, async || {
+            let offset = |redis: &Redis, name: &str| {
+                let info: String = redis.command(&["INFO", "replication"]);
+                let line = info
+                    .lines()
+                    .find_map(|line| line.strip_prefix(name))
+                    .map(str::to_owned);
+                line.filter(|_| info.contains("master_link_status:up") || info.contains("role:master"))
+            };
+            let first = offset(&self.first, "master_repl_offset:")?;
+            (offset(&self.standby, "slave_repl_offset:")? == first).then_some(())
+        })
+        .await;
+    }
+
+    /// The standby hears of nothing from now on.
+    fn cut_off(&self) {
+        let _: String = self.standby.command(&["REPLICAOF", "NO", "ONE"]);
+    }
+
+    /// The standby takes the first one's place.
+    fn take_over(&self) {
+        self.first.kill9();
+        self.wire.lead_to(self.standby.port());
+        self.wire.cut();
+    }
+}
+
+/// The status of a call that the trusted proxy says comes from `client`.
+async fn from(client: &str, caller: &Caller) -> u16 {
+    let headers = [("x-forwarded-for", client)];
+    caller.chat_with(&headers, body()).await.status
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_without_the_last_changes_undoes_none_of_them() {
+    let pair = Pair::start().await;
+    let (frozen, revoked, free) = (
+        Bot::new(&pair.seed).await,
+        Bot::new(&pair.seed).await,
+        Bot::new(&pair.seed).await,
+    );
+    // Its calls are lost, too.
+    let probe = Bot::new(&pair.seed).await;
+    // The first edge meets the changes, the second does not.
+    let (admin, edges) = (pair.admin(), [pair.edge(), pair.edge()]);
+    for edge in &edges {
+        for bot in [&frozen, &revoked, &free] {
+            assert_eq!(bot.call(edge).await, 200);
+        }
+    }
+    pair.in_step().await;
+    pair.cut_off();
+    let freeze = admin
+        .caller(&frozen.api_key)
+        .post("/v1/agents/bot/freeze", json!({}))
+        .await;
+    let revoke = format!("/v1/agents/bot/virtual-keys/{}", revoked.key_id);
+    let revoke = admin.caller(&revoked.api_key).delete(&revoke).await;
+    assert!(
+        freeze.status < 300 && revoke.status < 300,
+        "{freeze:?} {revoke:?}"
+    );
+    let cli = Cli::new(ADMIN, pair.wire.redis_url());
+    cli.json(&["ip", "block", BLOCKED.0]);
+    assert_eq!(
+        (frozen.call(&edges[0]).await, revoked.call(&edges[0]).await),
+        (403, 401)
+    );
+    for edge in &edges {
+        let caller = edge.caller(&probe.key);
+        eventually("the block", SOON, async || {
+            (from(BLOCKED.1, &caller).await == 403).then_some(())
+        })
+        .await;
+    }
+
+    pair.take_over();
+    for edge in &edges {
+        for bot in [&frozen, &revoked] {
+            eventually("a denial of an account that lost a change", SOON, async || {
+                let lost = edge.logs().lines().any(|line| {
+                    line.contains("the store lost writes of this account")
+                        && line.contains(&bot.agent.account.id)
+                });
+                (bot.call(edge).await == 503 && lost).then_some(())
+            })
+            .await;
+        }
+    }
+    for edge in &edges {
+        let caller = edge.caller(&free.key);
+        eventually("the store", SOON, async || {
+            (free.call(edge).await == 200).then_some(())
+        })
+        .await;
+        assert_eq!(from(BLOCKED.1, &caller).await, 403, "what was blocked stays so");
+    }
+    for bot in [&frozen, &revoked] {
+        assert_eq!(admin.caller(&bot.api_key).get("/v1/agents").await.status, 503);
+    }
+
+    // The operator looks at what is gone, accepts it, and makes the changes again.
+    for bot in [&frozen, &revoked] {
+        let account = &bot.agent.account.id;
+        assert_eq!(
+            cli.json(&["store", "accept", "--account", account])["accepted"],
+            1
+        );
+        for edge in &edges {
+            eventually("an account that was accepted", SOON, async || {
+                (bot.call(edge).await == 200).then_some(())
+            })
+            .await;
+        }
+    }
+}
