@@ -8,11 +8,12 @@ mod load;
 mod tables;
 
 use crypto::seal::Sealer;
-use domain::blocked::canonical;
+use domain::blocked::parse_range;
 use domain::budget::{Budget, Budgets};
 use durability::Durability;
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -195,10 +196,18 @@ pub struct NetworkSettings {
     pub trusted_proxies: Vec<IpNet>,
 }
 
-/// Ranges in the form in which clients' addresses are compared with them.
+/// Reads addresses and ranges, in the form in which clients' addresses are compared with them.
 fn canonical_ranges<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
-    let ranges = Vec::<IpNet>::deserialize(deserializer)?;
-    Ok(ranges.into_iter().map(canonical).collect())
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let ranges = texts.iter().map(|text| {
+        let wrong = || {
+            D::Error::custom(format!(
+                "`{text}` is neither an IP address nor a range such as 10.0.0.0/8"
+            ))
+        };
+        parse_range(text).ok_or_else(wrong)
+    });
+    ranges.collect()
 }
 
 /// `[limits]`

@@ -32,7 +32,7 @@ fn the_environment_wins_over_the_file() {
         ("TOLLGATE_STORE__TIMEOUT_MS", "7"),
         (
             "TOLLGATE_NETWORK__TRUSTED_PROXIES",
-            "10.0.0.0/8, ::1/128, ::ffff:192.0.2.7/120",
+            "10.0.0.0/8, ::1/128, ::ffff:192.0.2.7/120, 198.51.100.7",
         ),
     ];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -41,7 +41,7 @@ fn the_environment_wins_over_the_file() {
     let trusted = settings.network.trusted_proxies;
     assert_eq!(
         trusted.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["10.0.0.0/8", "::1/128", "192.0.2.0/24"]
+        ["10.0.0.0/8", "::1/128", "192.0.2.0/24", "198.51.100.7/32"]
     );
 }
 
@@ -50,6 +50,10 @@ fn every_mistake_is_one_line_that_names_the_key() {
     for (error, named) in [
         (from("[stor]\n").unwrap_err(), "`stor`"),
         (from("[store]\nurk = 1\n").unwrap_err(), "`store.urk`"),
+        (
+            from("[network]\ntrusted_proxies = [\"10.0.0\"]\n").unwrap_err(),
+            "`10.0.0` is neither an IP address nor a range such as 10.0.0.0/8",
+        ),
         (
             from("[store]\ntimeout_ms = \"x\"\n").unwrap_err(),
             "`store.timeout_ms`",
