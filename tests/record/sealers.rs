@@ -1,8 +1,9 @@
 //! Sealing is confluent: whoever seals when, is killed when, or loses which answer, the chain and its indexes are the ones
 //! that a single reader of the lines computes.
 
-use crate::scribe::{Scribe, chain, lines};
+use crate::scribe::{START_MS, Scribe, chain, lines};
 use crate::world::BINARY;
+use domain::entry::LINE_VERSION;
 use domain::mode::Mode;
 use harness::{Admin, AdminOptions, Redis, Seed, SeedAccount, Store, Wire, eventually};
 use std::collections::BTreeMap;
@@ -140,6 +141,43 @@ async fn eight_sealers_that_are_killed_make_the_chain_of_one() {
     }
     sealed_some(&scribe).await;
     check(&store, &account, &scribe, Mode::Live).await;
+}
+
+/// While servers are upgraded, an earlier one meets lines of a later release. It seals and shows what is before them, and
+/// seals none of them as unreadable for ever.
+#[tokio::test]
+async fn a_line_of_a_later_release_is_left_to_that_release() {
+    const BEFORE: usize = 5;
+    let redis = Redis::start();
+    let store = redis.store();
+    let seed = Seed::new(&store).await;
+    let account = seed.account("builder").await;
+    let scribe = Scribe::of(&store, &account, Mode::Live);
+    scribe.write(&lines(BEFORE as u64)).await;
+    let later = format!(
+        "v{} D weekend_limit allow_1 1 ,,,,,,, a b c d e f",
+        LINE_VERSION + 1
+    );
+    scribe.write(&[(START_MS, later)]).await;
+    scribe.write(&lines(1)).await;
+    let admin = Admin::start(AdminOptions::new(BINARY, redis.url()));
+    let chain = Chain::of(&store, &account.id, Mode::Live);
+    for _ in 0..3 {
+        let end = chain.seal().await.unwrap();
+        assert_eq!((end.seq, scribe.hashes().await.len()), (BEFORE as u64, BEFORE));
+    }
+    let caller = admin.caller(&account.api_key(Mode::Live).await);
+    let reply = caller.get("/v1/audit").await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let entries = reply.json()["logs"].as_array().unwrap().clone();
+    assert_eq!(entries.len(), BEFORE);
+    assert!(entries.iter().all(|entry| entry["type"] != "unreadable"));
+    // The later release seals it; an earlier server does not show it as something else.
+    scribe
+        .forge(&scribe.lines().await, &vec![vec![7; 32]; BEFORE + 2], BEFORE + 2)
+        .await;
+    let reply = caller.get("/v1/audit?limit=1&offset=1").await;
+    assert_eq!(reply.status, 503, "{}", reply.text());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

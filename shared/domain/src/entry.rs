@@ -20,6 +20,11 @@ pub const UNREADABLE: &str = "unreadable";
 /// Longest part of such a line that its entry shows, in characters.
 const SHOWN_MAX: usize = 1000;
 
+/// The latest version of lines that this release reads. A line says its version before what follows the time, as in
+/// `<seq> <at_ms> v2 <rest>`; without one it is of version 1. A new denial reason, check or kind of end makes a new version,
+/// so that no earlier release seals a line that it does not understand.
+pub const LINE_VERSION: u64 = 1;
+
 /// What happened, once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
@@ -140,11 +145,30 @@ fn with_hash(canonical: &str, hash: [u8; 32]) -> Option<Sealed> {
     Some(Sealed { json, hash })
 }
 
-/// `<seq> <at_ms> <rest>`
+/// Whether a later release wrote the line. It has no [`Entry`] here: whoever meets one leaves it to a later release.
+#[must_use]
+pub fn is_of_later_release(line: &[u8]) -> bool {
+    let rest = line.splitn(3, |byte| *byte == b' ').nth(2);
+    let text = rest.and_then(|rest| std::str::from_utf8(rest).ok());
+    text.is_some_and(|text| version(text).0 > LINE_VERSION)
+}
+
+/// The version of what follows the time, and the rest behind it.
+fn version(text: &str) -> (u64, &str) {
+    let marked = text.strip_prefix('v').and_then(|text| text.split_once(' '));
+    let version = marked.and_then(|(digits, rest)| Some((digits.parse().ok()?, rest)));
+    version.unwrap_or((1, text))
+}
+
+/// `<seq> <at_ms> <rest>`, with or without a version before the rest.
 fn read(seq: u64, text: &str) -> Option<Entry> {
     let (number, rest) = text.split_once(' ')?;
     let (at_ms, rest) = rest.split_once(' ')?;
     let at_ms = at_ms.parse().ok()?;
+    let (version, rest) = version(rest);
+    if version > LINE_VERSION {
+        return None;
+    }
     if number.parse() != Ok(seq) {
         return None;
     }

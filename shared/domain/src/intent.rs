@@ -3,6 +3,8 @@
 //! Everything in the timeline is hashed and exported. The words of this file are therefore part of the data: one that is
 //! in use never changes; what must be said differently gets a new reason.
 
+pub use crate::reason::Reason;
+
 use super::chain::{GENESIS, entry_hash};
 use super::money::Nanos;
 use crate::schema as is;
@@ -91,87 +93,6 @@ words! {
         /// A call on it was refused.
         EscrowBlocked = "escrow_blocked",
     }
-}
-
-macro_rules! reasons {
-    ($($(#[$doc:meta])+ $name:ident = $word:literal, $sentence:literal;)+) => {
-        words! {
-            /// Why an intent is blocked.
-            Reason { $($(#[$doc])+ $name = $word,)+ }
-        }
-
-        impl Reason {
-            /// The sentence for people, in `blocked_reason` and in the timeline.
-            #[must_use]
-            pub const fn sentence(self) -> &'static str { match self { $(Self::$name => $sentence,)+ } }
-        }
-    };
-}
-
-impl Reason {
-    /// Whether Cap, a policy or the plan refused it (decision D45), and not the state of the books or a person.
-    #[must_use]
-    pub const fn is_violation(self) -> bool {
-        match self {
-            Self::Frozen
-            | Self::CapDisabled
-            | Self::PerTransactionLimit
-            | Self::PerRunLimit
-            | Self::DailyLimit
-            | Self::MonthlyLimit
-            | Self::PlanAgentLimit
-            | Self::PlanLimit
-            | Self::SpendLimit => true,
-            Self::InjectionDetected
-            | Self::InsufficientBalance
-            | Self::ApprovalDenied
-            | Self::EscrowReleased
-            | Self::EscrowDisputed
-            | Self::EscrowRefunded
-            | Self::EscrowNotFunded
-            | Self::EscrowNotPending
-            | Self::WalletClosed => false,
-        }
-    }
-}
-
-reasons! {
-    /// The text of a spend tries to instruct the agent.
-    InjectionDetected = "injection_detected", "The text of the spend reads like an attempt to instruct an AI agent.";
-    /// The agent is frozen.
-    Frozen = "frozen", "The agent is frozen: nothing leaves its wallet.";
-    /// No policy with Cap enabled holds for the agent.
-    CapDisabled = "cap_disabled", "Cap is not enabled on the agent.";
-    /// Above the policy's limit of one spend.
-    PerTransactionLimit = "per_transaction_limit", "The amount is above what the policy allows in one transaction.";
-    /// The run would pass its cap.
-    PerRunLimit = "per_run_limit", "The amount would push the run over its per-run cap.";
-    /// The agent would pass its cap of the UTC day.
-    DailyLimit = "daily_limit", "The amount would push the agent over its daily cap.";
-    /// The agent would pass its cap of the UTC month.
-    MonthlyLimit = "monthly_limit", "The amount would push the agent over its monthly cap.";
-    /// All of the plan's Cap agents of the month are in use.
-    PlanAgentLimit = "plan_agent_limit", "All agents that the plan allows this month are in use.";
-    /// The account would pass the USD that its plan tracks in a month.
-    PlanLimit = "plan_limit", "The amount would push the account over the USD that the plan tracks in a month.";
-    /// The wallet would pass its own limit of the UTC day.
-    SpendLimit = "spend_limit", "The amount would push the wallet over its spend limit of the day.";
-    /// The wallet does not cover it.
-    InsufficientBalance = "insufficient_balance", "The wallet's balance does not cover the amount.";
-    /// Somebody denied it.
-    ApprovalDenied = "approval_denied", "The approval was denied.";
-    /// A release or dispute of an escrow that was released.
-    EscrowReleased = "escrow_released", "The escrow was already released.";
-    /// A release or dispute of an escrow that is disputed.
-    EscrowDisputed = "escrow_disputed", "The escrow is already disputed.";
-    /// A release or dispute of an escrow whose money went back.
-    EscrowRefunded = "escrow_refunded", "The escrow was already refunded.";
-    /// A release or dispute before the escrow was funded.
-    EscrowNotFunded = "escrow_not_funded", "The escrow is not funded.";
-    /// Funding an escrow twice.
-    EscrowNotPending = "escrow_not_pending", "The escrow is not pending.";
-    /// The payer's or the payee's wallet is closed.
-    WalletClosed = "wallet_closed", "One of the wallets is closed.";
 }
 
 /// An event of a timeline, before it is chained.

@@ -23,6 +23,7 @@ pub mod permission;
 pub mod plan;
 pub mod price;
 pub mod rate;
+pub mod reason;
 pub mod role;
 pub mod schema;
 pub mod spend_cap;

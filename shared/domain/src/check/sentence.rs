@@ -1,6 +1,6 @@
 //! A check that did not pass, as a sentence that a person understands.
 
-use super::{Check, CheckName};
+use super::{Check, Reset, Unit};
 use crate::money::Nanos;
 use crate::timestamp::iso_from_ms;
 
@@ -41,61 +41,29 @@ impl Asked {
 }
 
 impl Check {
-    /// Why `asked` does not pass; `resets_at_ms` is when the check starts to count anew.
+    /// Why `asked` does not pass, as the check's row in the table of reasons says; `resets_at_ms` is when it counts anew.
     #[must_use]
     pub fn sentence(&self, asked: Asked, resets_at_ms: Option<u64>) -> String {
-        let more = asked.told();
         let limit = self.limit.unwrap_or_default();
-        let counted = |cap: &str, when: &str| {
-            let spent = self.spent.unwrap_or_default();
-            let under_way = match self.held {
-                Some(held) if held > 0 => format!(" (of which {} in calls under way)", usd(held)),
-                _ => String::new(),
-            };
-            let end = end_of(self.name, resets_at_ms);
-            format!(
-                "The {cap} of {} would be passed: {} {when}{under_way}, {more}.{end}",
-                usd(limit),
-                spent_words(spent)
-            )
+        let limit = match self.name.unit() {
+            Unit::Usd => usd(limit),
+            Unit::Count | Unit::State => limit.to_string(),
         };
-        match self.name {
-            CheckName::PlanKeyLimit => {
-                format!(
-                    "The plan allows {limit} active virtual keys; the oldest keys win, and this one is newer."
-                )
-            }
-            CheckName::RateLimited => {
-                format!(
-                    "The key has used up the {limit} requests a minute that the plan allows.{}",
-                    end_of(self.name, resets_at_ms)
-                )
-            }
-            CheckName::NoProviderKey => "No provider key is stored for the agent.".to_owned(),
-            CheckName::InjectionDetected => {
-                "The text of the spend reads like an attempt to instruct an AI agent.".to_owned()
-            }
-            CheckName::Frozen => "The agent is frozen.".to_owned(),
-            CheckName::CapDisabled => {
-                "Cap is not enabled on the agent: set a policy for it first.".to_owned()
-            }
-            CheckName::PerTransactionLimit => {
-                format!("The policy allows {} in one transaction, {more}.", usd(limit))
-            }
-            CheckName::PerRunLimit => counted("per-run cap", "spent in this run"),
-            CheckName::DailyLimit => counted("daily cap", "spent today"),
-            CheckName::MonthlyLimit => counted("monthly cap", "spent this month"),
-            CheckName::PlanAgentLimit => format!(
-                "All {limit} agents that the plan allows this month are in use, and this agent is none of them.{}",
-                end_of(self.name, resets_at_ms)
-            ),
-            CheckName::PlanLimit => counted("plan's tracked USD", "tracked for the account this month"),
-            CheckName::SpendLimit => counted("wallet's spend limit", "spent from it today"),
-            CheckName::InsufficientBalance => format!("The wallet holds {}, {more}.", usd(limit)),
-            CheckName::ApprovalRequired => {
-                format!("A spend above {} has to be approved first, {more}.", usd(limit))
-            }
-        }
+        let held = match self.held {
+            Some(held) if held > 0 => format!(" (of which {} in calls under way)", usd(held)),
+            _ => String::new(),
+        };
+        [
+            ("{limit}", limit),
+            ("{spent}", spent_words(self.spent.unwrap_or_default())),
+            ("{held}", held),
+            ("{asked}", asked.told()),
+            ("{end}", end_of(self.name.reset(), resets_at_ms)),
+        ]
+        .iter()
+        .fold(self.name.failed().to_owned(), |sentence, (place, text)| {
+            sentence.replace(place, text)
+        })
     }
 }
 
@@ -107,14 +75,16 @@ fn spent_words(nanos: u64) -> String {
     }
 }
 
-fn end_of(name: CheckName, resets_at_ms: Option<u64>) -> String {
+/// When the count starts again, where that is known.
+fn end_of(reset: Reset, resets_at_ms: Option<u64>) -> String {
     let Some(at) = resets_at_ms.map(iso_from_ms) else {
         return String::new();
     };
-    match name {
-        CheckName::RateLimited => format!(" Its minute ends by {at}."),
-        CheckName::DailyLimit | CheckName::SpendLimit => format!(" The day ends at {at}."),
-        _ => format!(" The month ends at {at}."),
+    match reset {
+        Reset::Never => String::new(),
+        Reset::Minute => format!(" Its minute ends by {at}."),
+        Reset::Day => format!(" The day ends at {at}."),
+        Reset::Month => format!(" The month ends at {at}."),
     }
 }
 
@@ -130,6 +100,7 @@ pub fn usd(nanos: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::CheckName;
 
     const CENT: u64 = 10_000_000;
 
@@ -173,7 +144,11 @@ mod tests {
         for name in CheckName::ALL {
             let check = Check::within(*name, Some(1), 1, 1);
             let sentence = check.sentence(Asked::Spend(Nanos::from_stored(1)), name.reset().after(0));
-            assert!(sentence.ends_with('.') && seen.insert(sentence), "{name:?}");
+            assert!(
+                sentence.ends_with('.') && !sentence.contains(['{', '}']),
+                "{sentence}"
+            );
+            assert!(seen.insert(sentence), "{name:?}");
         }
     }
 }

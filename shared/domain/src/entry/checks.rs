@@ -1,25 +1,29 @@
-//! What a decision was checked against: seven groups `<spent>:<limit>:<held>`, in the order in which they are checked.
+//! What a decision was checked against: a group `<spent>:<limit>:<held>` for each check, in a fixed order.
 
-use crate::denial::Denial;
 use crate::money::Nanos;
+use crate::reason::{Denial, Unit};
 use serde_json::{Value, json};
 
-/// The checks that have numbers, in their order; each is named by the reason that it denies with.
-const ORDER: [Denial; 7] = [
-    Denial::PlanKeyLimit,
-    Denial::RateLimited,
-    Denial::PerRunLimit,
-    Denial::DailyLimit,
-    Denial::MonthlyLimit,
-    Denial::PlanAgentLimit,
-    Denial::PlanLimit,
-];
+/// The checks of a line, in order: each is named by the reason that it denies with. What is here is hashed with the entries,
+/// so a list never changes. A release with other checks adds a list of another length, and raises
+/// [`LINE_VERSION`](super::LINE_VERSION).
+const LISTS: [&[(Denial, Unit)]; 1] = [&[
+    (Denial::PlanKeyLimit, Unit::Count),
+    (Denial::RateLimited, Unit::Count),
+    (Denial::PerRunLimit, Unit::Usd),
+    (Denial::DailyLimit, Unit::Usd),
+    (Denial::MonthlyLimit, Unit::Usd),
+    (Denial::PlanAgentLimit, Unit::Count),
+    (Denial::PlanLimit, Unit::Usd),
+]];
 
 /// One check, with what it saw before the call's own charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Check {
     /// The check.
     pub check: Denial,
+    /// What it counts in.
+    pub unit: Unit,
     /// What was used up before, `held` included: nano-USD, or a number of keys, requests or agents.
     pub spent: u64,
     /// The limit; `None` when there is none.
@@ -44,11 +48,9 @@ impl Check {
     #[must_use]
     pub fn parse(text: &str) -> Option<Vec<Self>> {
         let groups: Vec<&str> = text.split(',').collect();
-        if groups.len() != ORDER.len() {
-            return None;
-        }
-        let looked_at = ORDER.iter().zip(groups).filter(|(_, group)| !group.is_empty());
-        let checks = looked_at.map(|(check, group)| {
+        let list = LISTS.into_iter().find(|list| list.len() == groups.len())?;
+        let looked_at = list.iter().zip(groups).filter(|(_, group)| !group.is_empty());
+        let checks = looked_at.map(|((check, unit), group)| {
             let mut words = group.split(':');
             let mut next = || words.next();
             let (spent, limit, held) = (next()?, next()?, next()?);
@@ -58,6 +60,7 @@ impl Check {
             };
             Some(Self {
                 check: *check,
+                unit: *unit,
                 spent: spent.parse().ok()?,
                 limit: number(limit)?,
                 held: number(held)?,
@@ -76,29 +79,22 @@ impl Check {
     }
 
     /// Whether the check was made: all were before an approval. Those of Cap and the plan are made one after the other, up to
-    /// the one that denies; what comes before them (a frozen agent, no policy) knows only what the key was checked against.
+    /// the one that denies; what comes before them (a frozen agent, no policy) knows only what the key was checked against. A
+    /// denial for no provider key, or for a fault, lists no checks.
     #[must_use]
     pub fn was_made(&self, denied: Option<Denial>) -> bool {
-        let at = |denial| ORDER.iter().position(|check| *check == denial);
         match denied {
             None => true,
-            Some(Denial::Frozen | Denial::CapDisabled) => at(self.check) <= at(Denial::RateLimited),
-            Some(denial) => at(self.check) <= at(denial),
+            Some(Denial::ServiceUnavailable | Denial::NoProviderKey) => false,
+            Some(denial) => self.check <= denial,
         }
-    }
-
-    /// Whether this check counts money.
-    #[must_use]
-    pub const fn is_money(&self) -> bool {
-        use Denial::{DailyLimit, MonthlyLimit, PerRunLimit, PlanLimit};
-        matches!(self.check, PerRunLimit | DailyLimit | MonthlyLimit | PlanLimit)
     }
 
     /// As an entry shows it; `denied` is the reason that decided.
     #[must_use]
     pub fn shown(&self, denied: Option<Denial>) -> Value {
         let (check, passes) = (self.check.reason(), denied != Some(self.check));
-        if !self.is_money() {
+        if self.unit != Unit::Usd {
             return json!({ "check": check, "limit": self.limit, "spent": self.spent, "held": null, "passes": passes });
         }
         let usd = |nanos: u64| Nanos::from_stored(nanos).as_double();

@@ -138,6 +138,31 @@ fn the_hash_is_the_documented_one_and_the_json_is_read_back() {
     }
 }
 
+/// A line of a later release is no entry here, and is told from one that somebody damaged.
+#[test]
+fn a_line_says_its_version() {
+    const REST: &str = "D frozen allow_1 1 ,,,,,, a b c d e f";
+    let entry = |version: &str| Entry::of_line(7, format!("7 5 {version}{REST}").as_bytes());
+    assert_eq!(entry(""), entry("v1 "), "without one it is the first");
+    let next = format!("v{} ", LINE_VERSION + 1);
+    assert_eq!(entry(&next).kind, UNREADABLE);
+    for (line, is_later) in [
+        (format!("7 5 {REST}"), false),
+        (format!("7 5 v{LINE_VERSION} {REST}"), false),
+        (format!("7 5 {next}{REST}"), true),
+        (format!("7 5 {next}{{\"type\":\"a\"}}"), true),
+        (format!("7 5 v{} x", u64::MAX), true),
+        ("7 5 v x".to_owned(), false),
+        ("7 5 vx x".to_owned(), false),
+        ("7 5 v2".to_owned(), false),
+        ("v2 5 x".to_owned(), false),
+        (String::new(), false),
+    ] {
+        assert_eq!(is_of_later_release(line.as_bytes()), is_later, "{line}");
+    }
+    assert!(!is_of_later_release(b"7 5 v2 \xff"));
+}
+
 #[test]
 fn no_line_stops_the_chain() {
     for line in [

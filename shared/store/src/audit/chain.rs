@@ -12,8 +12,9 @@ use crate::audit::seal::{Batch, SEAL_BATCH, SealedBatch};
 use crate::keys::AccountKeys;
 use crate::{Store, StoreError};
 use domain::chain::GENESIS;
-use domain::entry::{Entry, Sealed};
+use domain::entry::{Entry, Sealed, is_of_later_release};
 use domain::mode::Mode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Times that a look at the store is repeated when others archive or seal meanwhile.
 const ATTEMPTS: usize = 8;
@@ -36,6 +37,15 @@ pub struct SealedTo {
     pub end: Head,
     /// How many entries were sealed by this, and not by somebody else meanwhile.
     pub added: u64,
+}
+
+/// What sealing one batch came to.
+struct BatchSealed {
+    extent: Extent,
+    /// How many entries this sealed.
+    added: u64,
+    /// Whether a line follows that only a later release can seal.
+    is_last: bool,
 }
 
 /// What of a chain is where.
@@ -163,16 +173,19 @@ impl<'a> Chain<'a> {
             if extent.sealed.seq >= goal {
                 break;
             }
-            let more;
-            (extent, more) = self.seal_batch(extent).await?;
-            added += more;
+            let batch = self.seal_batch(extent).await?;
+            extent = batch.extent;
+            added += batch.added;
+            if batch.is_last {
+                break;
+            }
         }
         let end = extent.sealed;
         Ok(SealedTo { end, added })
     }
 
-    /// Seals a batch behind the end of `extent`; returns what is where then, and how many entries this sealed.
-    async fn seal_batch(&self, mut extent: Extent) -> Result<(Extent, u64), StoreError> {
+    /// Seals a batch behind the end of `extent`, up to a line that a later release wrote.
+    async fn seal_batch(&self, mut extent: Extent) -> Result<BatchSealed, StoreError> {
         let sealed = extent.sealed.seq - extent.archived.seq;
         // Places in the list are those of `extent` only while nothing is archived.
         let mut look = redis::pipe();
@@ -184,18 +197,26 @@ impl<'a> Chain<'a> {
             .arg(sealed + SEAL_BATCH - 1);
         let (archived, lines): (Option<u64>, Vec<Vec<u8>>) = self.store.pipeline(&look).await?;
         if archived.unwrap_or(0) != extent.archived.seq {
-            return Ok((self.extent().await?, 0));
+            return Ok(BatchSealed {
+                extent: self.extent().await?,
+                added: 0,
+                is_last: false,
+            });
         }
         let mut end = extent.sealed;
         let mut entries = Vec::with_capacity(lines.len());
-        for line in lines {
-            let entry = Entry::of_line(end.seq + 1, &line);
+        let is_last = lines.iter().any(|line| is_of_later_release(line));
+        for line in lines.iter().take_while(|line| !is_of_later_release(line)) {
+            let entry = Entry::of_line(end.seq + 1, line);
             let sealed = entry.seal(&end.text()).ok_or_else(no_form)?;
             end = Head {
                 seq: end.seq + 1,
                 hash: Some(sealed.hash),
             };
             entries.push((entry, sealed.hash));
+        }
+        if is_last {
+            warn_of_later_release(&self.keys, self.mode);
         }
         let batch = Batch {
             before: extent.sealed.hash,
@@ -217,7 +238,22 @@ impl<'a> Chain<'a> {
                 extent = again;
             }
         }
-        Ok((extent, added))
+        Ok(BatchSealed {
+            extent,
+            added,
+            is_last,
+        })
+    }
+}
+
+/// Says once in the life of the process that there are lines to upgrade for.
+fn warn_of_later_release(keys: &AccountKeys, mode: Mode) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::Relaxed) {
+        tracing::warn!(
+            chain = keys.audit(mode),
+            "audit lines of a later release are left for that release to seal: upgrade this server"
+        );
     }
 }
 
@@ -232,7 +268,7 @@ fn no_form() -> StoreError {
 }
 
 /// Entries as they are shown: with the hashes that are stored, so that a line that was changed since does not fit its own.
-/// A hash that is none ends them, and is an error where it comes first.
+/// A hash that is none ends them, as does an entry of a later release, and each is an error where it comes first.
 fn shown(
     first: u64,
     before: Head,
@@ -247,6 +283,13 @@ fn shown(
             Err(_) if !found.is_empty() => break,
             Err(error) => return Err(error),
         };
+        if is_of_later_release(&line) {
+            if !found.is_empty() {
+                break;
+            }
+            let what = "an audit entry of a later release: upgrade this server";
+            return Err(StoreError::Nonsense(what.to_owned()));
+        }
         let entry = Entry::of_line(seq, &line);
         found.push(entry.shown(&before, hash).ok_or_else(no_form)?);
         before = hex::encode(hash);

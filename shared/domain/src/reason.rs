@@ -1,0 +1,369 @@
+//! The one table of reasons: why a call is denied, why an intent is blocked, and what is checked for it. The rows stand in
+//! order of precedence (specification §4.4 and "Errors", decisions D23 and D29).
+//!
+//! A new reason is a row here, and the rule itself; CONTRIBUTING.md lists the steps. Answers, headers, metric labels, OpenAPI
+//! and the dashboard's words iterate what is made of this table. Words and sentences of blocked intents are hashed with their
+//! timelines: one that is in use never changes.
+
+use crate::period::{DAY_MS, Period};
+
+/// The moment at which a denial is decided. It picks the prefix of the decision id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Before Cap ran: the id starts `deny_`.
+    BeforeCap,
+    /// Cap itself: the id is the Cap decision's and starts `allow_`.
+    Cap,
+    /// The plan's limits at the end of Cap: id as for Cap, and the body names the plan.
+    Plan,
+}
+
+/// What a check counts in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Nano-USD.
+    Usd,
+    /// Keys, requests or agents.
+    Count,
+    /// Nothing: it is so or it is not.
+    State,
+}
+
+/// When what a check counted starts again from nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reset {
+    /// Never by itself.
+    Never,
+    /// With the key's minute, which only the store knows.
+    Minute,
+    /// At 00:00 UTC.
+    Day,
+    /// On the 1st at 00:00 UTC.
+    Month,
+}
+
+impl Reset {
+    /// When what is counted at `at_ms` starts again; `None` where the calendar does not tell.
+    #[must_use]
+    pub fn after(self, at_ms: u64) -> Option<u64> {
+        let day = at_ms / DAY_MS;
+        match self {
+            Self::Never | Self::Minute => None,
+            Self::Day => Some((day + 1) * DAY_MS),
+            Self::Month => {
+                let month = Period::at(at_ms).month;
+                (day + 1..=day + 31)
+                    .map(|day| day * DAY_MS)
+                    .find(|at| Period::at(*at).month != month)
+            }
+        }
+    }
+}
+
+/// Makes [`Denial`], [`CheckName`] and [`Reason`] of the rows.
+///
+/// A row is a name, its word, what is checked, and the dashboard's title for a denial by it. Then follow, each where it applies:
+///
+/// * `call`: it denies a proxied call, with this status, at this [`Stage`], with this sentence
+/// * `check`: its [`Unit`], when it counts anew ([`Reset`]), why it does not pass, and the dashboard's title for the check.
+///   In the sentence, `{limit}`, `{spent}`, `{held}` and `{asked}` stand for amounts, and `{end}` for when it counts anew
+/// * `block`: it blocks an intent, with this sentence; `violation` where Cap, a policy or the plan does (decision D45), `state`
+///   where the books or a person do
+macro_rules! reasons {
+    ($($name:ident $word:literal, $doc:literal, $title:literal {
+        $(call: $status:literal $stage:ident $message:literal;)?
+        $(check: $unit:ident $reset:ident $failed:literal, $check_title:literal;)?
+        $(block: $cause:ident $sentence:literal;)?
+    })+) => {
+        /// Why a proxied call is denied. The order is the order of precedence.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Denial { $($(#[doc = $doc] #[doc = concat!("\n\n", $message)] $name,)?)+ }
+
+        impl Denial {
+            /// Every denial, in order of precedence.
+            pub const ALL: &[Self] = &[$($(Self::of_status(Self::$name, $status),)?)+];
+
+            // A section's own value says which rows have it.
+            const fn of_status(self, _: u16) -> Self { self }
+
+            /// The value of `reason`, `error.code`, `X-Service-Reason` and the metrics' label.
+            #[must_use]
+            pub const fn reason(self) -> &'static str { match self { $($(Self::$name => row!($word, $status),)?)+ } }
+
+            /// The HTTP status.
+            #[must_use]
+            pub const fn status(self) -> u16 { match self { $($(Self::$name => $status,)?)+ } }
+
+            /// When it is decided.
+            #[must_use]
+            pub const fn stage(self) -> Stage { match self { $($(Self::$name => Stage::$stage,)?)+ } }
+
+            /// The sentence for people.
+            #[must_use]
+            pub const fn message(self) -> &'static str { match self { $($(Self::$name => $message,)?)+ } }
+        }
+
+        /// A check of a call or a spend. The order is the order of precedence.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum CheckName { $($(#[doc = $doc] #[doc = concat!("\n\nNot passed: ", $failed)] $name,)?)+ }
+
+        impl CheckName {
+            /// Every check, in order of precedence.
+            pub const ALL: &[Self] = &[$($(row!(Self::$name, $failed),)?)+];
+
+            /// Its word: the reason of a denial by it.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str { match self { $($(Self::$name => row!($word, $failed),)?)+ } }
+
+            /// What it counts in.
+            #[must_use]
+            pub const fn unit(self) -> Unit { match self { $($(Self::$name => Unit::$unit,)?)+ } }
+
+            /// When what it counted starts again.
+            #[must_use]
+            pub const fn reset(self) -> Reset { match self { $($(Self::$name => Reset::$reset,)?)+ } }
+
+            /// The sentence for a check that did not pass, with places for its numbers.
+            pub(crate) const fn failed(self) -> &'static str { match self { $($(Self::$name => $failed,)?)+ } }
+        }
+
+        /// Why an intent is blocked.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Reason { $($(#[doc = $doc] #[doc = concat!("\n\n", $sentence)] $name,)?)+ }
+
+        impl Reason {
+            /// All of them.
+            pub const ALL: &[Self] = &[$($(row!(Self::$name, $sentence),)?)+];
+
+            /// The word used in records, hashes and answers.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str { match self { $($(Self::$name => row!($word, $sentence),)?)+ } }
+
+            /// The sentence for people, in `blocked_reason` and in the timeline.
+            #[must_use]
+            pub const fn sentence(self) -> &'static str { match self { $($(Self::$name => $sentence,)?)+ } }
+
+            /// Whether Cap, a policy or the plan refused it (decision D45), and not the state of the books or a person.
+            #[must_use]
+            pub const fn is_violation(self) -> bool { match self { $($(Self::$name => cause!($cause),)?)+ } }
+        }
+
+        /// The dashboard's titles: the word of a reason, the title of a denial by it and, where there is a check, that of the
+        /// check.
+        pub const TITLES: &[(&str, &str, Option<&str>)] =
+            &[$(($word, $title, check_title!($($check_title)?)),)+];
+    };
+}
+
+/// The first: the second is there to say which rows are meant.
+macro_rules! row {
+    ($it:expr, $of:literal) => {
+        $it
+    };
+}
+
+macro_rules! cause {
+    (violation) => {
+        true
+    };
+    (state) => {
+        false
+    };
+}
+
+macro_rules! check_title {
+    () => {
+        None
+    };
+    ($title:literal) => {
+        Some($title)
+    };
+}
+
+reasons! {
+    ServiceUnavailable "service_unavailable",
+        "Store, plan and stored key can be read.", "Store not reachable" {
+        call: 503 BeforeCap "Tollgate could not decide on this call, so it was not forwarded. Try again shortly.";
+    }
+    PlanKeyLimit "plan_key_limit",
+        "Place of the virtual key among the account's active ones, against the plan; the oldest keys win.",
+        "Plan: active keys" {
+        call: 402 BeforeCap
+            "This virtual key is beyond the number of active keys that the plan allows; the oldest keys keep working.";
+        check: Count Never
+            "The plan allows {limit} active virtual keys; the oldest keys win, and this one is newer.",
+            "Plan: active keys";
+    }
+    RateLimited "rate_limited",
+        "Requests of the virtual key in its minute, against the plan.", "Too many requests" {
+        call: 429 BeforeCap "This virtual key has used up its requests for this minute. Wait 60 seconds.";
+        check: Count Minute
+            "The key has used up the {limit} requests a minute that the plan allows.{end}",
+            "Requests of the key’s minute";
+    }
+    NoProviderKey "no_provider_key",
+        "A provider key is stored for the agent.", "No provider key" {
+        call: 403 BeforeCap "No provider key is stored for this agent.";
+        check: State Never "No provider key is stored for the agent.", "Provider key stored";
+    }
+    InjectionDetected "injection_detected",
+        "No text of the spend tries to instruct an agent.", "Prompt injection" {
+        check: State Never
+            "The text of the spend reads like an attempt to instruct an AI agent.",
+            "Text without instructions";
+        block: state "The text of the spend reads like an attempt to instruct an AI agent.";
+    }
+    Frozen "frozen",
+        "The agent is not frozen.", "Agent frozen" {
+        call: 403 Cap "This agent is frozen.";
+        check: State Never "The agent is frozen.", "Not frozen";
+        block: violation "The agent is frozen: nothing leaves its wallet.";
+    }
+    CapDisabled "cap_disabled",
+        "A policy with Cap enabled holds for the agent.", "No cap in force" {
+        call: 403 Cap "Cap is not enabled on this agent: set a policy for it first.";
+        check: State Never "Cap is not enabled on the agent: set a policy for it first.", "Cap enabled";
+        block: violation "Cap is not enabled on the agent.";
+    }
+    PerTransactionLimit "per_transaction_limit",
+        "The policy's limit of one spend.", "Per-transaction cap" {
+        check: Usd Never "The policy allows {limit} in one transaction, {asked}.", "Per-transaction cap";
+        block: violation "The amount is above what the policy allows in one transaction.";
+    }
+    PerRunLimit "per_run_limit",
+        "The policy's limit of a run.", "Per-run cap" {
+        call: 402 Cap "This call would push the run over its per-run cap.";
+        check: Usd Never
+            "The per-run cap of {limit} would be passed: {spent} spent in this run{held}, {asked}.",
+            "Per-run cap";
+        block: violation "The amount would push the run over its per-run cap.";
+    }
+    DailyLimit "daily_limit",
+        "The policy's limit of the UTC day.", "Daily cap" {
+        call: 402 Cap "This call would push the agent over its daily cap. The day ends at 00:00 UTC.";
+        check: Usd Day
+            "The daily cap of {limit} would be passed: {spent} spent today{held}, {asked}.{end}",
+            "Daily cap";
+        block: violation "The amount would push the agent over its daily cap.";
+    }
+    MonthlyLimit "monthly_limit",
+        "The policy's limit of the UTC month.", "Monthly cap" {
+        call: 402 Cap "This call would push the agent over its monthly cap. The month ends on the 1st at 00:00 UTC.";
+        check: Usd Month
+            "The monthly cap of {limit} would be passed: {spent} spent this month{held}, {asked}.{end}",
+            "Monthly cap";
+        block: violation "The amount would push the agent over its monthly cap.";
+    }
+    PlanAgentLimit "plan_agent_limit",
+        "Agents that may spend this month, against the plan.", "Plan: agents" {
+        call: 402 Plan "All agents that the plan allows this month are in use.";
+        check: Count Month
+            "All {limit} agents that the plan allows this month are in use, and this agent is none of them.{end}",
+            "Plan: agents";
+        block: violation "All agents that the plan allows this month are in use.";
+    }
+    PlanLimit "plan_limit",
+        "USD that the plan tracks in a month.", "Plan: tracked spend" {
+        call: 402 Plan "This call would push the account over the USD that the plan tracks in a month.";
+        check: Usd Month
+            "The plan's tracked USD of {limit} would be passed: {spent} tracked for the account this month{held}, {asked}.{end}",
+            "Plan: tracked spend";
+        block: violation "The amount would push the account over the USD that the plan tracks in a month.";
+    }
+    SpendLimit "spend_limit",
+        "What the wallet may spend in a UTC day.", "Wallet’s daily limit" {
+        check: Usd Day
+            "The wallet's spend limit of {limit} would be passed: {spent} spent from it today{held}, {asked}.{end}",
+            "Wallet’s daily limit";
+        block: violation "The amount would push the wallet over its spend limit of the day.";
+    }
+    InsufficientBalance "insufficient_balance",
+        "What the wallet holds; it is the limit.", "Wallet balance" {
+        check: Usd Never "The wallet holds {limit}, {asked}.", "Wallet balance";
+        block: state "The wallet's balance does not cover the amount.";
+    }
+    ApprovalRequired "approval_required",
+        "The amount above which a person has to approve.", "Needs approval" {
+        check: Usd Never "A spend above {limit} has to be approved first, {asked}.", "Approval threshold";
+    }
+    ApprovalDenied "approval_denied",
+        "A person denied the spend.", "Approval denied" {
+        block: state "The approval was denied.";
+    }
+    EscrowReleased "escrow_released",
+        "A release or dispute of an escrow that was released.", "Escrow released" {
+        block: state "The escrow was already released.";
+    }
+    EscrowDisputed "escrow_disputed",
+        "A release or dispute of an escrow that is disputed.", "Escrow disputed" {
+        block: state "The escrow is already disputed.";
+    }
+    EscrowRefunded "escrow_refunded",
+        "A release or dispute of an escrow whose money went back.", "Escrow refunded" {
+        block: state "The escrow was already refunded.";
+    }
+    EscrowNotFunded "escrow_not_funded",
+        "A release or dispute before the escrow was funded.", "Escrow not funded" {
+        block: state "The escrow is not funded.";
+    }
+    EscrowNotPending "escrow_not_pending",
+        "Funding an escrow twice.", "Escrow not pending" {
+        block: state "The escrow is not pending.";
+    }
+    WalletClosed "wallet_closed",
+        "The payer's or the payee's wallet is closed.", "Wallet closed" {
+        block: state "One of the wallets is closed.";
+    }
+}
+
+impl Denial {
+    /// The denial of a reason word, as the store's scripts return it.
+    #[must_use]
+    pub fn from_reason(reason: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|denial| denial.reason() == reason)
+    }
+}
+
+impl CheckName {
+    /// The check of a word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|check| check.as_str() == word)
+    }
+}
+
+impl Reason {
+    /// The reason of a word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|reason| reason.as_str() == word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_word_stands_in_one_row() {
+        let words: BTreeSet<&str> = TITLES.iter().map(|(word, ..)| *word).collect();
+        assert_eq!(words.len(), TITLES.len());
+        for denial in Denial::ALL {
+            assert_eq!(Denial::from_reason(denial.reason()), Some(*denial));
+        }
+        for check in CheckName::ALL {
+            assert_eq!(CheckName::parse(check.as_str()), Some(*check));
+        }
+        for reason in Reason::ALL {
+            assert_eq!(Reason::parse(reason.as_str()), Some(*reason));
+        }
+    }
+
+    #[test]
+    fn every_denial_but_one_is_a_check() {
+        let mut unchecked = Denial::ALL.to_vec();
+        unchecked.retain(|denial| CheckName::parse(denial.reason()).is_none());
+        assert_eq!(unchecked, [Denial::ServiceUnavailable]);
+    }
+}
