@@ -147,7 +147,7 @@ async fn a_standby_without_the_last_changes_undoes_none_of_them() {
         "{freeze:?} {revoke:?}"
     );
     let cli = Cli::new(ADMIN, pair.wire.redis_url());
-    cli.json(&["ip", "block", BLOCKED.0]);
+    assert!(cli.json(&["ip", "block", BLOCKED.0]).is_object());
     assert_eq!(
         (frozen.call(&edges[0]).await, revoked.call(&edges[0]).await),
         (403, 401)
