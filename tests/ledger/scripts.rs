@@ -98,12 +98,13 @@ impl Texts {
             period: PERIOD.to_owned(),
             prune: PRUNE_LUA.to_owned(),
             run: RUN_LUA.to_owned(),
-            resolve: RESOLVE_LUA.to_owned(),
-            lacks_writes: LACKS_WRITES_LUA.to_owned(),
-            authorize: AUTHORIZE_LUA.to_owned(),
-            settle: SETTLE_LUA.to_owned(),
-            void: VOID_LUA.to_owned(),
-            reap: REAP_LUA.to_owned(),
+            // With positions in the place of names, so that a change of each is tried, too.
+            resolve: SETTLE.inputs().resolve(RESOLVE_LUA),
+            lacks_writes: SETTLE.inputs().resolve(LACKS_WRITES_LUA),
+            authorize: AUTHORIZE.inputs().resolve(AUTHORIZE_LUA),
+            settle: SETTLE.inputs().resolve(SETTLE_LUA),
+            void: VOID.inputs().resolve(VOID_LUA),
+            reap: REAP.inputs().resolve(REAP_LUA),
             denial_window: DENIAL_WINDOW_LUA.to_owned(),
         }
     }

@@ -7,7 +7,9 @@
 
 pub mod all;
 pub mod change;
+pub mod names;
 
+use names::Names;
 use redis::Cmd;
 
 /// Room for the number of keys in a command.
@@ -31,7 +33,8 @@ pub struct Script {
     money: bool,
     budgets: bool,
     versioned: bool,
-    names: bool,
+    gives_names: bool,
+    inputs: Names,
     source: String,
     sha1: String,
 }
@@ -48,12 +51,18 @@ impl Script {
     /// `versioned.lua`: it then refuses an account that lost writes, and answers with the account's version.
     #[must_use]
     pub fn new(name: &'static str, when_full: WhenFull, parts: &[&str]) -> Self {
+        Self::with_inputs(name, when_full, Names::default(), parts)
+    }
+
+    /// The same for parts that call keys and arguments by name.
+    #[must_use]
+    pub fn with_inputs(name: &'static str, when_full: WhenFull, inputs: Names, parts: &[&str]) -> Self {
         let shebang = match when_full {
             WhenFull::Refuse => "#!lua\n",
             WhenFull::Run => "#!lua flags=allow-oom\n",
             WhenFull::Look => "#!lua flags=no-writes\n",
         };
-        let own = parts.concat();
+        let own = inputs.resolve(&parts.concat());
         let versioned = own.contains(CHANGES_AN_ACCOUNT);
         // Tests change the text around a script, too.
         let own = if versioned && !own.contains(AROUND_IT) {
@@ -68,7 +77,8 @@ impl Script {
             money: false,
             budgets: false,
             versioned,
-            names: false,
+            gives_names: false,
+            inputs,
             source,
             sha1,
         }
@@ -113,14 +123,20 @@ impl Script {
     /// says. Else a lost server could take back what others name by then.
     #[must_use]
     pub fn of_names(mut self) -> Self {
-        self.names = true;
+        self.gives_names = true;
         self
     }
 
     /// Whether its answer waits until what it did is as safe as `store.durability` says.
     #[must_use]
     pub const fn is_confirmed(&self) -> bool {
-        self.money || self.names
+        self.money || self.gives_names
+    }
+
+    /// What its source calls keys and arguments, where it calls them by name.
+    #[must_use]
+    pub const fn inputs(&self) -> Names {
+        self.inputs
     }
 
     /// The script's name, for logs and metrics.

@@ -3,6 +3,7 @@
 use crate::call::hold::{AsOf, HoldKeys, HoldName, NONE, memo};
 use crate::keys;
 use crate::script::change::{CLOCK, PERIOD, PRUNE, RUN};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull, with_fragments};
 use crate::{Store, StoreError};
 use domain::budget::Budget;
@@ -19,15 +20,32 @@ pub static AUTHORIZE: LazyLock<Script> = LazyLock::new(|| {
     // A function that most calls do not need is made in the branch that does.
     let fragments = [("run.lua", RUN), ("prune.lua", PRUNE)];
     let own = with_fragments(include_str!("authorize.lua"), &fragments);
-    Script::new("authorize", WhenFull::Refuse, &[CLOCK, PERIOD, &own])
+    let inputs = Names {
+        keys: AuthorizeKeys::NAMES,
+        args: AuthorizeArgs::NAMES,
+    };
+    Script::with_inputs("authorize", WhenFull::Refuse, inputs, &[CLOCK, PERIOD, &own])
 });
+
+inputs! {
+    /// The keys. Those of a run are any key of the account in a run without a name.
+    struct AuthorizeKeys: &'a str {
+        account, active_keys, rate, agent, hold, due, run, virtual_key, audit_log, agent_runs, counted_denials, account_runs
+    }
+}
+inputs! {
+    /// The arguments: whose key, what is known of the account, the limits of that plan (empty where one does not bind), and the
+    /// charge, which is empty in a probe. `memo` is kept in the hold and in the audit line, `estimate` and `tracked` are
+    /// nano-USD, `hold_life` is in ms, `provider_key_id` and `provider_key_sealed` are fields of the agent.
+    struct AuthorizeArgs: Cow<'a, str> {
+        key_id, plan, generation, version, active_keys, requests, agents, tracked, allow_id, memo, estimate, run, hold_life,
+        provider_key_id, provider_key_sealed, runs_max
+    }
+}
 
 /// Run records live this long after their last call (decision D38): 35 days, and the minute for which the scripts may put
 /// off writing it.
 pub const RUN_LIFE: Duration = Duration::from_secs(35 * 24 * 3600 + 60);
-
-/// Most arguments that the script takes.
-const ARGUMENTS: usize = 16;
 
 /// What an edge last heard of an account. A reply that is older than this means that the store lost writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -163,53 +181,53 @@ impl Authorize<'_> {
         let denials = account.bucket().counted_denials();
         let is_named = self.charge.is_some_and(|charge| charge.run_named);
         let all_runs = is_named.then(|| account.all_runs(Mode::Live));
-        let keys = [
-            &hold.account,
-            &active,
-            &rate,
-            &hold.agent,
-            &hold.hold,
-            &hold.due,
-            &hold.run,
-            &virtual_key,
-            &hold.audit,
-            &runs,
-            &denials,
-            all_runs.as_ref().unwrap_or(&hold.account),
-        ]
-        .map(String::as_str);
+        let keys = AuthorizeKeys {
+            account: &hold.account,
+            active_keys: &active,
+            rate: &rate,
+            agent: &hold.agent,
+            hold: &hold.hold,
+            due: &hold.due,
+            run: &hold.run,
+            virtual_key: &virtual_key,
+            audit_log: &hold.audit,
+            agent_runs: &runs,
+            counted_denials: &denials,
+            account_runs: all_runs.as_ref().unwrap_or(&hold.account),
+        };
+        let args = self.args(store).into_values();
+        let args = args.each_ref().map(AsRef::as_ref);
+        let reply: String = store.script(script, &keys.into_values(), &args[..]).await?;
+        parse(&reply)
+    }
+
+    fn args(&self, store: &Store) -> AuthorizeArgs<'_> {
         let number = |number: u64| Cow::Owned(number.to_string());
         let limit = |limit: Option<u64>| limit.map(number).unwrap_or_default();
-        let (model, price_version) = self
-            .charge
-            .map_or(("", NONE), |charge| (charge.model, charge.price_version));
-        let mut args: Vec<Cow<'_, str>> = Vec::with_capacity(ARGUMENTS);
-        args.extend([
-            self.key_id.into(),
-            self.view.plan.as_str().into(),
-            number(self.view.generation),
-            number(self.view.version),
-            limit(self.plan.active_virtual_keys),
-            limit(self.plan.proxy_requests_per_minute),
-            limit(self.plan.cap_agents_per_month),
-            limit(self.plan.tracked_usd_per_month.map(Nanos::get)),
-            self.name.allow_id.as_str().into(),
-            memo(self.name, self.key_id, price_version, model).into(),
-        ]);
-        match self.charge {
-            None => args.push("".into()),
-            Some(charge) => args.extend([
-                number(charge.estimate.get()),
-                Cow::from(if charge.run_named { &*self.name.run } else { "" }),
-                charge.hold_life.as_millis().to_string().into(),
-                keys::provider_key_id_field(charge.provider).into(),
-                keys::provider_key_sealed_field(charge.provider).into(),
-                number(store.budgets().of(Budget::Runs)),
-            ]),
+        let charge = self.charge;
+        let (model, price_version) = charge.map_or(("", NONE), |charge| (charge.model, charge.price_version));
+        let run = charge.filter(|charge| charge.run_named).map(|_| &*self.name.run);
+        let field = |field: fn(&str) -> String| charge.map(|charge| field(charge.provider).into());
+        AuthorizeArgs {
+            key_id: self.key_id.into(),
+            plan: self.view.plan.as_str().into(),
+            generation: number(self.view.generation),
+            version: number(self.view.version),
+            active_keys: limit(self.plan.active_virtual_keys),
+            requests: limit(self.plan.proxy_requests_per_minute),
+            agents: limit(self.plan.cap_agents_per_month),
+            tracked: limit(self.plan.tracked_usd_per_month.map(Nanos::get)),
+            allow_id: self.name.allow_id.as_str().into(),
+            memo: memo(self.name, self.key_id, price_version, model).into(),
+            estimate: limit(charge.map(|charge| charge.estimate.get())),
+            run: run.unwrap_or_default().into(),
+            hold_life: charge
+                .map(|charge| charge.hold_life.as_millis().to_string().into())
+                .unwrap_or_default(),
+            provider_key_id: field(keys::provider_key_id_field).unwrap_or_default(),
+            provider_key_sealed: field(keys::provider_key_sealed_field).unwrap_or_default(),
+            runs_max: limit(charge.map(|_| store.budgets().of(Budget::Runs))),
         }
-        let args: Vec<&str> = args.iter().map(AsRef::as_ref).collect();
-        let reply: String = store.script(script, &keys, &args).await?;
-        parse(&reply)
     }
 }
 

@@ -1,6 +1,7 @@
 //! A hold: the charge of an approved call that is not settled yet, and the keys that belong to it.
 
 use crate::keys::AccountKeys;
+use crate::script::names::inputs;
 use domain::entry::before_memo;
 use domain::mode::Mode;
 use domain::money::Nanos;
@@ -9,6 +10,11 @@ use serde::{Deserialize, Serialize};
 
 /// Name and text of the fragment that says whether a store without a hold can be believed.
 pub(crate) const LACKS_WRITES: (&str, &str) = ("lacks_writes.lua", include_str!("lacks_writes.lua"));
+
+inputs! {
+    /// The keys of the scripts that end a hold: `settle`, `void` and `reap`.
+    pub(crate) struct EndKeys: &'a str { account, agent, run, hold, due, kept_index, kept_hold, audit_log }
+}
 
 /// What names a call in the ledger. Everything that resolves its hold starts from here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,18 +80,19 @@ impl HoldName {
 }
 
 impl HoldKeys {
-    /// In the order that `settle`, `void` and `reap` declare.
-    pub(crate) fn to_resolve(&self) -> [&str; 8] {
-        [
-            &self.account,
-            &self.agent,
-            &self.run,
-            &self.hold,
-            &self.due,
-            &self.kept,
-            &self.kept_hold,
-            &self.audit,
-        ]
+    /// The keys of `settle`, `void` and `reap`.
+    pub(crate) fn to_end(&self) -> [&str; EndKeys::NAMES.len()] {
+        let keys = EndKeys {
+            account: &self.account,
+            agent: &self.agent,
+            run: &self.run,
+            hold: &self.hold,
+            due: &self.due,
+            kept_index: &self.kept,
+            kept_hold: &self.kept_hold,
+            audit_log: &self.audit,
+        };
+        keys.into_values()
     }
 }
 

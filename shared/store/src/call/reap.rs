@@ -1,8 +1,9 @@
 //! Twin of `reap.lua`, and the sweep over a bucket that calls it: holds past their deadline become kept holds.
 
-use crate::call::hold::Hold;
+use crate::call::hold::{EndKeys, Hold};
 use crate::keys::Bucket;
 use crate::script::change::{CLOCK, RESOLVE};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use std::sync::LazyLock;
@@ -11,8 +12,17 @@ use std::time::Duration;
 /// The script.
 pub static REAP: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CLOCK, RESOLVE, include_str!("reap.lua")];
-    Script::new("reap", WhenFull::Run, &parts)
+    let inputs = Names {
+        keys: EndKeys::NAMES,
+        args: ReapArgs::NAMES,
+    };
+    Script::with_inputs("reap", WhenFull::Run, inputs, &parts)
 });
+
+inputs! {
+    /// The arguments; the life of a kept hold is in ms.
+    struct ReapArgs: &'a str { allow_id, kept_life }
+}
 
 /// Kept holds can be listed and corrected this long: 34 days, within the life of the run and the counters they were charged to.
 pub const KEPT_LIFE: Duration = Duration::from_secs(34 * 24 * 3600);
@@ -45,10 +55,12 @@ pub async fn reap(store: &Store, hold: &Hold) -> Result<Reaped, StoreError> {
 /// As [`reap`].
 pub async fn reap_as(script: &Script, store: &Store, hold: &Hold) -> Result<Reaped, StoreError> {
     let keys = hold.name.keys();
-    let life = KEPT_LIFE.as_millis().to_string();
-    let reply: Vec<String> = store
-        .script(script, &keys.to_resolve(), &[&hold.name.allow_id, &life])
-        .await?;
+    let args = ReapArgs {
+        allow_id: &hold.name.allow_id,
+        kept_life: &KEPT_LIFE.as_millis().to_string(),
+    };
+    let args = args.into_values();
+    let reply: Vec<String> = store.script(script, &keys.to_end(), &args).await?;
     match reply.first().map(String::as_str) {
         Some("kept") => Ok(Reaped::Kept),
         Some("early") => Ok(Reaped::Early),

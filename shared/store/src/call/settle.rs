@@ -1,7 +1,8 @@
 //! Twin of `settle.lua`: resolve a hold to what the call really cost.
 
-use crate::call::hold::{AsOf, HoldKeys, HoldName, LACKS_WRITES};
+use crate::call::hold::{AsOf, EndKeys, HoldKeys, HoldName, LACKS_WRITES};
 use crate::script::change::{CLOCK, RESOLVE};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull, with_fragments};
 use crate::{Store, StoreError};
 use domain::entry::How;
@@ -11,8 +12,19 @@ use std::sync::LazyLock;
 /// The script.
 pub static SETTLE: LazyLock<Script> = LazyLock::new(|| {
     let own = with_fragments(include_str!("settle.lua"), &[LACKS_WRITES]);
-    Script::new("settle", WhenFull::Run, &[CLOCK, RESOLVE, &own])
+    let inputs = Names {
+        keys: EndKeys::NAMES,
+        args: SettleArgs::NAMES,
+    };
+    Script::with_inputs("settle", WhenFull::Run, inputs, &[CLOCK, RESOLVE, &own])
 });
+
+inputs! {
+    /// The arguments; amounts are nano-USD.
+    struct SettleArgs: &'a str { allow_id, estimate, cost, how, generation, version }
+}
+/// How many of them are sent where it does not matter why there is no hold.
+const WITHOUT_VIEW: usize = 4;
 
 /// Resolves the hold of `name` from `estimate` to `cost`: the real cost, the estimate itself when it stays charged, or
 /// zero when it is released. Safe to repeat: a hold that is gone moves nothing.
@@ -105,15 +117,22 @@ impl Settle {
         debug_assert_eq!(keys, &self.name.keys(), "the keys are of this hold");
         let estimate = self.estimate.get().to_string();
         let cost = self.cost.get().to_string();
-        let args = [self.name.allow_id.as_str(), &estimate, &cost, self.how.as_str()];
-        let reply: String = match as_of {
-            None => store.script(script, &keys.to_resolve(), &args).await?,
-            Some(as_of) => {
-                let [generation, version] = as_of.to_args();
-                let args = [&args[..], &[&generation, &version]].concat();
-                store.script(script, &keys.to_resolve(), &args).await?
-            }
+        let [generation, version] = as_of.map(AsOf::to_args).unwrap_or_default();
+        let args = SettleArgs {
+            allow_id: &self.name.allow_id,
+            estimate: &estimate,
+            cost: &cost,
+            how: self.how.as_str(),
+            generation: &generation,
+            version: &version,
         };
+        let args = args.into_values();
+        let sent = if as_of.is_some() {
+            &args[..]
+        } else {
+            &args[..WITHOUT_VIEW]
+        };
+        let reply: String = store.script(script, &keys.to_end(), sent).await?;
         match reply.as_str() {
             "settled" => Ok(Settled::Done),
             "missing" => Ok(Settled::Missing),

@@ -2,6 +2,7 @@
 
 use crate::keys::{self, AccountKeys, IntentIndex};
 use crate::script::change::{AGENT_EXISTS, CLOCK, PERIOD, nonsense};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull};
 use crate::{Store, StoreError};
 use domain::budget::{Budget, Budgets};
@@ -14,8 +15,23 @@ use std::sync::LazyLock;
 /// The script.
 pub static STANDING: LazyLock<Script> = LazyLock::new(|| {
     let parts = [CLOCK, PERIOD, AGENT_EXISTS, include_str!("standing.lua")];
-    Script::new("standing", WhenFull::Look, &parts)
+    let inputs = Names {
+        keys: StandingKeys::NAMES,
+        args: StandingArgs::NAMES,
+    };
+    Script::with_inputs("standing", WhenFull::Look, inputs, &parts)
 });
+
+inputs! {
+    /// The keys.
+    struct StandingKeys: &'a str {
+        account, agent, run, agent_keys, active_keys, rate, virtual_key, account_runs, intents, transactions
+    }
+}
+inputs! {
+    /// The arguments. The last two are fields of the agent.
+    struct StandingArgs: &'a str { mode, run_named, key_id, provider_key_id, provider_key_sealed }
+}
 
 /// Whose standing is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -125,26 +141,28 @@ impl Look<'_> {
         let account = AccountKeys::of(self.account);
         let key_id = self.key_id.unwrap_or_default();
         let run = self.run.unwrap_or_default();
-        let keys = [
-            account.record(),
-            account.agent(self.mode, self.agent),
-            account.run(self.mode, self.agent, run),
-            account.agent_keys(self.agent),
-            account.active_keys(),
-            account.rate(key_id),
-            account.virtual_key(key_id),
-            account.all_runs(self.mode),
-            account.intents(self.mode, IntentIndex::All),
-            account.transactions(self.mode),
-        ];
-        let fields = [
-            keys::provider_key_id_field(self.provider),
-            keys::provider_key_sealed_field(self.provider),
-        ];
-        let named = if self.run.is_some() { "1" } else { "0" };
-        let args = [self.mode.as_str(), named, key_id, &fields[0], &fields[1]];
-        let keys = keys.each_ref().map(String::as_str);
-        let reply: Reply = store.script(&STANDING, &keys, &args).await?;
+        let keys = StandingKeys {
+            account: &account.record(),
+            agent: &account.agent(self.mode, self.agent),
+            run: &account.run(self.mode, self.agent, run),
+            agent_keys: &account.agent_keys(self.agent),
+            active_keys: &account.active_keys(),
+            rate: &account.rate(key_id),
+            virtual_key: &account.virtual_key(key_id),
+            account_runs: &account.all_runs(self.mode),
+            intents: &account.intents(self.mode, IntentIndex::All),
+            transactions: &account.transactions(self.mode),
+        };
+        let args = StandingArgs {
+            mode: self.mode.as_str(),
+            run_named: if self.run.is_some() { "1" } else { "0" },
+            key_id,
+            provider_key_id: &keys::provider_key_id_field(self.provider),
+            provider_key_sealed: &keys::provider_key_sealed_field(self.provider),
+        };
+        let reply: Reply = store
+            .script(&STANDING, &keys.into_values(), &args.into_values())
+            .await?;
         if reply.0.is_empty() {
             return Ok(None);
         }

@@ -1,7 +1,8 @@
 //! Twin of `void.lua`: make sure that an authorize whose answer was lost never charges.
 
-use crate::call::hold::{AsOf, HoldName, LACKS_WRITES};
+use crate::call::hold::{AsOf, EndKeys, HoldName, LACKS_WRITES};
 use crate::script::change::{CLOCK, RESOLVE};
+use crate::script::names::{Names, inputs};
 use crate::script::{Script, WhenFull, with_fragments};
 use crate::{Store, StoreError};
 use std::sync::LazyLock;
@@ -10,8 +11,19 @@ use std::time::Duration;
 /// The script.
 pub static VOID: LazyLock<Script> = LazyLock::new(|| {
     let own = with_fragments(include_str!("void.lua"), &[LACKS_WRITES]);
-    Script::new("void", WhenFull::Run, &[CLOCK, RESOLVE, &own])
+    let inputs = Names {
+        keys: EndKeys::NAMES,
+        args: VoidArgs::NAMES,
+    };
+    Script::with_inputs("void", WhenFull::Run, inputs, &[CLOCK, RESOLVE, &own])
 });
+
+inputs! {
+    /// The arguments; the tombstone's life is in ms.
+    struct VoidArgs: &'a str { allow_id, tombstone_life, generation, version }
+}
+/// How many of them are sent where it does not matter why there is no hold.
+const WITHOUT_VIEW: usize = 2;
 
 /// How long a voided id stays refused. A command that was sent before cannot arrive later than its connection lives
 /// after the server went on; an hour is far beyond that.
@@ -54,9 +66,20 @@ pub async fn void_as(
     as_of: Option<AsOf>,
 ) -> Result<Voided, StoreError> {
     let keys = name.keys();
-    let mut args = vec![name.allow_id.clone(), TOMBSTONE_LIFE.as_millis().to_string()];
-    args.extend(as_of.map(AsOf::to_args).into_iter().flatten());
-    let reply: Vec<String> = store.script(script, &keys.to_resolve(), &args).await?;
+    let [generation, version] = as_of.map(AsOf::to_args).unwrap_or_default();
+    let args = VoidArgs {
+        allow_id: &name.allow_id,
+        tombstone_life: &TOMBSTONE_LIFE.as_millis().to_string(),
+        generation: &generation,
+        version: &version,
+    };
+    let args = args.into_values();
+    let sent = if as_of.is_some() {
+        &args[..]
+    } else {
+        &args[..WITHOUT_VIEW]
+    };
+    let reply: Vec<String> = store.script(script, &keys.to_end(), sent).await?;
     match reply.first().map(String::as_str) {
         Some("refunded") => Ok(Voided::Refunded),
         Some("voided") => Ok(Voided::Barred),

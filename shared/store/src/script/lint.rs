@@ -179,6 +179,132 @@ fn a_number_between_texts_is_found() {
     }
 }
 
+/// Sources that still give keys and arguments by their positions. None is added.
+const NUMBERED: &[&str] = &[
+    "account/accept.lua",
+    "account/add_user.lua",
+    "account/create.lua",
+    "account/refuse.lua",
+    "account/set_plan.lua",
+    "agent/create.lua",
+    "agent/delete.lua",
+    "agent/freeze.lua",
+    "agent/update.lua",
+    "api_key/count.lua",
+    "api_key/create.lua",
+    "api_key/revoke.lua",
+    "attempts/take.lua",
+    "audit/archive.lua",
+    "audit/forget.lua",
+    "audit/reseal_checkpoint_key.lua",
+    "audit/seal.lua",
+    "blocked/change.lua",
+    "call/denial_window.lua",
+    "deposit/confirm.lua",
+    "deposit/make.lua",
+    "escrow/blocked.lua",
+    "escrow/claim.lua",
+    "escrow/create.lua",
+    "escrow/fund.lua",
+    "escrow/list.lua",
+    "escrow/resolve.lua",
+    "intent/archive_intents.lua",
+    "invitation/accept.lua",
+    "invitation/create.lua",
+    "invitation/revoke.lua",
+    "lookup/join.lua",
+    "lookup/keep.lua",
+    "lookup/leave.lua",
+    "lookup/note.lua",
+    "number/number.lua",
+    "policy/delete.lua",
+    "policy/set.lua",
+    "policy/strictest.lua",
+    "prices/replace.lua",
+    "provider_key/reseal.lua",
+    "provider_key/store.lua",
+    "run/end.lua",
+    "script/agent_exists.lua",
+    "script/budget.lua",
+    "script/change.lua",
+    "script/intent.lua",
+    "script/low_balance.lua",
+    "script/money.lua",
+    "script/refusals.lua",
+    "script/versioned.lua",
+    "session/end.lua",
+    "session/open.lua",
+    "session/use.lua",
+    "spend/deny.lua",
+    "spend/spend.lua",
+    "technical/technical.lua",
+    "transfer/checks.lua",
+    "transfer/out.lua",
+    "transfer/own.lua",
+    "transit/arrive.lua",
+    "user/change.lua",
+    "user/issue_reset.lua",
+    "versions/fence.lua",
+    "versions/witness.lua",
+    "virtual_key/create.lua",
+    "virtual_key/forget.lua",
+    "virtual_key/revoke.lua",
+    "wallet/open.lua",
+    "webhook/create.lua",
+    "webhook/delete.lua",
+    "webhook/dispatch.lua",
+    "webhook/finish.lua",
+    "webhook/redeliver.lua",
+    "webhook/release.lua",
+    "webhook/reseal.lua",
+    "webhook/take.lua",
+    "webhook/tell.lua",
+    "webhook/test.lua",
+    "webhook/update.lua",
+];
+
+fn sources(dir: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|end| end == "lua") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn keys_and_arguments_have_names() {
+    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
+    let mut found = Vec::new();
+    sources(root, &mut found);
+    let has_position = |text: &str| {
+        let mut places = text.match_indices('[');
+        places.any(|(at, _)| {
+            let is_table = ["KEYS", "ARGV"].iter().any(|table| text[..at].ends_with(table));
+            is_table && text[at + 1..].starts_with(|c: char| c.is_ascii_digit())
+        })
+    };
+    let mut numbered: Vec<String> = found
+        .iter()
+        .filter(|path| has_position(&std::fs::read_to_string(path).unwrap()))
+        .map(|path| path.strip_prefix(root).unwrap().display().to_string())
+        .collect();
+    numbered.sort_unstable();
+    assert_eq!(numbered, NUMBERED);
+    for script in all() {
+        for name in ["KEYS.", "ARGV.", "@"] {
+            let code = code(script);
+            assert!(
+                !code.contains(name),
+                "{}: a `{name}` that nobody declares",
+                script.name()
+            );
+        }
+    }
+}
+
 #[test]
 fn only_declared_keys_and_the_stores_clock() {
     for script in all() {

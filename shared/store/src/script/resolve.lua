@@ -1,5 +1,5 @@
 -- Fragment: the end of a hold, which `settle`, `void` and `reap` have in common. Needs clock.lua.
--- Takes KEYS: 1 account record  2 agent  3 run  4 hold  5 due  6 kept index  7 kept hold  8 audit log; ARGV[1] allow id.
+-- Takes the keys of a hold (hold.rs), and ARGV.allow_id.
 
 -- Moves the counters of the hold's own periods from the estimate to `cost_text`, ends what its agent holds when the hold was
 -- `open` (that never falls below zero), and writes the audit line. Returns whether the run has a record with spending: that
@@ -12,19 +12,19 @@ local function resolve(value_text, open, how_text, cost_text)
   local estimate_text, day_text, month_text, named = string.match(value_text, '^H (%d+) (%d+) (%d+) ([01]) ')
   local by = cost_text - estimate_text -- amounts end below 2^53
   local by_text = format('%d', by)
-  call('HINCRBY', KEYS[2], 'd' .. day_text, by_text)
-  call('HINCRBY', KEYS[2], 'm' .. month_text, by_text)
-  if open and call('HINCRBY', KEYS[2], 'held', format('%d', -estimate_text)) < 0 then
-    call('HSET', KEYS[2], 'held', '0')
+  call('HINCRBY', KEYS.agent, 'd' .. day_text, by_text)
+  call('HINCRBY', KEYS.agent, 'm' .. month_text, by_text)
+  if open and call('HINCRBY', KEYS.agent, 'held', format('%d', -estimate_text)) < 0 then
+    call('HSET', KEYS.agent, 'held', '0')
   end
-  call('HINCRBY', KEYS[1], 't' .. month_text, by_text)
+  call('HINCRBY', KEYS.account, 't' .. month_text, by_text)
   local spent = named == '1'
   -- Where nothing was spent before there may be no record: an approved call is counted in every one.
-  if spent and call('HINCRBY', KEYS[3], 'spent', by_text) == by and call('HEXISTS', KEYS[3], 'calls') == 0 then
-    call('HDEL', KEYS[3], 'spent')
+  if spent and call('HINCRBY', KEYS.run, 'spent', by_text) == by and call('HEXISTS', KEYS.run, 'calls') == 0 then
+    call('HDEL', KEYS.run, 'spent')
     spent = false
   end
-  local seq = call('HINCRBY', KEYS[1], 'live_audit_seq', '1')
-  call('RPUSH', KEYS[8], format('%d %d A ', seq, now_ms) .. how_text .. ' ' .. cost_text .. ' ' .. ARGV[1] .. ' ' .. value_text)
+  local seq = call('HINCRBY', KEYS.account, 'live_audit_seq', '1')
+  call('RPUSH', KEYS.audit_log, format('%d %d A ', seq, now_ms) .. how_text .. ' ' .. cost_text .. ' ' .. ARGV.allow_id .. ' ' .. value_text)
   return spent
 end
