@@ -1,40 +1,39 @@
 //! The life of one call, in the order of specification §4.4. Each step is a file:
 //!
 //! 1. [`credential`]: the virtual key's form (401), then [`resolve`]: whose key it is (503, 401)
-//! 2. [`receive`]: the body, within size and time (413, 408)
-//! 3. [`request`]: what the body and headers ask for (400), and the estimate
+//! 2. [`body`]: the body, within size and time (413, 408)
+//! 3. [`chat_request`]: what the body and headers ask for (400), and the estimate
 //! 4. [`decide`]: key status, plan keys, rate, provider key and Cap in one store step; the only maker of an `Approval`
 //! 5. [`forward`]: the one request to the provider; the only taker of an `Approval`
 //! 6. [`settle`]: the ledger moves to the real cost before the answer ends
 //!
-//! [`known_key`] is what is remembered of a key from call to call, [`request_trace`] what metrics, log and trace get of a call;
+//! [`request_trace`] what metrics, log and trace get of a call;
 //! [`run_to_completion`] keeps a caller who disconnects from stopping steps 4 to 6.
 
+pub mod body;
+pub mod chat_request;
 pub mod credential;
 pub mod decide;
 pub mod forward;
-pub mod known_key;
-pub mod receive;
-pub mod request;
 pub mod request_trace;
 pub mod resolve;
 pub mod run_to_completion;
 pub mod settle;
 
 use crate::gate::Gate;
+use crate::key_owners::known_key::KnownKey;
 use crate::metrics::Stage;
 use crate::reply::Reply;
 use crate::reply::denied::Denied;
 use crate::reply::refusal::Refusal;
+use body::Body;
+use chat_request::Wanted;
 use connections::limit::Keeper;
 use credential::PresentedKey;
 use domain::denial::Denial;
 use domain::id::Kind;
 use http::HeaderMap;
-use known_key::KnownKey;
 use pingora::protocols::http::ServerSession;
-use receive::Body;
-use request::Wanted;
 use request_trace::RequestTrace;
 use run_to_completion::RunToCompletion;
 use std::sync::Arc;
@@ -125,7 +124,7 @@ async fn through_the_gate(
     trace: &mut RequestTrace,
 ) -> Result<Done, Stop> {
     let key = credential::from_headers(&session.req_header().headers)?;
-    if let Err(too_long) = receive::check_declared_length(gate, session) {
+    if let Err(too_long) = body::check_declared_length(gate, session) {
         return Err(count_too_long(gate, &key, trace, too_long).await);
     }
     let known = resolve::owner(gate, &key).await?;
@@ -134,10 +133,10 @@ async fn through_the_gate(
     if !keeper.keep() {
         return Err(Stop::denied(Denial::ServiceUnavailable));
     }
-    if known.was_refused_lately() && receive::may_be_large(session) {
+    if known.was_refused_lately() && body::may_be_large(session) {
         decide::turn_away(gate, &known).await?;
     }
-    let body = receive::body(gate, session, &known).await;
+    let body = body::body(gate, session, &known).await;
     trace.finish_stage(gate, Stage::Receive);
     let body = match body {
         Ok(body) => body,
@@ -145,7 +144,7 @@ async fn through_the_gate(
         Err(denied) => return Err(denied),
     };
     let headers = &session.req_header().headers;
-    let wanted = match request::understand(gate, headers, &body.bytes) {
+    let wanted = match chat_request::understand(gate, headers, &body.bytes) {
         Ok(wanted) => wanted,
         Err(refusal) => return Err(decide::count_only(gate, &known, refusal).await),
     };
@@ -224,7 +223,7 @@ async fn decide_and_forward(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stand::{SOON, Stand, runs, served, text, timeless};
+    use crate::fixture::{SOON, Stand, runs, served, text, timeless};
     use store::call::authorize::AUTHORIZE;
     use store::call::settle::SETTLE;
     use tokio::io::AsyncWriteExt as _;

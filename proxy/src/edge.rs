@@ -3,15 +3,15 @@
 //! The whole call stays behind `request_filter`, our own request to the provider included: the decision needs the whole
 //! body, and the answer's head the real cost. So Pingora's own forwarding is never reached, and `upstream_peer` only fails.
 
+pub mod address_filter;
 mod connection;
 pub mod connections;
 mod early_request_filter;
 mod fail_to_proxy;
-pub mod head;
+pub mod head_limited;
 mod logging;
 mod new_ctx;
 pub mod opening;
-pub mod origin;
 mod place;
 mod request_filter;
 pub mod route;
@@ -87,7 +87,7 @@ impl ProxyHttp for Edge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stand::{Stand, served, timeless};
+    use crate::fixture::{Stand, served, timeless};
     use crypto::virtual_key::WellFormed;
     use pingora::apps::HttpServerApp as _;
     use pingora::protocols::http::ServerSession;

@@ -1,16 +1,16 @@
 //! What all calls share: settings, store, tables, caches and counters. Every cache here is bounded, and none holds
 //! anything that a decision depends on: status, limits and spend are read inside the store's script each time.
 
-use crate::call::known_key::KnownKey;
-use crate::call::receive::room::{AccountPart, Room};
+use crate::buffer_budget::{AccountPart, Room};
 use crate::edge::connections::Connections;
-use crate::edge::head::HEAD_BYTES_MAX;
+use crate::edge::head_limited::HEAD_BYTES_MAX;
+use crate::key_owners::known_key::KnownKey;
 use crate::metrics::Metrics;
 use crate::pending::Pending;
 use crate::pending::item::Origin;
+use crate::store_health::Watch;
+use crate::tables::prices::Imported;
 use crate::upstream::Upstream;
-use crate::watch::Watch;
-use crate::watch::tables::Imported;
 use arc_swap::ArcSwap;
 use crypto::seal::{SealError, SealedFor, Sealer};
 use domain::plan::{Plan, Plans};
@@ -331,7 +331,7 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stand::{Does, ESTIMATE, Stand, record, runs, text};
+    use crate::fixture::{Does, ESTIMATE, Stand, record, runs, text};
     use domain::entry::How;
     use domain::money::Nanos;
     use secrecy::ExposeSecret as _;

@@ -3,16 +3,15 @@
 //! without looking anything up.
 
 mod ledger;
-mod state;
 
 use crate::gate::Gate;
+use crate::gauges::State;
 use crate::reply::refusal::RefusalKind;
 use crate::upstream::Failure;
 use domain::denial::Denial;
 use domain::money::Nanos;
 use ledger::LedgerMetrics;
 use prometheus::{Histogram, IntCounter};
-use state::State;
 use std::time::Duration;
 use telemetry::registrar::Registrar;
 use telemetry::tables::TableMetrics;

@@ -14,7 +14,7 @@ use crate::metrics::Metrics;
 use crate::ops::Ops;
 use crate::pending::Pending;
 use crate::upstream::Upstream;
-use crate::watch;
+use crate::{allocator, store_health};
 use async_trait::async_trait;
 use clap::Parser;
 use connections::open_files;
@@ -122,7 +122,7 @@ impl CannotStart {
 /// The whole process.
 #[must_use]
 pub fn run() -> ExitCode {
-    watch::memory::small_pages();
+    allocator::small_pages();
     let options = Options::parse();
     let _logs = telemetry::start();
     drop(rustls::crypto::ring::default_provider().install_default());
@@ -351,7 +351,7 @@ impl ServiceWithDependents for EdgeService {
             return;
         };
         self.descriptors.warn_if_below(self.wanted);
-        watch::start(&gate);
+        store_health::start(&gate);
         if let Some(fds) = &fds {
             self.fds.get_or_init(|| Fds(Arc::clone(fds)));
         }

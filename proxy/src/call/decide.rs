@@ -2,10 +2,10 @@
 //! estimate. Only this file can make an [`Approval`]; whatever is not an explicit yes is a no.
 
 use super::Stop;
-use super::known_key::KnownKey;
-use super::request::Wanted;
+use super::chat_request::Wanted;
 use super::resolve::unknown_key;
 use crate::gate::{Gate, PlanLimits};
+use crate::key_owners::known_key::KnownKey;
 use crate::metrics::Limited;
 use crate::pending::item::Origin;
 use crate::reply::denied::Denied;

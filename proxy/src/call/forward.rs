@@ -2,8 +2,8 @@
 //! sent without one and nothing is sent twice.
 
 use super::Stop;
+use super::body::Body;
 use super::decide::{Approval, unsent};
-use super::receive::Body;
 use crate::gate::Gate;
 use crate::pending::item::Origin;
 use crate::upstream::{Answer, Failure, headers};
@@ -78,7 +78,7 @@ pub async fn forward(
 mod tests {
     use super::super::decide::decide;
     use super::*;
-    use crate::stand::{ESTIMATE, Stand, runs, text};
+    use crate::fixture::{ESTIMATE, Stand, runs, text};
     use store::call::authorize::AUTHORIZE;
     use store::call::settle::SETTLE;
 

@@ -3,8 +3,8 @@
 
 use super::Stop;
 use super::credential::PresentedKey;
-use super::known_key::KnownKey;
 use crate::gate::Gate;
+use crate::key_owners::known_key::KnownKey;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crypto::virtual_key::WellFormed;
 use domain::denial::Denial;
@@ -61,7 +61,7 @@ pub async fn owner(gate: &Gate, key: &PresentedKey) -> Result<Arc<KnownKey>, Sto
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stand::{Does, Stand, record, text};
+    use crate::fixture::{Does, Stand, record, text};
     use crypto::virtual_key::{CheckSecret, mint};
     use store::keys::STORE;
 
@@ -132,7 +132,7 @@ mod tests {
                     "HGETALL" if asked_for_key && command[1] == STORE => {
                         Some(Does::Answers("*0\r\n".to_owned()))
                     }
-                    "HGETALL" if command[1] == STORE => Some(record(crate::stand::EPOCH)),
+                    "HGETALL" if command[1] == STORE => Some(record(crate::fixture::EPOCH)),
                     _ => None,
                 }
             });

@@ -2,8 +2,8 @@
 //! decisions D33 to D37).
 
 use super::Done;
+use super::chat_request::Wanted;
 use super::forward::Forwarded;
-use super::request::Wanted;
 use super::request_trace::{Approved, RequestTrace};
 use crate::gate::Gate;
 use crate::metrics::{Ended, Stage};
@@ -155,7 +155,7 @@ fn refusal_of(failure: &Failure) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::request::Run;
+    use crate::call::chat_request::Run;
     use bytes::Bytes;
     use domain::price::{DEFAULT_PRICES, PriceTable};
     use http::{HeaderMap, HeaderValue, StatusCode};

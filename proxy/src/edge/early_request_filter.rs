@@ -1,6 +1,6 @@
 //! Begins a request whose head was read: measures the head, and counts the request as in flight.
 
-use super::head::{HEAD_BYTES_MAX, HeadLimited};
+use super::head_limited::{HEAD_BYTES_MAX, HeadLimited};
 use super::new_ctx::Ctx;
 use crate::gate::Gate;
 use pingora::ErrorType::{HTTPStatus, InternalError};

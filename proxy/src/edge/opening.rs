@@ -5,7 +5,7 @@
 use super::Edge;
 use super::connection::{self, Connection};
 use super::connections::Connections;
-use super::head::{Head, HeadLimited};
+use super::head_limited::{Head, HeadLimited};
 use crate::gate::Gate;
 use async_trait::async_trait;
 use connections::limit::Requests;

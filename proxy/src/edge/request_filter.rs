@@ -1,7 +1,7 @@
 //! Answers a request, whichever it is: the route, then the call or one of the small endpoints, then the answer's head and body.
 
 use super::route::{self, Route};
-use super::{origin, place, unread, write};
+use super::{address_filter, place, unread, write};
 use crate::call::request_trace::RequestTrace;
 use crate::call::{self, Done, Stop};
 use crate::gate::Gate;
@@ -57,8 +57,8 @@ async fn dispatch(gate: &Arc<Gate>, session: &mut ServerSession, keeper: &mut Ke
     let route = route::of(&head.method, head.uri.path());
     let trace = RequestTrace::of(&head.headers);
     if route != Ok(Route::Health)
-        && !origin::is_free(gate, session)
-        && let Err(stop) = origin::judge(gate, session).await
+        && !address_filter::is_free(gate, session)
+        && let Err(stop) = address_filter::judge(gate, session).await
     {
         return own(stop.answer(gate, &trace));
     }

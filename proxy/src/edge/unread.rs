@@ -1,6 +1,6 @@
 //! Answers to heads that became no request: too long, too late, or no HTTP.
 
-use super::head::HEAD_BYTES_MAX;
+use super::head_limited::HEAD_BYTES_MAX;
 use super::write::on_the_wire;
 use crate::call::request_trace::RequestTrace;
 use crate::gate::Gate;

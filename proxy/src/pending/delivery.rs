@@ -249,7 +249,7 @@ fn record(gate: &Gate, item: &Item, taken: Taken) {
 mod tests {
     use super::super::journal::tests::item as void;
     use super::*;
-    use crate::stand::{Does, EPOCH, Stand, runs, text};
+    use crate::fixture::{Does, EPOCH, Stand, runs, text};
     use store::call::hold::AsOf;
     use store::call::settle::SETTLE;
     use store::call::void::VOID;

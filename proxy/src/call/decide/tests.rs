@@ -1,7 +1,7 @@
 //! Tests of [`super`].
 
 use super::*;
-use crate::stand::{Does, ESTIMATE, Stand, runs, text};
+use crate::fixture::{Does, ESTIMATE, Stand, runs, text};
 use domain::denial_window::record_of;
 use store::call::authorize::AUTHORIZE;
 use store::call::settle::SETTLE;

@@ -7,7 +7,7 @@ use store::versions::View;
 
 /// Reads the list. What is remembered of an account that lost writes becomes what it cannot reach before `store
 /// accept`: then `authorize.lua` denies its calls, and the first one after the acceptance is decided as any other.
-pub(super) async fn follow(gate: &Gate) {
+pub(crate) async fn follow(gate: &Gate) {
     gate.refused.follow(&gate.store).await;
     for (account, generation) in gate.refused.lost() {
         let floor = View::until_accepted(generation);
@@ -23,7 +23,7 @@ pub(super) async fn follow(gate: &Gate) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stand::{Stand, text};
+    use crate::fixture::{Stand, text};
 
     #[tokio::test]
     async fn an_account_that_lost_writes_is_remembered_as_further_than_it_can_come() {

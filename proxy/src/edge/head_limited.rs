@@ -356,7 +356,7 @@ impl GetSocketDigest for HeadLimited {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stand::{SOON, Stand};
+    use crate::fixture::{SOON, Stand};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt, DuplexStream, duplex};
     use tokio::time::timeout;
 

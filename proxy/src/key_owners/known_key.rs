@@ -1,7 +1,7 @@
 //! What an edge remembers of a virtual key: whose it is, which never changes; what memory its account's bodies have; and
 //! when the store last refused it, so that its large bodies are not read only to be refused again.
 
-use super::receive::room::AccountPart;
+use crate::buffer_budget::AccountPart;
 use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};

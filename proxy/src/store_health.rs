@@ -1,13 +1,11 @@
 //! Watching what changes behind the edge: the store's sanity (decision D47), the blocked addresses, the prices and plans
 //! in force, the provider's address.
 
-pub mod memory;
-mod refused;
-pub mod tables;
-
 use crate::gate::Gate;
 use crate::pending::Pending;
+use crate::tables::prices;
 use crate::upstream::target::RESOLVE_EVERY;
+use crate::{allocator, refused_accounts};
 use arc_swap::ArcSwapOption;
 use crypto::virtual_key::WellFormed;
 use std::sync::Arc;
@@ -236,7 +234,10 @@ pub fn start(gate: &Arc<Gate>) {
         loop {
             ticks.tick().await;
             // At once: the server of one list may be away.
-            tokio::join!(watched.blocked.follow(&watched.store), refused::follow(&watched));
+            tokio::join!(
+                watched.blocked.follow(&watched.store),
+                refused_accounts::follow(&watched)
+            );
         }
     });
     let watched = Arc::clone(gate);
@@ -249,9 +250,9 @@ pub fn start(gate: &Arc<Gate>) {
     });
     let watched = Arc::clone(gate);
     tokio::spawn(async move { watched.upstream.keep_idle_fresh().await });
-    tokio::spawn(memory::give_back());
+    tokio::spawn(allocator::give_back());
     let watched = Arc::clone(gate);
-    tokio::spawn(async move { tables::follow(&watched, PRICES_EVERY).await });
+    tokio::spawn(async move { prices::follow(&watched, PRICES_EVERY).await });
     let watched = Arc::clone(gate);
     tokio::spawn(async move { watched.pending.run(&watched).await });
     tokio::spawn(Pending::follow_others(Arc::clone(gate)));
@@ -261,7 +262,7 @@ pub fn start(gate: &Arc<Gate>) {
 
 #[cfg(test)]
 mod tests {
-    use crate::stand::{Does, EPOCH, Stand, info, record};
+    use crate::fixture::{Does, EPOCH, Stand, info, record};
     use std::sync::Arc;
     use tokio::sync::Notify;
 

@@ -40,7 +40,7 @@ pub struct State {
 }
 
 impl State {
-    pub(super) fn new(metrics: &Registrar) -> Result<Self> {
+    pub(crate) fn new(metrics: &Registrar) -> Result<Self> {
         Ok(Self {
             in_flight: metrics.gauge("in_flight", "Requests in flight.")?,
             pending: metrics.gauge("pending", "Settlements and voids that wait for the store.")?,
@@ -106,7 +106,7 @@ impl State {
         })
     }
 
-    pub(super) fn look(&self, gate: &Gate) {
+    pub(crate) fn look(&self, gate: &Gate) {
         for (gauge, value) in [
             (&self.in_flight, gate.in_flight()),
             (&self.pending, gate.pending.len()),

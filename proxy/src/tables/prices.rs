@@ -136,7 +136,7 @@ fn merged(settings: &Settings, overlay: Option<&str>) -> Result<PriceTable, BadS
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stand::{Does, Stand, text};
+    use crate::fixture::{Does, Stand, text};
 
     const DEAR: &str = r#"{"models":{"gpt-4o":{"rates":{"standard":{"input":"250","output":"1000"}}}}}"#;
 

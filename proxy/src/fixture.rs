@@ -3,12 +3,12 @@
 //! The store is a server of its own, so that connections break as they really do. How often that happened is counted for the
 //! whole process: tests with a gate run one at a time.
 
-use crate::call::known_key::KnownKey;
-use crate::call::receive::Body;
-use crate::call::receive::room::Share;
-use crate::call::request::{Run, Wanted};
+use crate::buffer_budget::Share;
+use crate::call::body::Body;
+use crate::call::chat_request::{Run, Wanted};
 use crate::edge::connections::Connections;
 use crate::gate::{Gate, Parts};
+use crate::key_owners::known_key::KnownKey;
 use crate::metrics::Metrics;
 use crate::pending::Pending;
 use crate::upstream::Upstream;

@@ -1,17 +1,15 @@
 //! Step 2: the request body, read whole within its limits of size, time and memory.
 
-pub mod room;
-
 use super::Stop;
-use super::known_key::KnownKey;
+use crate::buffer_budget::{SMALL_BYTES, Share};
 use crate::gate::Gate;
+use crate::key_owners::known_key::KnownKey;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use bytes::{Bytes, BytesMut};
 use domain::denial::Denial;
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
 use pingora::protocols::http::ServerSession;
-use room::{SMALL_BYTES, Share};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,7 +139,7 @@ fn planned(length: usize, declared: Option<usize>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stand::Stand;
+    use crate::fixture::Stand;
     use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
 
     /// A caller who has sent this, and the session of the request.

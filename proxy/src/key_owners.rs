@@ -1,0 +1,3 @@
+//! Owners of virtual keys.
+
+pub mod known_key;

@@ -1,0 +1,3 @@
+//! Plans and prices.
+
+pub mod prices;
