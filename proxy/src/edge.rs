@@ -8,6 +8,7 @@ mod connection;
 pub mod connections;
 mod early_request_filter;
 mod fail_to_proxy;
+pub mod head;
 pub mod head_limited;
 mod logging;
 mod new_ctx;
@@ -15,22 +16,23 @@ pub mod opening;
 mod place;
 mod request_filter;
 pub mod route;
+pub mod state;
 mod unread;
 mod upstream_peer;
-mod write;
+pub mod write;
 
-use crate::gate::Gate;
 use async_trait::async_trait;
 use new_ctx::Ctx;
 use pingora::modules::http::HttpModules;
 use pingora::proxy::{FailToProxy, ProxyHttp, Session};
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, Result};
+use state::EdgeState;
 use std::sync::{Arc, OnceLock};
 
-/// What all connections of the edge's listener share.
+/// The proxy of the edge's listener.
 pub struct Edge {
-    gate: Arc<OnceLock<Arc<Gate>>>,
+    state: Arc<OnceLock<Arc<EdgeState>>>,
 }
 
 impl std::fmt::Debug for Edge {
@@ -40,10 +42,14 @@ impl std::fmt::Debug for Edge {
 }
 
 impl Edge {
-    /// The edge of a gate that is set before the first connection is taken.
+    /// Creates the proxy. `state` is set before the first connection is accepted.
     #[must_use]
-    pub const fn new(gate: Arc<OnceLock<Arc<Gate>>>) -> Self {
-        Self { gate }
+    pub const fn new(state: Arc<OnceLock<Arc<EdgeState>>>) -> Self {
+        Self { state }
+    }
+
+    fn state(&self) -> Option<&EdgeState> {
+        self.state.get().map(Arc::as_ref)
     }
 }
 
@@ -59,11 +65,11 @@ impl ProxyHttp for Edge {
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
     async fn early_request_filter(&self, session: &mut Session, ctx: &mut Ctx) -> Result<()> {
-        early_request_filter::begin(self.gate.get(), session, ctx)
+        early_request_filter::begin(self.state(), session, ctx)
     }
 
     async fn request_filter(&self, session: &mut Session, _ctx: &mut Ctx) -> Result<bool> {
-        request_filter::answer(self.gate.get(), session.as_downstream_mut()).await
+        request_filter::answer(self.state(), session.as_downstream_mut()).await
     }
 
     async fn upstream_peer(&self, _session: &mut Session, _ctx: &mut Ctx) -> Result<Box<HttpPeer>> {
@@ -71,7 +77,7 @@ impl ProxyHttp for Edge {
     }
 
     async fn fail_to_proxy(&self, session: &mut Session, error: &Error, _ctx: &mut Ctx) -> FailToProxy {
-        fail_to_proxy::answer(self.gate.get(), session.as_downstream_mut(), error).await
+        fail_to_proxy::answer(self.state(), session.as_downstream_mut(), error).await
     }
 
     async fn logging(&self, _session: &mut Session, error: Option<&Error>, _ctx: &mut Ctx) {
@@ -87,7 +93,7 @@ impl ProxyHttp for Edge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Stand, served, timeless};
+    use crate::fixture::{Fixture, on_own_runtime, without_timer};
     use crypto::virtual_key::WellFormed;
     use pingora::apps::HttpServerApp as _;
     use pingora::protocols::http::ServerSession;
@@ -101,9 +107,9 @@ mod tests {
     /// Room of a connection in each direction, in bytes.
     const ROOM: usize = 64 << 10;
 
-    fn proxy(stand: &Stand) -> Arc<HttpProxy<Edge>> {
-        let gate = OnceLock::from(Arc::clone(&stand.gate));
-        let mut proxy = HttpProxy::new(Edge::new(Arc::new(gate)), Arc::new(ServerConf::default()));
+    fn proxy(fixture: &Fixture) -> Arc<HttpProxy<Edge>> {
+        let state = OnceLock::from(Arc::new(fixture.edge_state()));
+        let mut proxy = HttpProxy::new(Edge::new(Arc::new(state)), Arc::new(ServerConf::default()));
         proxy.handle_init_modules();
         Arc::new(proxy)
     }
@@ -132,11 +138,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_is_answered_and_its_connection_kept_until_the_process_stops() {
-        let stand = Stand::new().await;
-        let (proxy, (_stops, shutdown)) = (proxy(&stand), watch::channel(false));
+        let fixture = Fixture::new().await;
+        let (proxy, (_stops, shutdown)) = (proxy(&fixture), watch::channel(false));
         for (draining, kept) in [(false, true), (true, false)] {
             if draining {
-                stand.gate.drain();
+                fixture.admission.drain();
             }
             let (session, mut caller) = request("GET /v1/health HTTP/1.1\r\nHost: e\r\n\r\n").await;
             let stream = proxy.process_new_http(session, &shutdown).await;
@@ -144,9 +150,9 @@ mod tests {
             let said = said(&mut caller).await;
             assert!(said.contains("\r\nx-request-id: req_"), "{said}");
             assert!(said.contains("\r\nx-service-overhead-ms: "), "{said}");
-            assert_eq!(stand.gate.in_flight(), 0);
+            assert_eq!(fixture.admission.in_flight(), 0);
         }
-        stand.gate.close();
+        fixture.admission.close();
         let (session, mut caller) = request("GET /v1/health HTTP/1.1\r\nHost: e\r\n\r\n").await;
         assert!(proxy.process_new_http(session, &shutdown).await.is_none());
         assert_eq!(said(&mut caller).await, "", "nothing was done for it");
@@ -154,8 +160,8 @@ mod tests {
 
     #[tokio::test]
     async fn pingora_has_no_upstream_to_forward_to() {
-        let stand = Stand::new().await;
-        let edge = Edge::new(Arc::new(OnceLock::from(Arc::clone(&stand.gate))));
+        let fixture = Fixture::new().await;
+        let edge = Edge::new(Arc::new(OnceLock::from(Arc::new(fixture.edge_state()))));
         let mut session = Session::new_h1(Box::new(duplex(ROOM).0));
         let peer = edge.upstream_peer(&mut session, &mut edge.new_ctx()).await;
         assert!(peer.is_err());
@@ -168,8 +174,8 @@ mod tests {
         const OWN_BYTES_MAX: usize = 8;
         const PINGORAS_BYTES_MAX: usize = 16 << 10;
         assert!(size_of::<Ctx>() <= OWN_BYTES_MAX, "{}", size_of::<Ctx>());
-        let stand = Stand::new().await;
-        let (proxy, (_stops, shutdown)) = (proxy(&stand), watch::channel(false));
+        let fixture = Fixture::new().await;
+        let (proxy, (_stops, shutdown)) = (proxy(&fixture), watch::channel(false));
         let (session, _caller) = request("").await;
         let request = proxy.process_new_http(session, &shutdown);
         assert!(
@@ -182,22 +188,22 @@ mod tests {
     /// The runtime that it is served in has no timer, and the first deadline panics.
     #[test]
     fn a_panic_takes_its_connection_and_leaves_nothing_in_flight() {
-        let (served, stand) = served();
+        let (runtime, fixture) = on_own_runtime();
         let key = format!("vk_live_{}", "0a".repeat(32));
         let digest = WellFormed::parse(key.as_bytes()).unwrap().digest();
         let owner = VirtualKeyOwner::new("acct_1", "bot", "vk_1");
-        let known = stand.gate.remember(digest, owner);
-        let (proxy, (_stops, shutdown)) = (proxy(&stand), watch::channel(false));
-        let timeless = timeless();
-        let (session, mut caller) = timeless.block_on(request(&chat(&key)));
-        let serving = || timeless.block_on(proxy.process_new_http(session, &shutdown));
+        let known = fixture.owners.insert(digest, owner);
+        let (proxy, (_stops, shutdown)) = (proxy(&fixture), watch::channel(false));
+        let timer_free = without_timer();
+        let (session, mut caller) = timer_free.block_on(request(&chat(&key)));
+        let serving = || timer_free.block_on(proxy.process_new_http(session, &shutdown));
         assert!(catch_unwind(AssertUnwindSafe(serving)).is_err());
-        assert_eq!(stand.gate.in_flight(), 0);
+        assert_eq!(fixture.admission.in_flight(), 0);
         assert_eq!(
-            timeless.block_on(said(&mut caller)),
+            timer_free.block_on(said(&mut caller)),
             "",
             "closed without an answer"
         );
-        served.block_on(async { drop((stand, known)) });
+        runtime.block_on(async { drop((fixture, known)) });
     }
 }

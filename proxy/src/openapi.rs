@@ -4,8 +4,6 @@ mod headers;
 mod responses;
 mod schemas;
 
-pub(crate) use schemas::{RefusalCode, RefusalType};
-
 use crate::edge::route::{self, Route};
 use crate::reply::health::ENDPOINTS;
 use http::Method;

@@ -10,7 +10,8 @@ pub mod journal;
 pub mod others;
 pub mod queue;
 
-use crate::gate::Gate;
+use crate::metrics::Metrics;
+use crate::store_health::StoreHealth;
 use delivery::{Delivery, Round};
 use item::{Item, Origin};
 use journal::Journal;
@@ -20,6 +21,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use store::Store;
 use store::call::hold::HoldName;
 use store::call::settle::Settle;
 use tokio::sync::Notify;
@@ -182,26 +184,26 @@ impl Pending {
     }
 
     /// Looks for what other processes left behind, for ever.
-    pub async fn follow_others(gate: Arc<Gate>) {
+    pub async fn follow_others(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(ADOPT_EVERY);
         loop {
             ticks.tick().await;
-            let looking = Arc::clone(&gate);
-            let look = tokio::task::spawn_blocking(move || looking.pending.take_over());
-            if let Ok(Err(error)) = look.await {
+            let pending = Arc::clone(&self);
+            let taken_over = tokio::task::spawn_blocking(move || pending.take_over());
+            if let Ok(Err(error)) = taken_over.await {
                 tracing::error!(%error, "proxy.data_dir cannot be read");
             }
         }
     }
 
     /// Brings what waits to the store, for ever.
-    pub async fn run(&self, gate: &Gate) {
-        let mut delivery = Delivery::default();
+    pub async fn run(self: Arc<Self>, store: Store, health: Arc<StoreHealth>, metrics: Arc<Metrics>) {
+        let mut delivery = Delivery::new(store, health, metrics);
         loop {
             if self.is_empty() {
                 self.wake.notified().await;
             }
-            match delivery.round(self, gate).await {
+            match delivery.round(&self).await {
                 Round::Took => {}
                 Round::TookNothing => sleep(PAUSE).await,
                 Round::NothingForIt => drop(timeout(ELSEWHERE_PAUSE, self.wake.notified()).await),

@@ -1,54 +1,87 @@
-//! The accounts that are refused, as the store names them: those that lost writes are denied until an operator accepts
-//! them.
+//! The accounts that the store refuses to keep more records for (decision D71), and those that lost writes, which are
+//! denied until an operator accepts the loss.
 
-use crate::gate::Gate;
+use crate::account_views::AccountViews;
+use std::sync::Arc;
+use store::Store;
+use store::account::refused::{Cause, RefusedCopy};
 use store::call::authorize::AccountView;
 use store::versions::View;
 
-/// Reads the list. What is remembered of an account that lost writes becomes what it cannot reach before `store
-/// accept`: then `authorize.lua` denies its calls, and the first one after the acceptance is decided as any other.
-pub(crate) async fn follow(gate: &Gate) {
-    gate.refused.follow(&gate.store).await;
-    for (account, generation) in gate.refused.lost() {
-        let floor = View::until_accepted(generation);
-        let news = AccountView {
-            generation: floor.generation,
-            version: floor.version,
-            plan: gate.view(&account).plan,
-        };
-        gate.heard(&account, &news);
+/// This edge's copy of the list.
+pub struct RefusedAccounts {
+    copy: RefusedCopy,
+    store: Store,
+    views: Arc<AccountViews>,
+}
+
+impl std::fmt::Debug for RefusedAccounts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RefusedAccounts").finish_non_exhaustive()
+    }
+}
+
+impl RefusedAccounts {
+    /// Creates an empty copy. `views` is where accounts that lost writes are recorded.
+    #[must_use]
+    pub fn new(store: Store, views: Arc<AccountViews>) -> Self {
+        Self {
+            copy: RefusedCopy::default(),
+            store,
+            views,
+        }
+    }
+
+    /// Why the store keeps no more records for an account; `None` if it does.
+    pub fn cause(&self, account: &str) -> Option<Cause> {
+        self.copy.cause(account)
+    }
+
+    /// Reads the list. An account that lost writes gets a view which it cannot reach before `store accept`: then
+    /// `authorize.lua` denies its calls, and the first call after the acceptance is decided like any other.
+    pub async fn refresh(&self) {
+        self.copy.follow(&self.store).await;
+        for (account, generation) in self.copy.lost() {
+            let floor = View::until_accepted(generation);
+            let view = AccountView {
+                generation: floor.generation,
+                version: floor.version,
+                plan: self.views.get(&account).plan,
+            };
+            self.views.record(&account, &view);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{Stand, text};
+    use crate::fixture::{Fixture, text};
 
     #[tokio::test]
-    async fn an_account_that_lost_writes_is_remembered_as_further_than_it_can_come() {
-        let stand = Stand::new().await;
-        let gate = &stand.gate;
+    async fn an_account_that_lost_writes_has_a_view_that_it_cannot_reach() {
+        let fixture = Fixture::new().await;
+        let (refused, views) = (&fixture.refused, &fixture.views);
         let view = |generation, version| AccountView {
             generation,
             version,
             plan: "free".to_owned(),
         };
-        gate.heard("acct_1", &view(3, 7));
-        gate.heard("acct_2", &view(4, 7));
-        stand.store_says(|command| {
+        views.record("acct_1", &view(3, 7));
+        views.record("acct_2", &view(4, 7));
+        fixture.on_command(|command| {
             (command[0] == "GET").then(|| text("acct_1 lost_writes 3\nacct_2 lost_writes 3"))
         });
-        follow(gate).await;
+        refused.refresh().await;
         let floor = View::until_accepted(3);
-        assert_eq!(gate.view("acct_1"), view(floor.generation, floor.version));
-        assert_eq!(gate.view("acct_2"), view(4, 7), "it was accepted");
-        // It waits for the acceptance, also when nobody names it any more.
-        stand.store_says(|command| (command[0] == "GET").then(|| text("")));
-        follow(gate).await;
-        gate.heard("acct_1", &view(3, 9));
-        assert_eq!(gate.view("acct_1").version, floor.version);
-        gate.heard("acct_1", &view(5, 9));
-        assert_eq!(gate.view("acct_1"), view(5, 9));
+        assert_eq!(views.get("acct_1"), view(floor.generation, floor.version));
+        assert_eq!(views.get("acct_2"), view(4, 7), "it was accepted");
+        // The view stays until the acceptance, also when the list no longer names the account.
+        fixture.on_command(|command| (command[0] == "GET").then(|| text("")));
+        refused.refresh().await;
+        views.record("acct_1", &view(3, 9));
+        assert_eq!(views.get("acct_1").version, floor.version);
+        views.record("acct_1", &view(5, 9));
+        assert_eq!(views.get("acct_1"), view(5, 9));
     }
 }

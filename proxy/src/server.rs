@@ -1,22 +1,27 @@
 //! Starting and stopping: settings are checked in full before a port is bound, SIGTERM lets calls in flight finish,
 //! SIGQUIT hands the listening sockets to a new process.
 
+pub mod components;
 mod descriptors;
 mod drain;
 pub mod handover;
 mod signals;
 mod tls;
 
+use crate::admission::Admission;
+use crate::allocator;
 use crate::edge::connections::Connections;
 use crate::edge::opening::Opening;
-use crate::gate::{Gate, Parts};
+use crate::edge::state::EdgeState;
+use crate::gauges::{Exposition, Gauges};
 use crate::metrics::Metrics;
-use crate::ops::Ops;
+use crate::ops::{Ops, OpsState};
 use crate::pending::Pending;
+use crate::readiness::Readiness;
 use crate::upstream::Upstream;
-use crate::{allocator, store_health};
 use async_trait::async_trait;
 use clap::Parser;
+use components::{Components, Parts};
 use connections::open_files;
 use descriptors::{Configured, Descriptors};
 use handover::Successor;
@@ -35,6 +40,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use store::Store;
+use telemetry::registrar::Registrar;
 
 /// Exit code for a configuration that cannot be used.
 const BAD_CONFIGURATION: u8 = 2;
@@ -145,8 +151,8 @@ fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
     let settings = settings::load(options.config.as_deref())?;
     let proxy = settings.proxy.clone();
     Store::check(&settings.store).map_err(|error| BadSettings(error.to_string()))?;
-    let metrics = Metrics::new().map_err(|error| BadSettings(error.to_string()))?;
-    let gate = Arc::new(OnceLock::new());
+    let telemetry = Telemetry::new().map_err(|error| BadSettings(error.to_string()))?;
+    let (state, ops_state) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));
     let first_head_within = Duration::from_millis(proxy.client_timeout_ms);
     let wanted = Configured {
         callers: proxy.max_connections,
@@ -163,7 +169,7 @@ fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
         buffers = buffers.read(0);
     }
     let edge = Opening::new(
-        Arc::clone(&gate),
+        Arc::clone(&state),
         Arc::new(pingora_conf(&settings)),
         Arc::clone(&connections),
         tls,
@@ -175,7 +181,7 @@ fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
     let mut ops = Service::new(
         "ops".to_owned(),
         Ops {
-            gate: Arc::clone(&gate),
+            state: Arc::clone(&ops_state),
         },
     );
     ops.add_tcp(&proxy.ops_listen.to_string());
@@ -185,7 +191,7 @@ fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
     let successor = successor(options, &proxy)?;
     let mut server = Server::new_with_opt_and_conf(pingora_options(successor.is_some()), conf);
     let signals = Signals {
-        gate: Arc::clone(&gate),
+        state: Arc::clone(&state),
         fds: Arc::default(),
         upgrade_socket: proxy.upgrade_socket,
         drain_delay: Duration::from_millis(proxy.drain_delay_ms),
@@ -194,9 +200,10 @@ fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
         descriptors,
         wanted,
         listener,
-        gate,
+        state,
+        ops_state,
         parts,
-        metrics,
+        telemetry: Mutex::new(Some(telemetry)),
         fds: Arc::clone(&signals.fds),
         successor: Mutex::new(successor),
     });
@@ -279,44 +286,88 @@ fn pingora_conf(settings: &Settings) -> ServerConf {
     }
 }
 
-/// The edge's listener, with everything else that lives in its runtime: the store connection and the watchers.
+/// Metrics of the process, registered before it starts.
+struct Telemetry {
+    registrar: Registrar,
+    metrics: Metrics,
+    gauges: Gauges,
+}
+
+impl Telemetry {
+    fn new() -> prometheus::Result<Self> {
+        let registrar = Registrar::new("tollgate_proxy");
+        Ok(Self {
+            metrics: Metrics::new(&registrar)?,
+            gauges: Gauges::new(&registrar)?,
+            registrar,
+        })
+    }
+}
+
+/// The edge's listener, with everything that lives in its runtime: the store connection and the background tasks.
 struct EdgeService {
     descriptors: Descriptors,
     wanted: Configured,
     listener: Service<Opening>,
-    gate: Arc<OnceLock<Arc<Gate>>>,
+    state: Arc<OnceLock<Arc<EdgeState>>>,
+    ops_state: Arc<OnceLock<OpsState>>,
     parts: Mutex<Option<Parts>>,
-    metrics: Metrics,
+    telemetry: Mutex<Option<Telemetry>>,
     fds: Arc<OnceLock<Fds>>,
     successor: Mutex<Option<Successor>>,
 }
 
+/// What the service itself needs of a started edge.
+struct Started {
+    readiness: Readiness,
+    admission: Arc<Admission>,
+    pending: Arc<Pending>,
+    drain_within: Duration,
+}
+
 impl EdgeService {
-    /// Opens the gate; it can only be opened inside the runtime that will use it.
-    fn open(&self) -> Option<Arc<Gate>> {
-        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+    /// Makes the components and starts the background tasks. The store can only be opened inside the runtime that uses it.
+    fn start(&self) -> Option<Started> {
+        let parts = take(&self.parts)?;
+        let Telemetry {
+            registrar,
+            metrics,
+            gauges,
+        } = take(&self.telemetry)?;
         let budgets = parts.settings.limits.budgets();
         let store = Store::of(&parts.settings.store).ok()?.with_budgets(budgets);
-        let gate = Arc::new(Gate::new(parts, store, self.metrics.clone()));
-        Some(Arc::clone(self.gate.get_or_init(|| gate)))
+        let components = Components::new(parts, store, Arc::new(metrics));
+        self.state.get_or_init(|| Arc::new(components.edge_state()));
+        self.descriptors.warn_if_below(self.wanted);
+        components.start_background_tasks(gauges.store.clone());
+        self.ops_state.get_or_init(|| OpsState {
+            readiness: components.readiness(),
+            admission: Arc::clone(&components.admission),
+            exposition: Exposition {
+                registrar,
+                gauges,
+                sources: components.gauge_sources(),
+            },
+        });
+        Some(Started {
+            readiness: components.readiness(),
+            drain_within: Duration::from_millis(components.settings.proxy.drain_ms),
+            admission: components.admission,
+            pending: components.pending,
+        })
     }
 
-    /// In a process that takes over: waits until calls can be decided, and gives the word to the old one, which takes
-    /// connections until then. The sockets are one and the same, so what connects meanwhile waits in their queue.
-    async fn take_over(&self, gate: &Gate) {
-        let successor = self
-            .successor
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let Some(successor) = successor else {
+    /// In a process that takes over: waits until calls can be decided, and tells the old process, which accepts connections
+    /// until then. Both share the sockets, so a connection that is made meanwhile waits in their queue.
+    async fn take_over(&self, started: &Started) {
+        let Some(successor) = take(&self.successor) else {
             return;
         };
         let deadline = tokio::time::Instant::now() + handover::READY_WITHIN;
-        while !gate.is_ready() {
+        while !started.readiness.is_ready() {
             if tokio::time::Instant::now() > deadline {
                 tracing::error!("the store cannot be used: not taken over, the running process goes on");
-                not_taken_over(gate);
+                not_taken_over(&started.pending);
             }
             tokio::time::sleep(READY_LOOK).await;
         }
@@ -324,16 +375,21 @@ impl EdgeService {
             Ok(()) => tracing::info!("taken over"),
             Err(error) => {
                 tracing::error!(error, "not taken over, the running process goes on");
-                not_taken_over(gate);
+                not_taken_over(&started.pending);
             }
         }
     }
 }
 
-/// The end of a process that was to take over. It had no call, so it has nothing to leave behind but what it found.
-fn not_taken_over(gate: &Gate) -> ! {
+/// Takes what only the first start of the service needs.
+fn take<T>(once: &Mutex<Option<T>>) -> Option<T> {
+    once.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Ends a process that was to take over. It had no call, so it leaves nothing behind but what it found.
+fn not_taken_over(pending: &Pending) -> ! {
     telemetry::flush();
-    gate.pending.close();
+    pending.close();
     std::process::exit(NOT_TAKEN_OVER);
 }
 
@@ -346,17 +402,26 @@ impl ServiceWithDependents for EdgeService {
         listeners_per_fd: usize,
         ready: ServiceReadyNotifier,
     ) {
-        let Some(gate) = self.open() else {
+        let Some(started) = self.start() else {
             tracing::error!("the edge cannot start");
             return;
         };
-        self.descriptors.warn_if_below(self.wanted);
-        store_health::start(&gate);
         if let Some(fds) = &fds {
             self.fds.get_or_init(|| Fds(Arc::clone(fds)));
         }
-        self.take_over(&gate).await;
-        tokio::spawn(drain::exit_when_drained(gate, shutdown.clone()));
+        self.take_over(&started).await;
+        let Started {
+            admission,
+            pending,
+            drain_within,
+            ..
+        } = started;
+        tokio::spawn(drain::exit_when_drained(
+            admission,
+            pending,
+            drain_within,
+            shutdown.clone(),
+        ));
         self.listener
             .start_service(fds, shutdown, listeners_per_fd, ready)
             .await;

@@ -1,49 +1,62 @@
-//! From where a request comes, before anything else is looked at (decisions D11, D63): whoever has a blocked address is not
-//! answered otherwise. Each request is judged by itself, also on a connection that was there before the address was blocked.
+//! Filter of client addresses, before anything else of a request is read (decisions D11, D63). Each request is judged by
+//! itself, so an address that is blocked loses its open connections too.
 
-use crate::call::Stop;
-use crate::gate::Gate;
+use crate::call::rejection::Rejection;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use connections::client_address::{UNKNOWN_ADDRESS, client_address, warn_of_untrusted_proxy};
-use domain::denial::Denial;
+use ipnet::IpNet;
 use pingora::protocols::http::ServerSession;
 use std::net::IpAddr;
-use store::blocked::Verdict;
+use std::sync::Arc;
+use store::Store;
+use store::blocked::{BlockedCopy, Verdict};
 
-/// Whether the request may come in, as far as is known without asking anyone: the way of nearly all of them.
-pub fn is_free(gate: &Gate, session: &ServerSession) -> bool {
-    if let Some(peer) = peer_of(session) {
-        let trusted = &gate.settings.network.trusted_proxies;
-        warn_of_untrusted_proxy(peer, &session.req_header().headers, trusted);
-    }
-    gate.blocked.judge(|| client_of(gate, session)) == Verdict::Free
+/// Filters client addresses.
+pub struct AddressFilter {
+    /// The list as last read.
+    pub blocked: Arc<BlockedCopy>,
+    /// Read while the list was never read.
+    pub store: Store,
+    /// `network.trusted_proxies`
+    pub trusted_proxies: Vec<IpNet>,
 }
 
-/// Turns blocked addresses away, and everybody until it is known which those are.
-///
-/// # Errors
-/// 403 `IP_BLOCKED`, also for a client behind a trusted proxy whose address cannot be read (decision D73); 503.
-pub async fn judge(gate: &Gate, session: &ServerSession) -> Result<(), Stop> {
-    match gate
-        .blocked
-        .judge_now(&gate.store, || client_of(gate, session))
-        .await
-    {
-        Verdict::Free => Ok(()),
-        Verdict::Blocked => {
-            let message = "The operator of this service has blocked your address.";
-            Err(Refusal::new(RefusalKind::IpBlocked, message).into())
+impl std::fmt::Debug for AddressFilter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AddressFilter").finish_non_exhaustive()
+    }
+}
+
+impl AddressFilter {
+    /// Whether the address is known not to be blocked. True for nearly every request; never reads the store.
+    pub fn is_free(&self, session: &ServerSession) -> bool {
+        if let Some(peer) = peer_of(session) {
+            warn_of_untrusted_proxy(peer, &session.req_header().headers, &self.trusted_proxies);
         }
-        Verdict::Unknown => Err(Refusal::new(RefusalKind::IpBlocked, UNKNOWN_ADDRESS).into()),
-        Verdict::Unread => Err(Stop::denied(Denial::ServiceUnavailable)),
+        self.blocked.judge(|| self.client_of(session)) == Verdict::Free
     }
-}
 
-/// The client's address, as far as that is known.
-fn client_of(gate: &Gate, session: &ServerSession) -> Option<IpAddr> {
-    let peer = peer_of(session)?;
-    let trusted = &gate.settings.network.trusted_proxies;
-    client_address(peer, &session.req_header().headers, trusted)
+    /// Rejects blocked addresses, and all until the list was read once.
+    ///
+    /// # Errors
+    /// 403 `IP_BLOCKED`, also for a client behind a trusted proxy whose address cannot be read (decision D73); 503.
+    pub async fn check(&self, session: &ServerSession) -> Result<(), Rejection> {
+        let verdict = self.blocked.judge_now(&self.store, || self.client_of(session));
+        match verdict.await {
+            Verdict::Free => Ok(()),
+            Verdict::Blocked => {
+                let message = "The operator of this service has blocked your address.";
+                Err(Refusal::new(RefusalKind::IpBlocked, message).into())
+            }
+            Verdict::Unknown => Err(Refusal::new(RefusalKind::IpBlocked, UNKNOWN_ADDRESS).into()),
+            Verdict::Unread => Err(Rejection::unavailable()),
+        }
+    }
+
+    fn client_of(&self, session: &ServerSession) -> Option<IpAddr> {
+        let peer = peer_of(session)?;
+        client_address(peer, &session.req_header().headers, &self.trusted_proxies)
+    }
 }
 
 fn peer_of(session: &ServerSession) -> Option<IpAddr> {

@@ -1,7 +1,7 @@
 //! One connection of a caller: HTTP gives each of its requests, over HTTP/1.1 and HTTP/2 alike, to the proxy from here.
 
 use super::Edge;
-use super::head_limited::{HEAD_BYTES_MAX, Head};
+use super::head::{HEAD_BYTES_MAX, Head};
 use super::place;
 use super::write::KEEP_ALIVE;
 use connections::limit::Requests;

@@ -4,8 +4,9 @@
 //! So this connection answers what becomes no request by itself, with the body and headers of every answer: a head that is
 //! too long or too late, and what is no HTTP, in the place of Pingora's answer. Then HTTP is told that the connection broke.
 
+use super::head::{HEAD_BYTES_MAX, Head, NO_HEAD};
 use super::unread;
-use crate::gate::Gate;
+use crate::metrics::Metrics;
 use crate::reply::refusal::Refusal;
 use async_trait::async_trait;
 use bytes::{Buf as _, Bytes};
@@ -19,74 +20,16 @@ use pingora::protocols::{
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Longest head of a request, in bytes: request line and headers, or the header list of HTTP/2.
-pub const HEAD_BYTES_MAX: usize = 64 << 10;
 /// How much of a refused head is thrown away, in bytes, so that its caller can read the answer: closing a connection
 /// with unread bytes resets it.
 const THROWN_AWAY_MAX: usize = 1 << 20;
 /// Bytes that are thrown away at once.
 const THROWN_AWAY_AT_ONCE: usize = 4 << 10;
-/// No head is being read.
-const NO_HEAD: usize = usize::MAX;
-
-/// The state of a connection's heads, shared by the connection and the proxy's hooks.
-#[derive(Debug)]
-pub struct Head {
-    deadline: Instant,
-    has_arrived: AtomicBool,
-    /// Bytes that the head under way may still take; [`NO_HEAD`] between heads.
-    left: AtomicUsize,
-}
-
-impl Head {
-    /// A connection whose first head must be there at `deadline`.
-    #[must_use]
-    pub const fn expected_by(deadline: Instant) -> Self {
-        Self {
-            deadline,
-            has_arrived: AtomicBool::new(false),
-            left: AtomicUsize::new(NO_HEAD),
-        }
-    }
-
-    /// Whether the first head is there.
-    pub fn has_arrived(&self) -> bool {
-        self.has_arrived.load(Ordering::Relaxed)
-    }
-
-    /// What is read from now on is a head.
-    pub fn begins(&self) {
-        self.left.store(HEAD_BYTES_MAX, Ordering::Relaxed);
-    }
-
-    /// The head is there in whole; what follows is its body.
-    pub fn ends(&self) {
-        self.left.store(NO_HEAD, Ordering::Relaxed);
-        if !self.has_arrived() {
-            self.has_arrived.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Whether as many bytes were read as a head may have.
-    pub fn is_spent(&self) -> bool {
-        self.left() == 0
-    }
-
-    fn left(&self) -> usize {
-        self.left.load(Ordering::Relaxed)
-    }
-
-    fn is_awaited(&self) -> bool {
-        self.left() != NO_HEAD
-    }
-}
-
 /// A time-out that is registered when it is first waited for: nearly none is.
 #[derive(Debug, Default)]
 struct Timer(Option<Pin<Box<Sleep>>>);
@@ -103,7 +46,7 @@ impl Timer {
 pub struct HeadLimited {
     inner: Stream,
     head: Arc<Head>,
-    gate: Arc<Gate>,
+    metrics: Arc<Metrics>,
     within: Duration,
     /// Until the head under way is there.
     late: Timer,
@@ -123,11 +66,11 @@ impl HeadLimited {
     /// The same connection, with `head` as the one who counts. `within`: for a further head from its first bytes on, and for
     /// the caller to take a refusal, or the end of the connection.
     #[must_use]
-    pub fn new(inner: Stream, head: Arc<Head>, gate: Arc<Gate>, within: Duration) -> Self {
+    pub fn new(inner: Stream, head: Arc<Head>, metrics: Arc<Metrics>, within: Duration) -> Self {
         Self {
             inner,
             head,
-            gate,
+            metrics,
             within,
             late: Timer::default(),
             closed: Timer::default(),
@@ -146,14 +89,14 @@ impl HeadLimited {
     /// within a time of its first bytes. Before those, Pingora closes the connection when it rests too long.
     fn is_late(&mut self, context: &mut Context<'_>, left: usize) -> bool {
         match self.head.has_arrived() {
-            false => self.late.is_over(context, || self.head.deadline),
+            false => self.late.is_over(context, || self.head.deadline()),
             true if left == HEAD_BYTES_MAX => false,
             true => self.late.is_over(context, || Instant::now() + self.within),
         }
     }
 
     fn refuse(&mut self, refusal: &Refusal) {
-        self.refusal = Some(unread::bytes(&self.gate, refusal));
+        self.refusal = Some(unread::bytes(&self.metrics, refusal));
     }
 
     /// Whether what HTTP writes is to be left out. While a head is awaited it writes for one reason, that this is no HTTP.
@@ -221,7 +164,7 @@ impl HeadLimited {
         match Pin::new(&mut self.inner).poll_read(context, buffer) {
             Poll::Ready(read) => {
                 let read = read.map(|()| buffer.filled().len() - before)?;
-                self.head.left.store(left.saturating_sub(read), Ordering::Relaxed);
+                self.head.set_left(left.saturating_sub(read));
                 Poll::Ready(Ok(()))
             }
             Poll::Pending if self.is_late(context, left) => {
@@ -356,21 +299,21 @@ impl GetSocketDigest for HeadLimited {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{SOON, Stand};
+    use crate::fixture::{Fixture, SOON};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt, DuplexStream, duplex};
     use tokio::time::timeout;
 
     const WITHIN: Duration = Duration::from_millis(400);
 
     /// A connection whose first head was read, and its caller.
-    fn used(stand: &Stand, room: usize) -> (HeadLimited, Arc<Head>, DuplexStream) {
+    fn used(fixture: &Fixture, room: usize) -> (HeadLimited, Arc<Head>, DuplexStream) {
         let (caller, connection) = duplex(room);
         let head = Arc::new(Head::expected_by(Instant::now()));
         head.begins();
         head.ends();
         head.begins();
-        let gate = Arc::clone(&stand.gate);
-        let limited = HeadLimited::new(Box::new(connection), Arc::clone(&head), gate, WITHIN);
+        let metrics = Arc::clone(&fixture.metrics);
+        let limited = HeadLimited::new(Box::new(connection), Arc::clone(&head), metrics, WITHIN);
         (limited, head, caller)
     }
 
@@ -382,8 +325,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_further_head_may_rest_but_not_drip() {
-        let stand = Stand::new().await;
-        let (mut connection, _head, mut caller) = used(&stand, 4096);
+        let fixture = Fixture::new().await;
+        let (mut connection, _head, mut caller) = used(&fixture, 4096);
         let mut room = [0; 64];
         assert!(
             timeout(3 * WITHIN, connection.read(&mut room)).await.is_err(),
@@ -406,8 +349,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_time_of_a_head_is_not_that_of_the_one_before() {
-        let stand = Stand::new().await;
-        let (mut connection, head, mut caller) = used(&stand, 4096);
+        let fixture = Fixture::new().await;
+        let (mut connection, head, mut caller) = used(&fixture, 4096);
         let mut room = [0; 64];
         for _ in 0..3 {
             caller.write_all(b"P").await.unwrap();
@@ -422,8 +365,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_librarys_own_answer_to_what_is_no_http_is_replaced() {
-        let stand = Stand::new().await;
-        let (mut connection, head, mut caller) = used(&stand, 4096);
+        let fixture = Fixture::new().await;
+        let (mut connection, head, mut caller) = used(&fixture, 4096);
         let bare = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
         connection.write_all(bare).await.unwrap();
         connection.write_all(b"more").await.unwrap();
@@ -433,7 +376,7 @@ mod tests {
         assert!(answer.contains("\r\nx-request-id: req_"), "{answer}");
         assert_eq!(said(&mut caller).await, "", "one answer");
         drop((connection, head));
-        let (mut connection, head, mut caller) = used(&stand, 4096);
+        let (mut connection, head, mut caller) = used(&fixture, 4096);
         head.ends();
         connection.write_all(bare).await.unwrap();
         assert_eq!(said(&mut caller).await.as_bytes(), bare, "an answer to a request");
@@ -441,8 +384,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_caller_who_takes_no_refusal_is_let_go() {
-        let stand = Stand::new().await;
-        let (mut connection, _head, mut caller) = used(&stand, 8);
+        let fixture = Fixture::new().await;
+        let (mut connection, _head, mut caller) = used(&fixture, 8);
         caller.write_all(b"P").await.unwrap();
         let mut room = [0; 64];
         assert_eq!(connection.read(&mut room).await.unwrap(), 1);

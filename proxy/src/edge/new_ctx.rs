@@ -1,6 +1,6 @@
 //! State of a request between the hooks. Small, since Pingora moves it by value.
 
-use crate::gate::InFlight;
+use crate::admission::InFlight;
 
 /// State of a request between the hooks.
 #[derive(Debug, Default)]

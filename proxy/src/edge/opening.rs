@@ -5,8 +5,9 @@
 use super::Edge;
 use super::connection::{self, Connection};
 use super::connections::Connections;
-use super::head_limited::{Head, HeadLimited};
-use crate::gate::Gate;
+use super::head::Head;
+use super::head_limited::HeadLimited;
+use super::state::EdgeState;
 use async_trait::async_trait;
 use connections::limit::Requests;
 use pingora::apps::ServerApp;
@@ -32,7 +33,7 @@ const LAST_WORD: Duration = Duration::from_secs(2);
 /// next request at once, where [`crate::server`] lets them bring one more.
 pub struct Opening {
     proxy: Arc<HttpProxy<Edge>>,
-    gate: Arc<OnceLock<Arc<Gate>>>,
+    state: Arc<OnceLock<Arc<EdgeState>>>,
     connections: Arc<Connections>,
     tls: Option<Acceptor>,
     within: Duration,
@@ -48,18 +49,18 @@ impl Opening {
     /// The edge of a gate that is set before the first connection is taken, with this long for the first head of a connection.
     #[must_use]
     pub fn new(
-        gate: Arc<OnceLock<Arc<Gate>>>,
+        state: Arc<OnceLock<Arc<EdgeState>>>,
         conf: Arc<ServerConf>,
         connections: Arc<Connections>,
         tls: Option<Acceptor>,
         within: Duration,
     ) -> Self {
-        let mut proxy = HttpProxy::new(Edge::new(Arc::clone(&gate)), conf);
+        let mut proxy = HttpProxy::new(Edge::new(Arc::clone(&state)), conf);
         proxy.handle_init_modules();
         proxy.server_options = Some(connection::options());
         Self {
             proxy: Arc::new(proxy),
-            gate,
+            state,
             connections,
             tls,
             within,
@@ -88,8 +89,13 @@ impl Opening {
         let connection = match is_h2 {
             true => connection,
             false => {
-                let gate = Arc::clone(self.gate.get()?);
-                Box::new(HeadLimited::new(connection, Arc::clone(&head), gate, self.within))
+                let metrics = Arc::clone(&self.state.get()?.metrics);
+                Box::new(HeadLimited::new(
+                    connection,
+                    Arc::clone(&head),
+                    metrics,
+                    self.within,
+                ))
             }
         };
         let app = Arc::new(Connection::new(Arc::clone(&self.proxy), head, requests));

@@ -1,9 +1,9 @@
 //! Answers to heads that became no request: too long, too late, or no HTTP.
 
-use super::head_limited::HEAD_BYTES_MAX;
+use super::head::HEAD_BYTES_MAX;
 use super::write::on_the_wire;
 use crate::call::request_trace::RequestTrace;
-use crate::gate::Gate;
+use crate::metrics::Metrics;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::reply::{Reply, names};
 use bytes::{Bytes, BytesMut};
@@ -33,8 +33,8 @@ pub(super) fn not_http() -> Refusal {
 }
 
 /// The answer, with the headers that every answer has. It is counted and logged.
-pub(super) fn reply(gate: &Gate, refusal: &Refusal) -> Reply {
-    RequestTrace::of(&HeaderMap::new()).record_refusal(gate, refusal.kind);
+pub(super) fn reply(metrics: &Metrics, refusal: &Refusal) -> Reply {
+    RequestTrace::new(&HeaderMap::new()).record_refusal(metrics, refusal.kind);
     let mut reply = refusal.reply();
     reply.set(names::OVERHEAD_MS, "0.000");
     reply.set(names::REQUEST_ID, &new_request_id());
@@ -42,8 +42,8 @@ pub(super) fn reply(gate: &Gate, refusal: &Refusal) -> Reply {
 }
 
 /// The same as the bytes of HTTP/1.1. It ends the connection.
-pub(super) fn bytes(gate: &Gate, refusal: &Refusal) -> Bytes {
-    let mut reply = reply(gate, refusal);
+pub(super) fn bytes(metrics: &Metrics, refusal: &Refusal) -> Bytes {
+    let mut reply = reply(metrics, refusal);
     reply.headers.insert(DATE, get_cached_date());
     reply
         .headers

@@ -8,9 +8,6 @@ use openapi::components::public;
 use openapi::{Components, Json, example, object};
 use std::collections::BTreeMap;
 
-/// Answers to requests that meet no operation.
-pub(super) const OF_NO_ROUTE: [RefusalKind; 2] = [RefusalKind::NotFound, RefusalKind::MethodNotAllowed];
-
 /// An operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
@@ -46,7 +43,7 @@ impl Of {
         let about_key = matches!(kind.status(), 401 | 403);
         let about_head = matches!(kind, RefusalKind::BadRequest | RefusalKind::HeadTooLong);
         match self {
-            Self::Chat => !OF_NO_ROUTE.contains(&kind) && kind != RefusalKind::ModelNotFound,
+            Self::Chat => !RefusalKind::OF_NO_ROUTE.contains(&kind) && kind != RefusalKind::ModelNotFound,
             Self::Models => about_head || about_key,
             Self::Model => kind == RefusalKind::ModelNotFound || about_head || about_key,
             Self::Health => about_head,

@@ -1,59 +1,7 @@
-//! The schemas of the edge that no struct has: what is read from a body, and the words of refusals.
+//! Schemas that no struct of the edge has: the fields that are read from a body, and the provider's answers.
 
-use crate::reply::refusal::RefusalKind;
 use openapi::{Json, object};
-use serde_json::{Value, json};
-use std::borrow::Cow;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
-
-/// The codes of refusals.
-#[derive(Debug)]
-pub(crate) enum RefusalCode {}
-
-/// The types of refusals.
-#[derive(Debug)]
-pub(crate) enum RefusalType {}
-
-fn words(words: impl Iterator<Item = &'static str>) -> ObjectBuilder {
-    let mut all: Vec<&str> = Vec::new();
-    words.for_each(|word| {
-        if !all.contains(&word) {
-            all.push(word);
-        }
-    });
-    ObjectBuilder::new()
-        .schema_type(Type::String)
-        .enum_values(Some(all.into_iter().map(Value::from)))
-}
-
-impl PartialSchema for RefusalCode {
-    fn schema() -> RefOr<Schema> {
-        let kinds = RefusalKind::ALL
-            .iter()
-            .filter(|kind| !super::responses::OF_NO_ROUTE.contains(kind));
-        words(kinds.map(|kind| kind.code())).into()
-    }
-}
-
-impl ToSchema for RefusalCode {
-    fn name() -> Cow<'static, str> {
-        "RefusalCode".into()
-    }
-}
-
-impl PartialSchema for RefusalType {
-    fn schema() -> RefOr<Schema> {
-        words(RefusalKind::ALL.iter().map(|kind| kind.kind())).into()
-    }
-}
-
-impl ToSchema for RefusalType {
-    fn name() -> Cow<'static, str> {
-        "RefusalType".into()
-    }
-}
+use serde_json::json;
 
 /// The fields that the edge reads; the provider knows many more, and all of them go along.
 pub(super) fn request() -> Json {

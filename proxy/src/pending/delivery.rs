@@ -8,18 +8,19 @@
 use super::Pending;
 use super::item::Item;
 use super::queue::{Queue, Turn};
-use crate::gate::Gate;
+use crate::metrics::Metrics;
+use crate::store_health::StoreHealth;
 use futures::StreamExt;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use store::StoreError;
 use store::call::settle::Settled;
 use store::call::void::{Voided, void_as_of};
 use store::connection::round::Round as Servers;
 use store::pulse;
 use store::sanity::StoreRecord;
+use store::{Store, StoreError};
 use tokio::time::Instant;
 
 /// Items in flight to the store at once.
@@ -57,13 +58,21 @@ enum End {
     Waits,
 }
 
-/// What is remembered from round to round.
-#[derive(Debug, Default)]
+/// Delivers what waits.
 pub(super) struct Delivery {
+    store: Store,
+    health: Arc<StoreHealth>,
+    metrics: Arc<Metrics>,
+    history: History,
+}
+
+/// What earlier batches found out.
+#[derive(Debug, Default)]
+struct History {
     broken: Broken,
-    /// Accounts of which the store lacked writes, and when it is asked again.
+    /// Accounts of which the store lacked writes, and when they are tried again.
     lacking: HashMap<String, Instant>,
-    /// What was taken by a store of which it was not sure any more that it is the ledger.
+    /// Outcomes from a store that may not have been the ledger any more.
     unsure: HashMap<Item, Taken>,
 }
 
@@ -94,30 +103,40 @@ impl Broken {
 }
 
 impl Delivery {
+    pub(super) fn new(store: Store, health: Arc<StoreHealth>, metrics: Arc<Metrics>) -> Self {
+        Self {
+            store,
+            health,
+            metrics,
+            history: History::default(),
+        }
+    }
+
     /// One round. What is on a server that gives no answer is put off to the next one.
-    pub(super) async fn round(&mut self, pending: &Pending, gate: &Gate) -> Round {
+    pub(super) async fn round(&mut self, pending: &Pending) -> Round {
         let cuts = pulse::cuts();
-        let Some(ledger) = gate.watch.ledger_now(gate).await else {
+        let Some(ledger) = self.health.read_ledger().await else {
             return Round::TookNothing;
         };
         let now = Instant::now();
-        self.lacking.retain(|_, again| *again > now);
-        let is_for_it = |item: &Item| item.is_of(&ledger.epoch) && !self.lacking.contains_key(item.account());
+        self.history.lacking.retain(|_, again| *again > now);
+        let is_for_it =
+            |item: &Item| item.is_of(&ledger.epoch) && !self.history.lacking.contains_key(item.account());
         let (batch, others) = pending.queue().first(ROUND, is_for_it);
         pending.elsewhere.store(others, Ordering::Relaxed);
         if batch.is_empty() {
             return Round::NothingForIt;
         }
-        let done = self.deliver_all(gate, batch).await;
+        let done = self.deliver_all(batch).await;
         // The answers count when they came from the ledger that was looked at.
-        let is_sure = is_still(gate, &ledger, cuts).await;
+        let is_sure = self.is_still(&ledger, cuts).await;
         let mut took = false;
         for (turn, item, done) in done {
-            let end = self.end(&mut pending.queue(), turn, &item, done, is_sure);
+            let end = self.history.end(&mut pending.queue(), turn, &item, done, is_sure);
             match end {
                 End::Taken(taken) => {
                     took = true;
-                    record(gate, &item, taken);
+                    record(&self.metrics, &item, taken);
                 }
                 End::GivenUp => drop(pending.dropped.fetch_add(1, Ordering::Relaxed)),
                 End::Waits => {}
@@ -125,7 +144,7 @@ impl Delivery {
         }
         let queue = pending.queue();
         if queue.is_empty() {
-            self.unsure.clear();
+            self.history.unsure.clear();
             pending.journal().clear();
         }
         match took {
@@ -137,11 +156,11 @@ impl Delivery {
     /// Brings items to the store; `None` for one that it was not asked for.
     async fn deliver_all(
         &mut self,
-        gate: &Gate,
         batch: Vec<(Turn, Item)>,
     ) -> Vec<(Turn, Item, Option<Result<Taken, StoreError>>)> {
-        let servers = &Servers::on(&gate.store);
-        let lacking = &Mutex::new(&mut self.lacking);
+        let servers = &Servers::on(&self.store);
+        let store = &self.store;
+        let lacking = &Mutex::new(&mut self.history.lacking);
         futures::stream::iter(batch)
             .map(|(turn, item)| async move {
                 let with = || lacking.lock().unwrap_or_else(PoisonError::into_inner);
@@ -149,7 +168,7 @@ impl Delivery {
                 if servers.is_put_off(bucket) || with().contains_key(item.account()) {
                     return (turn, item, None);
                 }
-                let done = deliver(gate, &item).await;
+                let done = deliver(store, &item).await;
                 match &done {
                     Err(StoreError::LacksWrites) => {
                         tracing::error!(
@@ -168,6 +187,15 @@ impl Delivery {
             .await
     }
 
+    /// Whether the store is this ledger now, and was since `cuts` were counted. In a cluster a lost connection says nothing
+    /// about the other nodes; writes that a master lost when it was replaced are found by the script.
+    async fn is_still(&self, ledger: &StoreRecord, cuts: u64) -> bool {
+        let now = self.health.read_ledger().await;
+        now.is_some_and(|now| now.epoch == ledger.epoch) && (self.store.is_cluster() || pulse::cuts() == cuts)
+    }
+}
+
+impl History {
     /// Ends the waiting of an item, or lets it wait on, by what the store answered.
     fn end(
         &mut self,
@@ -209,34 +237,25 @@ impl Delivery {
     }
 }
 
-/// Whether the store is this ledger now, and has been since `cuts` were counted. Of a cluster a connection that was lost says
-/// nothing about the others; what a master lost by its replacement, the script finds.
-async fn is_still(gate: &Gate, ledger: &StoreRecord, cuts: u64) -> bool {
-    let now: Option<Arc<StoreRecord>> = gate.watch.ledger_now(gate).await;
-    now.is_some_and(|now| now.epoch == ledger.epoch) && (gate.store.is_cluster() || pulse::cuts() == cuts)
-}
-
 /// Brings an item to the store. Both actions may be repeated, so an item that is delivered twice does no harm.
-async fn deliver(gate: &Gate, item: &Item) -> Result<Taken, StoreError> {
+async fn deliver(store: &Store, item: &Item) -> Result<Taken, StoreError> {
     let as_of = item.as_of();
     match item.to_settle() {
-        Some(settle) => settle.run_as_of(as_of, &gate.store).await.map(Taken::Settled),
-        None => void_as_of(&gate.store, &item.name(), as_of)
-            .await
-            .map(Taken::Voided),
+        Some(settle) => settle.run_as_of(as_of, store).await.map(Taken::Settled),
+        None => void_as_of(store, &item.name(), as_of).await.map(Taken::Voided),
     }
 }
 
 /// Tells metrics and log of an item that the store took.
-fn record(gate: &Gate, item: &Item, taken: Taken) {
+fn record(metrics: &Metrics, item: &Item, taken: Taken) {
     let id = &item.name().allow_id;
     match (taken, item.to_settle()) {
         (Taken::Settled(settled), Some(settle)) => {
-            gate.metrics.ledger.settled(settled, &settle);
+            metrics.ledger.settled(settled, &settle);
             tracing::info!(decision.id = id, charged.usd = %settle.cost, "a settlement that waited was taken");
         }
         (Taken::Voided(voided), _) => {
-            gate.metrics.ledger.voided(voided);
+            metrics.ledger.voided(voided);
             if voided == Voided::Refunded {
                 tracing::warn!(decision.id = id, "a lost approval was given back");
             }
@@ -249,7 +268,7 @@ fn record(gate: &Gate, item: &Item, taken: Taken) {
 mod tests {
     use super::super::journal::tests::item as void;
     use super::*;
-    use crate::fixture::{Does, EPOCH, Stand, runs, text};
+    use crate::fixture::{EPOCH, Fixture, Reply, runs, text};
     use store::call::hold::AsOf;
     use store::call::settle::SETTLE;
     use store::call::void::VOID;
@@ -266,18 +285,23 @@ mod tests {
 
     /// A queue with one item that the store answers for in these ways, one after the other.
     fn ends(answers: impl IntoIterator<Item = (Result<Taken, StoreError>, bool)>) -> Vec<End> {
-        let (mut delivery, mut queue) = (Delivery::default(), Queue::new(1));
+        let (mut history, mut queue) = (History::default(), Queue::new(1));
         queue.push(void("allow_1"));
         let mut ends = Vec::new();
         for (answer, is_sure) in answers {
             let (mut batch, _) = queue.first(1, |_| true);
             let Some((turn, item)) = batch.pop() else { break };
-            ends.push(delivery.end(&mut queue, turn, &item, Some(answer), is_sure));
+            ends.push(history.end(&mut queue, turn, &item, Some(answer), is_sure));
             let is_there = *ends.last().unwrap() == End::Waits;
             assert_eq!(queue.is_empty(), !is_there);
         }
-        assert!(!queue.is_empty() || (delivery.broken.0.is_empty() && delivery.unsure.is_empty()));
+        assert!(!queue.is_empty() || (history.broken.0.is_empty() && history.unsure.is_empty()));
         ends
+    }
+
+    fn delivery(fixture: &Fixture) -> Delivery {
+        let (health, metrics) = (Arc::clone(&fixture.health), Arc::clone(&fixture.metrics));
+        Delivery::new(fixture.store.clone(), health, metrics)
     }
 
     /// What the store says as long as it is away or refuses, however long that takes.
@@ -309,31 +333,31 @@ mod tests {
     /// What was taken is told once, and neither waits nor stands in the journal any more.
     #[tokio::test]
     async fn what_the_store_took_waits_no_longer_and_is_counted() {
-        let stand = Stand::new().await;
-        let (gate, pending) = (&stand.gate, &stand.gate.pending);
+        let fixture = Fixture::new().await;
+        let pending = &fixture.pending;
         pending.push(void("allow_1"));
         pending.push(settlement(EPOCH));
-        let mut delivery = Delivery::default();
+        let mut delivery = delivery(&fixture);
         assert_eq!(
-            delivery.round(pending, gate).await,
+            delivery.round(pending).await,
             Round::TookNothing,
             "nothing was said about the scripts"
         );
         assert_eq!((pending.len(), pending.journal_lines()), (2, 2));
-        stand.store_says(|command| match () {
+        fixture.on_command(|command| match () {
             () if runs(command, &SETTLE) => Some(text("settled")),
-            () => runs(command, &VOID).then(|| Does::Answers("*1\r\n$8\r\nrefunded\r\n".to_owned())),
+            () => runs(command, &VOID).then(|| Reply::Raw("*1\r\n$8\r\nrefunded\r\n".to_owned())),
         });
-        assert_eq!(delivery.round(pending, gate).await, Round::Took);
+        assert_eq!(delivery.round(pending).await, Round::Took);
         assert_eq!(
             (pending.len(), pending.journal_lines(), pending.dropped()),
             (0, 0, 0)
         );
         assert_eq!(
-            stand.arguments(&SETTLE)[0][..4],
+            fixture.arguments(&SETTLE)[0][..4],
             ["allow_2", "100", "170", "settled"]
         );
-        let shown = String::from_utf8(gate.metrics.text(gate)).unwrap();
+        let shown = fixture.registrar.text().unwrap();
         for line in [
             "settlements_total{result=\"done\"} 1",
             "voids_total{result=\"refunded\"} 1",
@@ -345,18 +369,18 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_for_another_ledger_or_for_lost_writes_waits_on() {
-        let stand = Stand::new().await;
-        let (gate, pending) = (&stand.gate, &stand.gate.pending);
-        stand.store_says(|command| runs(command, &SETTLE).then(|| text("lacks_writes")));
+        let fixture = Fixture::new().await;
+        let pending = &fixture.pending;
+        fixture.on_command(|command| runs(command, &SETTLE).then(|| text("lacks_writes")));
         pending.push(settlement("another"));
-        let mut delivery = Delivery::default();
-        assert_eq!(delivery.round(pending, gate).await, Round::NothingForIt);
+        let mut delivery = delivery(&fixture);
+        assert_eq!(delivery.round(pending).await, Round::NothingForIt);
         assert_eq!((pending.len(), pending.elsewhere()), (1, 1));
         pending.push(settlement(EPOCH));
-        assert_eq!(delivery.round(pending, gate).await, Round::TookNothing);
+        assert_eq!(delivery.round(pending).await, Round::TookNothing);
         // It is not asked for again right away.
-        assert_eq!(delivery.round(pending, gate).await, Round::NothingForIt);
-        assert_eq!(stand.arguments(&SETTLE).len(), 1);
+        assert_eq!(delivery.round(pending).await, Round::NothingForIt);
+        assert_eq!(fixture.arguments(&SETTLE).len(), 1);
         assert_eq!((pending.len(), pending.elsewhere()), (2, 2));
     }
 

@@ -11,9 +11,9 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 /// Headers that are added to an answer, here and where it is written: room for them is made at once.
 const ADDED: usize = 8;
 
-/// What an approved call carries in its headers, whatever the provider answered.
+/// Headers of every approved call, whatever the provider answered.
 #[derive(Debug)]
-pub struct Stamp<'a> {
+pub struct ApprovalHeaders<'a> {
     /// The decision id.
     pub allow_id: &'a str,
     /// The run.
@@ -26,9 +26,9 @@ pub struct Stamp<'a> {
     pub charged_failure: bool,
 }
 
-impl Stamp<'_> {
+impl ApprovalHeaders<'_> {
     /// Sets the headers.
-    pub fn on(&self, reply: &mut Reply) {
+    pub fn set_on(&self, reply: &mut Reply) {
         reply.headers.reserve(ADDED);
         reply.set(names::DECISION, "approved");
         reply.set(names::ALLOW_ID, self.allow_id);

@@ -1,8 +1,9 @@
 //! The answer to a denied call: the same body for every reason (specification "Proxy denial body").
 
 use super::{Reply, names};
-use crate::gate::PlanLimits;
+use crate::tables::plans::PlanLimits;
 use domain::denial::{Denial, RATE_RETRY_AFTER_S, Stage};
+use domain::id::Kind;
 use domain::money::Nanos;
 use domain::plan::Plan;
 use http::header::RETRY_AFTER;
@@ -131,7 +132,18 @@ impl Denied {
     }
 }
 
-/// The limit that was met, as a plain number: keys, agents or USD.
+/// Returns the id of a denial: that of the hold, with the prefix `deny_` where Cap did not decide.
+#[must_use]
+pub fn denial_id(denial: Denial, allow_id: &str) -> String {
+    let kind = if Denied::by_cap(denial) {
+        Kind::Allow
+    } else {
+        Kind::Deny
+    };
+    allow_id.replacen(Kind::Allow.prefix(), kind.prefix(), 1)
+}
+
+/// The limit that was reached, as a plain number: keys, agents or USD.
 fn limit_text(denial: Denial, plan: &Plan) -> String {
     let limit = match denial {
         Denial::PlanKeyLimit => plan.active_virtual_keys.map(|keys| keys.to_string()),

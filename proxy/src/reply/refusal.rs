@@ -1,8 +1,10 @@
 //! Every answer that is neither an approval nor a denial, declared once: what is wrong with the request itself, and what
 //! went wrong behind an approval (specification "Other proxy responses", decisions D34, D39, D62 to D64).
 
+mod schema;
+
 use super::{Reply, names};
-use crate::openapi::{RefusalCode, RefusalType};
+use schema::{RefusalCode, RefusalType};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -70,6 +72,11 @@ refusals! {
     UpstreamUnreachable = "upstream_unreachable", 502, "upstream_error";
     /// Approved, but the provider gave no whole answer in time; the estimate stays charged.
     UpstreamTimeout = "upstream_timeout", 504, "upstream_error";
+}
+
+impl RefusalKind {
+    /// Kinds that no operation of the OpenAPI document has.
+    pub const OF_NO_ROUTE: [Self; 2] = [Self::NotFound, Self::MethodNotAllowed];
 }
 
 /// A refusal: its kind, a sentence, and the field that it is about.

@@ -1,7 +1,8 @@
 //! The end of a process that takes no more connections: its calls finish, and what the store has not taken stays in the
 //! journal.
 
-use crate::gate::Gate;
+use crate::admission::Admission;
+use crate::pending::Pending;
 use pingora::server::ShutdownWatch;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,32 +22,37 @@ const PENDING: Duration = Duration::from_secs(2);
 const SPANS: Duration = Duration::from_secs(1);
 
 /// Ends the process as soon as the last call is done, at the latest after `proxy.drain_ms`, and [`PENDING`] and [`SPANS`].
-pub async fn exit_when_drained(gate: Arc<Gate>, mut shutdown: ShutdownWatch) {
+pub async fn exit_when_drained(
+    admission: Arc<Admission>,
+    pending: Arc<Pending>,
+    within: Duration,
+    mut shutdown: ShutdownWatch,
+) {
     if shutdown.wait_for(|stopping| *stopping).await.is_err() {
         return;
     }
-    gate.drain();
+    admission.drain();
     let started = Instant::now();
-    let deadline = started + Duration::from_millis(gate.settings.proxy.drain_ms);
+    let deadline = started + within;
     sleep(CONNECTIONS).await;
     let mut patience = None;
     loop {
-        quiet(&gate, deadline).await;
+        quiet(&admission, deadline).await;
         let patience = *patience.get_or_insert_with(|| Instant::now() + PENDING);
-        while !gate.pending.is_empty() && Instant::now() < patience {
+        while !pending.is_empty() && Instant::now() < patience {
             sleep(LOOK).await;
         }
         drop(timeout(SPANS, telemetry::span::flush()).await);
         // Connections that wait for their next request may have brought one meanwhile.
         let is_late = Instant::now() >= deadline;
-        if is_late || gate.in_flight() == 0 {
-            gate.close();
-            if is_late || gate.in_flight() == 0 {
+        if is_late || admission.in_flight() == 0 {
+            admission.close();
+            if is_late || admission.in_flight() == 0 {
                 break;
             }
         }
     }
-    let cut_off = gate.in_flight();
+    let cut_off = admission.in_flight();
     if cut_off > 0 {
         tracing::warn!(
             cut_off,
@@ -54,20 +60,20 @@ pub async fn exit_when_drained(gate: Arc<Gate>, mut shutdown: ShutdownWatch) {
         );
     }
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    tracing::info!(pending = gate.pending.len(), took_ms, "drained");
+    tracing::info!(pending = pending.len(), took_ms, "drained");
     telemetry::flush();
     // Until its last instant, a call that is cut off may leave something in the journal.
     if cut_off == 0 {
-        gate.pending.close();
+        pending.close();
     }
     std::process::exit(0);
 }
 
 /// Waits until nothing was in flight for [`QUIET`], at most until the deadline.
-async fn quiet(gate: &Gate, deadline: Instant) {
+async fn quiet(admission: &Admission, deadline: Instant) {
     let mut since = Instant::now();
     while since.elapsed() < QUIET && Instant::now() < deadline {
-        if gate.in_flight() > 0 {
+        if admission.in_flight() > 0 {
             since = Instant::now();
         }
         sleep(LOOK).await;

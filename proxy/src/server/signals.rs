@@ -1,7 +1,7 @@
 //! What each signal asks for, and what has to be so before the listeners close.
 
 use super::handover;
-use crate::gate::Gate;
+use crate::edge::state::EdgeState;
 use async_trait::async_trait;
 use futures::future::{Fuse, FusedFuture as _, FutureExt as _};
 use pingora::server::{ListenFds, ShutdownSignal, ShutdownSignalWatch};
@@ -14,8 +14,8 @@ use tokio::time::Instant;
 /// The signals, and what they act on.
 #[derive(Debug)]
 pub struct Signals {
-    /// Set when the edge has started.
-    pub gate: Arc<OnceLock<Arc<Gate>>>,
+    /// Set once the edge has started.
+    pub state: Arc<OnceLock<Arc<EdgeState>>>,
     /// Set when the edge has started.
     pub fds: Arc<OnceLock<Fds>>,
     /// `proxy.upgrade_socket`
@@ -104,8 +104,8 @@ impl Signals {
     fn leave(&self) {
         let delay_ms = u64::try_from(self.drain_delay.as_millis()).unwrap_or(u64::MAX);
         tracing::info!(delay_ms, "stopping");
-        if let Some(gate) = self.gate.get() {
-            gate.drain();
+        if let Some(state) = self.state.get() {
+            state.admission.drain();
         }
     }
 
@@ -119,8 +119,8 @@ impl Signals {
         match given.await {
             Ok(Ok(())) => {
                 tracing::info!("a new process serves; calls in flight finish here");
-                if let Some(gate) = self.gate.get() {
-                    gate.drain();
+                if let Some(state) = self.state.get() {
+                    state.admission.drain();
                 }
                 true
             }

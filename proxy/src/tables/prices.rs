@@ -1,130 +1,124 @@
-//! Plans and prices: read at start, again on SIGHUP, and overlaid with what the operator imported into the store.
-//! A table that cannot be read leaves the one in force; imported prices that could not be read yet leave none.
+//! The prices in force: the price file, overlaid with the prices that the operator imported into the store.
 
-use crate::gate::Gate;
+use arc_swap::ArcSwap;
 use domain::price::PriceTable;
 use settings::{BadSettings, Settings};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use store::prices as replace_prices;
-use telemetry::tables::Table;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::sleep;
+use store::{Store, prices as imported};
+use telemetry::tables::{Table, TableMetrics};
 
-/// Between two tries to read the imported prices for the first time.
-const FIRST_EVERY: Duration = Duration::from_millis(100);
-/// Between two tries to read the same text of imported prices that makes no sense.
-const BAD_EVERY: Duration = Duration::from_secs(5);
+/// How long an imported text that does not parse is not parsed again.
+const BAD_TEXT_LIFE: Duration = Duration::from_secs(5);
 
-/// What is known of the imported prices.
-#[derive(Debug, Default)]
-pub struct Imported {
-    /// Whether what the store has was in force once.
-    known: AtomicBool,
+/// The prices in force.
+pub struct Prices {
+    settings: Arc<Settings>,
+    store: Store,
+    metrics: TableMetrics,
+    in_force: ArcSwap<PriceTable>,
+    are_known: AtomicBool,
     texts: Mutex<Texts>,
 }
 
+impl std::fmt::Debug for Prices {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prices").finish_non_exhaustive()
+    }
+}
+
+/// Imported prices as the store had them.
 #[derive(Debug, Default)]
 struct Texts {
-    /// What is in force.
-    good: Option<String>,
-    /// What could not be read, and when that was found.
+    in_force: Option<String>,
+    /// The last text that did not parse, and when.
     bad: Option<(Option<String>, Instant)>,
 }
 
 impl Texts {
-    /// Whether this text is known to make no sense.
     fn is_bad(&self, text: Option<&str>) -> bool {
         let bad = self.bad.as_ref();
-        bad.is_some_and(|(bad, at)| bad.as_deref() == text && at.elapsed() < BAD_EVERY)
+        bad.is_some_and(|(bad, at)| bad.as_deref() == text && at.elapsed() < BAD_TEXT_LIFE)
     }
 }
 
-impl Imported {
-    /// Whether the store has told once which prices were imported, and they could be read. Before that the price file alone is
-    /// in force, and its prices may be too low.
-    pub fn is_known(&self) -> bool {
-        self.known.load(Ordering::Acquire)
-    }
-
-    /// The same; asks the store when it is not known yet.
-    pub async fn is_known_now(&self, gate: &Gate) -> bool {
-        if !self.is_known() {
-            read(gate, false).await;
+impl Prices {
+    /// Creates the table with the prices of the file. [`Prices::refresh`] reads the imported ones.
+    #[must_use]
+    pub fn new(file: PriceTable, settings: Arc<Settings>, store: Store, metrics: TableMetrics) -> Self {
+        Self {
+            settings,
+            store,
+            metrics,
+            in_force: ArcSwap::from_pointee(file),
+            are_known: AtomicBool::new(false),
+            texts: Mutex::default(),
         }
-        self.is_known()
     }
-}
 
-/// Keeps both tables current, for ever.
-pub async fn follow(gate: &Gate, every: Duration) {
-    let Ok(mut hangups) = signal(SignalKind::hangup()) else {
-        tracing::error!("SIGHUP cannot be heard; tables are read at start only");
-        return;
-    };
-    read(gate, false).await;
-    loop {
-        let pause = if gate.imported.is_known() {
-            every
-        } else {
-            FIRST_EVERY
-        };
-        let reread = tokio::select! {
-            () = sleep(pause) => false,
-            _ = hangups.recv() => true,
-        };
-        if reread {
-            let plans = gate.settings.plans();
-            gate.metrics.tables.read_again(Table::Plans, plans.is_ok());
-            match plans {
-                Ok(plans) => {
-                    gate.set_plans(&plans);
-                    tracing::info!("plans in force");
-                }
-                Err(error) => tracing::error!(%error, "the plans in force stay"),
-            }
+    /// Returns the table in force.
+    pub fn get(&self) -> Arc<PriceTable> {
+        self.in_force.load_full()
+    }
+
+    /// Whether the imported prices were in force once. Before that the price file alone is in force, and its prices may
+    /// be too low.
+    pub fn are_known(&self) -> bool {
+        self.are_known.load(Ordering::Acquire)
+    }
+
+    /// Like [`Prices::are_known`], but reads the store if they are not.
+    pub async fn are_known_now(&self) -> bool {
+        if !self.are_known() {
+            self.refresh(false).await;
         }
-        read(gate, reread).await;
+        self.are_known()
     }
-}
 
-/// Reads what was imported, and the file as well when it is to be read again, or something else was imported.
-async fn read(gate: &Gate, reread: bool) {
-    let overlay = replace_prices::read(&gate.store).await;
-    let is_known = overlay.is_ok();
-    if !is_known && !reread {
-        return;
+    /// Reads the imported prices, and the file too if they changed or if `reread` says so.
+    pub async fn refresh(&self, reread: bool) {
+        let overlay = imported::read(&self.store).await;
+        let has_replied = overlay.is_ok();
+        if !has_replied && !reread {
+            return;
+        }
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let overlay = overlay.unwrap_or_else(|_| texts.in_force.clone());
+        if !reread && texts.is_bad(overlay.as_deref()) {
+            return;
+        }
+        if (reread || overlay != texts.in_force) && !self.replace(&mut texts, overlay) {
+            return;
+        }
+        if has_replied {
+            self.are_known.store(true, Ordering::Release);
+        }
     }
-    let mut texts = gate.imported.texts.lock().unwrap_or_else(PoisonError::into_inner);
-    let overlay = overlay.unwrap_or_else(|_| texts.good.clone());
-    if !reread && texts.is_bad(overlay.as_deref()) {
-        return;
-    }
-    if reread || overlay != texts.good {
-        let table = merged(&gate.settings, overlay.as_deref());
-        gate.metrics.tables.read_again(Table::Prices, table.is_ok());
+
+    /// Puts the file and `overlay` in force. Returns whether both could be read.
+    fn replace(&self, texts: &mut Texts, overlay: Option<String>) -> bool {
+        let table = merged(&self.settings, overlay.as_deref());
+        self.metrics.read_again(Table::Prices, table.is_ok());
         match table {
             Ok(table) => {
                 tracing::info!(price.version = table.version(), "prices in force");
-                gate.prices.store(table.into());
+                self.in_force.store(table.into());
                 *texts = Texts {
-                    good: overlay,
+                    in_force: overlay,
                     bad: None,
                 };
+                true
             }
             Err(error) => {
                 tracing::error!(%error, "the prices in force stay");
-                if !gate.imported.is_known() {
+                if !self.are_known() {
                     tracing::error!("without the imported prices every call is denied");
                 }
                 texts.bad = Some((overlay, Instant::now()));
-                return;
+                false
             }
         }
-    }
-    if is_known {
-        gate.imported.known.store(true, Ordering::Release);
     }
 }
 
@@ -135,39 +129,37 @@ fn merged(settings: &Settings, overlay: Option<&str>) -> Result<PriceTable, BadS
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::fixture::{Does, Stand, text};
+    use crate::fixture::{Fixture, Reply, text};
 
-    const DEAR: &str = r#"{"models":{"gpt-4o":{"rates":{"standard":{"input":"250","output":"1000"}}}}}"#;
+    const EXPENSIVE: &str = r#"{"models":{"gpt-4o":{"rates":{"standard":{"input":"250","output":"1000"}}}}}"#;
 
-    /// The file is read again, and what was imported is as unknown as before.
     #[tokio::test]
-    async fn a_hang_up_says_nothing_of_a_store_that_never_answered() {
-        let stand = Stand::new().await;
-        let gate = &stand.gate;
-        stand.store_says(|command| (command[0] == "GET").then_some(Does::HangsUp));
-        read(gate, true).await;
-        assert!(!gate.imported.is_known());
-        assert!(!gate.imported.is_known_now(gate).await);
-        stand.store_says(|_| None);
-        assert!(gate.imported.is_known_now(gate).await);
+    async fn rereading_the_file_does_not_make_imported_prices_known() {
+        let fixture = Fixture::new().await;
+        let prices = &fixture.prices;
+        fixture.on_command(|command| (command[0] == "GET").then_some(Reply::Close));
+        prices.refresh(true).await;
+        assert!(!prices.are_known());
+        assert!(!prices.are_known_now().await);
+        fixture.on_command(|_| None);
+        assert!(prices.are_known_now().await);
     }
 
-    /// Prices that were imported stay in force when the file is read again and the store does not answer.
     #[tokio::test]
-    async fn what_was_imported_stays_while_the_store_is_away() {
-        let stand = Stand::new().await;
-        let gate = &stand.gate;
-        let file = gate.prices.load().version().to_owned();
-        stand.store_says(|command| (command[0] == "GET").then(|| text(DEAR)));
-        read(gate, false).await;
-        let imported = gate.prices.load().version().to_owned();
-        assert!(gate.imported.is_known() && imported != file);
-        stand.store_says(|command| (command[0] == "GET").then_some(Does::HangsUp));
-        read(gate, true).await;
-        assert_eq!(gate.prices.load().version(), imported);
-        stand.store_says(|_| None);
-        read(gate, false).await;
-        assert_eq!(gate.prices.load().version(), file, "the import was taken back");
+    async fn imported_prices_stay_in_force_while_the_store_is_away() {
+        let fixture = Fixture::new().await;
+        let prices = &fixture.prices;
+        let version = || prices.get().version().to_owned();
+        let file = version();
+        fixture.on_command(|command| (command[0] == "GET").then(|| text(EXPENSIVE)));
+        prices.refresh(false).await;
+        let imported = version();
+        assert!(prices.are_known() && imported != file);
+        fixture.on_command(|command| (command[0] == "GET").then_some(Reply::Close));
+        prices.refresh(true).await;
+        assert_eq!(version(), imported);
+        fixture.on_command(|_| None);
+        prices.refresh(false).await;
+        assert_eq!(version(), file, "the import was taken back");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::headers::ForwardList;
 use super::idle::{Connected, Idle, SWEEP_EVERY};
-use super::target::Target;
+use super::target::{RESOLVE_EVERY, Target};
 use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
 use nix::errno::Errno;
@@ -141,8 +141,17 @@ impl Upstream {
         [0, 1].map(|at: usize| self.connected[at].load(Ordering::Relaxed))
     }
 
-    /// Closes the unused connections that are not to be used any more, again and again, for ever.
-    pub async fn keep_idle_fresh(&self) {
+    /// Resolves the provider's name once in a while, for ever.
+    pub async fn follow_address(self: Arc<Self>) {
+        let mut ticks = interval(RESOLVE_EVERY);
+        loop {
+            ticks.tick().await;
+            self.target.resolve().await;
+        }
+    }
+
+    /// Closes idle connections that must not be used any more, for ever.
+    pub async fn keep_idle_fresh(self: Arc<Self>) {
         let mut ticks = interval(SWEEP_EVERY);
         loop {
             ticks.tick().await;
