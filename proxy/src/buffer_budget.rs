@@ -344,9 +344,9 @@ mod tests {
     }
 
     #[test]
-    fn an_account_has_a_quarter_and_leaves_the_rest_to_others() {
+    fn an_account_gets_a_quarter_and_leaves_the_rest_to_others() {
         let fixture = Fixture::new(16 * LONGEST);
-        // 13 MiB are common, 3.25 of them for an account; what is set aside takes one more.
+        // 13 MiB are common, 3.25 of them for an account; the reserve fits one more.
         let held: Vec<_> = (0..8).map_while(|_| fixture.reservation(0, LONGEST)).collect();
         assert_eq!(held.len(), 4);
         let others: Vec<_> = (0..3).map(|_| fixture.reservation(1, LONGEST).unwrap()).collect();
@@ -365,20 +365,20 @@ mod tests {
     }
 
     #[test]
-    fn an_account_has_no_more_calls_under_way_than_its_part() {
+    fn the_calls_of_an_account_are_bounded() {
         let fixture = Fixture::new(16 * LONGEST);
         let [one, other] = &fixture.accounts;
-        let mut under_way: Vec<_> = (0..3).map(|_| one.try_begin_call(3).unwrap()).collect();
+        let mut calls: Vec<_> = (0..3).map(|_| one.try_begin_call(3).unwrap()).collect();
         assert!(one.try_begin_call(3).is_none());
         assert!(other.try_begin_call(3).is_some());
-        under_way.pop();
+        calls.pop();
         assert!(one.try_begin_call(3).is_some(), "one has ended");
-        drop(under_way);
+        drop(calls);
         assert_eq!(one.calls.load(Ordering::SeqCst), 0);
     }
 
     #[test]
-    fn a_body_that_grows_gives_back_its_small_part() {
+    fn a_body_that_grows_returns_its_small_memory() {
         let fixture = Fixture::new(16 * LONGEST);
         let mut reservation = fixture.reservation(0, SMALL_BYTES).unwrap();
         assert_eq!(fixture.budget.small.load(Ordering::SeqCst), SMALL_BYTES);
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_body_that_grows_takes_only_what_is_added() {
+    fn a_small_body_reserves_only_what_is_added() {
         let fixture = Fixture::new(16 * LONGEST);
         let mut reservation = fixture.reservation(0, 1000).unwrap();
         for (needed, taken) in [(3000, 3000), (2000, 3000), (SMALL_BYTES, SMALL_BYTES)] {
@@ -412,34 +412,37 @@ mod tests {
     }
 
     #[test]
-    fn who_has_a_part_and_finds_no_more_takes_what_is_set_aside_and_gives_its_part_back() {
+    fn a_body_that_finds_no_more_memory_gets_the_reserve_and_returns_what_it_held() {
         // 0.75 MiB are common, 192 KiB of them for an account.
         let fixture = Fixture::new(2 * LONGEST);
         let (mut first, mut second) = (
             fixture.reservation(0, 96 << 10).unwrap(),
             fixture.reservation(0, 96 << 10).unwrap(),
         );
-        assert!(first.grow(LONGEST, LONGEST).now_or_never().is_some(), "set aside");
+        assert!(
+            first.grow(LONGEST, LONGEST).now_or_never().is_some(),
+            "the reserve"
+        );
         assert!(
             second.grow(192 << 10, LONGEST).now_or_never().is_some(),
-            "what the first gave back"
+            "what the first returned"
         );
         assert!(fixture.reservation(0, LONGEST).is_none(), "no budget for a third");
         assert!(
             first.grow(LONGEST, LONGEST).now_or_never().is_some(),
-            "never again"
+            "never waits again"
         );
         assert!(fixture.budget.taken() <= 2 * LONGEST);
         drop(second);
         first.complete(128 << 10);
-        assert_eq!(fixture.budget.taken(), 128 << 10, "it is set aside again");
+        assert_eq!(fixture.budget.taken(), 128 << 10, "the reserve is free again");
         assert!(fixture.reservation(0, LONGEST).is_some());
         drop(first);
         fixture.assert_nothing_taken();
     }
 
     #[tokio::test]
-    async fn who_waits_gets_what_its_account_gives_back_and_leaves_nothing_when_it_gives_up() {
+    async fn a_waiting_body_gets_what_its_account_returns_and_leaves_nothing_when_it_gives_up() {
         let fixture = Fixture::new(16 * LONGEST);
         let mut held: Vec<_> = (0..8).map_while(|_| fixture.reservation(0, LONGEST)).collect();
         let waiting = fixture.reservation(0, LONGEST);

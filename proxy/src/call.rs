@@ -8,8 +8,8 @@
 //! 5. [`forward`]: the one request to the provider; the only taker of an `Approval`
 //! 6. [`settle`]: the ledger moves to the real cost before the answer ends
 //!
-//! Once decided, a call [runs to completion](run_to_completion) even if the caller disconnects. [`request_trace`] is what
-//! metrics, log and trace record of a call.
+//! Once decided, a call [runs to completion](run_to_completion) even if the caller disconnects. [`request_trace`] is
+//! what metrics, log and trace record of a call.
 
 pub mod authorize;
 pub mod body;
@@ -138,8 +138,8 @@ impl CallPipeline {
         )
     }
 
-    /// Steps 4 to 6, even if the caller disconnects: whether Pingora drops the future of a request whose caller has left is
-    /// not part of its contract.
+    /// Steps 4 to 6, even if the caller disconnects: whether Pingora drops the future of a request whose caller has
+    /// left is not part of its contract.
     async fn complete(
         self: &Arc<Self>,
         mut trace: RequestTrace,
@@ -184,8 +184,8 @@ impl CallPipeline {
         })
     }
 
-    /// Counts a request whose declared length is too long if its key is known (decision D30). It is refused for its length
-    /// whatever the store replies (decision D63).
+    /// Counts a request whose declared length is too long if its key is known (decision D30). It is refused for its
+    /// length whatever the store replies (decision D63).
     async fn count_too_long(&self, credential: &Credential, trace: &mut RequestTrace) {
         if let Ok(key) = self.resolver.key_owner(credential).await {
             trace.set_owner(&key.owner);

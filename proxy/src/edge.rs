@@ -1,7 +1,7 @@
 //! The edge as a Pingora proxy. Each hook calls the file of its name; Pingora's documentation says when it runs.
 //!
-//! The whole call stays behind `request_filter`, our own request to the provider included: the decision needs the whole
-//! body, and the answer's head the real cost. So Pingora's own forwarding is never reached, and `upstream_peer` only fails.
+//! A whole call runs in `request_filter`, including our own request to the provider: the decision needs the whole body,
+//! and the head of the answer the real cost. So Pingora never forwards a request, and `upstream_peer` only fails.
 
 pub mod address_filter;
 mod connection;
@@ -10,14 +10,14 @@ mod early_request_filter;
 mod fail_to_proxy;
 pub mod head;
 pub mod head_limited;
+mod keeper;
 mod logging;
 mod new_ctx;
 pub mod opening;
-mod place;
+mod refused_head;
 mod request_filter;
 pub mod route;
 pub mod state;
-mod unread;
 mod upstream_peer;
 pub mod write;
 
@@ -61,7 +61,7 @@ impl ProxyHttp for Edge {
         Ctx::default()
     }
 
-    /// None: Pingora's default would look at each answer for compression.
+    /// No modules: Pingora's default would check each answer for compression.
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
     async fn early_request_filter(&self, session: &mut Session, ctx: &mut Ctx) -> Result<()> {
@@ -84,7 +84,7 @@ impl ProxyHttp for Edge {
         logging::log(error);
     }
 
-    /// [`logging`] does it.
+    /// Suppressed: [`logging`] logs errors.
     fn suppress_error_log(&self, _session: &Session, _ctx: &Ctx, _error: &Error) -> bool {
         true
     }
@@ -104,8 +104,8 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
     use tokio::sync::watch;
 
-    /// Room of a connection in each direction, in bytes.
-    const ROOM: usize = 64 << 10;
+    /// Buffer of a connection in each direction, in bytes.
+    const BUFFER_BYTES: usize = 64 << 10;
 
     fn proxy(fixture: &Fixture) -> Arc<HttpProxy<Edge>> {
         let state = OnceLock::from(Arc::new(fixture.edge_state()));
@@ -114,9 +114,9 @@ mod tests {
         Arc::new(proxy)
     }
 
-    /// A request as it arrives, and the end of its caller.
+    /// A received request, and the caller's end of its connection.
     async fn request(text: &str) -> (ServerSession, DuplexStream) {
-        let (mut caller, connection) = duplex(ROOM);
+        let (mut caller, connection) = duplex(BUFFER_BYTES);
         caller.write_all(text.as_bytes()).await.unwrap();
         let mut session = ServerSession::new_http1(Box::new(connection));
         session.set_keepalive(Some(60));
@@ -130,14 +130,14 @@ mod tests {
         )
     }
 
-    async fn said(caller: &mut DuplexStream) -> String {
-        let mut room = [0; 4096];
-        let read = caller.read(&mut room).await.unwrap();
-        String::from_utf8_lossy(&room[..read]).into_owned()
+    async fn received(caller: &mut DuplexStream) -> String {
+        let mut buffer = [0; 4096];
+        let read = caller.read(&mut buffer).await.unwrap();
+        String::from_utf8_lossy(&buffer[..read]).into_owned()
     }
 
     #[tokio::test]
-    async fn a_request_is_answered_and_its_connection_kept_until_the_process_stops() {
+    async fn a_connection_is_kept_until_the_process_stops() {
         let fixture = Fixture::new().await;
         let (proxy, (_stops, shutdown)) = (proxy(&fixture), watch::channel(false));
         for (draining, kept) in [(false, true), (true, false)] {
@@ -147,30 +147,30 @@ mod tests {
             let (session, mut caller) = request("GET /v1/health HTTP/1.1\r\nHost: e\r\n\r\n").await;
             let stream = proxy.process_new_http(session, &shutdown).await;
             assert_eq!(stream.is_some(), kept);
-            let said = said(&mut caller).await;
-            assert!(said.contains("\r\nx-request-id: req_"), "{said}");
-            assert!(said.contains("\r\nx-service-overhead-ms: "), "{said}");
+            let answer = received(&mut caller).await;
+            assert!(answer.contains("\r\nx-request-id: req_"), "{answer}");
+            assert!(answer.contains("\r\nx-service-overhead-ms: "), "{answer}");
             assert_eq!(fixture.admission.in_flight(), 0);
         }
         fixture.admission.close();
         let (session, mut caller) = request("GET /v1/health HTTP/1.1\r\nHost: e\r\n\r\n").await;
         assert!(proxy.process_new_http(session, &shutdown).await.is_none());
-        assert_eq!(said(&mut caller).await, "", "nothing was done for it");
+        assert_eq!(received(&mut caller).await, "", "nothing was done for it");
     }
 
     #[tokio::test]
     async fn pingora_has_no_upstream_to_forward_to() {
         let fixture = Fixture::new().await;
         let edge = Edge::new(Arc::new(OnceLock::from(Arc::new(fixture.edge_state()))));
-        let mut session = Session::new_h1(Box::new(duplex(ROOM).0));
+        let mut session = Session::new_h1(Box::new(duplex(BUFFER_BYTES).0));
         let peer = edge.upstream_peer(&mut session, &mut edge.new_ctx()).await;
         assert!(peer.is_err());
     }
 
-    /// Pingora moves the state of a request by value, and keeps the future of a request, a call's not included, as long as the
-    /// connection rests. 13,424 bytes with Pingora 0.9.1, nearly all of them its own forwarding.
+    /// Pingora moves the state of a request by value, and keeps the future of a request (without that of a call) while
+    /// the connection is idle: 13,424 bytes with Pingora 0.9.1, nearly all of them for its own forwarding.
     #[tokio::test]
-    async fn what_pingora_keeps_of_a_request_stays_small() {
+    async fn the_state_of_a_request_stays_small() {
         const OWN_BYTES_MAX: usize = 8;
         const PINGORAS_BYTES_MAX: usize = 16 << 10;
         assert!(size_of::<Ctx>() <= OWN_BYTES_MAX, "{}", size_of::<Ctx>());
@@ -185,9 +185,9 @@ mod tests {
         );
     }
 
-    /// The runtime that it is served in has no timer, and the first deadline panics.
+    /// The runtime that serves it has no timer, so the first deadline panics.
     #[test]
-    fn a_panic_takes_its_connection_and_leaves_nothing_in_flight() {
+    fn a_panic_closes_its_connection_and_leaves_nothing_in_flight() {
         let (runtime, fixture) = on_own_runtime();
         let key = format!("vk_live_{}", "0a".repeat(32));
         let digest = WellFormed::parse(key.as_bytes()).unwrap().digest();
@@ -200,7 +200,7 @@ mod tests {
         assert!(catch_unwind(AssertUnwindSafe(serving)).is_err());
         assert_eq!(fixture.admission.in_flight(), 0);
         assert_eq!(
-            timer_free.block_on(said(&mut caller)),
+            timer_free.block_on(received(&mut caller)),
             "",
             "closed without an answer"
         );

@@ -15,8 +15,8 @@ use tokio::time::{interval, timeout};
 /// Interval of the background check: an unsafe store is noticed within it; a wiped one by the next script.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// How long a call waits for the cluster node that holds the ledger's record, if that was away at the last check. A node
-/// that is back replies sooner; one that is not delays one call at a time, by no more than this.
+/// How long a call waits for the cluster node that holds the ledger's record, if that was away at the last check. A
+/// node that is back replies sooner; one that is not delays one call at a time, by no more than this.
 const RECORD_WITHIN: Duration = Duration::from_millis(50);
 
 /// What this edge knows about the store.
@@ -76,8 +76,8 @@ impl StoreHealth {
         self.apply(checked, Some(lost_connections))
     }
 
-    /// Like [`StoreHealth::is_usable`], for a call that asked before it read its body, which may have taken long. Checks
-    /// the store only if a connection broke meanwhile.
+    /// Like [`StoreHealth::is_usable`], for a call that asked before it read its body, which may have taken long.
+    /// Checks the store only if a connection broke meanwhile.
     pub async fn is_still_usable(self: &Arc<Self>) -> bool {
         if self.has_lost_connection() {
             return Box::pin(self.is_usable()).await;
@@ -90,7 +90,8 @@ impl StoreHealth {
         self.record.load_full()
     }
 
-    /// Reads the ledger's record now; `None` if the store is not usable. Checks the store in full if a connection broke.
+    /// Reads the ledger's record now; `None` if the store is not usable. Checks the store in full if a connection
+    /// broke.
     pub async fn read_ledger(self: &Arc<Self>) -> Option<Arc<StoreRecord>> {
         if self.is_usable().await && self.can_decide_now().await {
             self.ledger()
@@ -108,8 +109,8 @@ impl StoreHealth {
         now.as_ref().is_some_and(|now| now.epoch == ledger.epoch)
     }
 
-    /// Whether a connection broke since the last full check. Never in a cluster, where the next background check is soon
-    /// enough: a node that is away must not delay the accounts of the others.
+    /// Whether a connection broke since the last full check. Never in a cluster, where the next background check is
+    /// soon enough: a node that is away must not delay the accounts of the others.
     fn has_lost_connection(&self) -> bool {
         self.lost_connections.load(Ordering::Acquire) != pulse::cuts() && !self.store.is_cluster()
     }

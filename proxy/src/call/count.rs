@@ -42,8 +42,8 @@ impl RequestCounter {
         }
     }
 
-    /// Counts a call that is refused, and returns its rejection: a denial of the key comes before what is wrong with the
-    /// request. A call that is denied already is not counted.
+    /// Counts a call that is refused, and returns its rejection: a denial of the key comes before what is wrong with
+    /// the request. A call that is denied already is not counted.
     pub async fn count_refused(&self, key: &KnownKey, rejection: Rejection) -> Rejection {
         match rejection {
             Rejection::Refused(_) => self.count(key).await.err().unwrap_or(rejection),
@@ -51,12 +51,12 @@ impl RequestCounter {
         }
     }
 
-    /// Rejects a key that was rejected recently and still would be, before the call's body is read. Reads the state of the
-    /// key without counting the request; only if that is a rejection, the request is counted and ends here.
+    /// Rejects a key that was rejected recently and still would be, before the call's body is read. Reads the state of
+    /// the key without counting the request; only if that is a rejection, the request is counted and ends here.
     ///
     /// # Errors
-    /// 401, 429; 503 if the store does not reply, or if the key became usable since it was read: then the request counts
-    /// already.
+    /// 401, 429; 503 if the store does not reply, or if the key became usable since it was read: then the request
+    /// counts already.
     pub async fn reject_early(&self, key: &KnownKey) -> Result<(), Rejection> {
         let Authorizer {
             store,

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::call::authorize::{Charge, Outcome};
 
-/// Permission to forward exactly one call. Proves that the estimate is charged, the hold is open and the provider key is
-/// decrypted. It cannot be made outside this file, and [`forward`](super::forward) takes it by value.
+/// Permission to forward exactly one call. Proves that the estimate is charged, the hold is open and the provider key
+/// is decrypted. It cannot be made outside this file, and [`forward`](super::forward) takes it by value.
 #[must_use = "an approval that is not forwarded leaves a hold open"]
 #[derive(Debug)]
 pub struct Approval {

@@ -1,5 +1,5 @@
-//! Step 5: the one request to the provider (specification §4.4 step 6). It takes an [`Approval`] by value, so nothing is
-//! sent without one and nothing is sent twice.
+//! Step 5: the one request to the provider (specification §4.4 step 6). It takes an [`Approval`] by value, so nothing
+//! is sent without one and nothing is sent twice.
 
 use super::body::Body;
 use super::decide::Approval;
@@ -32,22 +32,23 @@ pub struct Forwarder {
 }
 
 impl Forwarder {
-    /// Builds the headers of the provider's request, but for the provider key: those of the caller that are on the list of
-    /// `upstream.forward_headers`.
+    /// Builds the headers of the provider's request, but for the provider key: those of the caller that are on the list
+    /// of `upstream.forward_headers`.
     ///
     /// # Errors
     /// 503 when there are too many. Nothing is charged then.
     pub fn headers(&self, caller: &HeaderMap, length: usize) -> Result<HeaderMap, Rejection> {
         let host = &self.upstream.target().authority;
-        let outbound = self.upstream.forward_list().onward(caller, host, length);
+        let outbound = self.upstream.forward_list().outbound(caller, host, length);
         outbound.ok_or_else(Rejection::unavailable)
     }
 
     /// Sends the caller's exact bytes with the stored provider key.
     ///
     /// # Errors
-    /// 503 when nothing could be sent: the stored key is no header value, this machine has no descriptor, memory or port
-    /// for a connection (decision D69), or the account has too many calls in progress. The estimate is released then.
+    /// 503 when nothing could be sent: the stored key is no header value, this machine has no descriptor, memory or
+    /// port for a connection (decision D69), or the account has too many calls in progress. The estimate is released
+    /// then.
     pub async fn forward(
         &self,
         approval: Approval,

@@ -115,8 +115,8 @@ impl HoldSettler {
         "waits"
     }
 
-    /// Releases the hold of a call that cannot be sent, and returns the denial. Its id is that of the entry in the audit
-    /// trail, with the prefix of a denial.
+    /// Releases the hold of a call that cannot be sent, and returns the denial. Its id is that of the entry in the
+    /// audit trail, with the prefix of a denial.
     pub async fn release_unsent(&self, hold: OpenHold) -> Rejection {
         let denied = Denied {
             denial: Denial::ServiceUnavailable,

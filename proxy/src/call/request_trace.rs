@@ -1,5 +1,6 @@
-//! Telemetry of one request: its place in a distributed trace, the time of each stage, the owner of its key, and the one
-//! log line with which it ends. Each decision and each refusal is recorded by exactly one of the `record_…` functions.
+//! Telemetry of one request: its place in a distributed trace, the time of each stage, the owner of its key, and the
+//! one log line with which it ends. Each decision and each refusal is recorded by exactly one of the `record_…`
+//! functions.
 
 use super::rejection::Rejection;
 use crate::metrics::{Metrics, Stage};
@@ -73,8 +74,8 @@ impl RequestTrace {
         self.owner = Some(owner.clone());
     }
 
-    /// Ends a stage, which began where the stage before ended, with its outcome, and records its time. A failed stage is
-    /// recorded only if [`Stage::records_failures`] says so.
+    /// Ends a stage, which began where the stage before ended, with its outcome, and records its time. A failed stage
+    /// is recorded only if [`Stage::records_failures`] says so.
     pub fn end<T, E>(&mut self, metrics: &Metrics, stage: Stage, outcome: Result<T, E>) -> Result<T, E> {
         if outcome.is_ok() || stage.records_failures() {
             self.record_stage(metrics, stage);
@@ -102,8 +103,8 @@ impl RequestTrace {
         self.stages[stage as usize].map_or(Duration::ZERO, |(_, took)| took)
     }
 
-    /// Continues the trace in the provider's request if its spans are exported. Otherwise the caller's own trace headers
-    /// are forwarded unchanged.
+    /// Continues the trace in the provider's request if its spans are exported. Otherwise the caller's own trace
+    /// headers are forwarded unchanged.
     pub fn propagate(&mut self, headers: &mut HeaderMap) {
         if self.trace.exported.is_some() {
             self.upstream_span = new_span();

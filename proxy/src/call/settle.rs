@@ -253,7 +253,7 @@ mod tests {
     };
 
     #[test]
-    fn a_success_costs_what_it_used_and_else_the_estimate() {
+    fn a_success_costs_its_usage_or_the_estimate() {
         for status in [200, 201, 299] {
             assert_eq!(
                 bill(&request(), ESTIMATE, &answer(status, USAGE)),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_callers_mistake_costs_nothing_and_every_other_failure_the_estimate() {
+    fn a_client_error_costs_nothing_and_every_other_failure_the_estimate() {
         for status in [400, 401, 404, 429, 499] {
             assert_eq!(
                 bill(&request(), ESTIMATE, &answer(status, USAGE)),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn tier_search_and_encoding_count() {
+    fn tier_search_and_encoding_are_considered() {
         let flex = r#"{"service_tier":"flex","usage":{"prompt_tokens":9,"completion_tokens":12}}"#;
         assert_eq!(bill(&request(), ESTIMATE, &answer(200, flex)), settled(69_000));
         let asked = ChatRequest {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn each_end_is_counted_as_what_it_was() {
+    fn each_result_has_its_own_label() {
         for (status, end) in [
             (200, UpstreamResult::Success),
             (302, UpstreamResult::Redirect),

@@ -1,5 +1,5 @@
-//! Filter of client addresses, before anything else of a request is read (decisions D11, D63). Each request is judged by
-//! itself, so an address that is blocked loses its open connections too.
+//! Filter of client addresses, before anything else of a request is read (decisions D11, D63). Each request is judged
+//! by itself, so an address that is blocked loses its open connections too.
 
 use crate::call::rejection::Rejection;
 use crate::reply::refusal::{Refusal, RefusalKind};

@@ -1,13 +1,14 @@
-//! Answers a request that a hook refused with a status; any other failure ends the connection without an answer.
+//! Answers a request that a hook refused with a status. After any other failure the connection closes without an
+//! answer.
 
+use super::refused_head;
 use super::state::EdgeState;
-use super::unread;
 use pingora::Error;
 use pingora::ErrorType::HTTPStatus;
 use pingora::protocols::http::ServerSession;
 use pingora::proxy::FailToProxy;
 
-/// Answers a head that is too long (431). Nothing is written after a failed write, nor by a process that ends.
+/// Answers a head that is too long (431). Writes nothing after a failed write, nor in a process that ends.
 pub(super) async fn answer(
     state: Option<&EdgeState>,
     session: &mut ServerSession,
@@ -16,9 +17,9 @@ pub(super) async fn answer(
     let mut error_code = 0;
     if let (HTTPStatus(status), Some(state)) = (error.etype(), state) {
         error_code = *status;
-        let reply = unread::reply(&state.metrics, &unread::too_long());
+        let reply = refused_head::reply(&state.metrics, &refused_head::too_long());
         session.set_keepalive(None);
-        // A caller who does not take it has left.
+        // A caller who does not read the answer has disconnected.
         drop(state.writer.write(session, reply).await);
     }
     FailToProxy {

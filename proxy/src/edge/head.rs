@@ -1,25 +1,24 @@
-//! State of a connection's request heads, shared by the connection, which counts their bytes, and the hooks, which know
-//! where they end.
+//! State of a connection's request heads. The connection counts their bytes, and the hooks know where they end.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::time::Instant;
 
 /// Longest head of a request, in bytes: request line and headers, or the header list of HTTP/2.
 pub const HEAD_BYTES_MAX: usize = 64 << 10;
-/// No head is being read.
+/// Value of `left` between heads.
 pub(super) const NO_HEAD: usize = usize::MAX;
 
-/// The state of a connection's heads, shared by the connection and the proxy's hooks.
+/// State of a connection's request heads.
 #[derive(Debug)]
 pub struct Head {
     deadline: Instant,
     has_arrived: AtomicBool,
-    /// Bytes that the head under way may still take; [`NO_HEAD`] between heads.
+    /// Bytes that the current head may still have.
     left: AtomicUsize,
 }
 
 impl Head {
-    /// A connection whose first head must be there at `deadline`.
+    /// Creates the state of a connection whose first head must be received by `deadline`.
     #[must_use]
     pub const fn expected_by(deadline: Instant) -> Self {
         Self {
@@ -29,17 +28,17 @@ impl Head {
         }
     }
 
-    /// Whether the first head is there.
+    /// Whether the first head was received.
     pub fn has_arrived(&self) -> bool {
         self.has_arrived.load(Ordering::Relaxed)
     }
 
-    /// What is read from now on is a head.
+    /// Marks the beginning of a head.
     pub fn begins(&self) {
         self.left.store(HEAD_BYTES_MAX, Ordering::Relaxed);
     }
 
-    /// The head is there in whole; what follows is its body.
+    /// Marks the end of a head. The body follows.
     pub fn ends(&self) {
         self.left.store(NO_HEAD, Ordering::Relaxed);
         if !self.has_arrived() {
@@ -47,7 +46,7 @@ impl Head {
         }
     }
 
-    /// Whether as many bytes were read as a head may have.
+    /// Whether the current head has reached [`HEAD_BYTES_MAX`].
     pub fn is_spent(&self) -> bool {
         self.left() == 0
     }

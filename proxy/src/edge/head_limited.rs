@@ -1,11 +1,11 @@
-//! The bounds of request heads on HTTP/1, kept by the connection below HTTP: 64 KiB and one deadline for each. Pingora reads
-//! up to a mebibyte, allows 60 seconds for each read, and answers a head that it cannot read with a bare 400.
+//! Bounds on request heads of HTTP/1, kept by the connection below HTTP: 64 KiB and one deadline for each. Pingora
+//! reads up to a mebibyte, allows 60 seconds for each read, and answers a malformed head with a bare 400.
 //!
-//! So this connection answers what becomes no request by itself, with the body and headers of every answer: a head that is
-//! too long or too late, and what is no HTTP, in the place of Pingora's answer. Then HTTP is told that the connection broke.
+//! So this connection itself answers heads that are too long, too late or malformed, with the body and headers of every
+//! answer, in place of Pingora's. Then it reports a broken connection to HTTP.
 
 use super::head::{HEAD_BYTES_MAX, Head, NO_HEAD};
-use super::unread;
+use super::refused_head;
 use crate::metrics::Metrics;
 use crate::reply::refusal::Refusal;
 use async_trait::async_trait;
@@ -25,34 +25,34 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// How much of a refused head is thrown away, in bytes, so that its caller can read the answer: closing a connection
+/// Bytes of a refused head that are discarded at most, so that the caller can read the answer: closing a connection
 /// with unread bytes resets it.
-const THROWN_AWAY_MAX: usize = 1 << 20;
-/// Bytes that are thrown away at once.
-const THROWN_AWAY_AT_ONCE: usize = 4 << 10;
-/// A time-out that is registered when it is first waited for: nearly none is.
+const DISCARDED_MAX: usize = 1 << 20;
+/// Bytes that are discarded in one read.
+const DISCARD_BYTES: usize = 4 << 10;
+/// Time-out that is registered at its first poll: most connections never poll one.
 #[derive(Debug, Default)]
 struct Timer(Option<Pin<Box<Sleep>>>);
 
 impl Timer {
-    /// Whether the time is over. `until` is asked the first time.
+    /// Whether the time is over. `until` is evaluated at the first poll.
     fn is_over(&mut self, context: &mut Context<'_>, until: impl FnOnce() -> Instant) -> bool {
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(until())));
         sleep.as_mut().poll(context).is_ready()
     }
 }
 
-/// A connection of HTTP/1 that bounds its heads and answers those that become no request.
+/// HTTP/1 connection that bounds its heads and answers those that become no request.
 pub struct HeadLimited {
     inner: Stream,
     head: Arc<Head>,
     metrics: Arc<Metrics>,
     within: Duration,
-    /// Until the head under way is there.
+    /// Deadline of the current head.
     late: Timer,
-    /// Until the caller has taken the refusal, or the end of the connection.
+    /// Deadline of the caller for reading the refusal or the end of the connection.
     closed: Timer,
-    /// What is left to write of a refusal; nothing else is read or written any more.
+    /// Unwritten part of a refusal. Nothing else is read or written any more.
     refusal: Option<Bytes>,
 }
 
@@ -63,8 +63,8 @@ impl std::fmt::Debug for HeadLimited {
 }
 
 impl HeadLimited {
-    /// The same connection, with `head` as the one who counts. `within`: for a further head from its first bytes on, and for
-    /// the caller to take a refusal, or the end of the connection.
+    /// Wraps a connection. `within` is the time for a further head from its first byte on, and the time for the caller
+    /// to read a refusal or the end of the connection.
     #[must_use]
     pub fn new(inner: Stream, head: Arc<Head>, metrics: Arc<Metrics>, within: Duration) -> Self {
         Self {
@@ -78,15 +78,15 @@ impl HeadLimited {
         }
     }
 
-    /// The state of the heads of a request's connection; none over HTTP/2.
+    /// The state of the heads of a request's connection; `None` over HTTP/2.
     #[must_use]
     pub fn head_of(session: &ServerSession) -> Option<&Head> {
         let connection: &Self = session.stream()?.as_any().downcast_ref()?;
         Some(&connection.head)
     }
 
-    /// Whether the head under way is not there in time: the first one by the deadline of the connection, a further one
-    /// within a time of its first bytes. Before those, Pingora closes the connection when it rests too long.
+    /// Whether the current head is late: the first by the deadline of the connection, a further one by its first byte.
+    /// Until that byte, Pingora closes the connection if it is idle for too long.
     fn is_late(&mut self, context: &mut Context<'_>, left: usize) -> bool {
         match self.head.has_arrived() {
             false => self.late.is_over(context, || self.head.deadline()),
@@ -96,25 +96,25 @@ impl HeadLimited {
     }
 
     fn refuse(&mut self, refusal: &Refusal) {
-        self.refusal = Some(unread::bytes(&self.metrics, refusal));
+        self.refusal = Some(refused_head::bytes(&self.metrics, refusal));
     }
 
-    /// Whether what HTTP writes is to be left out. While a head is awaited it writes for one reason, that this is no HTTP.
+    /// Whether HTTP's output is discarded. While a head is expected, HTTP writes only if the head is malformed.
     fn is_refused(&mut self) -> bool {
         if self.refusal.is_none() && self.head.is_awaited() {
             self.refuse(&match self.head.is_spent() {
-                true => unread::too_long(),
-                false => unread::not_http(),
+                true => refused_head::too_long(),
+                false => refused_head::not_http(),
             });
         }
         self.refusal.is_some()
     }
 
-    /// Writes the refusal and throws away what has arrived.
+    /// Writes the refusal and discards received bytes.
     fn poll_refused(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = self.poll_refusal(context);
         ready!(self.in_time(context, polled))?;
-        self.throw_away(context);
+        self.discard(context);
         Poll::Ready(Ok(()))
     }
 
@@ -128,7 +128,7 @@ impl HeadLimited {
         Pin::new(&mut self.inner).poll_flush(context)
     }
 
-    /// Ends the wait for a caller who does not take the last of this connection in time.
+    /// Fails if the caller does not read the end of this connection in time.
     fn in_time(&mut self, context: &mut Context<'_>, polled: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
         if polled.is_pending() && self.closed.is_over(context, || Instant::now() + self.within) {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
@@ -136,20 +136,20 @@ impl HeadLimited {
         polled
     }
 
-    /// Throws away what has arrived.
-    fn throw_away(&mut self, context: &mut Context<'_>) {
-        let mut room = [0; THROWN_AWAY_AT_ONCE];
-        let mut thrown_away = 0;
-        while thrown_away < THROWN_AWAY_MAX {
-            let mut buffer = ReadBuf::new(&mut room);
+    /// Discards received bytes.
+    fn discard(&mut self, context: &mut Context<'_>) {
+        let mut storage = [0; DISCARD_BYTES];
+        let mut discarded = 0;
+        while discarded < DISCARDED_MAX {
+            let mut buffer = ReadBuf::new(&mut storage);
             match Pin::new(&mut self.inner).poll_read(context, &mut buffer) {
-                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => thrown_away += buffer.filled().len(),
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => discarded += buffer.filled().len(),
                 _ => return,
             }
         }
     }
 
-    /// Reads of a head.
+    /// Reads a part of a head.
     fn poll_head(
         &mut self,
         context: &mut Context<'_>,
@@ -157,7 +157,7 @@ impl HeadLimited {
         left: usize,
     ) -> Poll<io::Result<()>> {
         if left == HEAD_BYTES_MAX && self.head.has_arrived() {
-            // What is left of an earlier head's.
+            // It was set for an earlier head.
             self.late = Timer::default();
         }
         let before = buffer.filled().len();
@@ -168,7 +168,7 @@ impl HeadLimited {
                 Poll::Ready(Ok(()))
             }
             Poll::Pending if self.is_late(context, left) => {
-                self.refuse(&unread::too_late());
+                self.refuse(&refused_head::too_late());
                 self.poll_refused(context).map(|_| Err(refused()))
             }
             Poll::Pending => Poll::Pending,
@@ -176,7 +176,7 @@ impl HeadLimited {
     }
 }
 
-/// What HTTP is told of a head that was refused.
+/// The error of a refused head, for HTTP.
 fn refused() -> io::Error {
     io::Error::other("the head was refused")
 }
@@ -189,7 +189,7 @@ impl AsyncRead for HeadLimited {
     ) -> Poll<io::Result<()>> {
         let left = self.head.left();
         if left == 0 && self.refusal.is_none() {
-            self.refuse(&unread::too_long());
+            self.refuse(&refused_head::too_long());
         }
         if self.refusal.is_some() {
             return self.poll_refused(context).map(|_| Err(refused()));
@@ -306,8 +306,8 @@ mod tests {
     const WITHIN: Duration = Duration::from_millis(400);
 
     /// A connection whose first head was read, and its caller.
-    fn used(fixture: &Fixture, room: usize) -> (HeadLimited, Arc<Head>, DuplexStream) {
-        let (caller, connection) = duplex(room);
+    fn used(fixture: &Fixture, buffer: usize) -> (HeadLimited, Arc<Head>, DuplexStream) {
+        let (caller, connection) = duplex(buffer);
         let head = Arc::new(Head::expected_by(Instant::now()));
         head.begins();
         head.ends();
@@ -317,45 +317,45 @@ mod tests {
         (limited, head, caller)
     }
 
-    async fn said(caller: &mut DuplexStream) -> String {
-        let mut room = [0; 4096];
-        let read = caller.read(&mut room).await.unwrap();
-        String::from_utf8_lossy(&room[..read]).into_owned()
+    async fn received(caller: &mut DuplexStream) -> String {
+        let mut buffer = [0; 4096];
+        let read = caller.read(&mut buffer).await.unwrap();
+        String::from_utf8_lossy(&buffer[..read]).into_owned()
     }
 
     #[tokio::test]
-    async fn a_further_head_may_rest_but_not_drip() {
+    async fn a_further_head_may_wait_but_not_drip() {
         let fixture = Fixture::new().await;
         let (mut connection, _head, mut caller) = used(&fixture, 4096);
-        let mut room = [0; 64];
+        let mut buffer = [0; 64];
         assert!(
-            timeout(3 * WITHIN, connection.read(&mut room)).await.is_err(),
+            timeout(3 * WITHIN, connection.read(&mut buffer)).await.is_err(),
             "Pingora ends it when it rests"
         );
         caller.write_all(b"P").await.unwrap();
-        assert_eq!(connection.read(&mut room).await.unwrap(), 1);
+        assert_eq!(connection.read(&mut buffer).await.unwrap(), 1);
         let refused = loop {
-            match timeout(WITHIN / 4, connection.read(&mut room)).await {
+            match timeout(WITHIN / 4, connection.read(&mut buffer)).await {
                 Ok(Ok(read)) => assert_eq!(read, 1),
                 Ok(Err(error)) => break error,
                 Err(_elapsed) => caller.write_all(b"O").await.unwrap(),
             }
         };
         assert_eq!(refused.to_string(), "the head was refused");
-        let said = said(&mut caller).await;
-        assert!(said.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{said}");
-        assert!(said.contains("\r\nConnection: close\r\n"), "{said}");
+        let answer = received(&mut caller).await;
+        assert!(answer.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{answer}");
+        assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
     }
 
     #[tokio::test]
-    async fn the_time_of_a_head_is_not_that_of_the_one_before() {
+    async fn each_head_has_a_deadline_of_its_own() {
         let fixture = Fixture::new().await;
         let (mut connection, head, mut caller) = used(&fixture, 4096);
-        let mut room = [0; 64];
+        let mut buffer = [0; 64];
         for _ in 0..3 {
             caller.write_all(b"P").await.unwrap();
-            assert_eq!(connection.read(&mut room).await.unwrap(), 1);
-            let rest = timeout(WITHIN / 10, connection.read(&mut room)).await;
+            assert_eq!(connection.read(&mut buffer).await.unwrap(), 1);
+            let rest = timeout(WITHIN / 10, connection.read(&mut buffer)).await;
             assert!(rest.is_err(), "{rest:?}");
             head.ends();
             head.begins();
@@ -364,32 +364,36 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_librarys_own_answer_to_what_is_no_http_is_replaced() {
+    async fn pingoras_answer_to_a_malformed_head_is_replaced() {
         let fixture = Fixture::new().await;
         let (mut connection, head, mut caller) = used(&fixture, 4096);
         let bare = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
         connection.write_all(bare).await.unwrap();
         connection.write_all(b"more").await.unwrap();
         AsyncWriteExt::shutdown(&mut connection).await.unwrap();
-        let answer = said(&mut caller).await;
+        let answer = received(&mut caller).await;
         assert!(answer.contains("\"code\":\"bad_request\""), "{answer}");
         assert!(answer.contains("\r\nx-request-id: req_"), "{answer}");
-        assert_eq!(said(&mut caller).await, "", "one answer");
+        assert_eq!(received(&mut caller).await, "", "one answer");
         drop((connection, head));
         let (mut connection, head, mut caller) = used(&fixture, 4096);
         head.ends();
         connection.write_all(bare).await.unwrap();
-        assert_eq!(said(&mut caller).await.as_bytes(), bare, "an answer to a request");
+        assert_eq!(
+            received(&mut caller).await.as_bytes(),
+            bare,
+            "an answer to a request"
+        );
     }
 
     #[tokio::test]
-    async fn a_caller_who_takes_no_refusal_is_let_go() {
+    async fn a_caller_who_does_not_read_the_refusal_is_disconnected() {
         let fixture = Fixture::new().await;
         let (mut connection, _head, mut caller) = used(&fixture, 8);
         caller.write_all(b"P").await.unwrap();
-        let mut room = [0; 64];
-        assert_eq!(connection.read(&mut room).await.unwrap(), 1);
-        let ends = timeout(SOON, connection.read(&mut room)).await;
+        let mut buffer = [0; 64];
+        assert_eq!(connection.read(&mut buffer).await.unwrap(), 1);
+        let ends = timeout(SOON, connection.read(&mut buffer)).await;
         assert!(ends.unwrap().is_err(), "late, and nothing is taken");
         let ends = timeout(SOON, AsyncWriteExt::shutdown(&mut connection)).await;
         assert_eq!(ends.unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);

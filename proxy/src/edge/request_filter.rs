@@ -2,7 +2,7 @@
 
 use super::route::{self, Route};
 use super::state::EdgeState;
-use super::{place, unread};
+use super::{keeper, refused_head};
 use crate::call::completed::Completed;
 use crate::call::rejection::Rejection;
 use crate::call::request_trace::RequestTrace;
@@ -19,7 +19,7 @@ use std::time::Instant;
 /// The answer could not be written: the connection is closed.
 pub(super) async fn answer(state: Option<&EdgeState>, session: &mut ServerSession) -> Result<bool> {
     let state = state.ok_or_else(|| Error::new_in(InternalError))?;
-    let mut keeper = place::keeper();
+    let mut keeper = keeper::current();
     let reply = reply(state, session, &mut keeper).await;
     state.writer.write(session, reply).await.map(|()| true)
 }
@@ -54,7 +54,7 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut K
     {
         state.metrics.announced_retry();
     }
-    let route = route::of(&head.method, head.uri.path());
+    let route = route::find(&head.method, head.uri.path());
     let trace = RequestTrace::new(&head.headers);
     if route != Ok(Route::Health)
         && !state.addresses.is_free(session)
@@ -66,9 +66,9 @@ async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut K
         Ok(Route::Chat) => return state.calls.chat(session, keeper, trace).await,
         Ok(Route::Health) => Ok(health(state).await),
         Ok(route @ (Route::Models | Route::Model)) => models(state, route, session, keeper).await,
-        Err(wrong) => {
-            trace.record_refusal(&state.metrics, wrong.kind());
-            Ok(wrong.reply())
+        Err(no_route) => {
+            trace.record_refusal(&state.metrics, no_route.kind());
+            Ok(no_route.reply())
         }
     };
     match answered {
@@ -83,7 +83,7 @@ async fn health(state: &EdgeState) -> Reply {
     health::reply(can_decide, state.upstream.host(), started.elapsed())
 }
 
-/// The list of models, or one of them.
+/// Answers with the list of models, or with one of them.
 async fn models(
     state: &EdgeState,
     route: Route,
@@ -101,13 +101,13 @@ async fn models(
     }
 }
 
-/// The caller's `X-Request-Id` when it is well-formed, else a new one (decision D5).
+/// Returns the caller's `X-Request-Id` if it is well-formed, else a new one (decision D5).
 fn request_id(session: &ServerSession) -> String {
     let sent = session
         .get_header(names::REQUEST_ID)
         .and_then(|value| value.to_str().ok());
     match sent.filter(|id| domain::names::is_run_id(id.as_bytes())) {
         Some(id) => id.to_owned(),
-        None => unread::new_request_id(),
+        None => refused_head::new_request_id(),
     }
 }

@@ -1,6 +1,7 @@
 //! Writes answers, also while the caller is still sending.
 //!
-//! Futures with a time-out are pinned in place: by value each would be moved, and those of a call have thousands of bytes.
+//! Futures with a time-out are pinned in place: by value each would be moved, and those of a call have thousands of
+//! bytes.
 
 use crate::admission::Admission;
 use crate::reply::Reply;
@@ -27,7 +28,7 @@ const LINGER_BYTES: usize = 64 << 20;
 const LINGER: Duration = Duration::from_secs(5);
 
 /// Converts an answer to Pingora's head, with the length, and the body.
-pub(super) fn on_the_wire(reply: Reply) -> (Box<ResponseHeader>, Bytes) {
+pub(super) fn to_pingora(reply: Reply) -> (Box<ResponseHeader>, Bytes) {
     let Reply {
         status,
         mut headers,
@@ -64,7 +65,7 @@ impl ReplyWriter {
             .filter(|_| !is_unread && !self.admission.is_draining())
             .map(|_| KEEP_ALIVE.as_secs());
         session.set_keepalive(keep);
-        let (head, mut body) = on_the_wire(reply);
+        let (head, mut body) = to_pingora(reply);
         let mut head = Some(head);
         loop {
             let piece = body.split_to(body.len().min(WRITTEN_AT_ONCE));

@@ -3,7 +3,7 @@
 use openapi::{Json, object};
 use serde_json::json;
 
-/// The fields that the edge reads; the provider knows many more, and all of them go along.
+/// Fields that the edge reads. The provider has many more, and all of them are forwarded.
 pub(super) fn request() -> Json {
     let count = |most: u64, says: &str| json!({ "type": ["integer", "null"], "minimum": 1, "maximum": most, "description": says });
     Json::of(&json!({
@@ -30,7 +30,7 @@ pub(super) fn request_example() -> Json {
     }))
 }
 
-/// The provider's own answer.
+/// A successful answer of the provider.
 pub(super) fn completion() -> Json {
     object([
         ("type", "object".into()),
@@ -39,7 +39,7 @@ pub(super) fn completion() -> Json {
     ])
 }
 
-/// What the provider answers to a call that it refuses: an error in its own words, less fragments of keys.
+/// An error of the provider, without fragments of keys.
 pub(super) fn provider_error() -> Json {
     object([
         ("type", "object".into()),
@@ -59,7 +59,7 @@ pub(super) fn provider_error() -> Json {
     ])
 }
 
-/// An answer of the provider's to a chat completion.
+/// Example of a successful answer.
 pub(super) fn completion_example() -> Json {
     Json::of(&json!({
         "id": "chatcmpl-1",

@@ -12,20 +12,19 @@ use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// A denial, with what its answer tells.
+/// A denial and the contents of its answer.
 #[derive(Debug)]
 pub struct Denied {
-    /// Why.
     pub denial: Denial,
-    /// What is said to people in the place of the reason's own sentence.
+    /// In place of the reason's own message.
     pub message: Option<String>,
-    /// The decision id: `allow_…` when Cap decided, `deny_…` before.
+    /// Decision id: `allow_…` if Cap decided, `deny_…` before.
     pub id: String,
-    /// The run, once it is known.
+    /// Once the run is known.
     pub run_id: Option<String>,
-    /// The estimate, once it is known.
+    /// Once the estimate is known.
     pub estimate: Option<Nanos>,
-    /// The account's plan, for the denials that name it.
+    /// The account's plan, for denials that name it.
     pub plan: Option<Arc<PlanLimits>>,
 }
 
@@ -76,13 +75,13 @@ struct PlanBody<'a> {
 }
 
 impl Denied {
-    /// Whether `id` must be a Cap decision id.
+    /// Whether the id must be Cap's.
     #[must_use]
     pub const fn by_cap(denial: Denial) -> bool {
         !matches!(denial.stage(), Stage::BeforeCap)
     }
 
-    /// The answer.
+    /// Builds the answer.
     #[must_use]
     pub fn reply(&self) -> Reply {
         let Self { denial, id, .. } = self;

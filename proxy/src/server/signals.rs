@@ -1,4 +1,4 @@
-//! What each signal asks for, and what has to be so before the listeners close.
+//! Signals: what each of them starts, and what must be done before the listeners close.
 
 use super::handover;
 use crate::edge::state::EdgeState;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
-/// The signals, and what they act on.
+/// Handles signals.
 #[derive(Debug)]
 pub struct Signals {
     /// Set once the edge has started.
@@ -34,16 +34,16 @@ impl std::fmt::Debug for Fds {
     }
 }
 
-struct Heard {
+struct Listened {
     quit: Signal,
     term: Signal,
 }
 
-impl Heard {
+impl Listened {
     fn new() -> std::io::Result<Self> {
         let mut interrupt = signal(SignalKind::interrupt())?;
-        // Apart, since it is meant at any time: also while the sockets are handed over, and while calls finish, when nobody
-        // waits for a signal here any more. The task lives as long as the process.
+        // In a task of its own, since it may come at any time: also during a hand-over, and while calls finish and this
+        // function waits for no signal any more. The task lives as long as the process.
         tokio::spawn(async move {
             if interrupt.recv().await.is_some() {
                 tracing::info!("ending at once");
@@ -61,8 +61,8 @@ impl Heard {
 #[async_trait]
 impl ShutdownSignalWatch for Signals {
     async fn recv(&self) -> ShutdownSignal {
-        let mut heard = match Heard::new() {
-            Ok(heard) => heard,
+        let mut signals = match Listened::new() {
+            Ok(signals) => signals,
             Err(error) => {
                 tracing::error!(%error, "signals cannot be heard");
                 return std::future::pending().await;
@@ -78,7 +78,7 @@ impl ShutdownSignalWatch for Signals {
                 }
             };
             tokio::select! {
-                _ = heard.quit.recv(), if handing_over.is_terminated() => {
+                _ = signals.quit.recv(), if handing_over.is_terminated() => {
                     handing_over.set(self.hand_over().fuse());
                 }
                 given = &mut handing_over => {
@@ -86,11 +86,11 @@ impl ShutdownSignalWatch for Signals {
                         return ShutdownSignal::GracefulTerminate;
                     }
                 }
-                _ = heard.term.recv() => {
+                _ = signals.term.recv() => {
                     if closes.is_some() {
                         return ShutdownSignal::GracefulTerminate;
                     }
-                    self.leave();
+                    self.start_drain();
                     closes = Some(Instant::now() + self.drain_delay);
                 }
                 () = closing => return ShutdownSignal::GracefulTerminate,
@@ -100,8 +100,8 @@ impl ShutdownSignalWatch for Signals {
 }
 
 impl Signals {
-    /// Lets who sends calls here know that it should not: readiness fails, and each answer ends its connection.
-    fn leave(&self) {
+    /// Announces the end to balancers and callers: readiness fails, and each answer closes its connection.
+    fn start_drain(&self) {
         let delay_ms = u64::try_from(self.drain_delay.as_millis()).unwrap_or(u64::MAX);
         tracing::info!(delay_ms, "stopping");
         if let Some(state) = self.state.get() {
@@ -109,12 +109,12 @@ impl Signals {
         }
     }
 
-    /// Whether a new process has the sockets and serves.
+    /// Hands the sockets over. Returns whether a new process serves.
     async fn hand_over(&self) -> bool {
         let (fds, socket) = (Arc::clone(&self.fds), self.upgrade_socket.clone());
         let given = tokio::task::spawn_blocking(move || match fds.get() {
-            Some(Fds(fds)) => handover::give(fds, &socket),
-            None => Err(handover::NotGiven::NotListening),
+            Some(Fds(fds)) => handover::hand_over(fds, &socket),
+            None => Err(handover::HandoverError::NotListening),
         });
         match given.await {
             Ok(Ok(())) => {
