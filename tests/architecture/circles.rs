@@ -94,9 +94,12 @@ fn expanded(path: &str) -> Vec<String> {
 /// Every path in the code: of `use` items, and what begins with `crate::` or `super::`.
 fn paths(code: &str) -> Vec<String> {
     let mut paths = Vec::new();
-    for item in code.split("use ").skip(1) {
-        let item = item.split(';').next().unwrap_or_default();
-        paths.extend(expanded(item));
+    for (at, item) in code.match_indices("use ") {
+        let before = code[..at].rsplit('\n').next().unwrap_or_default();
+        if ["", "pub", "pub(crate)", "pub(super)"].contains(&before.trim()) {
+            let path = code[at + item.len()..].split(';').next().unwrap_or_default();
+            paths.extend(expanded(path));
+        }
     }
     for root in ["crate::", "super::"] {
         for (at, _) in code.match_indices(root) {
