@@ -2,7 +2,7 @@
 //!
 //! * One eighth is for small bodies: a small call never waits for large ones, and reserves with two atomic additions.
 //! * The reserve fits the longest body and is held by one body at a time. Reservations grow while their bodies arrive,
-//!   so two bodies that hold memory and wait for more would deadlock until they time out. Whoever gets the reserve
+//!   so two bodies that hold memory and wait for more would deadlock until they time out. A body that gets the reserve
 //!   returns what it held, and never waits again.
 //! * The rest is common. An account gets at most a quarter of the common and of the small part: its further bodies wait
 //!   for the reserve or for its own bodies, and those of other accounts do not wait for them.

@@ -4,6 +4,7 @@
 //! and the head of the answer the real cost. So Pingora never forwards a request, and `upstream_peer` only fails.
 
 pub mod address_filter;
+pub mod app;
 mod connection;
 pub mod connections;
 mod early_request_filter;
@@ -13,7 +14,6 @@ pub mod head_limited;
 mod keeper;
 mod logging;
 mod new_ctx;
-pub mod opening;
 mod refused_head;
 mod request_filter;
 pub mod route;

@@ -10,8 +10,8 @@ mod tls;
 
 use crate::admission::Admission;
 use crate::allocator;
+use crate::edge::app::EdgeApp;
 use crate::edge::connections::Connections;
-use crate::edge::opening::Opening;
 use crate::edge::state::EdgeState;
 use crate::gauges::{Exposition, Gauges};
 use crate::metrics::Metrics;
@@ -169,7 +169,7 @@ fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
         // The read buffer is for TLS, which reads 4 KB at a time. HTTP has its own.
         buffers = buffers.read(0);
     }
-    let edge = Opening::new(
+    let edge = EdgeApp::new(
         Arc::clone(&state),
         Arc::new(pingora_conf(&settings)),
         Arc::clone(&connections),
@@ -309,7 +309,7 @@ impl Telemetry {
 struct EdgeService {
     descriptors: Descriptors,
     configured: Configured,
-    listener: Service<Opening>,
+    listener: Service<EdgeApp>,
     state: Arc<OnceLock<Arc<EdgeState>>>,
     ops_state: Arc<OnceLock<OpsState>>,
     parts: Mutex<Option<Parts>>,

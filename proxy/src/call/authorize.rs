@@ -1,4 +1,4 @@
-//! Execution of `authorize.lua`, for calls and for other requests with a key. Whatever goes wrong is no decision, and
+//! Execution of `authorize.lua`, for calls and for other requests with a key. Every failure is no decision, and
 //! without a decision nothing is sent.
 
 use crate::account_views::AccountViews;

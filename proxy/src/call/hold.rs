@@ -17,7 +17,7 @@ use store::call::hold::{HoldKeys, HoldName};
 use store::call::settle::{Settle, Settled};
 use store::lookup::VirtualKeyOwner;
 
-/// The charged estimate of one approved call. Whoever has it settles it.
+/// The charged estimate of one approved call. Its owner must settle it.
 #[must_use = "a hold that is not settled stays charged"]
 #[derive(Debug)]
 pub struct OpenHold {

@@ -31,7 +31,7 @@ const LATE_ANSWER: Duration = Duration::from_secs(2);
 
 /// The application of the edge's listener. Pingora's `cleanup` does not reach the proxy: it would close idle
 /// connections immediately, where [`crate::server`] lets them send one more request.
-pub struct Opening {
+pub struct EdgeApp {
     proxy: Arc<HttpProxy<Edge>>,
     state: Arc<OnceLock<Arc<EdgeState>>>,
     connections: Arc<Connections>,
@@ -39,13 +39,13 @@ pub struct Opening {
     within: Duration,
 }
 
-impl std::fmt::Debug for Opening {
+impl std::fmt::Debug for EdgeApp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Opening").finish_non_exhaustive()
+        f.debug_struct("EdgeApp").finish_non_exhaustive()
     }
 }
 
-impl Opening {
+impl EdgeApp {
     /// Creates the application. `state` is set before the first connection is accepted; `within` is the time until the
     /// first head of a connection.
     #[must_use]
@@ -106,7 +106,7 @@ impl Opening {
 }
 
 #[async_trait]
-impl ServerApp for Opening {
+impl ServerApp for EdgeApp {
     async fn process_new(self: &Arc<Self>, connection: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
         let entry = self.connections.admit(peer_of(&connection)).ok()?;
         let deadline = Instant::now() + self.within;
