@@ -12,12 +12,6 @@ const VIEWS_MAX: usize = 100_000;
 /// Cache of account views.
 pub struct AccountViews(Cache<String, Arc<Mutex<AccountView>>>);
 
-impl std::fmt::Debug for AccountViews {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AccountViews").finish_non_exhaustive()
-    }
-}
-
 impl Default for AccountViews {
     fn default() -> Self {
         Self(Cache::new(VIEWS_MAX))

@@ -47,7 +47,6 @@ use settle::Settler;
 use std::sync::Arc;
 
 /// The steps of a call. Each has what it needs, and none has another step.
-#[derive(Debug)]
 pub struct CallPipeline {
     /// Step 1.
     pub resolver: Resolver,

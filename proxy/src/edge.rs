@@ -35,12 +35,6 @@ pub struct Edge {
     state: Arc<OnceLock<Arc<EdgeState>>>,
 }
 
-impl std::fmt::Debug for Edge {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Edge").finish_non_exhaustive()
-    }
-}
-
 impl Edge {
     /// Creates the proxy. `state` is set before the first connection is accepted.
     #[must_use]

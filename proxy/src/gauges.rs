@@ -49,7 +49,6 @@ pub struct Gauges {
 }
 
 /// The components whose values are collected.
-#[derive(Debug)]
 pub struct GaugeSources {
     /// Requests in flight.
     pub admission: Arc<Admission>,
@@ -187,7 +186,6 @@ fn raise(counter: &IntCounter, count: u64) {
 }
 
 /// The text of `/metrics`.
-#[derive(Debug)]
 pub struct Exposition {
     /// All metrics of the process.
     pub registrar: Registrar,

@@ -24,12 +24,6 @@ pub struct KeyOwners {
     usages: Cache<String, Arc<AccountUsage>>,
 }
 
-impl std::fmt::Debug for KeyOwners {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KeyOwners").finish_non_exhaustive()
-    }
-}
-
 impl KeyOwners {
     /// Creates a cache of at most `max` keys (`proxy.max_remembered_keys`).
     #[must_use]

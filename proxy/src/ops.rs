@@ -10,7 +10,6 @@ use pingora::protocols::http::ServerSession;
 use std::sync::{Arc, OnceLock};
 
 /// What the ops listener answers with.
-#[derive(Debug)]
 pub struct OpsState {
     /// `/readyz`
     pub readiness: Readiness,
@@ -21,7 +20,7 @@ pub struct OpsState {
 }
 
 /// The application of the ops listener.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Ops {
     /// Set once the edge has started.
     pub state: Arc<OnceLock<OpsState>>,

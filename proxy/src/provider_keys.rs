@@ -14,12 +14,6 @@ pub struct ProviderKeys {
     opened: Cache<String, Arc<SecretString>>,
 }
 
-impl std::fmt::Debug for ProviderKeys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ProviderKeys").finish_non_exhaustive()
-    }
-}
-
 impl ProviderKeys {
     /// Creates an empty cache of keys that `sealer` decrypts.
     #[must_use]

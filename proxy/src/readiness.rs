@@ -7,7 +7,7 @@ use std::sync::Arc;
 use store::blocked::BlockedCopy;
 
 /// Whether this process can decide calls, and is not about to end. Reads no store.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Readiness {
     /// Not ready while draining.
     pub admission: Arc<Admission>,

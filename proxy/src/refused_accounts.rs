@@ -15,12 +15,6 @@ pub struct RefusedAccounts {
     views: Arc<AccountViews>,
 }
 
-impl std::fmt::Debug for RefusedAccounts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RefusedAccounts").finish_non_exhaustive()
-    }
-}
-
 impl RefusedAccounts {
     /// Creates an empty copy. `views` is where accounts that lost writes are recorded.
     #[must_use]

@@ -37,12 +37,6 @@ pub struct StoreHealth {
     has_changed_ledger: AtomicBool,
 }
 
-impl std::fmt::Debug for StoreHealth {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StoreHealth").finish_non_exhaustive()
-    }
-}
-
 impl StoreHealth {
     /// Creates the health of a store that was not checked yet. `key_owners` is cleared when another ledger takes the
     /// store's place.

@@ -14,6 +14,7 @@ use std::error::Error;
 use std::sync::Arc;
 use store::call::authorize::{AccountView, Answer, Authorize, Charge, Outcome};
 use store::call::hold::{HoldKeys, HoldName};
+use store::virtual_key::standing::KeyStanding;
 use store::{Store, StoreError};
 
 /// Executions for one request: each but the last may find that the account's plan is another than the one sent.
@@ -48,12 +49,6 @@ pub struct Authorizer {
     pub refused: Arc<RefusedAccounts>,
     /// Queue of voids.
     pub pending: Arc<Pending>,
-}
-
-impl std::fmt::Debug for Authorizer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Authorizer").finish_non_exhaustive()
-    }
 }
 
 impl Authorizer {
@@ -113,6 +108,32 @@ impl Authorizer {
             });
         }
         Err(NoDecision)
+    }
+
+    /// Whether the store would reject the key now: it is revoked, or over its rate. Reads the state of the key without
+    /// counting the request.
+    ///
+    /// # Errors
+    /// [`NoDecision`]: the store is unsafe or away, or the account's plan is unknown.
+    pub async fn would_reject(&self, key: &KnownKey) -> Result<bool, NoDecision> {
+        if !self.health.is_still_usable().await {
+            return Err(NoDecision);
+        }
+        let owner = &key.owner;
+        let plan = self
+            .plans
+            .get(&self.views.get(owner.account()).plan)
+            .ok_or(NoDecision)?;
+        let state = KeyStanding::read(&self.store, owner).await.map_err(|error| {
+            tracing::warn!(error = &error as &dyn Error, "a key could not be looked at");
+            NoDecision
+        })?;
+        let limit = match self.refused.cause(owner.account()) {
+            // No request of the account is within its rate.
+            Some(_) => Some(0),
+            None => plan.plan.proxy_requests_per_minute,
+        };
+        Ok(!state.is_active || limit.is_some_and(|limit| state.requests >= limit))
     }
 
     /// Queues a void if the failed execution may have charged.

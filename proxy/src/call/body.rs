@@ -23,7 +23,6 @@ pub struct Body {
 }
 
 /// Reads bodies.
-#[derive(Debug)]
 pub struct BodyReader {
     /// Memory of all bodies.
     pub budget: Arc<BufferBudget>,

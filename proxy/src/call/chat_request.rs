@@ -42,7 +42,6 @@ pub struct Run {
 }
 
 /// Parses requests.
-#[derive(Debug)]
 pub struct RequestParser {
     /// For the estimate.
     pub prices: Arc<Prices>,

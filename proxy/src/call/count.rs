@@ -6,13 +6,10 @@ use super::denials::{Denials, Subject};
 use super::hold::hold_name;
 use super::rejection::Rejection;
 use crate::key_owners::known_key::KnownKey;
-use std::error::Error;
 use std::sync::Arc;
 use store::call::authorize::Outcome;
-use store::virtual_key::standing::KeyStanding;
 
 /// Counts requests against the rates of their keys.
-#[derive(Debug)]
 pub struct RequestCounter {
     /// Executes the script.
     pub authorizer: Arc<Authorizer>,
@@ -58,35 +55,14 @@ impl RequestCounter {
     /// 401, 429; 503 if the store does not reply, or if the key became usable since it was read: then the request
     /// counts already.
     pub async fn reject_early(&self, key: &KnownKey) -> Result<(), Rejection> {
-        let Authorizer {
-            store,
-            health,
-            plans,
-            views,
-            refused,
-            ..
-        } = &*self.authorizer;
-        if !health.is_still_usable().await {
-            return Err(Rejection::unavailable());
+        match self.authorizer.would_reject(key).await {
+            Ok(true) => Err(self.count(key).await.err().unwrap_or_else(Rejection::unavailable)),
+            Ok(false) => {
+                key.clear_rejection();
+                Ok(())
+            }
+            Err(_no_decision) => Err(Rejection::unavailable()),
         }
-        let owner = &key.owner;
-        let plan = plans
-            .get(&views.get(owner.account()).plan)
-            .ok_or_else(Rejection::unavailable)?;
-        let state = KeyStanding::read(store, owner).await.map_err(|error| {
-            tracing::warn!(error = &error as &dyn Error, "a key could not be looked at");
-            Rejection::unavailable()
-        })?;
-        let limit = match refused.cause(owner.account()) {
-            // No request of the account is within its rate.
-            Some(_) => Some(0),
-            None => plan.plan.proxy_requests_per_minute,
-        };
-        if state.is_active && limit.is_none_or(|limit| state.requests < limit) {
-            key.clear_rejection();
-            return Ok(());
-        }
-        Err(self.count(key).await.err().unwrap_or_else(Rejection::unavailable))
     }
 }
 

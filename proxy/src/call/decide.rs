@@ -31,7 +31,6 @@ impl Approval {
 }
 
 /// Decides calls.
-#[derive(Debug)]
 pub struct Decider {
     /// Executes the script.
     pub authorizer: Arc<Authorizer>,

@@ -27,7 +27,6 @@ pub struct Subject<'a> {
 }
 
 /// Builds denials.
-#[derive(Debug)]
 pub struct Denials {
     /// Accounts that may make no records.
     pub refused: Arc<RefusedAccounts>,

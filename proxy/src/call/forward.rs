@@ -21,7 +21,6 @@ pub struct SentCall {
 }
 
 /// Forwards approved calls.
-#[derive(Debug)]
 pub struct Forwarder {
     /// Sends the request.
     pub upstream: Arc<Upstream>,

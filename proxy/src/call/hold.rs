@@ -57,12 +57,6 @@ pub struct HoldSettler {
     metrics: LedgerMetrics,
 }
 
-impl std::fmt::Debug for HoldSettler {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HoldSettler").finish_non_exhaustive()
-    }
-}
-
 impl HoldSettler {
     /// Creates a settler; `pending` is the retry queue.
     #[must_use]

@@ -25,12 +25,6 @@ pub struct Resolver {
     pub owners: Arc<KeyOwners>,
 }
 
-impl std::fmt::Debug for Resolver {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Resolver").finish_non_exhaustive()
-    }
-}
-
 impl Resolver {
     /// Returns the key and its owner.
     ///

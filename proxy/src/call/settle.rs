@@ -43,7 +43,6 @@ pub struct SettledCall {
 }
 
 /// Settles calls.
-#[derive(Debug)]
 pub struct Settler {
     /// Settles the hold.
     pub holds: Arc<HoldSettler>,

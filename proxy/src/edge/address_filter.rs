@@ -21,12 +21,6 @@ pub struct AddressFilter {
     pub trusted_proxies: Vec<IpNet>,
 }
 
-impl std::fmt::Debug for AddressFilter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AddressFilter").finish_non_exhaustive()
-    }
-}
-
 impl AddressFilter {
     /// Whether the address is known not to be blocked. True for nearly every request; never reads the store.
     pub fn is_free(&self, session: &ServerSession) -> bool {

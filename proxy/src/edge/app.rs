@@ -39,12 +39,6 @@ pub struct EdgeApp {
     within: Duration,
 }
 
-impl std::fmt::Debug for EdgeApp {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EdgeApp").finish_non_exhaustive()
-    }
-}
-
 impl EdgeApp {
     /// Creates the application. `state` is set before the first connection is accepted; `within` is the time until the
     /// first head of a connection.

@@ -11,7 +11,6 @@ use crate::upstream::Upstream;
 use std::sync::Arc;
 
 /// Components of the edge, each made once in `server/components.rs`.
-#[derive(Debug)]
 pub struct EdgeState {
     /// Requests in flight.
     pub admission: Arc<Admission>,

@@ -43,7 +43,6 @@ pub(super) fn to_pingora(reply: Reply) -> (Box<ResponseHeader>, Bytes) {
 }
 
 /// Writes answers.
-#[derive(Debug)]
 pub struct ReplyWriter {
     /// A draining process closes its connections.
     pub admission: Arc<Admission>,

@@ -12,7 +12,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 /// Handles signals.
-#[derive(Debug)]
 pub struct Signals {
     /// Set once the edge has started.
     pub state: Arc<OnceLock<Arc<EdgeState>>>,
@@ -27,12 +26,6 @@ pub struct Signals {
 /// The listening sockets of this process.
 #[derive(Clone)]
 pub struct Fds(pub ListenFds);
-
-impl std::fmt::Debug for Fds {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Fds").finish_non_exhaustive()
-    }
-}
 
 struct Listened {
     quit: Signal,

@@ -17,7 +17,6 @@ pub struct PlanLimits {
 }
 
 /// The plans in force, by name.
-#[derive(Debug)]
 pub struct PlanTable {
     plans: ArcSwap<HashMap<String, Arc<PlanLimits>>>,
     unknown: Arc<PlanLimits>,

@@ -22,12 +22,6 @@ pub struct Prices {
     texts: Mutex<Texts>,
 }
 
-impl std::fmt::Debug for Prices {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Prices").finish_non_exhaustive()
-    }
-}
-
 /// Imported prices as the store had them.
 #[derive(Debug, Default)]
 struct Texts {

@@ -49,14 +49,6 @@ pub struct Upstream {
     connected: [AtomicU64; 2],
 }
 
-impl std::fmt::Debug for Upstream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Upstream")
-            .field("target", &self.target)
-            .finish_non_exhaustive()
-    }
-}
-
 /// The provider's whole answer.
 #[derive(Debug)]
 pub struct Answer {
