@@ -1,264 +1,260 @@
-//! The life of one call, in the order of specification §4.4. Each step is a file:
+//! The life of one call, in the order of specification §4.4. Each step is a file, and a function from the value of the
+//! step before to that of the next:
 //!
-//! 1. [`credential`]: the virtual key's form (401), then [`resolve`]: whose key it is (503, 401)
-//! 2. [`receive`]: the body, within size and time (413, 408)
-//! 3. [`request`]: what the body and headers ask for (400), and the estimate
-//! 4. [`decide`]: key status, plan keys, rate, provider key and Cap in one store step; the only maker of an `Approval`
+//! 1. [`credential`]: the virtual key's form (401); [`resolve`]: its owner (503, 401)
+//! 2. [`body`]: the body, within bounds of size, time and memory (413, 408)
+//! 3. [`chat_request`]: what body and headers ask for (400), and the estimate
+//! 4. [`decide`]: one execution of [`authorize`]'s script decides; the only maker of an `Approval`
 //! 5. [`forward`]: the one request to the provider; the only taker of an `Approval`
 //! 6. [`settle`]: the ledger moves to the real cost before the answer ends
 //!
-//! [`known_key`] is what is remembered of a key from call to call, [`request_trace`] what metrics, log and trace get of a call;
-//! [`run_to_completion`] keeps a caller who disconnects from stopping steps 4 to 6.
+//! Once decided, a call [runs to completion](run_to_completion) even if the caller disconnects. [`request_trace`] is
+//! what metrics, log and trace record of a call.
 
+pub mod authorize;
+pub mod body;
+pub mod chat_request;
+pub mod completed;
+pub mod count;
 pub mod credential;
 pub mod decide;
+pub mod denials;
 pub mod forward;
-pub mod known_key;
-pub mod receive;
-pub mod request;
+pub mod hold;
+pub mod rejection;
 pub mod request_trace;
 pub mod resolve;
 pub mod run_to_completion;
 pub mod settle;
 
-use crate::gate::Gate;
-use crate::metrics::Stage;
-use crate::reply::Reply;
-use crate::reply::denied::Denied;
-use crate::reply::refusal::Refusal;
+use crate::key_owners::known_key::KnownKey;
+use crate::metrics::{Metrics, Stage};
+use body::{Body, BodyReader, may_be_large};
+use chat_request::{ChatRequest, RequestParser};
+use completed::Completed;
 use connections::limit::Keeper;
-use credential::PresentedKey;
-use domain::denial::Denial;
-use domain::id::Kind;
+use count::RequestCounter;
+use credential::Credential;
+use decide::Decider;
+use forward::Forwarder;
 use http::HeaderMap;
-use known_key::KnownKey;
 use pingora::protocols::http::ServerSession;
-use receive::Body;
-use request::Wanted;
+use rejection::Rejection;
 use request_trace::RequestTrace;
+use resolve::Resolver;
 use run_to_completion::RunToCompletion;
+use settle::Settler;
 use std::sync::Arc;
-use std::time::Duration;
 
-/// Where a call ended before it was approved.
-#[derive(Debug)]
-pub enum Stop {
-    /// The request itself is at fault.
-    Refused(Refusal),
-    /// The gate said no.
-    Denied(Box<Denied>),
+/// The steps of a call. Each has what it needs, and none has another step.
+pub struct CallPipeline {
+    /// Step 1.
+    pub resolver: Resolver,
+    /// For requests that do not reach step 4.
+    pub counter: RequestCounter,
+    /// Step 2.
+    pub body_reader: BodyReader,
+    /// Step 3.
+    pub parser: RequestParser,
+    /// Step 4.
+    pub decider: Decider,
+    /// Step 5.
+    pub forwarder: Forwarder,
+    /// Step 6.
+    pub settler: Settler,
+    /// Records the stages.
+    pub metrics: Arc<Metrics>,
 }
 
-/// A finished call: the answer, and the time that was not Tollgate's.
-#[derive(Debug)]
-pub struct Done {
-    /// The answer.
-    pub reply: Reply,
-    /// Time spent waiting for others: the caller sending its body, the provider answering.
-    pub outside: Duration,
+/// A call that was read in full and can be decided.
+struct ReadCall {
+    request: ChatRequest,
+    /// Headers of the provider's request.
+    outbound: HeaderMap,
+    body: Body,
 }
 
-impl Stop {
-    /// A denial for which nothing but its reason is known.
-    #[must_use]
-    pub fn denied(denial: Denial) -> Self {
-        let kind = if Denied::by_cap(denial) {
-            Kind::Allow
-        } else {
-            Kind::Deny
-        };
-        let id = kind
-            .mint(clock::now_ms())
-            .unwrap_or_else(|_| kind.prefix().to_owned());
-        Self::Denied(Box::new(Denied {
-            message: None,
-            denial,
-            id,
-            run_id: None,
-            estimate: None,
-            plan: None,
-        }))
-    }
-
-    /// The answer; the reason goes to metrics, log and trace on the way. Each stop is answered once.
-    #[must_use]
-    pub fn answer(&self, gate: &Gate, trace: &RequestTrace) -> Reply {
-        match self {
-            Self::Refused(refusal) => {
-                trace.record_refusal(gate, refusal.kind);
-                refusal.reply()
-            }
-            Self::Denied(denied) => {
-                trace.record_denial(gate, denied);
-                denied.reply()
-            }
+impl CallPipeline {
+    /// Takes a chat-completions request through all steps. There is an answer in every case.
+    pub async fn chat(
+        self: &Arc<Self>,
+        session: &mut ServerSession,
+        keeper: &mut Keeper,
+        mut trace: RequestTrace,
+    ) -> Completed {
+        match self.read_and_run(session, keeper, &mut trace).await {
+            Ok(completed) => completed,
+            Err(rejection) => Completed::from_rejection(&rejection, &self.metrics, &trace),
         }
     }
-}
 
-impl From<Refusal> for Stop {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-/// Takes a chat-completions request to its end. Whatever happens, there is an answer.
-pub async fn chat(
-    gate: &Arc<Gate>,
-    session: &mut ServerSession,
-    keeper: &mut Keeper,
-    mut trace: RequestTrace,
-) -> Done {
-    match through_the_gate(gate, session, keeper, &mut trace).await {
-        Ok(done) => done,
-        Err(stop) => Done {
-            reply: stop.answer(gate, &trace),
-            outside: trace.outside(),
-        },
-    }
-}
-
-async fn through_the_gate(
-    gate: &Arc<Gate>,
-    session: &mut ServerSession,
-    keeper: &mut Keeper,
-    trace: &mut RequestTrace,
-) -> Result<Done, Stop> {
-    let key = credential::from_headers(&session.req_header().headers)?;
-    if let Err(too_long) = receive::check_declared_length(gate, session) {
-        return Err(count_too_long(gate, &key, trace, too_long).await);
-    }
-    let known = resolve::owner(gate, &key).await?;
-    trace.set_owner(&known.owner);
-    trace.finish_stage(gate, Stage::Resolve);
-    if !keeper.keep() {
-        return Err(Stop::denied(Denial::ServiceUnavailable));
-    }
-    if known.was_refused_lately() && receive::may_be_large(session) {
-        decide::turn_away(gate, &known).await?;
-    }
-    let body = receive::body(gate, session, &known).await;
-    trace.finish_stage(gate, Stage::Receive);
-    let body = match body {
-        Ok(body) => body,
-        Err(Stop::Refused(refusal)) => return Err(decide::count_only(gate, &known, refusal).await),
-        Err(denied) => return Err(denied),
-    };
-    let headers = &session.req_header().headers;
-    let wanted = match request::understand(gate, headers, &body.bytes) {
-        Ok(wanted) => wanted,
-        Err(refusal) => return Err(decide::count_only(gate, &known, refusal).await),
-    };
-    let mut onward = forward::headers(gate, headers, body.bytes.len())?;
-    trace.propagate(&mut onward);
-    trace.finish_stage(gate, Stage::Read);
-    let call = (Arc::clone(gate), trace.clone());
-    complete(call, known, wanted, onward, body).await
-}
-
-/// Decides, forwards and settles a call, even if its caller disconnects: whether a server drops the future of a request whose
-/// caller has gone is its own affair, and none of its promises.
-async fn complete(
-    call: (Arc<Gate>, RequestTrace),
-    known: Arc<KnownKey>,
-    wanted: Wanted,
-    onward: HeaderMap,
-    body: Body,
-) -> Result<Done, Stop> {
-    let ended = RunToCompletion::new(decide_and_forward(call, known, wanted, onward, body)).await;
-    ended.ok_or_else(|| {
-        tracing::error!("a call panicked");
-        Stop::denied(Denial::ServiceUnavailable)
-    })
-}
-
-/// Counts a request whose body declares itself too long, when its key is known (decision D30). It is refused for its length
-/// all the same, whatever the store says (decision D63).
-async fn count_too_long(gate: &Gate, key: &PresentedKey, trace: &mut RequestTrace, too_long: Stop) -> Stop {
-    if let Ok(known) = resolve::owner(gate, key).await {
-        trace.set_owner(&known.owner);
-        drop(decide::admit(gate, &known).await);
-    }
-    too_long
-}
-
-/// Lets a request through that is no call, such as the list of models: key and rate are checked, nothing is charged.
-///
-/// # Errors
-/// 401, or the denial.
-pub async fn admit(gate: &Gate, session: &ServerSession, keeper: &mut Keeper) -> Result<(), Stop> {
-    let key = credential::from_headers(&session.req_header().headers)?;
-    let known = resolve::owner(gate, &key).await?;
-    if !keeper.keep() {
-        return Err(Stop::denied(Denial::ServiceUnavailable));
-    }
-    decide::admit(gate, &known).await
-}
-
-/// Decides, forwards, settles and records a call.
-async fn decide_and_forward(
-    (gate, mut trace): (Arc<Gate>, RequestTrace),
-    known: Arc<KnownKey>,
-    wanted: Wanted,
-    onward: HeaderMap,
-    body: Body,
-) -> Done {
-    let decided = decide::decide(&gate, &known, &wanted).await;
-    trace.finish_stage(&gate, Stage::Decide);
-    let forwarded = match decided {
-        Ok(approval) => forward::forward(&gate, approval, onward, body).await,
-        Err(stop) => Err(stop),
-    };
-    match forwarded {
-        Ok(forwarded) => {
-            trace.finish_stage(&gate, Stage::Upstream);
-            settle::settle(&gate, trace, &wanted, forwarded).await
+    /// Steps 1 to 3, in the task that serves the caller; then steps 4 to 6, which outlive it.
+    async fn read_and_run(
+        self: &Arc<Self>,
+        session: &mut ServerSession,
+        keeper: &mut Keeper,
+        trace: &mut RequestTrace,
+    ) -> Result<Completed, Rejection> {
+        let credential = credential::from_headers(&session.req_header().headers)?;
+        if let Err(too_long) = self.body_reader.check_declared_length(session) {
+            self.count_too_long(&credential, trace).await;
+            return Err(too_long);
         }
-        Err(stop) => Done {
-            reply: stop.answer(&gate, &trace),
-            outside: trace.outside(),
-        },
+        let key = self.resolver.key_owner(&credential).await;
+        let key = key.inspect(|key| trace.set_owner(&key.owner));
+        let key = trace.end(&self.metrics, Stage::Resolve, key)?;
+        keep_connection(keeper)?;
+        if key.was_recently_rejected() && may_be_large(session) {
+            self.counter.reject_early(&key).await?;
+        }
+        match self.read(session, &key, trace).await {
+            Ok(call) => self.complete(trace.clone(), key, call).await,
+            Err(rejection) => Err(self.counter.count_refused(&key, rejection).await),
+        }
+    }
+
+    /// Steps 2 and 3.
+    async fn read(
+        &self,
+        session: &mut ServerSession,
+        key: &KnownKey,
+        trace: &mut RequestTrace,
+    ) -> Result<ReadCall, Rejection> {
+        let body = self.body_reader.read(session, key).await;
+        let body = trace.end(&self.metrics, Stage::Receive, body)?;
+        let headers = &session.req_header().headers;
+        let request = self.parser.parse(headers, &body.bytes)?;
+        let mut outbound = self.forwarder.headers(headers, body.bytes.len())?;
+        trace.propagate(&mut outbound);
+        trace.end(
+            &self.metrics,
+            Stage::Read,
+            Ok(ReadCall {
+                request,
+                outbound,
+                body,
+            }),
+        )
+    }
+
+    /// Steps 4 to 6, even if the caller disconnects: whether Pingora drops the future of a request whose caller has
+    /// left is not part of its contract.
+    async fn complete(
+        self: &Arc<Self>,
+        mut trace: RequestTrace,
+        key: Arc<KnownKey>,
+        call: ReadCall,
+    ) -> Result<Completed, Rejection> {
+        let pipeline = Arc::clone(self);
+        let call = RunToCompletion::new(async move {
+            match pipeline.run(&mut trace, &key, call).await {
+                Ok(completed) => completed,
+                Err(rejection) => Completed::from_rejection(&rejection, &pipeline.metrics, &trace),
+            }
+        });
+        call.await.ok_or_else(|| {
+            tracing::error!("a call panicked");
+            Rejection::unavailable()
+        })
+    }
+
+    /// Steps 4 to 6: decides, forwards and settles.
+    async fn run(
+        &self,
+        trace: &mut RequestTrace,
+        key: &KnownKey,
+        call: ReadCall,
+    ) -> Result<Completed, Rejection> {
+        let ReadCall {
+            request,
+            outbound,
+            body,
+        } = call;
+        let approval = self.decider.decide(key, &request).await;
+        let approval = trace.end(&self.metrics, Stage::Decide, approval)?;
+        let sent = self.forwarder.forward(approval, outbound, body).await;
+        let sent = trace.end(&self.metrics, Stage::Upstream, sent)?;
+        let settled = self.settler.settle(&request, sent).await;
+        let settled = trace.end(&self.metrics, Stage::Settle, Ok::<_, Rejection>(settled))?;
+        settled.record(&request, &self.metrics, trace);
+        Ok(Completed {
+            reply: settled.into_reply(&request.run.id),
+            external_time: trace.external_time(),
+        })
+    }
+
+    /// Counts a request whose declared length is too long if its key is known (decision D30). It is refused for its
+    /// length whatever the store replies (decision D63).
+    async fn count_too_long(&self, credential: &Credential, trace: &mut RequestTrace) {
+        if let Ok(key) = self.resolver.key_owner(credential).await {
+            trace.set_owner(&key.owner);
+            drop(self.counter.count(&key).await);
+        }
+    }
+
+    /// Admits a request that is no call, such as the list of models: key and rate are checked, nothing is charged.
+    ///
+    /// # Errors
+    /// 401, or the denial.
+    pub async fn admit(&self, session: &ServerSession, keeper: &mut Keeper) -> Result<(), Rejection> {
+        let credential = credential::from_headers(&session.req_header().headers)?;
+        let key = self.resolver.key_owner(&credential).await?;
+        keep_connection(keeper)?;
+        self.counter.count(&key).await
+    }
+}
+
+/// Keeps the connection of a request with a known key from being closed for another one.
+fn keep_connection(keeper: &mut Keeper) -> Result<(), Rejection> {
+    match keeper.keep() {
+        true => Ok(()),
+        false => Err(Rejection::unavailable()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stand::{SOON, Stand, runs, served, text, timeless};
+    use crate::fixture::{Fixture, SOON, on_own_runtime, runs, text, without_timer};
+    use domain::denial::Denial;
     use store::call::authorize::AUTHORIZE;
     use store::call::settle::SETTLE;
     use tokio::io::AsyncWriteExt as _;
     use tokio::time::{sleep, timeout};
 
-    fn approving(stand: &Stand) {
-        let approval = stand.approval("sk-1");
-        stand.store_says(move |command| match () {
+    fn approve(fixture: &Fixture) {
+        let approval = fixture.approval("sk-1");
+        fixture.on_command(move |command| match () {
             () if runs(command, &AUTHORIZE) => Some(approval.clone()),
             () => runs(command, &SETTLE).then(|| text("settled")),
         });
     }
 
-    fn call(stand: &Stand) -> impl Future<Output = Result<Done, Stop>> + use<> {
-        let (gate, body) = (Arc::clone(&stand.gate), stand.body());
-        let onward = forward::headers(&gate, &HeaderMap::new(), body.bytes.len()).unwrap();
-        let trace = RequestTrace::of(&HeaderMap::new());
-        complete((gate, trace), stand.known(), stand.wanted(), onward, body)
+    fn call(fixture: &Fixture) -> impl Future<Output = Result<Completed, Rejection>> + use<> {
+        let (pipeline, body) = (Arc::new(fixture.pipeline()), fixture.body());
+        let outbound = pipeline.forwarder.headers(&HeaderMap::new(), body.bytes.len());
+        let call = ReadCall {
+            request: fixture.request(),
+            outbound: outbound.unwrap(),
+            body,
+        };
+        let (trace, key) = (RequestTrace::new(&HeaderMap::new()), fixture.key());
+        async move { pipeline.complete(trace, key, call).await }
     }
 
     #[tokio::test]
-    async fn a_call_whose_caller_leaves_is_settled() {
-        let stand = Stand::new().await;
-        assert!(stand.gate.watch.usable(&stand.gate).await);
-        approving(&stand);
-        let call = call(&stand);
-        let mut waiting = Box::pin(call);
+    async fn a_call_whose_caller_disconnects_is_settled() {
+        let fixture = Fixture::new().await;
+        assert!(fixture.health.is_usable().await);
+        approve(&fixture);
+        let mut call = Box::pin(call(&fixture));
         let (request, mut provider) = tokio::select! {
-            _ = &mut waiting => panic!("it waits for the provider"),
-            request = stand.provider_request() => request,
+            _ = &mut call => panic!("it waits for the provider"),
+            request = fixture.provider_request() => request,
         };
         assert!(request.contains("sk-1"), "{request}");
-        // The one who served the caller lets go of it.
-        drop(waiting);
+        // The task that served the caller ends.
+        drop(call);
         let usage = r#"{"usage":{"prompt_tokens":4,"completion_tokens":1}}"#;
         let answer = format!(
             "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{usage}",
@@ -266,25 +262,24 @@ mod tests {
         );
         provider.write_all(answer.as_bytes()).await.unwrap();
         let settled = async {
-            while stand.arguments(&SETTLE).is_empty() {
+            while fixture.arguments(&SETTLE).is_empty() {
                 sleep(std::time::Duration::from_millis(1)).await;
             }
         };
         timeout(SOON, settled).await.unwrap();
         // 4 tokens of 2,500 nano-USD and 1 of 10,000.
-        assert_eq!(stand.arguments(&SETTLE)[0][2..], ["20000", "settled"]);
+        assert_eq!(fixture.arguments(&SETTLE)[0][2..], ["20000", "settled"]);
     }
 
-    /// The runtime that it is polled in has no timer, and the first deadline panics.
+    /// The runtime that polls it has no timer, so the first deadline panics.
     #[test]
-    fn a_call_that_panics_is_answered_and_takes_nothing_with_it() {
-        let (served, stand) = served();
-        let timeless = timeless();
-        let ended = timeless.block_on(call(&stand));
-        let Err(Stop::Denied(denied)) = ended else {
+    fn a_call_that_panics_is_denied() {
+        let (runtime, fixture) = on_own_runtime();
+        let ended = without_timer().block_on(call(&fixture));
+        let Err(Rejection::Denied(denied)) = ended else {
             panic!("{ended:?}");
         };
         assert_eq!(denied.denial, Denial::ServiceUnavailable);
-        served.block_on(async { drop(stand) });
+        runtime.block_on(async { drop(fixture) });
     }
 }

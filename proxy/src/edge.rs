@@ -1,49 +1,49 @@
 //! The edge as a Pingora proxy. Each hook calls the file of its name; Pingora's documentation says when it runs.
 //!
-//! The whole call stays behind `request_filter`, our own request to the provider included: the decision needs the whole
-//! body, and the answer's head the real cost. So Pingora's own forwarding is never reached, and `upstream_peer` only fails.
+//! A whole call runs in `request_filter`, including our own request to the provider: the decision needs the whole body,
+//! and the head of the answer the real cost. So Pingora never forwards a request, and `upstream_peer` only fails.
 
+pub mod address_filter;
+pub mod app;
 mod connection;
 pub mod connections;
 mod early_request_filter;
 mod fail_to_proxy;
 pub mod head;
+pub mod head_limited;
+mod keeper;
 mod logging;
 mod new_ctx;
-pub mod opening;
-pub mod origin;
-mod place;
+mod refused_head;
 mod request_filter;
 pub mod route;
-mod unread;
+pub mod state;
 mod upstream_peer;
-mod write;
+pub mod write;
 
-use crate::gate::Gate;
 use async_trait::async_trait;
 use new_ctx::Ctx;
 use pingora::modules::http::HttpModules;
 use pingora::proxy::{FailToProxy, ProxyHttp, Session};
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, Result};
+use state::EdgeState;
 use std::sync::{Arc, OnceLock};
 
-/// What all connections of the edge's listener share.
+/// The proxy of the edge's listener.
 pub struct Edge {
-    gate: Arc<OnceLock<Arc<Gate>>>,
-}
-
-impl std::fmt::Debug for Edge {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Edge").finish_non_exhaustive()
-    }
+    state: Arc<OnceLock<Arc<EdgeState>>>,
 }
 
 impl Edge {
-    /// The edge of a gate that is set before the first connection is taken.
+    /// Creates the proxy. `state` is set before the first connection is accepted.
     #[must_use]
-    pub const fn new(gate: Arc<OnceLock<Arc<Gate>>>) -> Self {
-        Self { gate }
+    pub const fn new(state: Arc<OnceLock<Arc<EdgeState>>>) -> Self {
+        Self { state }
+    }
+
+    fn state(&self) -> Option<&EdgeState> {
+        self.state.get().map(Arc::as_ref)
     }
 }
 
@@ -55,15 +55,15 @@ impl ProxyHttp for Edge {
         Ctx::default()
     }
 
-    /// None: Pingora's default would look at each answer for compression.
+    /// No modules: Pingora's default would check each answer for compression.
     fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
 
     async fn early_request_filter(&self, session: &mut Session, ctx: &mut Ctx) -> Result<()> {
-        early_request_filter::begin(self.gate.get(), session, ctx)
+        early_request_filter::begin(self.state(), session, ctx)
     }
 
     async fn request_filter(&self, session: &mut Session, _ctx: &mut Ctx) -> Result<bool> {
-        request_filter::answer(self.gate.get(), session.as_downstream_mut()).await
+        request_filter::answer(self.state(), session.as_downstream_mut()).await
     }
 
     async fn upstream_peer(&self, _session: &mut Session, _ctx: &mut Ctx) -> Result<Box<HttpPeer>> {
@@ -71,14 +71,14 @@ impl ProxyHttp for Edge {
     }
 
     async fn fail_to_proxy(&self, session: &mut Session, error: &Error, _ctx: &mut Ctx) -> FailToProxy {
-        fail_to_proxy::answer(self.gate.get(), session.as_downstream_mut(), error).await
+        fail_to_proxy::answer(self.state(), session.as_downstream_mut(), error).await
     }
 
     async fn logging(&self, _session: &mut Session, error: Option<&Error>, _ctx: &mut Ctx) {
         logging::log(error);
     }
 
-    /// [`logging`] does it.
+    /// Suppressed: [`logging`] logs errors.
     fn suppress_error_log(&self, _session: &Session, _ctx: &Ctx, _error: &Error) -> bool {
         true
     }
@@ -87,7 +87,7 @@ impl ProxyHttp for Edge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stand::{Stand, served, timeless};
+    use crate::fixture::{Fixture, on_own_runtime, without_timer};
     use crypto::virtual_key::WellFormed;
     use pingora::apps::HttpServerApp as _;
     use pingora::protocols::http::ServerSession;
@@ -98,19 +98,19 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
     use tokio::sync::watch;
 
-    /// Room of a connection in each direction, in bytes.
-    const ROOM: usize = 64 << 10;
+    /// Buffer of a connection in each direction, in bytes.
+    const BUFFER_BYTES: usize = 64 << 10;
 
-    fn proxy(stand: &Stand) -> Arc<HttpProxy<Edge>> {
-        let gate = OnceLock::from(Arc::clone(&stand.gate));
-        let mut proxy = HttpProxy::new(Edge::new(Arc::new(gate)), Arc::new(ServerConf::default()));
+    fn proxy(fixture: &Fixture) -> Arc<HttpProxy<Edge>> {
+        let state = OnceLock::from(Arc::new(fixture.edge_state()));
+        let mut proxy = HttpProxy::new(Edge::new(Arc::new(state)), Arc::new(ServerConf::default()));
         proxy.handle_init_modules();
         Arc::new(proxy)
     }
 
-    /// A request as it arrives, and the end of its caller.
+    /// A received request, and the caller's end of its connection.
     async fn request(text: &str) -> (ServerSession, DuplexStream) {
-        let (mut caller, connection) = duplex(ROOM);
+        let (mut caller, connection) = duplex(BUFFER_BYTES);
         caller.write_all(text.as_bytes()).await.unwrap();
         let mut session = ServerSession::new_http1(Box::new(connection));
         session.set_keepalive(Some(60));
@@ -124,52 +124,52 @@ mod tests {
         )
     }
 
-    async fn said(caller: &mut DuplexStream) -> String {
-        let mut room = [0; 4096];
-        let read = caller.read(&mut room).await.unwrap();
-        String::from_utf8_lossy(&room[..read]).into_owned()
+    async fn received(caller: &mut DuplexStream) -> String {
+        let mut buffer = [0; 4096];
+        let read = caller.read(&mut buffer).await.unwrap();
+        String::from_utf8_lossy(&buffer[..read]).into_owned()
     }
 
     #[tokio::test]
-    async fn a_request_is_answered_and_its_connection_kept_until_the_process_stops() {
-        let stand = Stand::new().await;
-        let (proxy, (_stops, shutdown)) = (proxy(&stand), watch::channel(false));
+    async fn a_connection_is_kept_until_the_process_stops() {
+        let fixture = Fixture::new().await;
+        let (proxy, (_stops, shutdown)) = (proxy(&fixture), watch::channel(false));
         for (draining, kept) in [(false, true), (true, false)] {
             if draining {
-                stand.gate.drain();
+                fixture.admission.drain();
             }
             let (session, mut caller) = request("GET /v1/health HTTP/1.1\r\nHost: e\r\n\r\n").await;
             let stream = proxy.process_new_http(session, &shutdown).await;
             assert_eq!(stream.is_some(), kept);
-            let said = said(&mut caller).await;
-            assert!(said.contains("\r\nx-request-id: req_"), "{said}");
-            assert!(said.contains("\r\nx-service-overhead-ms: "), "{said}");
-            assert_eq!(stand.gate.in_flight(), 0);
+            let answer = received(&mut caller).await;
+            assert!(answer.contains("\r\nx-request-id: req_"), "{answer}");
+            assert!(answer.contains("\r\nx-service-overhead-ms: "), "{answer}");
+            assert_eq!(fixture.admission.in_flight(), 0);
         }
-        stand.gate.close();
+        fixture.admission.close();
         let (session, mut caller) = request("GET /v1/health HTTP/1.1\r\nHost: e\r\n\r\n").await;
         assert!(proxy.process_new_http(session, &shutdown).await.is_none());
-        assert_eq!(said(&mut caller).await, "", "nothing was done for it");
+        assert_eq!(received(&mut caller).await, "", "nothing was done for it");
     }
 
     #[tokio::test]
     async fn pingora_has_no_upstream_to_forward_to() {
-        let stand = Stand::new().await;
-        let edge = Edge::new(Arc::new(OnceLock::from(Arc::clone(&stand.gate))));
-        let mut session = Session::new_h1(Box::new(duplex(ROOM).0));
+        let fixture = Fixture::new().await;
+        let edge = Edge::new(Arc::new(OnceLock::from(Arc::new(fixture.edge_state()))));
+        let mut session = Session::new_h1(Box::new(duplex(BUFFER_BYTES).0));
         let peer = edge.upstream_peer(&mut session, &mut edge.new_ctx()).await;
         assert!(peer.is_err());
     }
 
-    /// Pingora moves the state of a request by value, and keeps the future of a request, a call's not included, as long as the
-    /// connection rests. 13,424 bytes with Pingora 0.9.1, nearly all of them its own forwarding.
+    /// Pingora moves the state of a request by value, and keeps the future of a request (without that of a call) while
+    /// the connection is idle: 13,424 bytes with Pingora 0.9.1, nearly all of them for its own forwarding.
     #[tokio::test]
-    async fn what_pingora_keeps_of_a_request_stays_small() {
+    async fn the_state_of_a_request_stays_small() {
         const OWN_BYTES_MAX: usize = 8;
         const PINGORAS_BYTES_MAX: usize = 16 << 10;
         assert!(size_of::<Ctx>() <= OWN_BYTES_MAX, "{}", size_of::<Ctx>());
-        let stand = Stand::new().await;
-        let (proxy, (_stops, shutdown)) = (proxy(&stand), watch::channel(false));
+        let fixture = Fixture::new().await;
+        let (proxy, (_stops, shutdown)) = (proxy(&fixture), watch::channel(false));
         let (session, _caller) = request("").await;
         let request = proxy.process_new_http(session, &shutdown);
         assert!(
@@ -179,25 +179,25 @@ mod tests {
         );
     }
 
-    /// The runtime that it is served in has no timer, and the first deadline panics.
+    /// The runtime that serves it has no timer, so the first deadline panics.
     #[test]
-    fn a_panic_takes_its_connection_and_leaves_nothing_in_flight() {
-        let (served, stand) = served();
+    fn a_panic_closes_its_connection_and_leaves_nothing_in_flight() {
+        let (runtime, fixture) = on_own_runtime();
         let key = format!("vk_live_{}", "0a".repeat(32));
         let digest = WellFormed::parse(key.as_bytes()).unwrap().digest();
         let owner = VirtualKeyOwner::new("acct_1", "bot", "vk_1");
-        let known = stand.gate.remember(digest, owner);
-        let (proxy, (_stops, shutdown)) = (proxy(&stand), watch::channel(false));
-        let timeless = timeless();
-        let (session, mut caller) = timeless.block_on(request(&chat(&key)));
-        let serving = || timeless.block_on(proxy.process_new_http(session, &shutdown));
+        let known = fixture.owners.insert(digest, owner);
+        let (proxy, (_stops, shutdown)) = (proxy(&fixture), watch::channel(false));
+        let timer_free = without_timer();
+        let (session, mut caller) = timer_free.block_on(request(&chat(&key)));
+        let serving = || timer_free.block_on(proxy.process_new_http(session, &shutdown));
         assert!(catch_unwind(AssertUnwindSafe(serving)).is_err());
-        assert_eq!(stand.gate.in_flight(), 0);
+        assert_eq!(fixture.admission.in_flight(), 0);
         assert_eq!(
-            timeless.block_on(said(&mut caller)),
+            timer_free.block_on(received(&mut caller)),
             "",
             "closed without an answer"
         );
-        served.block_on(async { drop((stand, known)) });
+        runtime.block_on(async { drop((fixture, known)) });
     }
 }

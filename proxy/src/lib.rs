@@ -1,21 +1,30 @@
-//! The edge: the gate that every call passes on its way to the provider.
+//! The edge: every call of an agent passes it on its way to the provider.
 //!
 //! Read [`call`] for the life of one call: each step of specification §4.4 is a file beneath it. [`edge`] speaks HTTP,
-//! [`reply`] holds every answer that Tollgate itself gives, [`upstream`] the one request to the provider, [`gate`]
-//! what all calls share, [`pending`] what the store could not take yet.
+//! [`reply`] builds the answers, [`upstream`] sends the one request to the provider. The other files are the components
+//! that these share; `server/components.rs` makes each of them once.
 
-pub mod call;
-pub mod edge;
-pub mod gate;
-pub mod metrics;
-pub mod openapi;
-pub mod ops;
-pub mod pending;
-pub mod reply;
-pub mod server;
+mod account_views;
+mod admission;
+mod allocator;
+mod buffer_budget;
+mod call;
+mod edge;
 #[cfg(test)]
-mod stand;
-pub mod upstream;
-pub mod watch;
+mod fixture;
+mod gauges;
+mod key_owners;
+mod metrics;
+pub mod openapi;
+mod ops;
+mod pending;
+mod provider_keys;
+mod readiness;
+mod refused_accounts;
+mod reply;
+mod server;
+mod store_health;
+mod tables;
+mod upstream;
 
 pub use server::run;

@@ -1,41 +1,38 @@
-//! The edge's metrics. The help texts stand beside the names; both are a contract with dashboards and alerts, and
-//! docs/reference/observability.md lists them. Every series is made at start and held as a handle, so a call counts
-//! without looking anything up.
+//! Counters and histograms of the edge. Names and help texts are a contract with dashboards and alerts, and
+//! docs/reference/observability.md lists them. Every series exists from the start and is held as a handle, so recording
+//! needs no look-up.
 
-mod ledger;
-mod state;
+pub mod ledger;
 
-use crate::gate::Gate;
 use crate::reply::refusal::RefusalKind;
 use crate::upstream::Failure;
 use domain::denial::Denial;
 use domain::money::Nanos;
 use ledger::LedgerMetrics;
 use prometheus::{Histogram, IntCounter};
-use state::State;
 use std::time::Duration;
 use telemetry::registrar::Registrar;
 use telemetry::tables::TableMetrics;
 
-/// Upper ends of the buckets of Tollgate's own time and of the stages of a call, in seconds.
+/// Bucket bounds of Tollgate's own time and of the stages of a call, in seconds.
 const OWN_TIME: [f64; 11] = [
     0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5,
 ];
-/// The same of the provider's answers, up to the deadline of 100 seconds.
+/// Bucket bounds of the provider's answers, in seconds, up to the default deadline of 100 seconds.
 const UPSTREAM: [f64; 10] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 100.0];
 
-/// A part of a call's way, as metrics and spans name it.
+/// A stage of a call, as metrics and spans name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// From the head to the key's owner.
+    /// From the received head to the owner of the key.
     Resolve,
-    /// The body arrives: the caller's time.
+    /// The caller sends the body.
     Receive,
-    /// What it asks for, and the estimate.
+    /// Body and headers are parsed, and the estimate is computed.
     Read,
-    /// The one step in the store that decides.
+    /// The store decides.
     Decide,
-    /// The provider's answer: its time.
+    /// The provider answers.
     Upstream,
     /// The ledger moves to the real cost.
     Settle,
@@ -51,10 +48,17 @@ impl Stage {
         Self::Upstream,
         Self::Settle,
     ];
-    /// How many there are.
+    /// Length of [`Stage::ALL`].
     pub const COUNT: usize = Self::ALL.len();
 
-    /// The word.
+    /// Whether a failed stage is recorded too. The caller's time counts whatever came of its body, and a denial is a
+    /// decision. The other stages are recorded only for calls that went on.
+    #[must_use]
+    pub const fn records_failures(self) -> bool {
+        matches!(self, Self::Receive | Self::Decide)
+    }
+
+    /// Returns the value of the label `stage`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -68,36 +72,36 @@ impl Stage {
     }
 }
 
-/// How the provider answered an approved call.
+/// The provider's answer to an approved call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum UpstreamResult {
     /// 2xx
     Success,
     /// 3xx
     Redirect,
     /// 4xx
     ClientError,
-    /// 5xx, or a status that is none.
+    /// 5xx, or a status beyond the classes.
     ServerError,
-    /// Not within the deadline.
+    /// No whole answer within `upstream.timeout_ms`.
     Timeout,
-    /// Not reached, or broken off.
+    /// The provider was not reached, or the connection broke.
     Unreachable,
 }
 
-impl Ended {
+impl UpstreamResult {
     const ALL: [&'static str; 6] = ["2xx", "3xx", "4xx", "5xx", "timeout", "unreachable"];
 }
 
-/// Where an exchange with the provider broke off, as [`Failure::Unreachable`] says; the last stands for all others.
+/// Where an exchange with the provider failed, as [`Failure::Unreachable`] says. The last stands for all others.
 const BROKE_OFF: [&str; 7] = ["resolve", "local", "connect", "write", "head", "body", "odd"];
 
-/// A limit for every plan (decision D71) that denied a call as `rate_limited`.
+/// A limit of every plan (decision D71) that denied a call as `rate_limited`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limited {
-    /// The budget of runs.
+    /// The account's budget of runs.
     Runs,
-    /// The account is refused what makes records.
+    /// The account may make no records.
     StoreShare,
 }
 
@@ -105,10 +109,9 @@ impl Limited {
     const ALL: [&'static str; 2] = ["runs", "store_share"];
 }
 
-/// All metrics of the edge.
-#[derive(Debug, Clone)]
+/// Counters and histograms of the edge.
+#[derive(Debug)]
 pub struct Metrics {
-    registrar: Registrar,
     approved: Vec<IntCounter>,
     denied: Vec<IntCounter>,
     refused: Vec<IntCounter>,
@@ -118,28 +121,25 @@ pub struct Metrics {
     stages: Vec<Histogram>,
     upstream_time: Histogram,
     broke_off: Vec<IntCounter>,
-    /// What became of the money.
+    /// Money of approved calls.
     pub ledger: LedgerMetrics,
-    /// The tables that are read again.
+    /// Plans and prices read again.
     pub tables: TableMetrics,
-    /// What is looked up when somebody asks.
-    pub state: State,
 }
 
 impl Metrics {
-    /// Registers everything.
+    /// Registers all of them.
     ///
     /// # Errors
-    /// When a name is malformed or taken twice, which a test would show.
-    pub fn new() -> prometheus::Result<Self> {
-        let metrics = Registrar::new("tollgate_proxy");
+    /// A malformed or duplicate name, which a test would find.
+    pub fn new(metrics: &Registrar) -> prometheus::Result<Self> {
         let seconds = "Time that calls spent in each stage: resolve (whose key), receive (the body arrives), read (its meaning and estimate), decide (the store's decision), upstream (the provider), settle (the ledger).";
         Ok(Self {
             approved: metrics.counters(
                 "approved_total",
                 "Approved calls, by what the provider answered.",
                 "upstream",
-                Ended::ALL,
+                UpstreamResult::ALL,
             )?,
             denied: metrics.counters(
                 "denied_total",
@@ -186,21 +186,19 @@ impl Metrics {
                 "stage",
                 BROKE_OFF,
             )?,
-            ledger: LedgerMetrics::new(&metrics)?,
-            tables: TableMetrics::new(&metrics)?,
-            state: State::new(&metrics)?,
-            registrar: metrics,
+            ledger: LedgerMetrics::new(metrics)?,
+            tables: TableMetrics::new(metrics)?,
         })
     }
 
-    /// An approved call came to its end.
-    pub fn approved(&self, estimate: Nanos, actual: Option<Nanos>, ended: Ended, took: Duration) {
+    /// Records an approved call that was settled.
+    pub fn approved(&self, estimate: Nanos, actual: Option<Nanos>, ended: UpstreamResult, took: Duration) {
         self.approved[ended as usize].inc();
         self.upstream_time.observe(took.as_secs_f64());
         self.ledger.approved(estimate, actual);
     }
 
-    /// The exchange with the provider broke off.
+    /// Records a failed exchange with the provider. Time-outs are results of approved calls.
     pub fn broke_off(&self, failure: &Failure) {
         let stage = match failure {
             Failure::Timeout => return,
@@ -212,46 +210,34 @@ impl Metrics {
         self.broke_off[known.unwrap_or(BROKE_OFF.len() - 1)].inc();
     }
 
-    /// A denial.
+    /// Records a denied request.
     pub fn denied(&self, denial: Denial) {
         self.denied[denial as usize].inc();
     }
 
-    /// A limit for every plan denied a call.
+    /// Records a denial by a limit of every plan.
     pub fn limited(&self, limit: Limited) {
         self.limited[limit as usize].inc();
     }
 
-    /// A refusal.
+    /// Records a refused request.
     pub fn refused(&self, kind: RefusalKind) {
         self.refused[kind as usize].inc();
     }
 
-    /// A request that an SDK repeats by itself.
+    /// Records a request that an SDK announced as a retry.
     pub fn announced_retry(&self) {
         self.announced_retries.inc();
     }
 
-    /// Time that one request spent in Tollgate.
+    /// Records Tollgate's own time for one request.
     pub fn own_time(&self, seconds: f64) {
         self.own_time.observe(seconds);
     }
 
-    /// Time that a call spent in a stage.
+    /// Records the duration of a stage.
     pub fn stage(&self, stage: Stage, took: Duration) {
         self.stages[stage as usize].observe(took.as_secs_f64());
-    }
-
-    /// The exposition text, with the state of this moment.
-    #[must_use]
-    pub fn text(&self, gate: &Gate) -> Vec<u8> {
-        self.registrar.text_after(|| self.state.look(gate)).map_or_else(
-            |error| {
-                tracing::error!(%error, "the metrics cannot be written");
-                Vec::new()
-            },
-            String::into_bytes,
-        )
     }
 }
 
@@ -262,7 +248,8 @@ mod tests {
 
     #[test]
     fn each_count_lands_on_its_own_label() {
-        let metrics = Metrics::new().unwrap();
+        let registrar = Registrar::new("tollgate_proxy");
+        let metrics = Metrics::new(&registrar).unwrap();
         for denial in Denial::ALL {
             metrics.denied(*denial);
         }
@@ -272,12 +259,12 @@ mod tests {
         metrics.refused(RefusalKind::RequestTimeout);
         metrics.stage(Stage::Settle, Duration::from_micros(150));
         let (estimate, actual) = (Nanos::new(1000).unwrap(), Nanos::new(200));
-        metrics.approved(estimate, actual, Ended::Timeout, Duration::from_secs(3));
+        metrics.approved(estimate, actual, UpstreamResult::Timeout, Duration::from_secs(3));
         metrics.broke_off(&Failure::Unreachable("its name does not resolve"));
         metrics.broke_off(&Failure::Unreachable("it sent no head"));
         metrics.broke_off(&Failure::NotSent(std::io::ErrorKind::OutOfMemory));
         metrics.tables.read_again(Table::Prices, false);
-        let text = metrics.registrar.text().unwrap();
+        let text = registrar.text().unwrap();
         for line in [
             r#"tollgate_proxy_denied_total{reason="plan_limit"} 1"#,
             r#"tollgate_proxy_refused_total{code="request_timeout"} 2"#,

@@ -1,16 +1,14 @@
-//! The OpenAPI document of the edge, made of the lists that answer: reasons of denials, kinds of refusals, names of headers.
+//! The OpenAPI document of the edge, generated from the lists that answers are built from: denials, refusals, headers.
 
 mod headers;
 mod responses;
 mod schemas;
 
-pub(crate) use schemas::{RefusalCode, RefusalType};
-
 use crate::edge::route::{self, Route};
 use crate::reply::health::ENDPOINTS;
 use http::Method;
 use openapi::{Components, Json, VERSION, object};
-use responses::Of;
+use responses::Operation;
 
 const ABOUT: &str = "\
 Point an OpenAI client at this server and give it a virtual key: `OPENAI_BASE_URL=<this>/v1`, `OPENAI_API_KEY=vk_live_…`. \
@@ -19,7 +17,7 @@ settled. Whatever is denied is denied before anything is sent to the provider, a
 An answer with `X-Service-Decision: approved` is the provider's own: status, headers and body. One with `denied` is Tollgate's, and \
 `X-Service-Reason` says why. One with neither is about the request itself.";
 
-/// The document.
+/// Generates the document.
 #[must_use]
 pub fn document() -> Json {
     let mut components = Components::default();
@@ -71,9 +69,9 @@ pub fn document() -> Json {
     ])
 }
 
-/// The operation of a path; the route table knows its method.
+/// The operation of a path; the route table has its method.
 fn item(components: &mut Components, path: &str) -> Json {
-    match (route::of(&Method::POST, path), route::of(&Method::GET, path)) {
+    match (route::find(&Method::POST, path), route::find(&Method::GET, path)) {
         (Ok(Route::Chat), _) => object([("post", chat(components))]),
         (_, Ok(Route::Models)) => object([("get", models(components))]),
         (_, Ok(Route::Model)) => object([("get", model(components))]),
@@ -100,7 +98,7 @@ fn chat(components: &mut Components) -> Json {
                 ("content", object([("application/json", media)])),
             ]),
         ),
-        ("responses", responses::all(components, Of::Chat)),
+        ("responses", responses::all(components, Operation::Chat)),
         ("security", keys()),
     ])
 }
@@ -115,7 +113,7 @@ fn models(components: &mut Components) -> Json {
             "In OpenAI's shape. Counts against the key's rate.".into(),
         ),
         ("parameters", Json::List(vec![headers::request_id()])),
-        ("responses", responses::all(components, Of::Models)),
+        ("responses", responses::all(components, Operation::Models)),
         ("security", keys()),
     ])
 }
@@ -137,7 +135,7 @@ fn model(components: &mut Components) -> Json {
         ("summary", "Show a model that has a price".into()),
         ("description", says.into()),
         ("parameters", Json::List(vec![name, headers::request_id()])),
-        ("responses", responses::all(components, Of::Model)),
+        ("responses", responses::all(components, Operation::Model)),
         ("security", keys()),
     ])
 }
@@ -149,7 +147,7 @@ fn health(components: &mut Components) -> Json {
         ("summary", "Ask whether calls can be decided".into()),
         ("description", "Needs no key.".into()),
         ("parameters", Json::List(vec![headers::request_id()])),
-        ("responses", responses::all(components, Of::Health)),
+        ("responses", responses::all(components, Operation::Health)),
         ("security", Json::List(Vec::new())),
     ])
 }
@@ -195,7 +193,7 @@ mod tests {
             assert!(text.contains(&format!("\"{}\"", denial.reason())), "{denial:?}");
         }
         for kind in RefusalKind::ALL {
-            // These two are answers to what is no operation of the document.
+            // These two answer requests that match no operation of the document.
             if matches!(kind, RefusalKind::NotFound | RefusalKind::MethodNotAllowed) {
                 continue;
             }

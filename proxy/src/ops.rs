@@ -1,17 +1,29 @@
-//! The ops listener (decision D57): `/metrics`, `/livez`, `/readyz`. It never touches the store itself.
+//! The ops listener (decision D57): `/metrics`, `/livez`, `/readyz`. It never reads the store.
 
-use crate::gate::Gate;
+use crate::admission::Admission;
+use crate::gauges::Exposition;
+use crate::readiness::Readiness;
 use async_trait::async_trait;
 use http::Response;
 use pingora::apps::http_app::ServeHttp;
 use pingora::protocols::http::ServerSession;
 use std::sync::{Arc, OnceLock};
 
-/// The application behind the ops listener.
-#[derive(Debug, Clone)]
+/// What the ops listener answers with.
+pub struct OpsState {
+    /// `/readyz`
+    pub readiness: Readiness,
+    /// Why `/readyz` fails.
+    pub admission: Arc<Admission>,
+    /// `/metrics`
+    pub exposition: Exposition,
+}
+
+/// The application of the ops listener.
+#[derive(Clone)]
 pub struct Ops {
-    /// Set when the edge has started.
-    pub gate: Arc<OnceLock<Arc<Gate>>>,
+    /// Set once the edge has started.
+    pub state: Arc<OnceLock<OpsState>>,
 }
 
 #[async_trait]
@@ -38,11 +50,11 @@ const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 impl Ops {
     fn answer(&self, path: &str) -> (u16, &'static str, Vec<u8>) {
-        let gate = self.gate.get();
-        match (path, gate) {
+        let state = self.state.get();
+        match (path, state) {
             ("/livez", _) => (200, TEXT, b"ok\n".to_vec()),
-            ("/readyz", Some(gate)) if gate.is_ready() => (200, TEXT, b"ok\n".to_vec()),
-            ("/readyz", Some(gate)) if gate.is_draining() => {
+            ("/readyz", Some(state)) if state.readiness.is_ready() => (200, TEXT, b"ok\n".to_vec()),
+            ("/readyz", Some(state)) if state.admission.is_draining() => {
                 (503, TEXT, b"this process is about to end\n".to_vec())
             }
             ("/readyz", _) => (
@@ -50,7 +62,7 @@ impl Ops {
                 TEXT,
                 b"calls cannot be decided: every call is denied\n".to_vec(),
             ),
-            ("/metrics", Some(gate)) => (200, METRICS, gate.metrics.text(gate)),
+            ("/metrics", Some(state)) => (200, METRICS, state.exposition.text()),
             ("/metrics", None) => (503, TEXT, b"starting\n".to_vec()),
             _ => (404, TEXT, b"not found\n".to_vec()),
         }

@@ -1,8 +1,8 @@
-//! What the store could not take yet: settlements and voids, retried in the background until it does (decision D36).
+//! Retry queue for settlements and voids that the store did not accept (decision D36).
 //!
-//! The [`queue`] is bounded and survives a restart: each [`item`] is appended to a [`journal`] before it waits. What does not fit
-//! is dropped, which leaves the estimate charged; a settlement that may say more than that is never dropped for a void. The
-//! [`delivery`] brings an item to the ledger that its hold belongs to, and to no other.
+//! The [`queue`] is bounded and survives a restart: each [`item`] is appended to a [`journal`]. Items that do not fit
+//! are dropped, which leaves the estimate charged; a settlement, which may charge more than that, is never dropped for
+//! a void. [`delivery`] sends an item to the ledger of its hold, and to no other.
 
 pub mod delivery;
 pub mod item;
@@ -10,55 +10,57 @@ pub mod journal;
 pub mod others;
 pub mod queue;
 
-use crate::gate::Gate;
-use delivery::{Delivery, Round};
+use crate::metrics::Metrics;
+use crate::store_health::StoreHealth;
+use delivery::{Batch, Delivery};
 use item::{Item, Origin};
 use journal::Journal;
-use others::Others;
+use others::OtherJournals;
 use queue::Queue;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use store::Store;
 use store::call::hold::HoldName;
 use store::call::settle::Settle;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-/// Pause after a round in which the store took nothing.
-const PAUSE: Duration = Duration::from_millis(200);
-/// Pause where nothing waits for this ledger, unless something comes.
-const ELSEWHERE_PAUSE: Duration = Duration::from_secs(2);
-/// Between two looks for what other processes left behind.
-const ADOPT_EVERY: Duration = Duration::from_secs(2);
+/// Pause after a batch of which the store accepted nothing.
+const NOT_DELIVERED_PAUSE: Duration = Duration::from_millis(200);
+/// Pause while no item is deliverable to this ledger; a new item ends it.
+const NOTHING_DELIVERABLE_PAUSE: Duration = Duration::from_secs(2);
+/// Interval of taking over the journals of processes that ended.
+const TAKE_OVER_EVERY: Duration = Duration::from_secs(2);
 
-/// The journal is rewritten when it has this many lines for each item that may wait.
+/// The journal is rewritten at this many lines for each item that fits into the queue.
 const JOURNAL_LINES_PER_ITEM: usize = 2;
 
-/// The queue.
+/// The retry queue.
 #[derive(Debug)]
 pub struct Pending {
     queue: Mutex<Queue>,
     journal: Mutex<Journal>,
-    /// Locked by who reads the disk only; whoever holds it may lock the queue, and not the other way round.
-    /// `None` once this process is about to end.
-    others: Mutex<Option<Others>>,
+    /// Locked before the queue, never after it: its holder reads the disk. `None` once this process is about to end.
+    others: Mutex<Option<OtherJournals>>,
     dropped: AtomicU64,
-    /// How many of the items waited for another ledger, or for writes that the store lacks, in the last round.
+    /// Items of another ledger, or of accounts of which the store lacks writes, in the last batch.
     elsewhere: AtomicUsize,
-    /// How many items may wait.
+    /// Most items that may wait.
     limit: usize,
     wake: Notify,
 }
 
 impl Pending {
-    /// A queue with a journal in `dir`, that starts with what earlier processes left there: at most `limit` items.
+    /// Opens a queue of at most `limit` items with a journal in `dir`, and takes over the journals of processes that
+    /// ended.
     ///
     /// # Errors
-    /// When the folder cannot be made, read or written.
+    /// The directory cannot be created, read or written.
     pub fn open(dir: &Path, limit: usize) -> std::io::Result<Self> {
         let journal = Journal::open(dir)?;
-        let others = Others::beside(journal.path());
+        let others = OtherJournals::beside(journal.path());
         let pending = Self {
             queue: Mutex::new(Queue::new(limit)),
             journal: Mutex::new(journal),
@@ -72,22 +74,22 @@ impl Pending {
         Ok(pending)
     }
 
-    /// Lets a settlement wait for the ledger of its hold.
+    /// Queues a settlement for the ledger of its hold.
     pub fn settle(&self, settle: Settle, origin: &Origin) {
         self.push(Item::settle(settle, origin));
     }
 
-    /// Lets a void wait for the ledger that was asked for the hold.
+    /// Queues a void for the ledger that may have opened the hold.
     pub fn void(&self, name: HoldName, origin: &Origin) {
         self.push(Item::void(name, origin));
     }
 
-    /// Items that wait.
+    /// The number of items.
     pub fn len(&self) -> usize {
         self.queue().len()
     }
 
-    /// Of these, items that the store as it was in the last round cannot take: it is another ledger, or lacks writes.
+    /// Of these, the items that the store could not accept at the last batch: it is another ledger, or lacks writes.
     pub fn elsewhere(&self) -> usize {
         self.elsewhere.load(Ordering::Relaxed).min(self.len())
     }
@@ -97,18 +99,18 @@ impl Pending {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Lines of the journal.
+    /// Lines of the journal, at least one for each item.
     pub fn journal_lines(&self) -> usize {
         self.journal().lines()
     }
 
-    /// Whether nothing waits.
+    /// Whether no item waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Leaves nothing behind when nothing waits; otherwise the journal stays for the next process. It stays too while
-    /// something is just taken over.
+    /// Removes the journal if no item waits; otherwise the next process takes it over. It also stays while a take-over
+    /// is in progress.
     pub fn close(&self) {
         let Ok(mut others) = self.others.try_lock() else {
             return;
@@ -120,11 +122,11 @@ impl Pending {
         }
     }
 
-    /// Takes over what processes that ended have left beside the journal. One that has something waiting for its own store
-    /// leaves it to others, or for later: its store does not answer. Waits for the disk, and lets nobody wait for it meanwhile.
+    /// Takes over the journals of processes that ended. A process with deliverable items leaves them to others or for
+    /// later: its store does not reply. Blocks on the disk, and holds no lock meanwhile that a call needs.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// The directory cannot be read.
     pub fn take_over(&self) -> std::io::Result<()> {
         let waiting = self.len();
         if waiting > self.elsewhere() {
@@ -135,15 +137,15 @@ impl Pending {
             return Ok(());
         };
         if waiting == 0 {
-            others.let_go();
+            others.remove_kept();
         }
         let mut found = others.read(self.limit.saturating_sub(waiting))?;
         let items = std::mem::take(&mut found.items);
         let mut written = Ok(());
         if !items.is_empty() {
             let mut queue = self.queue();
-            if items.len() > queue.room() {
-                // Something came to wait meanwhile; the files are left as they are.
+            if items.len() > queue.free() {
+                // Items were queued meanwhile. The files stay as they are.
                 return Ok(());
             }
             let mut journal = self.journal();
@@ -156,7 +158,7 @@ impl Pending {
         }
         self.dropped.fetch_add(found.dropped, Ordering::Relaxed);
         match written {
-            Ok(()) => others.taken_over(found),
+            Ok(()) => others.remove(found),
             Err(_reported) => others.keep(found),
         }
         Ok(())
@@ -175,36 +177,38 @@ impl Pending {
         let mut journal = self.journal();
         let is_long = journal.lines() >= JOURNAL_LINES_PER_ITEM * self.limit;
         if !is_long || journal.rewrite(queue.items()).is_err() {
-            // What the disk does not take waits in memory alone.
+            // An item that cannot be written waits in memory alone.
             drop(journal.append([&item]));
         }
         self.wake.notify_one();
     }
 
-    /// Looks for what other processes left behind, for ever.
-    pub async fn follow_others(gate: Arc<Gate>) {
-        let mut ticks = tokio::time::interval(ADOPT_EVERY);
+    /// Takes over the journals of processes that ended, for ever.
+    pub async fn follow_others(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(TAKE_OVER_EVERY);
         loop {
             ticks.tick().await;
-            let looking = Arc::clone(&gate);
-            let look = tokio::task::spawn_blocking(move || looking.pending.take_over());
-            if let Ok(Err(error)) = look.await {
+            let pending = Arc::clone(&self);
+            let taken_over = tokio::task::spawn_blocking(move || pending.take_over());
+            if let Ok(Err(error)) = taken_over.await {
                 tracing::error!(%error, "proxy.data_dir cannot be read");
             }
         }
     }
 
-    /// Brings what waits to the store, for ever.
-    pub async fn run(&self, gate: &Gate) {
-        let mut delivery = Delivery::default();
+    /// Delivers the items, for ever.
+    pub async fn run(self: Arc<Self>, store: Store, health: Arc<StoreHealth>, metrics: Arc<Metrics>) {
+        let mut delivery = Delivery::new(store, health, metrics);
         loop {
             if self.is_empty() {
                 self.wake.notified().await;
             }
-            match delivery.round(self, gate).await {
-                Round::Took => {}
-                Round::TookNothing => sleep(PAUSE).await,
-                Round::NothingForIt => drop(timeout(ELSEWHERE_PAUSE, self.wake.notified()).await),
+            match delivery.deliver_batch(&self).await {
+                Batch::Delivered => {}
+                Batch::NotDelivered => sleep(NOT_DELIVERED_PAUSE).await,
+                Batch::NothingDeliverable => {
+                    drop(timeout(NOTHING_DELIVERABLE_PAUSE, self.wake.notified()).await)
+                }
             }
         }
     }
@@ -220,20 +224,20 @@ impl Pending {
 
 #[cfg(test)]
 mod tests {
-    use super::journal::tests::{SMALL, folder_of_small_files, fresh, item, where_files_stay_small};
+    use super::journal::tests::{SMALL_FILE_BYTES, fresh, item, run_with_small_files, small_file_folder};
     use super::*;
 
     #[test]
-    fn what_does_not_fit_on_the_disk_stays_where_it_was_left() {
-        let ids = || (0..SMALL / 10).map(|at| item(&format!("allow_{at}")));
-        let Some(dir) = folder_of_small_files() else {
+    fn items_that_do_not_fit_on_the_disk_stay_in_the_old_journal() {
+        let ids = || (0..SMALL_FILE_BYTES / 10).map(|at| item(&format!("allow_{at}")));
+        let Some(dir) = small_file_folder() else {
             let dir = fresh("full");
             let mut journal = Journal::open(&dir).unwrap();
             journal.append(&ids().collect::<Vec<_>>()).unwrap();
             drop(journal);
-            let test = "pending::tests::what_does_not_fit_on_the_disk_stays_where_it_was_left";
-            where_files_stay_small(test, &dir);
-            let left = Pending::open(&dir, SMALL).unwrap();
+            let test = "pending::tests::items_that_do_not_fit_on_the_disk_stay_in_the_old_journal";
+            run_with_small_files(test, &dir);
+            let left = Pending::open(&dir, SMALL_FILE_BYTES).unwrap();
             assert_eq!(
                 left.len(),
                 ids().count(),
@@ -242,16 +246,16 @@ mod tests {
             assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
             return std::fs::remove_dir_all(dir).unwrap();
         };
-        let pending = Pending::open(&dir, SMALL).unwrap();
+        let pending = Pending::open(&dir, SMALL_FILE_BYTES).unwrap();
         assert_eq!(
             (pending.len(), pending.journal_lines(), pending.dropped()),
             (ids().count(), 0, 0)
         );
-        let mut beside = Others::beside(&dir.join("none"));
-        assert_eq!(beside.read(SMALL).unwrap().items, [], "it is held");
+        let mut beside = OtherJournals::beside(&dir.join("none"));
+        assert_eq!(beside.read(SMALL_FILE_BYTES).unwrap().items, [], "it is held");
     }
 
-    /// What others would take over if the process were killed now.
+    /// The items that others would take over if the process were killed now.
     fn written(pending: &Pending) -> Vec<Item> {
         let path = pending.journal().path().to_owned();
         let text = std::fs::read_to_string(path).unwrap();
@@ -260,15 +264,15 @@ mod tests {
             .collect()
     }
 
-    /// Many times the limit comes and goes; whenever the process is killed, what waits is in its journal, which stays short.
+    /// Several times the limit is queued and delivered.
     #[test]
-    fn what_waits_is_in_the_journal_however_much_came_before() {
+    fn waiting_items_are_in_the_journal_which_stays_short() {
         const LIMIT: usize = 3;
         let dir = fresh("long");
         let pending = Pending::open(&dir, LIMIT).unwrap();
         for at in 0..5 * LIMIT {
             if pending.len() == LIMIT {
-                let first = pending.queue().first(1, |_| true).0;
+                let first = pending.queue().batch(1, |_| true).0;
                 pending.queue().remove(first[0].0);
             }
             pending.push(item(&format!("allow_{at}")));
@@ -283,7 +287,7 @@ mod tests {
             assert_eq!(pending.journal_lines(), written.len());
         }
         let waits: Vec<Item> = pending.queue().items().cloned().collect();
-        // The lock goes with the process.
+        // The lock ends with the process.
         drop(pending);
         let next = Pending::open(&dir, 9).unwrap();
         let taken_over: Vec<Item> = next.queue().items().cloned().collect();
@@ -291,9 +295,8 @@ mod tests {
         std::fs::remove_dir_all(dir).unwrap();
     }
 
-    /// A process that ends leaves a file only where something waits, and takes nothing over any more.
     #[test]
-    fn a_process_that_ends_leaves_only_what_waits() {
+    fn a_process_that_ends_leaves_a_journal_only_if_items_wait_and_takes_over_none() {
         let dir = fresh("closed");
         let files = || std::fs::read_dir(&dir).unwrap().count();
         let pending = Pending::open(&dir, 3).unwrap();
@@ -304,7 +307,7 @@ mod tests {
         drop(pending);
         let next = Pending::open(&dir, 3).unwrap();
         assert_eq!((next.len(), files()), (1, 1));
-        let first = next.queue().first(1, |_| true).0;
+        let first = next.queue().batch(1, |_| true).0;
         next.queue().remove(first[0].0);
         assert!(next.is_empty());
         next.close();
@@ -318,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_counted_and_not_written() {
+    fn an_item_that_does_not_fit_is_counted_and_not_written() {
         let dir = fresh("too-many");
         let pending = Pending::open(&dir, 2).unwrap();
         for id in ["allow_1", "allow_2", "allow_3"] {
@@ -332,9 +335,8 @@ mod tests {
         std::fs::remove_dir_all(dir).unwrap();
     }
 
-    /// What waits for another ledger keeps nobody from taking over what waits for this one.
     #[test]
-    fn only_what_waits_for_this_store_keeps_from_taking_over() {
+    fn only_deliverable_items_prevent_a_take_over() {
         let dir = fresh("elsewhere");
         let pending = Pending::open(&dir, 3).unwrap();
         pending.push(item("allow_1"));
@@ -345,7 +347,7 @@ mod tests {
         };
         leave(&["allow_2"]);
         pending.take_over().unwrap();
-        assert_eq!(pending.len(), 1, "its store does not answer");
+        assert_eq!(pending.len(), 1, "its store does not reply");
         pending.elsewhere.store(1, Ordering::Relaxed);
         pending.take_over().unwrap();
         assert_eq!((pending.len(), pending.elsewhere()), (2, 1));

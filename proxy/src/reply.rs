@@ -1,6 +1,8 @@
-//! Answers: status, headers and a whole body. Everything that Tollgate itself says is built here, in OpenAI's error shape.
+//! Answers: status, headers and a whole body. Everything that Tollgate itself answers is built here, in the shape of
+//! OpenAI's errors.
 //!
-//! Headers are in the map of the `http` crate until they are written: Pingora's own parses each name again when it is set.
+//! Headers are kept in the map of the `http` crate until they are written: Pingora's own parses each name again when it
+//! is set.
 
 pub mod approved;
 pub mod denied;
@@ -13,12 +15,10 @@ use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
 
-/// An answer that is ready to be written. Its length and connection headers are set where it is written.
+/// An answer to be written. Its length and connection headers are set when it is written.
 #[derive(Debug)]
 pub struct Reply {
-    /// The status.
     pub status: StatusCode,
-    /// The headers.
     pub headers: HeaderMap,
     /// The whole body.
     pub body: Bytes,
@@ -49,7 +49,7 @@ pub mod names {
 }
 
 impl Reply {
-    /// A JSON answer.
+    /// Creates an answer with a JSON body.
     pub fn json(status: u16, body: &impl Serialize) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_vec(body).unwrap_or_default();
@@ -61,7 +61,7 @@ impl Reply {
         }
     }
 
-    /// Sets a header. A value that cannot be one is left out: no answer fails for the sake of a header.
+    /// Sets a header. Skips a value that is no header value: no answer fails because of a header.
     pub fn set(&mut self, name: HeaderName, value: &str) {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.insert(name, value);

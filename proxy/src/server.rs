@@ -1,22 +1,27 @@
-//! Starting and stopping: settings are checked in full before a port is bound, SIGTERM lets calls in flight finish,
-//! SIGQUIT hands the listening sockets to a new process.
+//! Start and stop: settings are checked in full before a port is bound, SIGTERM lets calls in flight finish, SIGQUIT
+//! hands the listening sockets to a new process.
 
+pub mod components;
 mod descriptors;
 mod drain;
 pub mod handover;
 mod signals;
 mod tls;
 
+use crate::admission::Admission;
+use crate::allocator;
+use crate::edge::app::EdgeApp;
 use crate::edge::connections::Connections;
-use crate::edge::opening::Opening;
-use crate::gate::{Gate, Parts};
+use crate::edge::state::EdgeState;
+use crate::gauges::{Exposition, Gauges};
 use crate::metrics::Metrics;
-use crate::ops::Ops;
+use crate::ops::{Ops, OpsState};
 use crate::pending::Pending;
+use crate::readiness::Readiness;
 use crate::upstream::Upstream;
-use crate::watch;
 use async_trait::async_trait;
 use clap::Parser;
+use components::{Components, Parts};
 use connections::open_files;
 use descriptors::{Configured, Descriptors};
 use handover::Successor;
@@ -35,22 +40,23 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use store::Store;
+use telemetry::registrar::Registrar;
 
-/// Exit code for a configuration that cannot be used.
+/// Exit code for an invalid configuration.
 const BAD_CONFIGURATION: u8 = 2;
-/// Exit code for what the machine does not allow now, and may allow at the next start.
-const NOT_NOW: u8 = 3;
-/// Bytes of an answer that wait for more before they are sent: head and body of a usual answer leave in one system call
-/// instead of two. Pingora's own 1,460 are less than the head and a short answer together.
+/// Exit code for a failure of the machine: the next start may succeed.
+const TEMPORARY_FAILURE: u8 = 3;
+/// Write buffer of a connection, in bytes: head and body of a usual answer leave in one system call instead of two.
+/// Pingora's own 1,460 bytes are less than a head and a short answer.
 const WRITE_BUFFER: usize = 16 << 10;
-/// Exit code of a process that was to take over and could not serve.
+/// Exit code of a process that could not take over.
 const NOT_TAKEN_OVER: i32 = 1;
-/// How often a process that takes over looks whether it can decide calls.
-const READY_LOOK: Duration = Duration::from_millis(20);
-/// Certificates that Pingora's own connector trusts: none. The edge calls the provider over one of its own, so nothing is ever
-/// connected by that one, and it need not read the system's.
+/// Interval of checking readiness in a process that takes over.
+const READY_CHECK_EVERY: Duration = Duration::from_millis(20);
+/// Certificates that Pingora's own connector trusts: none. The edge has a connector of its own for the provider, so
+/// Pingora's is never used and need not read the system's certificates.
 const NO_CERTIFICATES: &str = "/dev/null";
-/// What Pingora waits beyond `proxy.drain_ms`: the drain itself ends the process before.
+/// How much longer than `proxy.drain_ms` Pingora waits: the drain itself ends the process before.
 const DRAIN_MARGIN_S: u64 = 10;
 
 /// Runs the edge: it decides on every call, forwards the approved ones, and settles them
@@ -63,7 +69,8 @@ struct Options {
     /// Configuration file [default: config/tollgate.toml]; every key also as TOLLGATE_<SECTION>__<KEY>
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Take over the listening sockets of the running process, which is then sent SIGQUIT; when none runs, start as usual
+    /// Take over the listening sockets of the running process, which is then sent SIGQUIT; when none runs, start as
+    /// usual
     #[arg(long)]
     upgrade: bool,
 }
@@ -89,40 +96,40 @@ Exit codes:
   3  the machine did not allow it: a full disk, an address that is in use;
      starting again can help";
 
-/// Why it does not start.
+/// Why the process does not start.
 #[derive(Debug, thiserror::Error)]
 enum CannotStart {
-    /// The next start would end alike.
+    /// The next start would fail too.
     #[error(transparent)]
     Settings(#[from] BadSettings),
-    /// It can pass: whoever starts it should try again.
+    /// The next start may succeed.
     #[error("{0}")]
-    NotNow(String),
+    Temporary(String),
 }
 
 impl CannotStart {
-    /// What the system said to a path or an address that the settings name. A name that cannot be used is a wrong setting.
-    fn of(named: &str, error: &io::Error) -> Self {
+    /// Classifies an error of a path or address in the settings. One that cannot be used is an invalid setting.
+    fn from_io(named: &str, error: &io::Error) -> Self {
         use io::ErrorKind::{InvalidInput, NotADirectory, NotFound, PermissionDenied};
         let text = format!("{named}: {error}");
         match error.kind() {
             InvalidInput | NotADirectory | NotFound | PermissionDenied => Self::Settings(BadSettings(text)),
-            _ => Self::NotNow(text),
+            _ => Self::Temporary(text),
         }
     }
 
     fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Settings(_) => BAD_CONFIGURATION,
-            Self::NotNow(_) => NOT_NOW,
+            Self::Temporary(_) => TEMPORARY_FAILURE,
         })
     }
 }
 
-/// The whole process.
+/// Runs the process until a signal ends it.
 #[must_use]
 pub fn run() -> ExitCode {
-    watch::memory::small_pages();
+    allocator::small_pages();
     let options = Options::parse();
     let _logs = telemetry::start();
     drop(rustls::crypto::ring::default_provider().install_default());
@@ -140,42 +147,42 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Checks everything that can be checked without a port, and gets the sockets.
+/// Checks everything that can be checked without a port, and prepares the services.
 fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
     let settings = settings::load(options.config.as_deref())?;
     let proxy = settings.proxy.clone();
     Store::check(&settings.store).map_err(|error| BadSettings(error.to_string()))?;
-    let metrics = Metrics::new().map_err(|error| BadSettings(error.to_string()))?;
-    let gate = Arc::new(OnceLock::new());
+    let telemetry = Telemetry::new().map_err(|error| BadSettings(error.to_string()))?;
+    let (state, ops_state) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));
     let first_head_within = Duration::from_millis(proxy.client_timeout_ms);
-    let wanted = Configured {
+    let configured = Configured {
         callers: proxy.max_connections,
         of_address: proxy.max_connections_per_address,
     };
-    let descriptors = Descriptors::divide(open_files::raise(), wanted);
+    let descriptors = Descriptors::divide(open_files::raise(), configured);
     let trusted = settings.network.trusted_proxies.clone();
     let connections = Connections::new(descriptors.callers, descriptors.of_address, trusted);
     let connections = Arc::new(connections);
     let tls = tls::acceptor(&proxy)?;
     let mut buffers = L4BufferSettings::default().write(WRITE_BUFFER);
     if tls.is_none() {
-        // A buffer to read into is for TLS, which reads in pieces of 4 KB. HTTP has one of its own.
+        // The read buffer is for TLS, which reads 4 KB at a time. HTTP has its own.
         buffers = buffers.read(0);
     }
-    let edge = Opening::new(
-        Arc::clone(&gate),
+    let edge = EdgeApp::new(
+        Arc::clone(&state),
         Arc::new(pingora_conf(&settings)),
         Arc::clone(&connections),
         tls,
         first_head_within,
     );
     let mut listener = Service::new("edge".to_owned(), edge);
-    // The handshake of TLS is ours, so that the connection counts before it, and one deadline covers both.
+    // The edge does the TLS handshake itself: the connection counts before it, and one deadline covers both.
     listener.add_listener(ListenerConfig::tcp(proxy.listen.to_string()).l4_buffer(buffers));
     let mut ops = Service::new(
         "ops".to_owned(),
         Ops {
-            gate: Arc::clone(&gate),
+            state: Arc::clone(&ops_state),
         },
     );
     ops.add_tcp(&proxy.ops_listen.to_string());
@@ -185,28 +192,29 @@ fn prepare(options: &Options) -> Result<(Server, Signals), CannotStart> {
     let successor = successor(options, &proxy)?;
     let mut server = Server::new_with_opt_and_conf(pingora_options(successor.is_some()), conf);
     let signals = Signals {
-        gate: Arc::clone(&gate),
+        state: Arc::clone(&state),
         fds: Arc::default(),
         upgrade_socket: proxy.upgrade_socket,
         drain_delay: Duration::from_millis(proxy.drain_delay_ms),
     };
     let edge = server.add_service(EdgeService {
         descriptors,
-        wanted,
+        configured,
         listener,
-        gate,
+        state,
+        ops_state,
         parts,
-        metrics,
+        telemetry: Mutex::new(Some(telemetry)),
         fds: Arc::clone(&signals.fds),
         successor: Mutex::new(successor),
     });
-    // A process that takes over answers for its readiness when it is ready: the old one still answers meanwhile.
+    // The ops listener of a process that takes over starts when it is ready: until then the old one answers.
     server.add_service(ops).add_dependency(&edge);
     server.bootstrap();
     Ok((server, signals))
 }
 
-/// Announces this process to the one that has the sockets; there is none when the addresses are free.
+/// Announces this process to the one that has the sockets; `None` if nobody listens on the addresses.
 fn successor(options: &Options, proxy: &ProxySettings) -> Result<Option<Successor>, CannotStart> {
     let free = check_free("proxy.listen", proxy.listen)
         .and_then(|()| check_free("proxy.ops_listen", proxy.ops_listen));
@@ -234,7 +242,7 @@ fn parts(
     let upstream = Upstream::new(&settings.upstream, to_provider).map_err(BadSettings)?;
     let (dir, limit) = (&settings.proxy.data_dir, settings.proxy.retry_queue_limit);
     let pending = Pending::open(dir, limit)
-        .map_err(|error| CannotStart::of(&format!("proxy.data_dir {}", dir.display()), &error))?;
+        .map_err(|error| CannotStart::from_io(&format!("proxy.data_dir {}", dir.display()), &error))?;
     Ok(Parts {
         settings,
         sealer,
@@ -246,11 +254,11 @@ fn parts(
     })
 }
 
-/// Says at once what Pingora would find out after many retries.
+/// Reports at once what Pingora would find out after many retries.
 fn check_free(key: &str, address: SocketAddr) -> Result<(), CannotStart> {
     TcpListener::bind(address)
         .map(drop)
-        .map_err(|error| CannotStart::of(&format!("{key} {address}"), &error))
+        .map_err(|error| CannotStart::from_io(&format!("{key} {address}"), &error))
 }
 
 fn pingora_options(takes_over: bool) -> Option<Opt> {
@@ -266,9 +274,9 @@ fn pingora_conf(settings: &Settings) -> ServerConf {
     let threads = if proxy.threads == 0 { cores } else { proxy.threads };
     ServerConf {
         threads,
-        // One thread has nobody to take work from; the runtime made for one is cheaper.
+        // A single thread has none to steal work from, and the runtime for one thread is cheaper.
         work_stealing: threads > 1,
-        // Where there is no such file, as in a bare image, the system's certificates are read.
+        // Without that file, as in a bare image, Pingora reads the system's certificates.
         ca_file: Path::new(NO_CERTIFICATES)
             .exists()
             .then(|| NO_CERTIFICATES.to_owned()),
@@ -279,61 +287,110 @@ fn pingora_conf(settings: &Settings) -> ServerConf {
     }
 }
 
-/// The edge's listener, with everything else that lives in its runtime: the store connection and the watchers.
+/// Metrics of the process, registered before it starts.
+struct Telemetry {
+    registrar: Registrar,
+    metrics: Metrics,
+    gauges: Gauges,
+}
+
+impl Telemetry {
+    fn new() -> prometheus::Result<Self> {
+        let registrar = Registrar::new("tollgate_proxy");
+        Ok(Self {
+            metrics: Metrics::new(&registrar)?,
+            gauges: Gauges::new(&registrar)?,
+            registrar,
+        })
+    }
+}
+
+/// The edge's listener, with everything that lives in its runtime: the store connection and the background tasks.
 struct EdgeService {
     descriptors: Descriptors,
-    wanted: Configured,
-    listener: Service<Opening>,
-    gate: Arc<OnceLock<Arc<Gate>>>,
+    configured: Configured,
+    listener: Service<EdgeApp>,
+    state: Arc<OnceLock<Arc<EdgeState>>>,
+    ops_state: Arc<OnceLock<OpsState>>,
     parts: Mutex<Option<Parts>>,
-    metrics: Metrics,
+    telemetry: Mutex<Option<Telemetry>>,
     fds: Arc<OnceLock<Fds>>,
     successor: Mutex<Option<Successor>>,
 }
 
+/// What the service itself needs of a started edge.
+struct Started {
+    readiness: Readiness,
+    admission: Arc<Admission>,
+    pending: Arc<Pending>,
+    drain_within: Duration,
+}
+
 impl EdgeService {
-    /// Opens the gate; it can only be opened inside the runtime that will use it.
-    fn open(&self) -> Option<Arc<Gate>> {
-        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+    /// Makes the components and starts the background tasks. The store must be opened in the runtime that uses it.
+    fn start(&self) -> Option<Started> {
+        let parts = take(&self.parts)?;
+        let Telemetry {
+            registrar,
+            metrics,
+            gauges,
+        } = take(&self.telemetry)?;
         let budgets = parts.settings.limits.budgets();
         let store = Store::of(&parts.settings.store).ok()?.with_budgets(budgets);
-        let gate = Arc::new(Gate::new(parts, store, self.metrics.clone()));
-        Some(Arc::clone(self.gate.get_or_init(|| gate)))
+        let components = Components::new(parts, store, Arc::new(metrics));
+        self.state.get_or_init(|| Arc::new(components.edge_state()));
+        self.descriptors.warn_if_below(self.configured);
+        components.start_background_tasks(gauges.store.clone());
+        self.ops_state.get_or_init(|| OpsState {
+            readiness: components.readiness(),
+            admission: Arc::clone(&components.admission),
+            exposition: Exposition {
+                registrar,
+                gauges,
+                sources: components.gauge_sources(),
+            },
+        });
+        Some(Started {
+            readiness: components.readiness(),
+            drain_within: Duration::from_millis(components.settings.proxy.drain_ms),
+            admission: components.admission,
+            pending: components.pending,
+        })
     }
 
-    /// In a process that takes over: waits until calls can be decided, and gives the word to the old one, which takes
-    /// connections until then. The sockets are one and the same, so what connects meanwhile waits in their queue.
-    async fn take_over(&self, gate: &Gate) {
-        let successor = self
-            .successor
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let Some(successor) = successor else {
+    /// In a process that takes over: waits until calls can be decided, then tells the old process, which accepts
+    /// connections until then. Both share the sockets, so a connection that is made in between waits in their queue.
+    async fn take_over(&self, started: &Started) {
+        let Some(successor) = take(&self.successor) else {
             return;
         };
         let deadline = tokio::time::Instant::now() + handover::READY_WITHIN;
-        while !gate.is_ready() {
+        while !started.readiness.is_ready() {
             if tokio::time::Instant::now() > deadline {
                 tracing::error!("the store cannot be used: not taken over, the running process goes on");
-                not_taken_over(gate);
+                not_taken_over(&started.pending);
             }
-            tokio::time::sleep(READY_LOOK).await;
+            tokio::time::sleep(READY_CHECK_EVERY).await;
         }
         match successor.serves() {
             Ok(()) => tracing::info!("taken over"),
             Err(error) => {
                 tracing::error!(error, "not taken over, the running process goes on");
-                not_taken_over(gate);
+                not_taken_over(&started.pending);
             }
         }
     }
 }
 
-/// The end of a process that was to take over. It had no call, so it has nothing to leave behind but what it found.
-fn not_taken_over(gate: &Gate) -> ! {
+/// Takes a value that the first start of the service uses up.
+fn take<T>(once: &Mutex<Option<T>>) -> Option<T> {
+    once.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Ends a process that failed to take over. It served no call, so it leaves behind only the items that it took over.
+fn not_taken_over(pending: &Pending) -> ! {
     telemetry::flush();
-    gate.pending.close();
+    pending.close();
     std::process::exit(NOT_TAKEN_OVER);
 }
 
@@ -346,17 +403,26 @@ impl ServiceWithDependents for EdgeService {
         listeners_per_fd: usize,
         ready: ServiceReadyNotifier,
     ) {
-        let Some(gate) = self.open() else {
+        let Some(started) = self.start() else {
             tracing::error!("the edge cannot start");
             return;
         };
-        self.descriptors.warn_if_below(self.wanted);
-        watch::start(&gate);
         if let Some(fds) = &fds {
             self.fds.get_or_init(|| Fds(Arc::clone(fds)));
         }
-        self.take_over(&gate).await;
-        tokio::spawn(drain::exit_when_drained(gate, shutdown.clone()));
+        self.take_over(&started).await;
+        let Started {
+            admission,
+            pending,
+            drain_within,
+            ..
+        } = started;
+        tokio::spawn(drain::exit_when_drained(
+            admission,
+            pending,
+            drain_within,
+            shutdown.clone(),
+        ));
         self.listener
             .start_service(fds, shutdown, listeners_per_fd, ready)
             .await;
@@ -377,7 +443,7 @@ mod tests {
     use io::ErrorKind;
 
     #[test]
-    fn what_can_pass_is_told_from_a_wrong_setting() {
+    fn temporary_failures_are_told_from_invalid_settings() {
         for (kind, is_wrong) in [
             (ErrorKind::StorageFull, false),
             (ErrorKind::QuotaExceeded, false),
@@ -387,7 +453,7 @@ mod tests {
             (ErrorKind::PermissionDenied, true),
             (ErrorKind::NotADirectory, true),
         ] {
-            let cannot = CannotStart::of("proxy.data_dir /x", &kind.into());
+            let cannot = CannotStart::from_io("proxy.data_dir /x", &kind.into());
             assert_eq!(matches!(cannot, CannotStart::Settings(_)), is_wrong, "{kind:?}");
             assert!(cannot.to_string().starts_with("proxy.data_dir /x: "), "{cannot}");
         }

@@ -1,4 +1,4 @@
-//! The one request to the provider: where it goes, how it is sent, and what is read from the answer.
+//! The one request to the provider: address, headers, exchange, and what is read from the answer.
 
 pub mod encoding;
 pub mod exchange;

@@ -1,4 +1,5 @@
-//! Step 1a: the virtual key in the request's headers. Its form is checked without asking anyone (decisions D29, D63).
+//! Step 1a: the virtual key in the request's headers. Only its form is checked here, without the store (decisions D29,
+//! D63).
 
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crypto::virtual_key::WellFormed;
@@ -6,10 +7,10 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use secrecy::SecretString;
 
-/// What the credential looked like; only its hash goes further.
+/// A well-formed virtual key. Only its hash is looked up and cached.
 #[derive(Debug)]
-pub struct PresentedKey {
-    /// The whole key; zeroized after use.
+pub struct Credential {
+    /// The whole key; zeroized on drop.
     pub secret: SecretString,
 }
 
@@ -17,11 +18,11 @@ fn refused(message: &str) -> Refusal {
     Refusal::new(RefusalKind::InvalidApiKey, message)
 }
 
-/// The key of `Authorization: Bearer` or `x-api-key`; sent in both, it must be the same.
+/// Reads the key of `Authorization: Bearer` or `x-api-key`; both headers may have it, if it is the same.
 ///
 /// # Errors
-/// 401 when there is none, it has not the form of a virtual key, or the two differ.
-pub fn from_headers(headers: &HeaderMap) -> Result<PresentedKey, Refusal> {
+/// 401 when there is no key, when it is malformed, or when the headers have different keys.
+pub fn from_headers(headers: &HeaderMap) -> Result<Credential, Refusal> {
     let bearer = one(headers, AUTHORIZATION.as_str())?
         .map(after_bearer)
         .transpose()?;
@@ -43,12 +44,12 @@ pub fn from_headers(headers: &HeaderMap) -> Result<PresentedKey, Refusal> {
         ));
     };
     let text = std::str::from_utf8(key).map_err(|_| refused("The virtual key is not text."))?;
-    Ok(PresentedKey {
+    Ok(Credential {
         secret: text.to_owned().into(),
     })
 }
 
-/// The single value of a header.
+/// Returns the value of a header that must not be repeated.
 fn one<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a [u8]>, Refusal> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();

@@ -1,8 +1,9 @@
-//! Trace of one request: its place in a distributed trace, the time of each stage, the owner of its key, and the one line of
-//! log with which it ends. Every decision and every refusal ends in exactly one of the three `record_…` functions.
+//! Telemetry of one request: its place in a distributed trace, the time of each stage, the owner of its key, and the
+//! one log line with which it ends. Each decision and each refusal is recorded by exactly one of the `record_…`
+//! functions.
 
-use crate::gate::Gate;
-use crate::metrics::Stage;
+use super::rejection::Rejection;
+use crate::metrics::{Metrics, Stage};
 use crate::reply::denied::Denied;
 use crate::reply::refusal::RefusalKind;
 use http::HeaderMap;
@@ -11,42 +12,42 @@ use store::lookup::VirtualKeyOwner;
 use telemetry::span::{self, Kind, Span, Value};
 use telemetry::trace::{TRACEPARENT, TRACESTATE, Trace, new_span};
 
-/// Trace of a request that is under way.
+/// Telemetry of a request in progress.
 #[derive(Debug, Clone)]
 pub struct RequestTrace {
     trace: Trace,
     began: Instant,
-    /// The end of the last stage.
+    /// When the last stage ended.
     last: Instant,
-    /// When each stage began, from the beginning on, and how long it took. Written by [`RequestTrace::finish_stage`].
+    /// Start of each stage since `began`, and its duration. Set by [`RequestTrace::end`].
     stages: [Option<(Duration, Duration)>; Stage::COUNT],
-    /// The span of the provider's request, which the provider is told.
+    /// Span id in the headers of the provider's request. Set by [`RequestTrace::propagate`].
     upstream_span: u64,
-    /// Set once the key's owner is known.
+    /// Set by [`RequestTrace::set_owner`].
     owner: Option<VirtualKeyOwner>,
 }
 
-/// The end of an approved call.
+/// An approved and settled call, as it is logged.
 #[derive(Debug)]
-pub struct Approved<'a> {
-    /// The decision.
+pub struct ApprovedCall<'a> {
+    /// Decision id.
     pub id: &'a str,
-    /// The run.
+    /// Run id.
     pub run: &'a str,
-    /// The model asked for.
+    /// Requested model.
     pub model: &'a str,
-    /// What was estimated, in USD.
+    /// In USD.
     pub estimate: &'a str,
-    /// What is charged in the end, in USD.
+    /// In USD.
     pub charged: &'a str,
-    /// How the ledger calls it.
+    /// The word of the audit trail.
     pub how: &'static str,
-    /// What became of the settlement.
+    /// Outcome of the settlement.
     pub settlement: &'static str,
-    /// The provider's status; 0 for none.
+    /// HTTP status of the provider's answer; 0 for none.
     pub status: u16,
-    /// The provider's time.
-    pub took: Duration,
+    /// From the provider's request to its whole answer.
+    pub upstream_time: Duration,
 }
 
 fn micros(time: Duration) -> u64 {
@@ -54,9 +55,9 @@ fn micros(time: Duration) -> u64 {
 }
 
 impl RequestTrace {
-    /// Of a request whose head has arrived.
+    /// Starts the telemetry of a request whose head was received.
     #[must_use]
-    pub fn of(headers: &HeaderMap) -> Self {
+    pub fn new(headers: &HeaderMap) -> Self {
         let now = Instant::now();
         Self {
             trace: Trace::of(headers),
@@ -73,35 +74,43 @@ impl RequestTrace {
         self.owner = Some(owner.clone());
     }
 
-    /// Ends a stage, which began where the one before ended, and records its time.
-    pub fn finish_stage(&mut self, gate: &Gate, stage: Stage) {
+    /// Ends a stage, which began where the stage before ended, with its outcome, and records its time. A failed stage
+    /// is recorded only if [`Stage::records_failures`] says so.
+    pub fn end<T, E>(&mut self, metrics: &Metrics, stage: Stage, outcome: Result<T, E>) -> Result<T, E> {
+        if outcome.is_ok() || stage.records_failures() {
+            self.record_stage(metrics, stage);
+        }
+        outcome
+    }
+
+    fn record_stage(&mut self, metrics: &Metrics, stage: Stage) {
         let now = Instant::now();
         let took = now.duration_since(self.last);
         self.stages[stage as usize] = Some((self.last.duration_since(self.began), took));
         self.last = now;
-        gate.metrics.stage(stage, took);
+        metrics.stage(stage, took);
     }
 
-    /// Time that was not Tollgate's: the caller sending its body, the provider answering.
+    /// Time that was not Tollgate's: the caller sent its body, the provider answered.
     #[must_use]
-    pub fn outside(&self) -> Duration {
+    pub fn external_time(&self) -> Duration {
         self.stage_time(Stage::Receive) + self.stage_time(Stage::Upstream)
     }
 
-    /// Time of a stage; zero for one that was not reached.
+    /// Duration of a stage; zero for one that was not recorded.
     #[must_use]
     pub fn stage_time(&self, stage: Stage) -> Duration {
         self.stages[stage as usize].map_or(Duration::ZERO, |(_, took)| took)
     }
 
-    /// Continues the trace in the provider's request, when its spans are exported. Otherwise the caller's own headers pass
-    /// as they came, like any other.
+    /// Continues the trace in the provider's request if its spans are exported. Otherwise the caller's own trace
+    /// headers are forwarded unchanged.
     pub fn propagate(&mut self, headers: &mut HeaderMap) {
         if self.trace.exported.is_some() {
             self.upstream_span = new_span();
             if let Some(header) = self.trace.header(self.upstream_span) {
                 headers.insert(TRACEPARENT, header);
-                // What belongs to no trace that we could read does not go along.
+                // The caller's `tracestate` belongs to a trace that could not be parsed.
                 if self.trace.parent == 0 {
                     headers.remove(TRACESTATE);
                 }
@@ -117,16 +126,16 @@ impl RequestTrace {
         )
     }
 
-    /// The whole time until `now`, and what of it was spent here.
+    /// The time until `now` and Tollgate's own part of it, in microseconds.
     fn times(&self, now: Instant) -> (u64, u64) {
         let all = now.duration_since(self.began);
-        (micros(all), micros(all.saturating_sub(self.outside())))
+        (micros(all), micros(all.saturating_sub(self.external_time())))
     }
 
     /// Logs and exports an approved call.
-    pub fn record_approval(&self, call: &Approved<'_>) {
+    pub fn record_approval(&self, call: &ApprovedCall<'_>) {
         let (account, agent) = self.account_and_agent();
-        // It was settled this moment.
+        // The settlement is the last stage.
         let (total, own) = self.times(self.last);
         tracing::info!(
             decision = "approved",
@@ -140,7 +149,7 @@ impl RequestTrace {
             charged.how = call.how,
             settlement = call.settlement,
             upstream.status = call.status,
-            upstream.ms = call.took.as_millis() as u64,
+            upstream.ms = call.upstream_time.as_millis() as u64,
             duration.us = total,
             own.us = own,
             trace.id = %self.trace.id,
@@ -155,10 +164,17 @@ impl RequestTrace {
         );
     }
 
-    /// Counts, logs and exports a denied call.
-    pub fn record_denial(&self, gate: &Gate, denied: &Denied) {
+    /// Counts, logs and exports a rejected request.
+    pub fn record_rejection(&self, metrics: &Metrics, rejection: &Rejection) {
+        match rejection {
+            Rejection::Refused(refusal) => self.record_refusal(metrics, refusal.kind),
+            Rejection::Denied(denied) => self.record_denial(metrics, denied),
+        }
+    }
+
+    fn record_denial(&self, metrics: &Metrics, denied: &Denied) {
         let reason = denied.denial.reason();
-        gate.metrics.denied(denied.denial);
+        metrics.denied(denied.denial);
         let (account, agent) = self.account_and_agent();
         let (total, own) = self.times(Instant::now());
         tracing::info!(
@@ -178,9 +194,9 @@ impl RequestTrace {
         self.export("denied", &denied.id, vec![("tollgate.reason", reason)], false);
     }
 
-    /// Counts, logs and exports a request that was at fault itself. Its own text is not logged.
-    pub fn record_refusal(&self, gate: &Gate, kind: RefusalKind) {
-        gate.metrics.refused(kind);
+    /// Counts, logs and exports a refused request. The request's own text is not logged.
+    pub fn record_refusal(&self, metrics: &Metrics, kind: RefusalKind) {
+        metrics.refused(kind);
         let (account, agent) = self.account_and_agent();
         let (total, own) = self.times(Instant::now());
         tracing::info!(
@@ -198,11 +214,11 @@ impl RequestTrace {
         self.export("refused", "", vec![("tollgate.reason", reason)], false);
     }
 
-    /// Hands over the spans: one of the request, and one of each stage in it.
+    /// Exports the spans: one of the request, and one of each of its stages.
     fn export(&self, decision: &str, id: &str, more: Vec<(&'static str, Value)>, failed: bool) {
-        // The word of a caller without a key counts for nothing here: a flood of them would take the places of calls.
-        let is_heard = self.owner.is_some() || !self.trace.by_caller;
-        let Some(own) = self.trace.exported.filter(|_| is_heard) else {
+        // A caller without a key cannot request an export: a flood of such requests would displace the spans of calls.
+        let may_export = self.owner.is_some() || !self.trace.by_caller;
+        let Some(own) = self.trace.exported.filter(|_| may_export) else {
             return;
         };
         let end = clock::now_nanos();
@@ -259,14 +275,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tale_has_the_time_of_each_stage_and_whose_the_request_is() {
-        let mut trace = RequestTrace::of(&HeaderMap::new());
+    fn a_trace_has_the_duration_of_each_stage_and_the_owner_of_the_key() {
+        let mut trace = RequestTrace::new(&HeaderMap::new());
         assert_eq!(trace.account_and_agent(), (None, None));
         let owner = VirtualKeyOwner::new("acct_1", "bot", "vk_1");
         trace.set_owner(&owner);
         assert_eq!(trace.account_and_agent(), (Some("acct_1"), Some("bot")));
         assert_eq!(
-            (trace.stage_time(Stage::Upstream), trace.outside()),
+            (trace.stage_time(Stage::Upstream), trace.external_time()),
             (Duration::ZERO, Duration::ZERO)
         );
         let ms = Duration::from_millis;
@@ -274,7 +290,11 @@ mod tests {
         trace.stages[Stage::Settle as usize] = Some((ms(21), ms(4)));
         trace.stages[Stage::Upstream as usize] = Some((ms(25), ms(300)));
         assert_eq!(trace.stage_time(Stage::Upstream), ms(300));
-        assert_eq!(trace.outside(), ms(320), "the caller's time and the provider's");
+        assert_eq!(
+            trace.external_time(),
+            ms(320),
+            "the caller's time and the provider's"
+        );
         assert_eq!(trace.times(trace.began + ms(330)), (330_000, 10_000));
     }
 }

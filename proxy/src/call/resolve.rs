@@ -1,59 +1,64 @@
-//! Step 1b: whose key it is. The look-up never changes once written, so its answer is cached; whether the key is still
-//! active is decided with everything else in the store's script.
+//! Step 1b: the owner of the virtual key. The store never changes it, so the edge caches it. Whether the key is still
+//! active is decided in `authorize.lua`, with everything else.
 
-use super::Stop;
-use super::credential::PresentedKey;
-use super::known_key::KnownKey;
-use crate::gate::Gate;
-use crate::reply::refusal::{Refusal, RefusalKind};
+use super::credential::Credential;
+use super::rejection::Rejection;
+use crate::key_owners::KeyOwners;
+use crate::key_owners::known_key::KnownKey;
+use crate::store_health::StoreHealth;
+use crate::tables::prices::Prices;
 use crypto::virtual_key::WellFormed;
-use domain::denial::Denial;
 use secrecy::ExposeSecret;
 use std::sync::Arc;
+use store::Store;
 use store::lookup::VirtualKeyOwner;
 
-/// A key that is not one of ours, or no longer.
-pub fn unknown_key() -> Stop {
-    Refusal::new(
-        RefusalKind::InvalidApiKey,
-        "This virtual key is unknown or revoked.",
-    )
-    .into()
+/// Finds the owners of virtual keys.
+pub struct Resolver {
+    /// Looked up once for each key.
+    pub store: Store,
+    /// Only a usable store may say that a key does not exist.
+    pub health: Arc<StoreHealth>,
+    /// No call is accepted before the imported prices are known.
+    pub prices: Arc<Prices>,
+    /// Cache of the look-ups.
+    pub owners: Arc<KeyOwners>,
 }
 
-/// The owner of the key.
-///
-/// # Errors
-/// 503 when the store may not be trusted or does not answer, or has not told yet which prices are in force, 401 when there is no such key.
-pub async fn owner(gate: &Gate, key: &PresentedKey) -> Result<Arc<KnownKey>, Stop> {
-    let unavailable = || Stop::denied(Denial::ServiceUnavailable);
-    if !gate.watch.usable(gate).await || !gate.imported.is_known_now(gate).await {
-        return Err(unavailable());
-    }
-    let Some(key) = WellFormed::parse(key.secret.expose_secret().as_bytes()) else {
-        return Err(unknown_key());
-    };
-    let digest = key.digest();
-    if let Some(owner) = gate.owners.get(&digest) {
-        return Ok(owner);
-    }
-    if !gate.watch.can_have_issued(&key) || gate.unknown.get(&digest).is_some() {
-        return Err(unknown_key());
-    }
-    match VirtualKeyOwner::find(&gate.store, &key.hash()).await {
-        Ok(Some(owner)) => Ok(gate.remember(digest, owner)),
-        // A wiped store knows no key either; only a store that still has its epoch may say that there is none.
-        Ok(None) if gate.watch.ask_now(gate).await => {
-            gate.unknown.insert(digest, ());
-            Err(unknown_key())
+impl Resolver {
+    /// Returns the key and its owner.
+    ///
+    /// # Errors
+    /// 401 when there is no such key; 503 when the store is unsafe or away, or the imported prices are not known yet.
+    pub async fn key_owner(&self, credential: &Credential) -> Result<Arc<KnownKey>, Rejection> {
+        if !self.health.is_usable().await || !self.prices.are_known_now().await {
+            return Err(Rejection::unavailable());
         }
-        Ok(None) => Err(unavailable()),
-        Err(error) => {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "a key could not be looked up"
-            );
-            Err(unavailable())
+        let Some(key) = WellFormed::parse(credential.secret.expose_secret().as_bytes()) else {
+            return Err(Rejection::unknown_key());
+        };
+        let digest = key.digest();
+        if let Some(known) = self.owners.get(&digest) {
+            return Ok(known);
+        }
+        if !self.health.can_have_issued(&key) || self.owners.is_unknown(&digest) {
+            return Err(Rejection::unknown_key());
+        }
+        match VirtualKeyOwner::find(&self.store, &key.hash()).await {
+            Ok(Some(owner)) => Ok(self.owners.insert(digest, owner)),
+            // A wiped store has no keys either: only one that still is this ledger may say that there is none.
+            Ok(None) if self.health.confirm().await => {
+                self.owners.insert_unknown(digest);
+                Err(Rejection::unknown_key())
+            }
+            Ok(None) => Err(Rejection::unavailable()),
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "a key could not be looked up"
+                );
+                Err(Rejection::unavailable())
+            }
         }
     }
 }
@@ -61,84 +66,85 @@ pub async fn owner(gate: &Gate, key: &PresentedKey) -> Result<Arc<KnownKey>, Sto
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stand::{Does, Stand, record, text};
+    use crate::fixture::{EPOCH, Fixture, Reply, record, text};
+    use crate::reply::refusal::RefusalKind;
     use crypto::virtual_key::{CheckSecret, mint};
     use store::keys::STORE;
 
-    /// A key that the store of the stand can have issued, or one of another installation.
-    fn key(secret: &str) -> PresentedKey {
+    /// A key whose checksum was made with this secret; the fixture's store has `00`.
+    fn key(secret: &str) -> Credential {
         let secret = CheckSecret::from_stored(secret.to_owned());
-        PresentedKey {
+        Credential {
             secret: mint(&secret).unwrap(),
         }
     }
 
-    fn is_unknown(owner: &Result<Arc<KnownKey>, Stop>) -> bool {
+    fn hash(key: &Credential) -> String {
+        WellFormed::parse(key.secret.expose_secret().as_bytes())
+            .unwrap()
+            .hash()
+    }
+
+    fn is_unknown(owner: &Result<Arc<KnownKey>, Rejection>) -> bool {
         match owner {
-            Err(Stop::Refused(refusal)) => refusal.kind == RefusalKind::InvalidApiKey,
+            Err(Rejection::Refused(refusal)) => refusal.kind == RefusalKind::InvalidApiKey,
             _ => false,
         }
     }
 
     #[tokio::test]
     async fn a_key_is_looked_up_once() {
-        let stand = Stand::new().await;
-        let gate = &stand.gate;
-        assert!(gate.imported.is_known_now(gate).await);
-        stand.store_says(|command| (command[0] == "GET").then(|| text("acct_1 bot vk_1")));
-        let key = key("00");
+        let fixture = Fixture::new().await;
+        assert!(fixture.prices.are_known_now().await);
+        fixture.on_command(|command| (command[0] == "GET").then(|| text("acct_1 bot vk_1")));
+        let (resolver, key) = (fixture.resolver(), key("00"));
         for _ in 0..2 {
-            let known = owner(gate, &key).await.unwrap();
+            let known = resolver.key_owner(&key).await.unwrap();
             assert_eq!((known.owner.account(), known.owner.agent()), ("acct_1", "bot"));
         }
-        let looks = |command: &Vec<String>| command[0] == "GET" && command[1].contains(&*hash(&key));
-        assert_eq!(stand.asked().iter().filter(|command| looks(command)).count(), 1);
+        let is_lookup = |command: &&Vec<String>| command[0] == "GET" && command[1].contains(&*hash(&key));
+        assert_eq!(fixture.commands().iter().filter(is_lookup).count(), 1);
     }
 
-    fn hash(key: &PresentedKey) -> String {
-        WellFormed::parse(key.secret.expose_secret().as_bytes())
-            .unwrap()
-            .hash()
-    }
-
-    /// The second time nobody is asked; a key with another installation's checksum is never asked for.
+    /// A key with the checksum of another installation is never looked up.
     #[tokio::test]
-    async fn a_key_that_is_not_there_is_remembered_as_unknown() {
-        let stand = Stand::new().await;
-        let gate = &stand.gate;
-        assert!(gate.imported.is_known_now(gate).await);
-        let (ours, foreign) = (key("00"), key("01"));
-        let before = stand.count("GET");
+    async fn an_unknown_key_is_looked_up_once() {
+        let fixture = Fixture::new().await;
+        assert!(fixture.prices.are_known_now().await);
+        let (resolver, ours, foreign) = (fixture.resolver(), key("00"), key("01"));
+        let before = fixture.count("GET");
         for _ in 0..2 {
-            assert!(is_unknown(&owner(gate, &ours).await));
-            assert!(is_unknown(&owner(gate, &foreign).await));
+            assert!(is_unknown(&resolver.key_owner(&ours).await));
+            assert!(is_unknown(&resolver.key_owner(&foreign).await));
         }
-        assert_eq!(stand.count("GET") - before, 1);
-        assert_eq!(gate.cached()[1], 1);
+        assert_eq!(fixture.count("GET") - before, 1);
+        assert_eq!(fixture.owners.sizes(), [0, 1]);
     }
 
-    /// It has no record any more, or does not answer: then it cannot say that there is no such key.
+    /// A store that has no record any more, or does not reply, cannot say that a key does not exist.
     #[tokio::test]
-    async fn a_store_that_lost_its_ledger_knows_of_no_unknown_keys() {
+    async fn a_store_that_lost_its_ledger_makes_no_key_unknown() {
         for is_away in [false, true] {
-            let stand = Stand::new().await;
-            let gate = &stand.gate;
-            assert!(gate.imported.is_known_now(gate).await && gate.watch.usable(gate).await);
-            let mut asked_for_key = false;
-            stand.store_says(move |command| {
-                asked_for_key |= command[0] == "GET";
+            let fixture = Fixture::new().await;
+            assert!(fixture.prices.are_known_now().await && fixture.health.is_usable().await);
+            let mut has_looked_up = false;
+            fixture.on_command(move |command| {
+                has_looked_up |= command[0] == "GET";
                 match command[0].as_str() {
-                    "GET" if is_away => Some(Does::Answers("-LOADING it starts\r\n".to_owned())),
-                    "HGETALL" if asked_for_key && command[1] == STORE => {
-                        Some(Does::Answers("*0\r\n".to_owned()))
+                    "GET" if is_away => Some(Reply::Raw("-LOADING it starts\r\n".to_owned())),
+                    "HGETALL" if has_looked_up && command[1] == STORE => {
+                        Some(Reply::Raw("*0\r\n".to_owned()))
                     }
-                    "HGETALL" if command[1] == STORE => Some(record(crate::stand::EPOCH)),
+                    "HGETALL" if command[1] == STORE => Some(record(EPOCH)),
                     _ => None,
                 }
             });
-            let stopped = owner(gate, &key("00")).await;
-            assert!(matches!(stopped, Err(Stop::Denied(_))), "{is_away} {stopped:?}");
-            assert_eq!(gate.cached()[1], 0, "{is_away}");
+            let rejected = fixture.resolver().key_owner(&key("00")).await;
+            assert!(
+                matches!(rejected, Err(Rejection::Denied(_))),
+                "{is_away} {rejected:?}"
+            );
+            assert_eq!(fixture.owners.sizes(), [0, 0], "{is_away}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Once decided, a call runs to completion even if its caller disconnects. It runs in the task that serves the caller, and moves
-//! to a task of its own only when that one is dropped: a task for each call would be woken twice more.
+//! Once decided, a call runs to completion even if its caller disconnects. It runs in the task that serves the caller,
+//! and moves to a task of its own only if that one is dropped: a task for each call would cost two more wake-ups.
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, CatchUnwind};
@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 pub struct RunToCompletion<T: Send + 'static>(Option<CatchUnwind<AssertUnwindSafe<BoxFuture<'static, T>>>>);
 
 impl<T: Send + 'static> RunToCompletion<T> {
-    /// Puts `call` on the heap, so that it moves to another task as a pointer.
+    /// Boxes `call`, so that it moves to another task as a pointer.
     pub fn new(call: impl Future<Output = T> + Send + 'static) -> Self {
         Self(Some(AssertUnwindSafe(call.boxed()).catch_unwind()))
     }
@@ -34,7 +34,7 @@ impl<T: Send + 'static> Future for RunToCompletion<T> {
 
 impl<T: Send + 'static> Drop for RunToCompletion<T> {
     fn drop(&mut self) {
-        // Without a runtime the process is at its end: what the call leaves behind then is a hold, for the reaper.
+        // Without a runtime the process is about to end. The call leaves a hold behind, which the reaper ends.
         if let (Some(call), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
             drop(runtime.spawn(call));
         }
@@ -51,35 +51,35 @@ mod tests {
     const LONG: Duration = Duration::from_secs(10);
 
     #[tokio::test]
-    async fn a_call_ends_where_it_is_waited_for() {
+    async fn a_call_completes_in_the_task_that_awaits_it() {
         assert_eq!(RunToCompletion::new(async { 7 }).await, Some(7));
     }
 
     #[tokio::test]
-    async fn a_call_that_nobody_waits_for_any_more_goes_on() {
-        let (go, gone) = oneshot::channel::<()>();
-        let (tell, told) = oneshot::channel();
+    async fn a_dropped_call_runs_to_completion() {
+        let (resume, resumed) = oneshot::channel::<()>();
+        let (done, is_done) = oneshot::channel();
         let call = RunToCompletion::new(async move {
-            gone.await.unwrap();
-            tell.send("settled").unwrap();
+            resumed.await.unwrap();
+            done.send("settled").unwrap();
         });
         assert!(
             timeout(Duration::from_millis(1), call).await.is_err(),
             "given up on"
         );
-        go.send(()).unwrap();
-        assert_eq!(timeout(LONG, told).await.unwrap().unwrap(), "settled");
+        resume.send(()).unwrap();
+        assert_eq!(timeout(LONG, is_done).await.unwrap().unwrap(), "settled");
     }
 
     #[tokio::test]
-    async fn a_call_that_nobody_waited_for_begins_all_the_same() {
-        let (tell, told) = oneshot::channel();
-        drop(RunToCompletion::new(async move { tell.send(1).unwrap() }));
-        assert_eq!(timeout(LONG, told).await.unwrap().unwrap(), 1);
+    async fn a_call_that_was_never_polled_runs_too() {
+        let (done, is_done) = oneshot::channel();
+        drop(RunToCompletion::new(async move { done.send(1).unwrap() }));
+        assert_eq!(timeout(LONG, is_done).await.unwrap().unwrap(), 1);
     }
 
     #[tokio::test]
-    async fn a_panic_ends_the_call_and_no_more() {
+    async fn a_panic_ends_only_the_call() {
         let call = RunToCompletion::new(async {
             assert!(
                 tokio::time::Instant::now().elapsed() > LONG,

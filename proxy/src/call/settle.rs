@@ -1,88 +1,115 @@
 //! Step 6: the ledger moves to what the call really cost, before the answer ends (specification "Proxy spend ledger",
 //! decisions D33 to D37).
 
-use super::Done;
-use super::forward::Forwarded;
-use super::request::Wanted;
-use super::request_trace::{Approved, RequestTrace};
-use crate::gate::Gate;
-use crate::metrics::{Ended, Stage};
-use crate::reply::approved::{self, Stamp};
+use super::chat_request::ChatRequest;
+use super::forward::SentCall;
+use super::hold::HoldSettler;
+use super::request_trace::{ApprovedCall, RequestTrace};
+use crate::metrics::{Metrics, Stage, UpstreamResult};
+use crate::reply::Reply;
+use crate::reply::approved::{self, ApprovalHeaders};
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::upstream::{Answer, Failure, usage};
 use domain::entry::How;
 use domain::money::Nanos;
 use domain::price::ServedCall;
 use http::header::CONTENT_ENCODING;
-use store::call::settle::Settle;
+use std::sync::Arc;
 
-/// What is charged in the end, and what the caller is told of it.
+/// The final charge of a call.
 #[derive(Debug, PartialEq, Eq)]
 struct Bill {
     cost: Nanos,
-    /// The same, when the provider reported it.
+    /// The same, if the provider reported its usage.
     actual: Option<Nanos>,
-    /// The call failed and is charged all the same.
+    /// The call failed, and the estimate stays charged.
     charged_failure: bool,
-    /// What the audit log calls it.
+    /// The word of the audit trail.
     how: How,
 }
 
-/// Settles a call that was sent, and builds its answer.
-pub async fn settle(gate: &Gate, mut trace: RequestTrace, wanted: &Wanted, forwarded: Forwarded) -> Done {
-    let Forwarded {
-        hold,
-        keys,
-        origin,
-        answer,
-    } = forwarded;
-    let took = trace.stage_time(Stage::Upstream);
-    let estimate = hold.estimate;
-    let bill = bill(wanted, estimate, &answer);
-    let stamp_id = hold.name.allow_id.clone();
-    let settled = Settle {
-        cost: bill.cost,
-        how: bill.how,
-        ..hold
-    };
-    let settlement = gate.resolve_hold(&keys, &origin, settled).await;
-    trace.finish_stage(gate, Stage::Settle);
-    gate.metrics.approved(estimate, bill.actual, ended(&answer), took);
-    if let Err(failure) = &answer {
-        gate.metrics.broke_off(failure);
-    }
-    let (estimated, charged) = (estimate.to_string(), bill.cost.to_string());
-    trace.record_approval(&Approved {
-        id: &stamp_id,
-        run: &wanted.run.id,
-        model: &wanted.model,
-        estimate: &estimated,
-        charged: &charged,
-        how: bill.how.as_str(),
-        settlement,
-        status: answer.as_ref().map_or(0, |answer| answer.status.as_u16()),
-        took,
-    });
-    let mut reply = match answer {
-        Ok(answer) => approved::reply(answer),
-        Err(failure) => refusal_of(&failure).reply(),
-    };
-    Stamp {
-        allow_id: &stamp_id,
-        run_id: &wanted.run.id,
-        estimate: &estimated,
-        actual: bill.actual.map(|_| &*charged),
-        charged_failure: bill.charged_failure,
-    }
-    .on(&mut reply);
-    Done {
-        reply,
-        outside: trace.outside(),
+/// A call whose settlement the store accepted, or that waits in the retry queue.
+#[derive(Debug)]
+pub struct SettledCall {
+    allow_id: String,
+    estimate: Nanos,
+    bill: Bill,
+    /// Outcome of the settlement, for the log.
+    settlement: &'static str,
+    answer: Result<Answer, Failure>,
+    /// Estimate and cost in USD, for the log and for headers.
+    estimated_usd: String,
+    charged_usd: String,
+}
+
+/// Settles calls.
+pub struct Settler {
+    /// Settles the hold.
+    pub holds: Arc<HoldSettler>,
+}
+
+impl Settler {
+    /// Charges what the call really cost.
+    pub async fn settle(&self, request: &ChatRequest, sent: SentCall) -> SettledCall {
+        let SentCall { hold, answer } = sent;
+        let estimate = hold.estimate;
+        let bill = bill(request, estimate, &answer);
+        let allow_id = hold.name.allow_id.clone();
+        let settlement = self.holds.settle(hold, bill.cost, bill.how).await;
+        SettledCall {
+            allow_id,
+            estimate,
+            settlement,
+            answer,
+            estimated_usd: estimate.to_string(),
+            charged_usd: bill.cost.to_string(),
+            bill,
+        }
     }
 }
 
-/// The ledger table of the specification.
-fn bill(wanted: &Wanted, estimate: Nanos, answer: &Result<Answer, Failure>) -> Bill {
+impl SettledCall {
+    /// Records the call in metrics, log and trace.
+    pub fn record(&self, request: &ChatRequest, metrics: &Metrics, trace: &RequestTrace) {
+        let upstream_time = trace.stage_time(Stage::Upstream);
+        let (actual, result) = (self.bill.actual, upstream_result(&self.answer));
+        metrics.approved(self.estimate, actual, result, upstream_time);
+        if let Err(failure) = &self.answer {
+            metrics.broke_off(failure);
+        }
+        trace.record_approval(&ApprovedCall {
+            id: &self.allow_id,
+            run: &request.run.id,
+            model: &request.model,
+            estimate: &self.estimated_usd,
+            charged: &self.charged_usd,
+            how: self.bill.how.as_str(),
+            settlement: self.settlement,
+            status: self.answer.as_ref().map_or(0, |answer| answer.status.as_u16()),
+            upstream_time,
+        });
+    }
+
+    /// Builds the answer.
+    pub fn into_reply(self, run_id: &str) -> Reply {
+        let mut reply = match self.answer {
+            Ok(answer) => approved::reply(answer),
+            Err(failure) => refusal_of(&failure).reply(),
+        };
+        ApprovalHeaders {
+            allow_id: &self.allow_id,
+            run_id,
+            estimate: &self.estimated_usd,
+            actual: self.bill.actual.map(|_| &*self.charged_usd),
+            charged_failure: self.bill.charged_failure,
+        }
+        .set_on(&mut reply);
+        reply
+    }
+}
+
+/// Computes the charge by the ledger table of the specification.
+fn bill(request: &ChatRequest, estimate: Nanos, answer: &Result<Answer, Failure>) -> Bill {
     let kept = |charged_failure| Bill {
         cost: estimate,
         actual: None,
@@ -93,7 +120,7 @@ fn bill(wanted: &Wanted, estimate: Nanos, answer: &Result<Answer, Failure>) -> B
         return kept(true);
     };
     match answer.status {
-        status if status.is_success() => match actual_cost(wanted, answer) {
+        status if status.is_success() => match actual_cost(request, answer) {
             Some(cost) => Bill {
                 cost,
                 actual: Some(cost),
@@ -112,30 +139,30 @@ fn bill(wanted: &Wanted, estimate: Nanos, answer: &Result<Answer, Failure>) -> B
     }
 }
 
-fn actual_cost(wanted: &Wanted, answer: &Answer) -> Option<Nanos> {
+fn actual_cost(request: &ChatRequest, answer: &Answer) -> Option<Nanos> {
     let encoding = answer
         .headers
         .get(CONTENT_ENCODING)
         .map(http::HeaderValue::as_bytes);
     let reported = usage::read(&answer.body, encoding)?;
-    wanted.prices.actual_cost(&ServedCall {
-        model: &wanted.model,
-        tier_asked: wanted.service_tier.as_deref(),
+    request.prices.actual_cost(&ServedCall {
+        model: &request.model,
+        tier_asked: request.service_tier.as_deref(),
         tier_reported: reported.service_tier.as_deref(),
         usage: &reported.usage,
-        web_search: wanted.web_search,
+        web_search: request.web_search,
     })
 }
 
-/// How the provider answered, for the metrics.
-fn ended(answer: &Result<Answer, Failure>) -> Ended {
+/// The provider's answer as metrics count it.
+fn upstream_result(answer: &Result<Answer, Failure>) -> UpstreamResult {
     match answer.as_ref().map(|answer| answer.status) {
-        Ok(status) if status.is_success() => Ended::Success,
-        Ok(status) if status.is_redirection() => Ended::Redirect,
-        Ok(status) if status.is_client_error() => Ended::ClientError,
-        Ok(_) => Ended::ServerError,
-        Err(Failure::Timeout) => Ended::Timeout,
-        Err(Failure::Unreachable(_) | Failure::NotSent(_)) => Ended::Unreachable,
+        Ok(status) if status.is_success() => UpstreamResult::Success,
+        Ok(status) if status.is_redirection() => UpstreamResult::Redirect,
+        Ok(status) if status.is_client_error() => UpstreamResult::ClientError,
+        Ok(_) => UpstreamResult::ServerError,
+        Err(Failure::Timeout) => UpstreamResult::Timeout,
+        Err(Failure::Unreachable(_) | Failure::NotSent(_)) => UpstreamResult::Unreachable,
     }
 }
 
@@ -155,7 +182,7 @@ fn refusal_of(failure: &Failure) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::request::Run;
+    use crate::call::chat_request::Run;
     use bytes::Bytes;
     use domain::price::{DEFAULT_PRICES, PriceTable};
     use http::{HeaderMap, HeaderValue, StatusCode};
@@ -167,14 +194,14 @@ mod tests {
         web_search = "0.003"
         rates.standard = { input = "2", output = "10" }
         rates.flex = { input = "1", output = "5" }
-        [models.dear]
+        [models.expensive]
         rates.standard = { input = "100", output = "500" }
     "#;
 
-    fn wanted() -> Wanted {
+    fn request() -> ChatRequest {
         // What the price file says before its models.
         let settings = DEFAULT_PRICES.split("[models.").next().unwrap();
-        Wanted {
+        ChatRequest {
             run: Run {
                 id: "r".to_owned(),
                 named: true,
@@ -225,10 +252,10 @@ mod tests {
     };
 
     #[test]
-    fn a_success_costs_what_it_used_and_else_the_estimate() {
+    fn a_success_costs_its_usage_or_the_estimate() {
         for status in [200, 201, 299] {
             assert_eq!(
-                bill(&wanted(), ESTIMATE, &answer(status, USAGE)),
+                bill(&request(), ESTIMATE, &answer(status, USAGE)),
                 settled(138_000)
             );
         }
@@ -238,52 +265,52 @@ mod tests {
             r#"{"usage":null}"#,
             r#"{"usage":{"prompt_tokens":0,"completion_tokens":0}}"#,
         ] {
-            let kept_estimate = bill(&wanted(), ESTIMATE, &answer(200, unreadable));
+            let kept_estimate = bill(&request(), ESTIMATE, &answer(200, unreadable));
             assert_eq!(kept_estimate, kept(false), "{unreadable}");
         }
     }
 
     #[test]
-    fn a_callers_mistake_costs_nothing_and_every_other_failure_the_estimate() {
+    fn a_client_error_costs_nothing_and_every_other_failure_the_estimate() {
         for status in [400, 401, 404, 429, 499] {
             assert_eq!(
-                bill(&wanted(), ESTIMATE, &answer(status, USAGE)),
+                bill(&request(), ESTIMATE, &answer(status, USAGE)),
                 RELEASED,
                 "{status}"
             );
         }
         for status in [300, 302, 399, 500, 503, 599] {
             assert_eq!(
-                bill(&wanted(), ESTIMATE, &answer(status, USAGE)),
+                bill(&request(), ESTIMATE, &answer(status, USAGE)),
                 kept(true),
                 "{status}"
             );
         }
         for failure in [Failure::Timeout, Failure::Unreachable("connect")] {
-            assert_eq!(bill(&wanted(), ESTIMATE, &Err(failure)), kept(true));
+            assert_eq!(bill(&request(), ESTIMATE, &Err(failure)), kept(true));
         }
     }
 
     #[test]
-    fn tier_search_and_encoding_count() {
+    fn tier_search_and_encoding_are_considered() {
         let flex = r#"{"service_tier":"flex","usage":{"prompt_tokens":9,"completion_tokens":12}}"#;
-        assert_eq!(bill(&wanted(), ESTIMATE, &answer(200, flex)), settled(69_000));
-        let asked = Wanted {
+        assert_eq!(bill(&request(), ESTIMATE, &answer(200, flex)), settled(69_000));
+        let asked = ChatRequest {
             service_tier: Some("flex".to_owned()),
-            ..wanted()
+            ..request()
         };
         assert_eq!(bill(&asked, ESTIMATE, &answer(200, USAGE)), settled(69_000));
-        let searching = Wanted {
+        let searching = ChatRequest {
             web_search: true,
-            ..wanted()
+            ..request()
         };
         assert_eq!(
             bill(&searching, ESTIMATE, &answer(200, USAGE)),
             settled(138_000 + 3_000_000)
         );
-        let unknown = Wanted {
+        let unknown = ChatRequest {
             model: "n".to_owned(),
-            ..wanted()
+            ..request()
         };
         assert_eq!(
             bill(&unknown, ESTIMATE, &answer(200, USAGE)),
@@ -293,30 +320,38 @@ mod tests {
         let mut compressed = answer(200, USAGE).unwrap();
         let gzip = HeaderValue::from_static("gzip");
         compressed.headers.insert(CONTENT_ENCODING, gzip);
-        assert_eq!(bill(&wanted(), ESTIMATE, &Ok(compressed)), kept(false));
+        assert_eq!(bill(&request(), ESTIMATE, &Ok(compressed)), kept(false));
     }
 
     #[test]
-    fn each_end_is_counted_as_what_it_was() {
+    fn each_result_has_its_own_label() {
         for (status, end) in [
-            (200, Ended::Success),
-            (302, Ended::Redirect),
-            (404, Ended::ClientError),
-            (500, Ended::ServerError),
-            (100, Ended::ServerError),
+            (200, UpstreamResult::Success),
+            (302, UpstreamResult::Redirect),
+            (404, UpstreamResult::ClientError),
+            (500, UpstreamResult::ServerError),
+            (100, UpstreamResult::ServerError),
         ] {
-            assert_eq!(ended(&answer(status, "")) as usize, end as usize, "{status}");
+            assert_eq!(
+                upstream_result(&answer(status, "")) as usize,
+                end as usize,
+                "{status}"
+            );
         }
         for (failure, end, kind) in [
-            (Failure::Timeout, Ended::Timeout, RefusalKind::UpstreamTimeout),
+            (
+                Failure::Timeout,
+                UpstreamResult::Timeout,
+                RefusalKind::UpstreamTimeout,
+            ),
             (
                 Failure::Unreachable("connect"),
-                Ended::Unreachable,
+                UpstreamResult::Unreachable,
                 RefusalKind::UpstreamUnreachable,
             ),
         ] {
             assert_eq!(refusal_of(&failure).kind, kind);
-            assert_eq!(ended(&Err(failure)) as usize, end as usize);
+            assert_eq!(upstream_result(&Err(failure)) as usize, end as usize);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! One connection of a caller: HTTP gives each of its requests, over HTTP/1.1 and HTTP/2 alike, to the proxy from here.
+//! One connection of a caller: passes each of its requests, over HTTP/1.1 and HTTP/2, to the proxy.
 
 use super::Edge;
 use super::head::{HEAD_BYTES_MAX, Head};
-use super::place;
+use super::keeper;
 use super::write::KEEP_ALIVE;
 use connections::limit::Requests;
 use pingora::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream};
@@ -13,18 +13,18 @@ use pingora::server::ShutdownWatch;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// Requests that a connection of HTTP/2 may have under way.
+/// Concurrent requests of an HTTP/2 connection.
 const STREAMS_MAX: u32 = 100;
-/// Requests that were reset before anybody looked at them; one more ends the connection ("rapid reset").
+/// Requests that were reset before they were accepted; one more closes the connection ("rapid reset").
 const RESET_UNSEEN_MAX: usize = 20;
-/// Requests that the edge itself reset, for mistakes in their frames; one more ends the connection.
+/// Requests that the edge reset because of malformed frames; one more closes the connection.
 const RESET_BY_US_MAX: usize = 100;
-/// Requests that are remembered after a reset, for what of them is still on its way.
+/// Reset requests whose late frames are ignored.
 const RESET_KEPT_MAX: usize = 20;
-/// Bytes of an answer that are queued for a caller who does not read, for each request.
+/// Bytes of an answer that are queued for each request of a caller who does not read.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
 
-/// The application of one connection.
+/// The HTTP application of one connection.
 pub(super) struct Connection {
     proxy: Arc<HttpProxy<Edge>>,
     head: Arc<Head>,
@@ -41,18 +41,18 @@ impl Connection {
     }
 }
 
-/// Options of the proxy: HTTP/2 also without TLS, and no method that is answered otherwise than the edge's route says.
+/// Options of the proxy: HTTP/2 also without TLS, and all methods answered by the edge's routes.
 pub(super) fn options() -> HttpServerOptions {
     let mut options = HttpServerOptions::default();
     options.h2c = true;
     options.h2_idle_timeout = Some(KEEP_ALIVE);
-    // Nothing is forwarded by the proxy itself, CONNECT neither.
+    // The proxy never forwards a request by itself, so a CONNECT is answered like any other method.
     options.allow_connect_method_proxying = true;
     options
 }
 
 impl HttpServerApp for Connection {
-    /// Written as `async_trait` expands it: the attribute would put the proxy's boxed future into a third box.
+    /// Written as `async_trait` expands it: the attribute would box the proxy's boxed future once more.
     fn process_new_http<'life0, 'life1, 'async_trait>(
         self: &'life0 Arc<Self>,
         session: ServerSession,
@@ -64,20 +64,20 @@ impl HttpServerApp for Connection {
         Self: 'async_trait,
     {
         match session.is_http2() {
-            // It is there before there is a request.
+            // HTTP/2 reads the first head itself, before there is a request.
             true => self.head.ends(),
             false => self.head.begins(),
         }
         let serving = self.proxy.process_new_http(session, shutdown);
-        Box::pin(place::with(self.requests.clone(), serving))
+        Box::pin(keeper::scope(self.requests.clone(), serving))
     }
 
     fn server_options(&self) -> Option<&HttpServerOptions> {
         self.proxy.server_options()
     }
 
-    /// The library's header limit also bounds CONTINUATION: as many frames as such a list takes, and some more, then the
-    /// connection ends.
+    /// The header limit also bounds CONTINUATION frames: beyond what such a list takes, and some more, the library
+    /// closes the connection.
     fn h2_options(&self) -> Option<H2Options> {
         let mut options = H2Options::new();
         options

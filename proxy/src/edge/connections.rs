@@ -1,4 +1,4 @@
-//! Callers' connections: the limits of [`connections::limit`], how many they refused, and a line of log now and then.
+//! Callers' connections: the limits of [`connections::limit`], counts of refused connections, and a log line.
 
 use connections::limit::{ConnectionLimit, OpenConnection, Refused};
 use ipnet::IpNet;
@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Seconds between two lines of log about connections that were refused.
+/// Seconds between two log lines about refused connections.
 const WARN_EVERY_S: u64 = 60;
 
-/// The connections that are open, and those that were refused.
+/// Open and refused connections.
 #[derive(Debug)]
 pub struct Connections {
     limit: ConnectionLimit,
@@ -20,7 +20,7 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// No connections, of at most `max`, and `max_per_address` from each address outside of `trusted`.
+    /// Creates the limits: at most `max` connections, and `max_per_address` from each address outside of `trusted`.
     #[must_use]
     pub fn new(max: usize, max_per_address: usize, trusted: Vec<IpNet>) -> Self {
         Self {
@@ -28,15 +28,15 @@ impl Connections {
             refused: Default::default(),
             closed_for_others: AtomicU64::new(0),
             started: Instant::now(),
-            // The first refusal is told at once.
+            // The first refusal is logged immediately.
             warned_at_s: AtomicU64::new(u64::MAX),
         }
     }
 
-    /// Takes a place for a connection from `peer`.
+    /// Counts a connection from `peer`.
     ///
     /// # Errors
-    /// The limit that it would pass.
+    /// The limit that is reached.
     pub fn admit(&self, peer: Option<IpAddr>) -> Result<OpenConnection, Refused> {
         self.limit.admit(peer).inspect_err(|refused| {
             self.refused[*refused as usize].fetch_add(1, Ordering::Relaxed);
@@ -44,33 +44,33 @@ impl Connections {
         })
     }
 
-    /// Open connections.
+    /// The number of open connections.
     pub fn open(&self) -> usize {
         self.limit.open()
     }
 
-    /// How many there can be.
+    /// `proxy.max_connections`, or what the system's limit of open files leaves.
     #[must_use]
     pub fn max(&self) -> usize {
         self.limit.max()
     }
 
-    /// Connections that were refused, in the order of [`Refused::LABELS`].
+    /// Refused connections, in the order of [`Refused::LABELS`].
     pub fn refused(&self) -> [u64; 2] {
         [Refused::All, Refused::Address].map(|limit| self.refused[limit as usize].load(Ordering::Relaxed))
     }
 
-    /// Notes that a connection which rested was closed for a new one.
+    /// Counts an idle connection that was closed for a new one.
     pub fn closed_for_another(&self) {
         self.closed_for_others.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Connections that rested and were closed for new ones.
+    /// Idle connections that were closed for new ones.
     pub fn closed_for_others(&self) -> u64 {
         self.closed_for_others.load(Ordering::Relaxed)
     }
 
-    /// Says it once in a while: a flood must not fill the log.
+    /// Logs a refusal at most once in [`WARN_EVERY_S`], so that a flood does not fill the log.
     fn warn(&self, refused: Refused) {
         let now = self.started.elapsed().as_secs();
         let last = self.warned_at_s.load(Ordering::Relaxed);
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_refused_is_counted_by_its_limit() {
+    fn refused_connections_are_counted_by_limit() {
         let all = Connections::new(2, 1, Vec::new());
         let from = |address: &str| all.admit(Some(address.parse().unwrap()));
         let first = from("203.0.113.1").unwrap();

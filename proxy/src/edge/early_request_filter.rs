@@ -1,28 +1,28 @@
-//! Begins a request whose head was read: measures the head, and counts the request as in flight.
+//! Begins a request whose head was read: checks the length of the head, and counts the request as in flight.
 
-use super::head::{HEAD_BYTES_MAX, HeadLimited};
+use super::head::HEAD_BYTES_MAX;
+use super::head_limited::HeadLimited;
 use super::new_ctx::Ctx;
-use crate::gate::Gate;
+use super::state::EdgeState;
 use pingora::ErrorType::{HTTPStatus, InternalError};
 use pingora::proxy::Session;
 use pingora::{Error, Result};
-use std::sync::Arc;
 
 /// Counts the request as in flight until `ctx` is dropped.
 ///
 /// # Errors
-/// `HTTPStatus(431)` for a head that is too long. `InternalError` right before the process ends: nothing was done for the
-/// request, so its connection is closed and its caller may send it again.
-pub(super) fn begin(gate: Option<&Arc<Gate>>, session: &Session, ctx: &mut Ctx) -> Result<()> {
+/// `HTTPStatus(431)` for a head that is too long. `InternalError` right before the process ends: the request was not
+/// processed, so its connection is closed and its caller may send it again.
+pub(super) fn begin(state: Option<&EdgeState>, session: &Session, ctx: &mut Ctx) -> Result<()> {
     if let Some(head) = HeadLimited::head_of(session) {
         let is_spent = head.is_spent();
         head.ends();
-        // A long body that arrived together with its head is no long head: then the head itself is measured.
+        // The bytes may include a body that arrived together with its head: then the length of the head itself decides.
         if is_spent && session.to_h1_raw().len() > HEAD_BYTES_MAX {
             return Err(Error::new_down(HTTPStatus(431)));
         }
     }
-    ctx.in_flight = gate.and_then(Gate::enter);
+    ctx.in_flight = state.and_then(|state| state.admission.enter());
     match ctx.in_flight {
         Some(_) => Ok(()),
         None => Err(Error::new_in(InternalError)),

@@ -1,26 +1,26 @@
-//! Answers a request that a hook refused with a status; any other failure ends the connection without an answer.
+//! Answers a request that a hook refused with a status. After any other failure the connection closes without an
+//! answer.
 
-use super::{unread, write};
-use crate::gate::Gate;
+use super::refused_head;
+use super::state::EdgeState;
 use pingora::Error;
 use pingora::ErrorType::HTTPStatus;
 use pingora::protocols::http::ServerSession;
 use pingora::proxy::FailToProxy;
-use std::sync::Arc;
 
-/// Answers a head that is too long (431). Nothing is written after a failed write, nor by a process that ends.
+/// Answers a head that is too long (431). Writes nothing after a failed write, nor in a process that ends.
 pub(super) async fn answer(
-    gate: Option<&Arc<Gate>>,
+    state: Option<&EdgeState>,
     session: &mut ServerSession,
     error: &Error,
 ) -> FailToProxy {
     let mut error_code = 0;
-    if let (HTTPStatus(status), Some(gate)) = (error.etype(), gate) {
+    if let (HTTPStatus(status), Some(state)) = (error.etype(), state) {
         error_code = *status;
-        let reply = unread::reply(gate, &unread::too_long());
+        let reply = refused_head::reply(&state.metrics, &refused_head::too_long());
         session.set_keepalive(None);
-        // A caller who does not take it has left.
-        drop(write::write(gate, session, reply).await);
+        // A caller who does not read the answer has disconnected.
+        drop(state.writer.write(session, reply).await);
     }
     FailToProxy {
         error_code,

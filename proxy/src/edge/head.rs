@@ -1,51 +1,24 @@
-//! The bounds of request heads on HTTP/1, kept by the connection below HTTP: 64 KiB and one deadline for each. Pingora reads
-//! up to a mebibyte, allows 60 seconds for each read, and answers a head that it cannot read with a bare 400.
-//!
-//! So this connection answers what becomes no request by itself, with the body and headers of every answer: a head that is
-//! too long or too late, and what is no HTTP, in the place of Pingora's answer. Then HTTP is told that the connection broke.
+//! State of a connection's request heads. The connection counts their bytes, and the hooks know where they end.
 
-use super::unread;
-use crate::gate::Gate;
-use crate::reply::refusal::Refusal;
-use async_trait::async_trait;
-use bytes::{Buf as _, Bytes};
-use pingora::protocols::http::ServerSession;
-use pingora::protocols::raw_connect::ProxyDigest;
-use pingora::protocols::tls::{SslDigest, TlsRef};
-use pingora::protocols::{
-    ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream,
-    TimingDigest, UniqueID, UniqueIDType,
-};
-use std::io::{self, IoSlice};
-use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::{Context, Poll, ready};
-use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 /// Longest head of a request, in bytes: request line and headers, or the header list of HTTP/2.
 pub const HEAD_BYTES_MAX: usize = 64 << 10;
-/// How much of a refused head is thrown away, in bytes, so that its caller can read the answer: closing a connection
-/// with unread bytes resets it.
-const THROWN_AWAY_MAX: usize = 1 << 20;
-/// Bytes that are thrown away at once.
-const THROWN_AWAY_AT_ONCE: usize = 4 << 10;
-/// No head is being read.
-const NO_HEAD: usize = usize::MAX;
+/// Value of `left` between heads.
+pub(super) const NO_HEAD: usize = usize::MAX;
 
-/// The state of a connection's heads, shared by the connection and the proxy's hooks.
+/// State of a connection's request heads.
 #[derive(Debug)]
 pub struct Head {
     deadline: Instant,
     has_arrived: AtomicBool,
-    /// Bytes that the head under way may still take; [`NO_HEAD`] between heads.
+    /// Bytes that the current head may still have.
     left: AtomicUsize,
 }
 
 impl Head {
-    /// A connection whose first head must be there at `deadline`.
+    /// Creates the state of a connection whose first head must be received by `deadline`.
     #[must_use]
     pub const fn expected_by(deadline: Instant) -> Self {
         Self {
@@ -55,17 +28,17 @@ impl Head {
         }
     }
 
-    /// Whether the first head is there.
+    /// Whether the first head was received.
     pub fn has_arrived(&self) -> bool {
         self.has_arrived.load(Ordering::Relaxed)
     }
 
-    /// What is read from now on is a head.
+    /// Marks the beginning of a head.
     pub fn begins(&self) {
         self.left.store(HEAD_BYTES_MAX, Ordering::Relaxed);
     }
 
-    /// The head is there in whole; what follows is its body.
+    /// Marks the end of a head. The body follows.
     pub fn ends(&self) {
         self.left.store(NO_HEAD, Ordering::Relaxed);
         if !self.has_arrived() {
@@ -73,382 +46,24 @@ impl Head {
         }
     }
 
-    /// Whether as many bytes were read as a head may have.
+    /// Whether the current head has reached [`HEAD_BYTES_MAX`].
     pub fn is_spent(&self) -> bool {
         self.left() == 0
     }
 
-    fn left(&self) -> usize {
+    pub(super) const fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    pub(super) fn left(&self) -> usize {
         self.left.load(Ordering::Relaxed)
     }
 
-    fn is_awaited(&self) -> bool {
+    pub(super) fn set_left(&self, left: usize) {
+        self.left.store(left, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_awaited(&self) -> bool {
         self.left() != NO_HEAD
-    }
-}
-
-/// A time-out that is registered when it is first waited for: nearly none is.
-#[derive(Debug, Default)]
-struct Timer(Option<Pin<Box<Sleep>>>);
-
-impl Timer {
-    /// Whether the time is over. `until` is asked the first time.
-    fn is_over(&mut self, context: &mut Context<'_>, until: impl FnOnce() -> Instant) -> bool {
-        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(until())));
-        sleep.as_mut().poll(context).is_ready()
-    }
-}
-
-/// A connection of HTTP/1 that bounds its heads and answers those that become no request.
-pub struct HeadLimited {
-    inner: Stream,
-    head: Arc<Head>,
-    gate: Arc<Gate>,
-    within: Duration,
-    /// Until the head under way is there.
-    late: Timer,
-    /// Until the caller has taken the refusal, or the end of the connection.
-    closed: Timer,
-    /// What is left to write of a refusal; nothing else is read or written any more.
-    refusal: Option<Bytes>,
-}
-
-impl std::fmt::Debug for HeadLimited {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HeadLimited").finish_non_exhaustive()
-    }
-}
-
-impl HeadLimited {
-    /// The same connection, with `head` as the one who counts. `within`: for a further head from its first bytes on, and for
-    /// the caller to take a refusal, or the end of the connection.
-    #[must_use]
-    pub fn new(inner: Stream, head: Arc<Head>, gate: Arc<Gate>, within: Duration) -> Self {
-        Self {
-            inner,
-            head,
-            gate,
-            within,
-            late: Timer::default(),
-            closed: Timer::default(),
-            refusal: None,
-        }
-    }
-
-    /// The state of the heads of a request's connection; none over HTTP/2.
-    #[must_use]
-    pub fn head_of(session: &ServerSession) -> Option<&Head> {
-        let connection: &Self = session.stream()?.as_any().downcast_ref()?;
-        Some(&connection.head)
-    }
-
-    /// Whether the head under way is not there in time: the first one by the deadline of the connection, a further one
-    /// within a time of its first bytes. Before those, Pingora closes the connection when it rests too long.
-    fn is_late(&mut self, context: &mut Context<'_>, left: usize) -> bool {
-        match self.head.has_arrived() {
-            false => self.late.is_over(context, || self.head.deadline),
-            true if left == HEAD_BYTES_MAX => false,
-            true => self.late.is_over(context, || Instant::now() + self.within),
-        }
-    }
-
-    fn refuse(&mut self, refusal: &Refusal) {
-        self.refusal = Some(unread::bytes(&self.gate, refusal));
-    }
-
-    /// Whether what HTTP writes is to be left out. While a head is awaited it writes for one reason, that this is no HTTP.
-    fn is_refused(&mut self) -> bool {
-        if self.refusal.is_none() && self.head.is_awaited() {
-            self.refuse(&match self.head.is_spent() {
-                true => unread::too_long(),
-                false => unread::not_http(),
-            });
-        }
-        self.refusal.is_some()
-    }
-
-    /// Writes the refusal and throws away what has arrived.
-    fn poll_refused(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let polled = self.poll_refusal(context);
-        ready!(self.in_time(context, polled))?;
-        self.throw_away(context);
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_refusal(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while let Some(left) = self.refusal.as_mut().filter(|left| !left.is_empty()) {
-            match ready!(Pin::new(&mut self.inner).poll_write(context, left))? {
-                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                written => left.advance(written),
-            }
-        }
-        Pin::new(&mut self.inner).poll_flush(context)
-    }
-
-    /// Ends the wait for a caller who does not take the last of this connection in time.
-    fn in_time(&mut self, context: &mut Context<'_>, polled: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
-        if polled.is_pending() && self.closed.is_over(context, || Instant::now() + self.within) {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-        }
-        polled
-    }
-
-    /// Throws away what has arrived.
-    fn throw_away(&mut self, context: &mut Context<'_>) {
-        let mut room = [0; THROWN_AWAY_AT_ONCE];
-        let mut thrown_away = 0;
-        while thrown_away < THROWN_AWAY_MAX {
-            let mut buffer = ReadBuf::new(&mut room);
-            match Pin::new(&mut self.inner).poll_read(context, &mut buffer) {
-                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => thrown_away += buffer.filled().len(),
-                _ => return,
-            }
-        }
-    }
-
-    /// Reads of a head.
-    fn poll_head(
-        &mut self,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-        left: usize,
-    ) -> Poll<io::Result<()>> {
-        if left == HEAD_BYTES_MAX && self.head.has_arrived() {
-            // What is left of an earlier head's.
-            self.late = Timer::default();
-        }
-        let before = buffer.filled().len();
-        match Pin::new(&mut self.inner).poll_read(context, buffer) {
-            Poll::Ready(read) => {
-                let read = read.map(|()| buffer.filled().len() - before)?;
-                self.head.left.store(left.saturating_sub(read), Ordering::Relaxed);
-                Poll::Ready(Ok(()))
-            }
-            Poll::Pending if self.is_late(context, left) => {
-                self.refuse(&unread::too_late());
-                self.poll_refused(context).map(|_| Err(refused()))
-            }
-            Poll::Pending => Poll::Pending,
-        }
-    }
-}
-
-/// What HTTP is told of a head that was refused.
-fn refused() -> io::Error {
-    io::Error::other("the head was refused")
-}
-
-impl AsyncRead for HeadLimited {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let left = self.head.left();
-        if left == 0 && self.refusal.is_none() {
-            self.refuse(&unread::too_long());
-        }
-        if self.refusal.is_some() {
-            return self.poll_refused(context).map(|_| Err(refused()));
-        }
-        match left {
-            NO_HEAD => Pin::new(&mut self.inner).poll_read(context, buffer),
-            left => self.poll_head(context, buffer, left),
-        }
-    }
-}
-
-impl AsyncWrite for HeadLimited {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        if self.is_refused() {
-            return Poll::Ready(Ok(bytes.len()));
-        }
-        Pin::new(&mut self.inner).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.refusal.is_some() {
-            return self.poll_refused(context);
-        }
-        Pin::new(&mut self.inner).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.refusal.is_some() {
-            ready!(self.poll_refused(context))?;
-        }
-        let polled = Pin::new(&mut self.inner).poll_shutdown(context);
-        self.in_time(context, polled)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        pieces: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        if self.is_refused() {
-            return Poll::Ready(Ok(pieces.iter().map(|piece| piece.len()).sum()));
-        }
-        Pin::new(&mut self.inner).poll_write_vectored(context, pieces)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
-    }
-}
-
-#[async_trait]
-impl Shutdown for HeadLimited {
-    async fn shutdown(&mut self) {
-        self.inner.shutdown().await;
-    }
-}
-
-#[async_trait]
-impl Peek for HeadLimited {
-    async fn try_peek(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
-        self.inner.try_peek(buffer).await
-    }
-}
-
-impl UniqueID for HeadLimited {
-    fn id(&self) -> UniqueIDType {
-        self.inner.id()
-    }
-}
-
-impl Ssl for HeadLimited {
-    fn get_ssl(&self) -> Option<&TlsRef> {
-        self.inner.get_ssl()
-    }
-
-    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
-        self.inner.get_ssl_digest()
-    }
-
-    fn selected_alpn_proto(&self) -> Option<ALPN> {
-        self.inner.selected_alpn_proto()
-    }
-}
-
-impl GetTimingDigest for HeadLimited {
-    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
-        self.inner.get_timing_digest()
-    }
-}
-
-impl GetProxyDigest for HeadLimited {
-    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
-        self.inner.get_proxy_digest()
-    }
-}
-
-impl GetSocketDigest for HeadLimited {
-    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
-        self.inner.get_socket_digest()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::stand::{SOON, Stand};
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt, DuplexStream, duplex};
-    use tokio::time::timeout;
-
-    const WITHIN: Duration = Duration::from_millis(400);
-
-    /// A connection whose first head was read, and its caller.
-    fn used(stand: &Stand, room: usize) -> (HeadLimited, Arc<Head>, DuplexStream) {
-        let (caller, connection) = duplex(room);
-        let head = Arc::new(Head::expected_by(Instant::now()));
-        head.begins();
-        head.ends();
-        head.begins();
-        let gate = Arc::clone(&stand.gate);
-        let limited = HeadLimited::new(Box::new(connection), Arc::clone(&head), gate, WITHIN);
-        (limited, head, caller)
-    }
-
-    async fn said(caller: &mut DuplexStream) -> String {
-        let mut room = [0; 4096];
-        let read = caller.read(&mut room).await.unwrap();
-        String::from_utf8_lossy(&room[..read]).into_owned()
-    }
-
-    #[tokio::test]
-    async fn a_further_head_may_rest_but_not_drip() {
-        let stand = Stand::new().await;
-        let (mut connection, _head, mut caller) = used(&stand, 4096);
-        let mut room = [0; 64];
-        assert!(
-            timeout(3 * WITHIN, connection.read(&mut room)).await.is_err(),
-            "Pingora ends it when it rests"
-        );
-        caller.write_all(b"P").await.unwrap();
-        assert_eq!(connection.read(&mut room).await.unwrap(), 1);
-        let refused = loop {
-            match timeout(WITHIN / 4, connection.read(&mut room)).await {
-                Ok(Ok(read)) => assert_eq!(read, 1),
-                Ok(Err(error)) => break error,
-                Err(_elapsed) => caller.write_all(b"O").await.unwrap(),
-            }
-        };
-        assert_eq!(refused.to_string(), "the head was refused");
-        let said = said(&mut caller).await;
-        assert!(said.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{said}");
-        assert!(said.contains("\r\nConnection: close\r\n"), "{said}");
-    }
-
-    #[tokio::test]
-    async fn the_time_of_a_head_is_not_that_of_the_one_before() {
-        let stand = Stand::new().await;
-        let (mut connection, head, mut caller) = used(&stand, 4096);
-        let mut room = [0; 64];
-        for _ in 0..3 {
-            caller.write_all(b"P").await.unwrap();
-            assert_eq!(connection.read(&mut room).await.unwrap(), 1);
-            let rest = timeout(WITHIN / 10, connection.read(&mut room)).await;
-            assert!(rest.is_err(), "{rest:?}");
-            head.ends();
-            head.begins();
-            tokio::time::sleep(WITHIN).await;
-        }
-    }
-
-    #[tokio::test]
-    async fn the_librarys_own_answer_to_what_is_no_http_is_replaced() {
-        let stand = Stand::new().await;
-        let (mut connection, head, mut caller) = used(&stand, 4096);
-        let bare = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
-        connection.write_all(bare).await.unwrap();
-        connection.write_all(b"more").await.unwrap();
-        AsyncWriteExt::shutdown(&mut connection).await.unwrap();
-        let answer = said(&mut caller).await;
-        assert!(answer.contains("\"code\":\"bad_request\""), "{answer}");
-        assert!(answer.contains("\r\nx-request-id: req_"), "{answer}");
-        assert_eq!(said(&mut caller).await, "", "one answer");
-        drop((connection, head));
-        let (mut connection, head, mut caller) = used(&stand, 4096);
-        head.ends();
-        connection.write_all(bare).await.unwrap();
-        assert_eq!(said(&mut caller).await.as_bytes(), bare, "an answer to a request");
-    }
-
-    #[tokio::test]
-    async fn a_caller_who_takes_no_refusal_is_let_go() {
-        let stand = Stand::new().await;
-        let (mut connection, _head, mut caller) = used(&stand, 8);
-        caller.write_all(b"P").await.unwrap();
-        let mut room = [0; 64];
-        assert_eq!(connection.read(&mut room).await.unwrap(), 1);
-        let ends = timeout(SOON, connection.read(&mut room)).await;
-        assert!(ends.unwrap().is_err(), "late, and nothing is taken");
-        let ends = timeout(SOON, AsyncWriteExt::shutdown(&mut connection)).await;
-        assert_eq!(ends.unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -1,10 +1,10 @@
 //! State of a request between the hooks. Small, since Pingora moves it by value.
 
-use crate::gate::InFlight;
+use crate::admission::InFlight;
 
 /// State of a request between the hooks.
 #[derive(Debug, Default)]
 pub struct Ctx {
-    /// Held until the answer is written and the connection given back.
+    /// Dropped after the answer was written and the connection given back.
     pub(super) in_flight: Option<InFlight>,
 }

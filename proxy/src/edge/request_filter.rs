@@ -1,35 +1,39 @@
-//! Answers a request, whichever it is: the route, then the call or one of the small endpoints, then the answer's head and body.
+//! Answers a request: the route, then the call or one of the small endpoints, then the answer's head and body.
 
 use super::route::{self, Route};
-use super::{origin, place, unread, write};
+use super::state::EdgeState;
+use super::{keeper, refused_head};
+use crate::call::completed::Completed;
+use crate::call::rejection::Rejection;
 use crate::call::request_trace::RequestTrace;
-use crate::call::{self, Done, Stop};
-use crate::gate::Gate;
 use crate::reply::{Reply, health, models, names};
 use connections::limit::Keeper;
 use pingora::ErrorType::InternalError;
 use pingora::protocols::http::ServerSession;
 use pingora::{Error, Result};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Answers the request. `true`: Pingora has nothing left to do for it.
 ///
 /// # Errors
-/// The answer could not be written: the connection is given up.
-pub(super) async fn answer(gate: Option<&Arc<Gate>>, session: &mut ServerSession) -> Result<bool> {
-    let gate = gate.ok_or_else(|| Error::new_in(InternalError))?;
-    let mut keeper = place::keeper();
-    let reply = reply(gate, session, &mut keeper).await;
-    write::write(gate, session, reply).await.map(|()| true)
+/// The answer could not be written: the connection is closed.
+pub(super) async fn answer(state: Option<&EdgeState>, session: &mut ServerSession) -> Result<bool> {
+    let state = state.ok_or_else(|| Error::new_in(InternalError))?;
+    let mut keeper = keeper::current();
+    let reply = reply(state, session, &mut keeper).await;
+    state.writer.write(session, reply).await.map(|()| true)
 }
 
-/// The answer, with the headers that every answer has.
-async fn reply(gate: &Arc<Gate>, session: &mut ServerSession, keeper: &mut Keeper) -> Reply {
+/// Builds the answer, with the headers that every answer has.
+async fn reply(state: &EdgeState, session: &mut ServerSession, keeper: &mut Keeper) -> Reply {
     let started = Instant::now();
-    let Done { mut reply, outside } = dispatch(gate, session, keeper).await;
-    let own = started.elapsed().saturating_sub(outside);
-    gate.metrics.own_time(own.as_secs_f64());
+    let completed = dispatch(state, session, keeper).await;
+    let Completed {
+        mut reply,
+        external_time,
+    } = completed;
+    let own = started.elapsed().saturating_sub(external_time);
+    state.metrics.own_time(own.as_secs_f64());
     let micros = own.as_micros();
     reply.set(
         names::OVERHEAD_MS,
@@ -41,62 +45,69 @@ async fn reply(gate: &Arc<Gate>, session: &mut ServerSession, keeper: &mut Keepe
     reply
 }
 
-async fn dispatch(gate: &Arc<Gate>, session: &mut ServerSession, keeper: &mut Keeper) -> Done {
+async fn dispatch(state: &EdgeState, session: &mut ServerSession, keeper: &mut Keeper) -> Completed {
     let head = session.req_header();
     if head
         .headers
         .get("x-stainless-retry-count")
         .is_some_and(|count| count != "0")
     {
-        gate.metrics.announced_retry();
+        state.metrics.announced_retry();
     }
-    let own = |reply| Done {
-        reply,
-        outside: Duration::ZERO,
-    };
-    let route = route::of(&head.method, head.uri.path());
-    let trace = RequestTrace::of(&head.headers);
+    let route = route::find(&head.method, head.uri.path());
+    let trace = RequestTrace::new(&head.headers);
     if route != Ok(Route::Health)
-        && !origin::is_free(gate, session)
-        && let Err(stop) = origin::judge(gate, session).await
+        && !state.addresses.is_free(session)
+        && let Err(rejection) = state.addresses.check(session).await
     {
-        return own(stop.answer(gate, &trace));
+        return Completed::from_rejection(&rejection, &state.metrics, &trace);
     }
-    match route {
-        Ok(Route::Chat) => call::chat(gate, session, keeper, trace).await,
-        Ok(Route::Health) => own(health::reply(gate).await),
-        Ok(Route::Models) => match call::admit(gate, session, keeper).await {
-            Ok(()) => own(models::reply(
-                &gate.prices.load(),
-                &gate.settings.upstream.provider,
-            )),
-            Err(stop) => own(stop.answer(gate, &trace)),
-        },
-        Ok(Route::Model) => match call::admit(gate, session, keeper).await {
-            Ok(()) => {
-                let wanted = models::one(
-                    &gate.prices.load(),
-                    &gate.settings.upstream.provider,
-                    route::model_of(session.req_header().uri.path()).unwrap_or_default(),
-                );
-                own(wanted.unwrap_or_else(|refusal| Stop::from(refusal).answer(gate, &trace)))
-            }
-            Err(stop) => own(stop.answer(gate, &trace)),
-        },
-        Err(wrong) => {
-            trace.record_refusal(gate, wrong.kind());
-            own(wrong.reply())
+    let answered = match route {
+        Ok(Route::Chat) => return state.calls.chat(session, keeper, trace).await,
+        Ok(Route::Health) => Ok(health(state).await),
+        Ok(route @ (Route::Models | Route::Model)) => models(state, route, session, keeper).await,
+        Err(no_route) => {
+            trace.record_refusal(&state.metrics, no_route.kind());
+            Ok(no_route.reply())
         }
+    };
+    match answered {
+        Ok(reply) => Completed::without_waiting(reply),
+        Err(rejection) => Completed::from_rejection(&rejection, &state.metrics, &trace),
     }
 }
 
-/// The caller's `X-Request-Id` when it is well-formed, else a new one (decision D5).
+async fn health(state: &EdgeState) -> Reply {
+    let started = Instant::now();
+    let can_decide = state.health.can_decide_now().await;
+    health::reply(can_decide, state.upstream.host(), started.elapsed())
+}
+
+/// Answers with the list of models, or with one of them.
+async fn models(
+    state: &EdgeState,
+    route: Route,
+    session: &ServerSession,
+    keeper: &mut Keeper,
+) -> Result<Reply, Rejection> {
+    state.calls.admit(session, keeper).await?;
+    let prices = state.prices.get();
+    match route {
+        Route::Model => {
+            let name = route::model_of(session.req_header().uri.path()).unwrap_or_default();
+            Ok(models::one(&prices, &state.provider, name)?)
+        }
+        _ => Ok(models::reply(&prices, &state.provider)),
+    }
+}
+
+/// Returns the caller's `X-Request-Id` if it is well-formed, else a new one (decision D5).
 fn request_id(session: &ServerSession) -> String {
     let sent = session
         .get_header(names::REQUEST_ID)
         .and_then(|value| value.to_str().ok());
     match sent.filter(|id| domain::names::is_run_id(id.as_bytes())) {
         Some(id) => id.to_owned(),
-        None => unread::new_request_id(),
+        None => refused_head::new_request_id(),
     }
 }

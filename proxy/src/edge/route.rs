@@ -1,4 +1,4 @@
-//! The paths of the edge and their methods (decision D39).
+//! Routes of the edge and their methods (decision D39).
 
 use crate::reply::Reply;
 use crate::reply::health::ENDPOINTS;
@@ -6,7 +6,7 @@ use crate::reply::refusal::{Refusal, RefusalKind};
 use http::Method;
 use http::header::ALLOW;
 
-/// What a request is for.
+/// Route of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
     /// `POST /v1/chat/completions`
@@ -21,43 +21,43 @@ pub enum Route {
 
 /// Why a request has no route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wrong {
+pub enum NoRoute {
     /// No such path.
     Path,
-    /// The path has this method only.
+    /// The path exists, with this method only.
     Method(&'static str),
 }
 
-/// What stands before the name of a model in a path.
+/// Path of a model, without its name.
 const MODEL_PREFIX: &str = "/v1/models/";
 
-/// The name in the path of [`Route::Model`], still percent-encoded.
+/// Returns the name in the path of [`Route::Model`], still percent-encoded.
 #[must_use]
 pub fn model_of(path: &str) -> Option<&str> {
     path.strip_prefix(MODEL_PREFIX).filter(|name| !name.is_empty())
 }
 
-/// The route of a request.
+/// Finds the route of a request.
 ///
 /// # Errors
-/// [`Wrong`] says what is: 404 or 405.
-pub fn of(method: &Method, path: &str) -> Result<Route, Wrong> {
+/// 404 or 405.
+pub fn find(method: &Method, path: &str) -> Result<Route, NoRoute> {
     let (route, allowed) = match path {
         "/v1/chat/completions" => (Route::Chat, "POST"),
         "/v1/models" => (Route::Models, "GET"),
         "/v1/health" => (Route::Health, "GET"),
         path if model_of(path).is_some() => (Route::Model, "GET"),
-        _ => return Err(Wrong::Path),
+        _ => return Err(NoRoute::Path),
     };
     if method == allowed {
         Ok(route)
     } else {
-        Err(Wrong::Method(allowed))
+        Err(NoRoute::Method(allowed))
     }
 }
 
-impl Wrong {
-    /// What kind of refusal it is.
+impl NoRoute {
+    /// Returns the kind of the refusal.
     #[must_use]
     pub const fn kind(self) -> RefusalKind {
         match self {
@@ -66,7 +66,7 @@ impl Wrong {
         }
     }
 
-    /// The answer.
+    /// Builds the answer.
     #[must_use]
     pub fn reply(self) -> Reply {
         match self {
@@ -89,27 +89,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_and_methods() {
-        assert_eq!(of(&Method::POST, "/v1/chat/completions"), Ok(Route::Chat));
-        assert_eq!(of(&Method::GET, "/v1/models"), Ok(Route::Models));
-        assert_eq!(of(&Method::GET, "/v1/health"), Ok(Route::Health));
-        assert_eq!(of(&Method::GET, "/v1/models/gpt-4o"), Ok(Route::Model));
+    fn paths_and_methods_have_routes() {
+        assert_eq!(find(&Method::POST, "/v1/chat/completions"), Ok(Route::Chat));
+        assert_eq!(find(&Method::GET, "/v1/models"), Ok(Route::Models));
+        assert_eq!(find(&Method::GET, "/v1/health"), Ok(Route::Health));
+        assert_eq!(find(&Method::GET, "/v1/models/gpt-4o"), Ok(Route::Model));
         assert_eq!(
-            of(&Method::GET, "/v1/models/a/b"),
+            find(&Method::GET, "/v1/models/a/b"),
             Ok(Route::Model),
             "a slash in a name"
         );
         assert_eq!(
-            of(&Method::DELETE, "/v1/models/gpt-4o"),
-            Err(Wrong::Method("GET"))
+            find(&Method::DELETE, "/v1/models/gpt-4o"),
+            Err(NoRoute::Method("GET"))
         );
-        assert_eq!(of(&Method::GET, "/v1/models/"), Err(Wrong::Path));
+        assert_eq!(find(&Method::GET, "/v1/models/"), Err(NoRoute::Path));
         assert_eq!(
-            of(&Method::GET, "/v1/chat/completions"),
-            Err(Wrong::Method("POST"))
+            find(&Method::GET, "/v1/chat/completions"),
+            Err(NoRoute::Method("POST"))
         );
-        assert_eq!(of(&Method::HEAD, "/v1/health"), Err(Wrong::Method("GET")));
-        assert_eq!(of(&Method::POST, "/v1/completions"), Err(Wrong::Path));
-        assert_eq!(of(&Method::GET, "/v1/health/"), Err(Wrong::Path));
+        assert_eq!(find(&Method::HEAD, "/v1/health"), Err(NoRoute::Method("GET")));
+        assert_eq!(find(&Method::POST, "/v1/completions"), Err(NoRoute::Path));
+        assert_eq!(find(&Method::GET, "/v1/health/"), Err(NoRoute::Path));
     }
 }

@@ -1,10 +1,10 @@
-//! No upstream for Pingora: the provider is called by [`crate::upstream`], with an `Approval` alone.
+//! No upstream for Pingora: only [`crate::upstream`] sends requests to the provider, and only with an `Approval`.
 
 use pingora::ErrorType::InternalError;
 use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, Result};
 
-/// Fails, so that no request passes the gate by Pingora's own forwarding.
+/// Fails, so that Pingora's own forwarding never sends a request without a decision.
 ///
 /// # Errors
 /// Always.

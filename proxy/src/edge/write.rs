@@ -1,8 +1,9 @@
-//! Writes an answer, so that the caller gets it whatever state its own sending is in.
+//! Writes answers, also while the caller is still sending.
 //!
-//! What is given time is pinned where it stands: by value, each future would be moved, and a call's are thousands of bytes.
+//! Futures with a time-out are pinned in place: by value each would be moved, and those of a call have thousands of
+//! bytes.
 
-use crate::gate::Gate;
+use crate::admission::Admission;
 use crate::reply::Reply;
 use bytes::Bytes;
 use http::StatusCode;
@@ -12,20 +13,22 @@ use pingora::http::ResponseHeader;
 use pingora::protocols::http::ServerSession;
 use pingora::{Error, Result};
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long an unused connection of a caller is kept.
+/// How long an idle connection of a caller is kept.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(60);
-/// How much of an answer's body a caller has to take within `proxy.client_timeout_ms`: one who reads nothing is let go.
+/// Bytes of an answer's body that a caller must read within `proxy.client_timeout_ms`. The connection of one who does
+/// not is closed.
 const WRITTEN_AT_ONCE: usize = 256 << 10;
-/// How much of a refused body is read and thrown away, so that the caller can finish sending and read the answer.
+/// Bytes of an unread body that are discarded at most, so that the caller can finish sending and read the answer.
 const LINGER_BYTES: usize = 64 << 20;
 /// How long that may take.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// An answer with its length, as Pingora writes it.
-pub(super) fn on_the_wire(reply: Reply) -> (Box<ResponseHeader>, Bytes) {
+/// Converts an answer to Pingora's head, with the length, and the body.
+pub(super) fn to_pingora(reply: Reply) -> (Box<ResponseHeader>, Bytes) {
     let Reply {
         status,
         mut headers,
@@ -39,42 +42,51 @@ pub(super) fn on_the_wire(reply: Reply) -> (Box<ResponseHeader>, Bytes) {
     (Box::new(head.into()), body)
 }
 
-/// Writes the answer. The connection is kept when the request was read to its end and the process stays up.
-///
-/// # Errors
-/// The caller left, or does not take the answer in time. Part of it may have been written.
-pub(super) async fn write(gate: &Gate, session: &mut ServerSession, reply: Reply) -> Result<()> {
-    let client_timeout = Duration::from_millis(gate.settings.proxy.client_timeout_ms);
-    let unread = !session.is_body_done();
-    // What the caller asked for (`Connection: close`, HTTP/1.0) is already in the session, and so is that its body broke
-    // off, or that the listener stops; it is only ever tightened here.
-    let keep = session
-        .get_keepalive()
-        .filter(|_| !unread && !gate.is_draining())
-        .map(|_| KEEP_ALIVE.as_secs());
-    session.set_keepalive(keep);
-    let (head, mut body) = on_the_wire(reply);
-    let mut head = Some(head);
-    loop {
-        let piece = body.split_to(body.len().min(WRITTEN_AT_ONCE));
-        let written = pin!(async {
-            if let Some(head) = head.take() {
-                session.write_response_header(head).await?;
+/// Writes answers.
+pub struct ReplyWriter {
+    /// A draining process closes its connections.
+    pub admission: Arc<Admission>,
+    /// `proxy.client_timeout_ms`, for each [`WRITTEN_AT_ONCE`] bytes.
+    pub timeout: Duration,
+}
+
+impl ReplyWriter {
+    /// Writes an answer. The connection is kept if the request was read to its end and the process stays up.
+    ///
+    /// # Errors
+    /// The caller disconnected, or did not read the answer in time. Part of it may have been written.
+    pub(super) async fn write(&self, session: &mut ServerSession, reply: Reply) -> Result<()> {
+        let is_unread = !session.is_body_done();
+        // The session knows already what the caller asked for (`Connection: close`, HTTP/1.0), whether the body was cut
+        // off, and whether the listener stops. This only ever closes more connections.
+        let keep = session
+            .get_keepalive()
+            .filter(|_| !is_unread && !self.admission.is_draining())
+            .map(|_| KEEP_ALIVE.as_secs());
+        session.set_keepalive(keep);
+        let (head, mut body) = to_pingora(reply);
+        let mut head = Some(head);
+        loop {
+            let piece = body.split_to(body.len().min(WRITTEN_AT_ONCE));
+            let written = pin!(async {
+                if let Some(head) = head.take() {
+                    session.write_response_header(head).await?;
+                }
+                session.write_response_body(piece, body.is_empty()).await
+            });
+            match timeout(self.timeout, written).await {
+                Ok(written) => written?,
+                Err(_elapsed) => return Err(Error::new_down(WriteTimedout)),
             }
-            session.write_response_body(piece, body.is_empty()).await
-        });
-        match timeout(client_timeout, written).await {
-            Ok(written) => written?,
-            Err(_elapsed) => return Err(Error::new_down(WriteTimedout)),
+            if body.is_empty() {
+                break;
+            }
         }
-        if body.is_empty() {
-            break;
+        if is_unread {
+            drop(timeout(LINGER, Box::pin(linger(session))).await);
         }
+        Ok(())
     }
-    if unread {
-        drop(timeout(LINGER, Box::pin(linger(session))).await);
-    }
-    Ok(())
 }
 
 async fn linger(session: &mut ServerSession) {

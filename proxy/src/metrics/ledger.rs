@@ -1,4 +1,4 @@
-//! What became of the money of approved calls: their estimates, their real costs, and how the store took their end.
+//! Money of approved calls: estimates, real costs, and outcomes of settlements and voids.
 
 use domain::money::Nanos;
 use prometheus::{Histogram, IntCounter, Result};
@@ -6,12 +6,12 @@ use store::call::settle::{Settle, Settled};
 use store::call::void::Voided;
 use telemetry::registrar::Registrar;
 
-/// Upper ends of the buckets of the real cost as a share of the estimate.
+/// Bucket bounds of the real cost divided by the estimate.
 const SHARES: [f64; 10] = [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 2.0, 10.0];
-/// What became of an approval whose answer was lost.
+/// Outcomes of a void.
 const VOIDED: [&str; 2] = ["refunded", "barred"];
 
-/// The counters of money.
+/// Counters of money, in nano-USD.
 #[derive(Debug, Clone)]
 pub struct LedgerMetrics {
     settlements: Vec<IntCounter>,
@@ -59,7 +59,7 @@ impl LedgerMetrics {
         })
     }
 
-    /// An approved call came to its end.
+    /// Records an approved call that was settled.
     pub(super) fn approved(&self, estimate: Nanos, actual: Option<Nanos>) {
         self.estimated_nanos.inc_by(estimate.get());
         if let Some(actual) = actual {
@@ -71,7 +71,7 @@ impl LedgerMetrics {
         }
     }
 
-    /// The store took a settlement.
+    /// Records a settlement that the store accepted.
     pub fn settled(&self, settled: Settled, settle: &Settle) {
         self.settlements[settled as usize].inc();
         if matches!(settled, Settled::Done) {
@@ -85,12 +85,12 @@ impl LedgerMetrics {
         }
     }
 
-    /// The store could not take a settlement at once.
+    /// Records a settlement that went to the retry queue.
     pub fn settlement_waits(&self) {
         self.settlements_waited.inc();
     }
 
-    /// The store took a void.
+    /// Records a void that the store accepted.
     pub fn voided(&self, voided: Voided) {
         self.voids[usize::from(voided == Voided::Barred)].inc();
     }

@@ -1,4 +1,4 @@
-//! The headers of the edge, under the names with which it sets them.
+//! Headers of the edge, under the names with which it sets them.
 
 use crate::reply::names;
 use domain::denial::Denial;
@@ -6,7 +6,7 @@ use domain::names::RUN_ID_MAX;
 use http::HeaderName;
 use openapi::{Json, object};
 
-/// Every header of ours that an answer can have.
+/// Every header that Tollgate sets.
 const ALL: [(HeaderName, &str); 9] = [
     (
         names::DECISION,
@@ -49,7 +49,7 @@ fn text() -> Json {
     object([("type", "string".into())])
 }
 
-/// All of them, for references.
+/// All headers as components.
 pub(super) fn components() -> Json {
     let mut all = Json::Object(Vec::new());
     for (name, says) in ALL {
@@ -77,7 +77,7 @@ pub(super) fn components() -> Json {
     )
 }
 
-/// References to headers of ours.
+/// References to some headers.
 pub(super) fn some(names: &[HeaderName]) -> Json {
     let mut some = Json::Object(Vec::new());
     for name in names {
@@ -90,7 +90,7 @@ fn reference(name: &str) -> Json {
     object([("$ref", format!("#/components/headers/{name}").into())])
 }
 
-/// The same with `Retry-After`.
+/// Adds `Retry-After`.
 pub(super) fn with_retry_after(headers: Json) -> Json {
     headers.with(RETRY_AFTER, reference(RETRY_AFTER))
 }
@@ -105,7 +105,7 @@ fn parameter(name: &str, says: &str, schema: Json) -> Json {
     ])
 }
 
-/// The caller's own id of the request.
+/// Parameter `X-Request-Id`.
 pub(super) fn request_id() -> Json {
     let says = format!(
         "Your own id of the request; it is sent back where the provider sends none. One that has not 1 to {RUN_ID_MAX} characters of \
@@ -114,7 +114,7 @@ pub(super) fn request_id() -> Json {
     parameter("X-Request-Id", &says, text().eg("my-request-1"))
 }
 
-/// What a call is read from beside its body.
+/// Header parameters of a call.
 pub(super) fn chat() -> Vec<Json> {
     let run = "Calls of an agent with the same run id share the per-run limit, also after the agent restarts. Without it each call is a run of its own.";
     let schema = text().with("pattern", format!("^[A-Za-z0-9._:-]{{1,{RUN_ID_MAX}}}$"));

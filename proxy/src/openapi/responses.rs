@@ -1,4 +1,4 @@
-//! The answers of an operation by status: of the lists of denials and refusals, and what the provider can say.
+//! Responses of each operation by status: denials, refusals, and the provider's own answers.
 
 use super::{headers, schemas};
 use crate::reply::refusal::RefusalKind;
@@ -8,32 +8,29 @@ use openapi::components::public;
 use openapi::{Components, Json, example, object};
 use std::collections::BTreeMap;
 
-/// Answers to requests that meet no operation.
-pub(super) const OF_NO_ROUTE: [RefusalKind; 2] = [RefusalKind::NotFound, RefusalKind::MethodNotAllowed];
-
 /// An operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum Operation {
     Chat,
     Models,
     Model,
     Health,
 }
 
-/// What one status can be.
+/// Possible answers with one status.
 #[derive(Debug, Default)]
 struct Status {
-    says: Vec<String>,
+    description: Vec<String>,
     denied: Vec<&'static str>,
     refused: Vec<&'static str>,
 }
 
-impl Of {
-    /// Whether it can be denied for this.
+impl Operation {
+    /// Whether the operation can answer with this denial.
     const fn is_denied(self, denial: Denial) -> bool {
         match self {
             Self::Chat => true,
-            // Its key, its rate and the store are all that it is asked about.
+            // Only key, rate and store are checked.
             Self::Models | Self::Model => {
                 matches!(denial.stage(), Stage::BeforeCap) && !matches!(denial, Denial::NoProviderKey)
             }
@@ -41,12 +38,12 @@ impl Of {
         }
     }
 
-    /// Whether it can be refused for this.
+    /// Whether the operation can answer with this refusal.
     fn is_refused(self, kind: RefusalKind) -> bool {
         let about_key = matches!(kind.status(), 401 | 403);
         let about_head = matches!(kind, RefusalKind::BadRequest | RefusalKind::HeadTooLong);
         match self {
-            Self::Chat => !OF_NO_ROUTE.contains(&kind) && kind != RefusalKind::ModelNotFound,
+            Self::Chat => !RefusalKind::OF_NO_ROUTE.contains(&kind) && kind != RefusalKind::ModelNotFound,
             Self::Models => about_head || about_key,
             Self::Model => kind == RefusalKind::ModelNotFound || about_head || about_key,
             Self::Health => about_head,
@@ -54,48 +51,51 @@ impl Of {
     }
 }
 
-/// All answers.
-pub(super) fn all(components: &mut Components, of: Of) -> Json {
+/// All responses of an operation.
+pub(super) fn all(components: &mut Components, operation: Operation) -> Json {
     let mut statuses: BTreeMap<u16, Status> = BTreeMap::new();
-    for denial in Denial::ALL.iter().filter(|denial| of.is_denied(**denial)) {
+    for denial in Denial::ALL.iter().filter(|denial| operation.is_denied(**denial)) {
         let status = statuses.entry(denial.status()).or_default();
         status
-            .says
+            .description
             .push(format!("- `{}`: {}", denial.reason(), denial.message()));
         status.denied.push(denial.reason());
     }
-    for kind in RefusalKind::ALL.iter().filter(|kind| of.is_refused(**kind)) {
+    for kind in RefusalKind::ALL
+        .iter()
+        .filter(|kind| operation.is_refused(**kind))
+    {
         let status = statuses.entry(kind.status()).or_default();
         status
-            .says
+            .description
             .push(format!("- `{}`: {}", kind.code(), public(kind.meaning())));
         status.refused.push(kind.code());
     }
-    let mut all = vec![("200".to_owned(), success(components, of))];
+    let mut all = vec![("200".to_owned(), success(components, operation))];
     all.extend(
         statuses
             .into_iter()
-            .map(|(status, what)| (status.to_string(), error(components, of, status, &what))),
+            .map(|(status, what)| (status.to_string(), error(components, operation, status, &what))),
     );
-    match of {
-        Of::Chat => {
-            let says = "Any other status is the provider's own, passed through with its body, less fragments of keys.";
+    match operation {
+        Operation::Chat => {
+            let description = "Any other status is the provider's own, passed through with its body, less fragments of keys.";
             all.push((
                 "default".to_owned(),
-                response(components, says, approved_headers(), None),
+                response(components, description, approved_headers(), None),
             ));
         }
-        Of::Health => {
+        Operation::Health => {
             let schema = components.of::<health::Body<'_>>();
             let headers = headers::some(&[names::REQUEST_ID, names::OVERHEAD_MS]);
-            let says =
+            let description =
                 "`degraded`: the edge cannot reach its store or may not trust it, and every call is denied.";
             all.push((
                 "503".to_owned(),
-                response(components, says, headers, Some(schema)),
+                response(components, description, headers, Some(schema)),
             ));
         }
-        Of::Models | Of::Model => {}
+        Operation::Models | Operation::Model => {}
     }
     all.sort_by(|(a, _), (b, _)| a.cmp(b));
     Json::Object(all)
@@ -114,33 +114,33 @@ fn approved_headers() -> Json {
     ])
 }
 
-fn success(components: &mut Components, of: Of) -> Json {
+fn success(components: &mut Components, operation: Operation) -> Json {
     let plain = headers::some(&[names::REQUEST_ID, names::OVERHEAD_MS]);
-    match of {
-        Of::Chat => {
+    match operation {
+        Operation::Chat => {
             let schema = components.named(
                 "Completion",
                 schemas::completion().eg(schemas::completion_example()),
             );
-            let says = "Approved: the provider's answer, and what it cost in the headers.";
-            response(components, says, approved_headers(), Some(schema))
+            let description = "Approved: the provider's answer, and what it cost in the headers.";
+            response(components, description, approved_headers(), Some(schema))
         }
-        Of::Models => {
+        Operation::Models => {
             let schema = components.of::<models::Body<'_>>();
             response(components, "The models.", plain, Some(schema))
         }
-        Of::Model => {
+        Operation::Model => {
             let schema = components.of::<models::Model<'_>>();
             response(components, "The model.", plain, Some(schema))
         }
-        Of::Health => {
+        Operation::Health => {
             let schema = components.of::<health::Body<'_>>();
             response(components, "Every call can be decided.", plain, Some(schema))
         }
     }
 }
 
-fn error(components: &mut Components, of: Of, status: u16, what: &Status) -> Json {
+fn error(components: &mut Components, operation: Operation, status: u16, what: &Status) -> Json {
     let mut choices = Vec::new();
     let mut set = vec![names::REQUEST_ID, names::OVERHEAD_MS];
     if !what.denied.is_empty() {
@@ -156,9 +156,9 @@ fn error(components: &mut Components, of: Of, status: u16, what: &Status) -> Jso
     if !what.refused.is_empty() {
         choices.push(components.of::<refusal::Body<'_>>());
     }
-    let mut says = what.says.join("\n");
-    if of == Of::Chat {
-        says.push_str("\n\nOr the provider's own answer with this status.");
+    let mut description = what.description.join("\n");
+    if operation == Operation::Chat {
+        description.push_str("\n\nOr the provider's own answer with this status.");
         choices.push(components.named("ProviderError", schemas::provider_error()));
     }
     let schema = match <[Json; 1]>::try_from(choices) {
@@ -171,13 +171,13 @@ fn error(components: &mut Components, of: Of, status: u16, what: &Status) -> Jso
     } else {
         headers
     };
-    response(components, &says, headers, Some(schema))
+    response(components, &description, headers, Some(schema))
         .with("x-reasons", what.denied.clone())
         .with("x-codes", what.refused.clone())
 }
 
-fn response(components: &Components, says: &str, headers: Json, schema: Option<Json>) -> Json {
-    let response = object([("description", says.into()), ("headers", headers)]);
+fn response(components: &Components, description: &str, headers: Json, schema: Option<Json>) -> Json {
+    let response = object([("description", description.into()), ("headers", headers)]);
     let Some(schema) = schema else {
         return response;
     };

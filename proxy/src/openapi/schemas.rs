@@ -1,61 +1,9 @@
-//! The schemas of the edge that no struct has: what is read from a body, and the words of refusals.
+//! Schemas that no struct of the edge has: the fields that are read from a body, and the provider's answers.
 
-use crate::reply::refusal::RefusalKind;
 use openapi::{Json, object};
-use serde_json::{Value, json};
-use std::borrow::Cow;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
+use serde_json::json;
 
-/// The codes of refusals.
-#[derive(Debug)]
-pub(crate) enum RefusalCode {}
-
-/// The types of refusals.
-#[derive(Debug)]
-pub(crate) enum RefusalType {}
-
-fn words(words: impl Iterator<Item = &'static str>) -> ObjectBuilder {
-    let mut all: Vec<&str> = Vec::new();
-    words.for_each(|word| {
-        if !all.contains(&word) {
-            all.push(word);
-        }
-    });
-    ObjectBuilder::new()
-        .schema_type(Type::String)
-        .enum_values(Some(all.into_iter().map(Value::from)))
-}
-
-impl PartialSchema for RefusalCode {
-    fn schema() -> RefOr<Schema> {
-        let kinds = RefusalKind::ALL
-            .iter()
-            .filter(|kind| !super::responses::OF_NO_ROUTE.contains(kind));
-        words(kinds.map(|kind| kind.code())).into()
-    }
-}
-
-impl ToSchema for RefusalCode {
-    fn name() -> Cow<'static, str> {
-        "RefusalCode".into()
-    }
-}
-
-impl PartialSchema for RefusalType {
-    fn schema() -> RefOr<Schema> {
-        words(RefusalKind::ALL.iter().map(|kind| kind.kind())).into()
-    }
-}
-
-impl ToSchema for RefusalType {
-    fn name() -> Cow<'static, str> {
-        "RefusalType".into()
-    }
-}
-
-/// The fields that the edge reads; the provider knows many more, and all of them go along.
+/// Fields that the edge reads. The provider has many more, and all of them are forwarded.
 pub(super) fn request() -> Json {
     let count = |most: u64, says: &str| json!({ "type": ["integer", "null"], "minimum": 1, "maximum": most, "description": says });
     Json::of(&json!({
@@ -82,7 +30,7 @@ pub(super) fn request_example() -> Json {
     }))
 }
 
-/// The provider's own answer.
+/// A successful answer of the provider.
 pub(super) fn completion() -> Json {
     object([
         ("type", "object".into()),
@@ -91,7 +39,7 @@ pub(super) fn completion() -> Json {
     ])
 }
 
-/// What the provider answers to a call that it refuses: an error in its own words, less fragments of keys.
+/// An error of the provider, without fragments of keys.
 pub(super) fn provider_error() -> Json {
     object([
         ("type", "object".into()),
@@ -111,7 +59,7 @@ pub(super) fn provider_error() -> Json {
     ])
 }
 
-/// An answer of the provider's to a chat completion.
+/// Example of a successful answer.
 pub(super) fn completion_example() -> Json {
     Json::of(&json!({
         "id": "chatcmpl-1",

@@ -1,91 +1,100 @@
-//! Bringing what waits to the store: to the ledger that it belongs to, and to no other.
+//! Delivery of queued items to the store: to the ledger that each belongs to, and to no other.
 //!
-//! Before a round the store must be trusted and be that ledger (decision D47), and after it, it must still be, over connections
-//! that were not lost meanwhile: only then does an item wait no longer. A hold that the store does not have is missed only where
-//! the script itself finds that the account has come as far as when the hold was opened (decision D52). An item on which the
-//! store's script breaks off again and again is given up: it would keep the queue from ever being empty.
+//! Before a batch the store must be safe and be that ledger (decision D47). After the batch it must still be, without a
+//! lost connection in between: only then the items leave the queue. A hold counts as missing only where the script
+//! itself finds that the account has come as far as when the hold was opened (decision D52). An item on which the
+//! store's script fails again and again is given up: it would keep the queue from ever being empty.
 
 use super::Pending;
 use super::item::Item;
-use super::queue::{Queue, Turn};
-use crate::gate::Gate;
+use super::queue::{Position, Queue};
+use crate::metrics::Metrics;
+use crate::store_health::StoreHealth;
 use futures::StreamExt;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use store::StoreError;
 use store::call::settle::Settled;
 use store::call::void::{Voided, void_as_of};
 use store::connection::round::Round as Servers;
 use store::pulse;
 use store::sanity::StoreRecord;
+use store::{Store, StoreError};
 use tokio::time::Instant;
 
 /// Items in flight to the store at once.
-const CONCURRENT: usize = 32;
-/// Settlements taken from the queue in one round, and as many voids.
-const ROUND: usize = 1024;
-/// An item is given up when the store's script broke off in the same way this often, which takes 20 seconds and more.
-const BROKEN_MAX: u32 = 100;
-/// An account of which the store lacks writes is asked for again after this time.
-const LACKING_EVERY: Duration = Duration::from_secs(2);
+const CONCURRENT_MAX: usize = 32;
+/// Settlements in one batch, and as many voids.
+const BATCH_MAX: usize = 1024;
+/// An item is given up after this many identical script errors, which takes 20 seconds and more.
+const SCRIPT_ERRORS_MAX: u32 = 100;
+/// Pause before an account of which the store lacks writes is tried again.
+const LACKING_WRITES_PAUSE: Duration = Duration::from_secs(2);
 
-/// What became of a round.
+/// Outcome of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Round {
-    /// The store took something.
-    Took,
-    /// It took nothing.
-    TookNothing,
-    /// All that waits is for another ledger, or for writes that the store lacks.
-    NothingForIt,
+pub(super) enum Batch {
+    /// The store accepted at least one item.
+    Delivered,
+    /// The store accepted none.
+    NotDelivered,
+    /// All items belong to another ledger, or to accounts of which the store lacks writes.
+    NothingDeliverable,
 }
 
-/// What the store answered to an item that it took.
+/// The store's reply to an item that it accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Taken {
+enum Accepted {
     Settled(Settled),
     Voided(Voided),
 }
 
-/// What became of an item.
+/// Outcome of one item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    Taken(Taken),
+enum Outcome {
+    Accepted(Accepted),
     GivenUp,
-    Waits,
+    Waiting,
 }
 
-/// What is remembered from round to round.
-#[derive(Debug, Default)]
+/// Delivers queued items.
 pub(super) struct Delivery {
-    broken: Broken,
-    /// Accounts of which the store lacked writes, and when it is asked again.
-    lacking: HashMap<String, Instant>,
-    /// What was taken by a store of which it was not sure any more that it is the ledger.
-    unsure: HashMap<Item, Taken>,
+    store: Store,
+    health: Arc<StoreHealth>,
+    metrics: Arc<Metrics>,
+    history: History,
 }
 
-/// What the store said of the items whose script broke off last time, and how often it said so.
+/// Results of earlier batches.
 #[derive(Debug, Default)]
-struct Broken(HashMap<Item, (String, u32)>);
+struct History {
+    script_errors: ScriptErrors,
+    /// Accounts of which the store lacked writes, and when they are tried again.
+    lacking_writes: HashMap<String, Instant>,
+    /// Items that were accepted by a store that may not have been the ledger any more.
+    uncertain: HashMap<Item, Accepted>,
+}
 
-impl Broken {
-    /// Whether trying again is of no use, after an error of which the store said this, if its script broke off.
-    fn is_hopeless(&mut self, item: &Item, said: Option<String>) -> bool {
-        let Some(said) = said else {
+/// The last script error of each item, and how often it was repeated.
+#[derive(Debug, Default)]
+struct ScriptErrors(HashMap<Item, (String, u32)>);
+
+impl ScriptErrors {
+    /// Records an error; `script_error` is its text if the script failed. Returns whether the item is given up.
+    fn is_final(&mut self, item: &Item, script_error: Option<String>) -> bool {
+        let Some(error) = script_error else {
             self.forget(item);
             return false;
         };
         let (before, times) = self.0.entry(item.clone()).or_default();
-        *times = if *before == said { *times + 1 } else { 1 };
-        *before = said;
-        let hopeless = *times >= BROKEN_MAX;
-        if hopeless {
+        *times = if *before == error { *times + 1 } else { 1 };
+        *before = error;
+        let is_final = *times >= SCRIPT_ERRORS_MAX;
+        if is_final {
             self.forget(item);
         }
-        hopeless
+        is_final
     }
 
     fn forget(&mut self, item: &Item) {
@@ -94,154 +103,167 @@ impl Broken {
 }
 
 impl Delivery {
-    /// One round. What is on a server that gives no answer is put off to the next one.
-    pub(super) async fn round(&mut self, pending: &Pending, gate: &Gate) -> Round {
-        let cuts = pulse::cuts();
-        let Some(ledger) = gate.watch.ledger_now(gate).await else {
-            return Round::TookNothing;
+    pub(super) fn new(store: Store, health: Arc<StoreHealth>, metrics: Arc<Metrics>) -> Self {
+        Self {
+            store,
+            health,
+            metrics,
+            history: History::default(),
+        }
+    }
+
+    /// Delivers one batch. Items on a server that does not reply are left for the next one.
+    pub(super) async fn deliver_batch(&mut self, pending: &Pending) -> Batch {
+        let lost_connections = pulse::cuts();
+        let Some(ledger) = self.health.read_ledger().await else {
+            return Batch::NotDelivered;
         };
         let now = Instant::now();
-        self.lacking.retain(|_, again| *again > now);
-        let is_for_it = |item: &Item| item.is_of(&ledger.epoch) && !self.lacking.contains_key(item.account());
-        let (batch, others) = pending.queue().first(ROUND, is_for_it);
-        pending.elsewhere.store(others, Ordering::Relaxed);
+        let lacking_writes = &mut self.history.lacking_writes;
+        lacking_writes.retain(|_, again| *again > now);
+        let is_deliverable =
+            |item: &Item| item.is_of(&ledger.epoch) && !lacking_writes.contains_key(item.account());
+        let (batch, undeliverable) = pending.queue().batch(BATCH_MAX, is_deliverable);
+        pending.elsewhere.store(undeliverable, Ordering::Relaxed);
         if batch.is_empty() {
-            return Round::NothingForIt;
+            return Batch::NothingDeliverable;
         }
-        let done = self.deliver_all(gate, batch).await;
-        // The answers count when they came from the ledger that was looked at.
-        let is_sure = is_still(gate, &ledger, cuts).await;
-        let mut took = false;
-        for (turn, item, done) in done {
-            let end = self.end(&mut pending.queue(), turn, &item, done, is_sure);
-            match end {
-                End::Taken(taken) => {
-                    took = true;
-                    record(gate, &item, taken);
+        let replies = self.deliver_all(batch).await;
+        // The replies count only if they came from the ledger that was checked before.
+        let is_certain = self.is_still(&ledger, lost_connections).await;
+        let mut result = Batch::NotDelivered;
+        for (position, item, reply) in replies {
+            let outcome = self
+                .history
+                .apply(&mut pending.queue(), position, &item, reply, is_certain);
+            match outcome {
+                Outcome::Accepted(accepted) => {
+                    result = Batch::Delivered;
+                    record(&self.metrics, &item, accepted);
                 }
-                End::GivenUp => drop(pending.dropped.fetch_add(1, Ordering::Relaxed)),
-                End::Waits => {}
+                Outcome::GivenUp => drop(pending.dropped.fetch_add(1, Ordering::Relaxed)),
+                Outcome::Waiting => {}
             }
         }
         let queue = pending.queue();
         if queue.is_empty() {
-            self.unsure.clear();
+            self.history.uncertain.clear();
             pending.journal().clear();
         }
-        match took {
-            true => Round::Took,
-            false => Round::TookNothing,
-        }
+        result
     }
 
-    /// Brings items to the store; `None` for one that it was not asked for.
+    /// Sends items to the store; the reply is `None` for an item that was not sent.
     async fn deliver_all(
         &mut self,
-        gate: &Gate,
-        batch: Vec<(Turn, Item)>,
-    ) -> Vec<(Turn, Item, Option<Result<Taken, StoreError>>)> {
-        let servers = &Servers::on(&gate.store);
-        let lacking = &Mutex::new(&mut self.lacking);
+        batch: Vec<(Position, Item)>,
+    ) -> Vec<(Position, Item, Option<Result<Accepted, StoreError>>)> {
+        let servers = &Servers::on(&self.store);
+        let store = &self.store;
+        let lacking_writes = &Mutex::new(&mut self.history.lacking_writes);
         futures::stream::iter(batch)
-            .map(|(turn, item)| async move {
-                let with = || lacking.lock().unwrap_or_else(PoisonError::into_inner);
+            .map(|(position, item)| async move {
+                let lacking_writes = || lacking_writes.lock().unwrap_or_else(PoisonError::into_inner);
                 let bucket = item.bucket();
-                if servers.is_put_off(bucket) || with().contains_key(item.account()) {
-                    return (turn, item, None);
+                if servers.is_put_off(bucket) || lacking_writes().contains_key(item.account()) {
+                    return (position, item, None);
                 }
-                let done = deliver(gate, &item).await;
-                match &done {
+                let reply = deliver(store, &item).await;
+                match &reply {
                     Err(StoreError::LacksWrites) => {
                         tracing::error!(
                             account = item.account(),
                             "the store lost writes of this account; what waits for it waits on"
                         );
-                        with().insert(item.account().to_owned(), Instant::now() + LACKING_EVERY);
+                        let again = Instant::now() + LACKING_WRITES_PAUSE;
+                        lacking_writes().insert(item.account().to_owned(), again);
                     }
                     Err(error) => servers.met(bucket, error),
                     Ok(_) => {}
                 }
-                (turn, item, Some(done))
+                (position, item, Some(reply))
             })
-            .buffer_unordered(CONCURRENT)
+            .buffer_unordered(CONCURRENT_MAX)
             .collect()
             .await
     }
 
-    /// Ends the waiting of an item, or lets it wait on, by what the store answered.
-    fn end(
+    /// Whether the store is this ledger now, and was since `lost_connections` were counted. In a cluster a lost
+    /// connection says nothing about the other nodes; writes that a master lost when it was replaced are found by the
+    /// script.
+    async fn is_still(&self, ledger: &StoreRecord, lost_connections: u64) -> bool {
+        let now = self.health.read_ledger().await;
+        now.is_some_and(|now| now.epoch == ledger.epoch)
+            && (self.store.is_cluster() || pulse::cuts() == lost_connections)
+    }
+}
+
+impl History {
+    /// Removes an item from the queue or puts it back, by the store's reply.
+    fn apply(
         &mut self,
         queue: &mut Queue,
-        turn: Turn,
+        position: Position,
         item: &Item,
-        done: Option<Result<Taken, StoreError>>,
-        is_sure: bool,
-    ) -> End {
-        match done {
-            Some(Ok(taken)) if is_sure => {
-                self.broken.forget(item);
-                queue.remove(turn);
-                // It was taken the first time, by this ledger.
-                let before = self.unsure.remove(item);
-                let is_missing = taken == Taken::Settled(Settled::Missing);
-                End::Taken(before.filter(|_| is_missing).unwrap_or(taken))
+        reply: Option<Result<Accepted, StoreError>>,
+        is_certain: bool,
+    ) -> Outcome {
+        match reply {
+            Some(Ok(accepted)) if is_certain => {
+                self.script_errors.forget(item);
+                queue.remove(position);
+                // If the hold is missing now, the first delivery ended it: it was this ledger.
+                let before = self.uncertain.remove(item);
+                let is_missing = accepted == Accepted::Settled(Settled::Missing);
+                Outcome::Accepted(before.filter(|_| is_missing).unwrap_or(accepted))
             }
-            Some(Ok(taken)) => {
-                self.unsure.entry(item.clone()).or_insert(taken);
-                queue.put_back(turn);
-                End::Waits
+            Some(Ok(accepted)) => {
+                self.uncertain.entry(item.clone()).or_insert(accepted);
+                queue.put_back(position);
+                Outcome::Waiting
             }
-            Some(Err(error)) if self.broken.is_hopeless(item, error.broken_script()) => {
+            Some(Err(error)) if self.script_errors.is_final(item, error.broken_script()) => {
                 let said = error.broken_script();
                 tracing::error!(
                     ?item,
                     said,
                     "the store's script breaks off on it; it waits no longer, and what is charged stays"
                 );
-                queue.remove(turn);
-                End::GivenUp
+                queue.remove(position);
+                Outcome::GivenUp
             }
             Some(Err(_)) | None => {
-                queue.put_back(turn);
-                End::Waits
+                queue.put_back(position);
+                Outcome::Waiting
             }
         }
     }
 }
 
-/// Whether the store is this ledger now, and has been since `cuts` were counted. Of a cluster a connection that was lost says
-/// nothing about the others; what a master lost by its replacement, the script finds.
-async fn is_still(gate: &Gate, ledger: &StoreRecord, cuts: u64) -> bool {
-    let now: Option<Arc<StoreRecord>> = gate.watch.ledger_now(gate).await;
-    now.is_some_and(|now| now.epoch == ledger.epoch) && (gate.store.is_cluster() || pulse::cuts() == cuts)
-}
-
-/// Brings an item to the store. Both actions may be repeated, so an item that is delivered twice does no harm.
-async fn deliver(gate: &Gate, item: &Item) -> Result<Taken, StoreError> {
+/// Executes the script of an item. Both scripts may be repeated, so delivering an item twice does no harm.
+async fn deliver(store: &Store, item: &Item) -> Result<Accepted, StoreError> {
     let as_of = item.as_of();
     match item.to_settle() {
-        Some(settle) => settle.run_as_of(as_of, &gate.store).await.map(Taken::Settled),
-        None => void_as_of(&gate.store, &item.name(), as_of)
-            .await
-            .map(Taken::Voided),
+        Some(settle) => settle.run_as_of(as_of, store).await.map(Accepted::Settled),
+        None => void_as_of(store, &item.name(), as_of).await.map(Accepted::Voided),
     }
 }
 
-/// Tells metrics and log of an item that the store took.
-fn record(gate: &Gate, item: &Item, taken: Taken) {
+/// Records an accepted item in metrics and log.
+fn record(metrics: &Metrics, item: &Item, accepted: Accepted) {
     let id = &item.name().allow_id;
-    match (taken, item.to_settle()) {
-        (Taken::Settled(settled), Some(settle)) => {
-            gate.metrics.ledger.settled(settled, &settle);
+    match (accepted, item.to_settle()) {
+        (Accepted::Settled(settled), Some(settle)) => {
+            metrics.ledger.settled(settled, &settle);
             tracing::info!(decision.id = id, charged.usd = %settle.cost, "a settlement that waited was taken");
         }
-        (Taken::Voided(voided), _) => {
-            gate.metrics.ledger.voided(voided);
+        (Accepted::Voided(voided), _) => {
+            metrics.ledger.voided(voided);
             if voided == Voided::Refunded {
                 tracing::warn!(decision.id = id, "a lost approval was given back");
             }
         }
-        (Taken::Settled(_), None) => {}
+        (Accepted::Settled(_), None) => {}
     }
 }
 
@@ -249,49 +271,60 @@ fn record(gate: &Gate, item: &Item, taken: Taken) {
 mod tests {
     use super::super::journal::tests::item as void;
     use super::*;
-    use crate::stand::{Does, EPOCH, Stand, runs, text};
+    use crate::fixture::{EPOCH, Fixture, Reply, runs, text};
     use store::call::hold::AsOf;
     use store::call::settle::SETTLE;
     use store::call::void::VOID;
 
-    const MISSING: Taken = Taken::Settled(Settled::Missing);
-    const DONE: Taken = Taken::Settled(Settled::Done);
+    const MISSING: Accepted = Accepted::Settled(Settled::Missing);
+    const DONE: Accepted = Accepted::Settled(Settled::Done);
 
-    /// An error as the server sends it.
-    fn said(line: &str) -> StoreError {
+    /// An error reply of the server.
+    fn server_error(line: &str) -> StoreError {
         let answer = redis::parse_redis_value(format!("-{line}\r\n").as_bytes());
         let error = answer.and_then(redis::Value::extract_error).unwrap_err();
         StoreError::from(error)
     }
 
-    /// A queue with one item that the store answers for in these ways, one after the other.
-    fn ends(answers: impl IntoIterator<Item = (Result<Taken, StoreError>, bool)>) -> Vec<End> {
-        let (mut delivery, mut queue) = (Delivery::default(), Queue::new(1));
+    /// Outcomes of a queue with one item to which the store replies with each of these, until it leaves the queue.
+    fn outcomes(answers: impl IntoIterator<Item = (Result<Accepted, StoreError>, bool)>) -> Vec<Outcome> {
+        let (mut history, mut queue) = (History::default(), Queue::new(1));
         queue.push(void("allow_1"));
-        let mut ends = Vec::new();
-        for (answer, is_sure) in answers {
-            let (mut batch, _) = queue.first(1, |_| true);
-            let Some((turn, item)) = batch.pop() else { break };
-            ends.push(delivery.end(&mut queue, turn, &item, Some(answer), is_sure));
-            let is_there = *ends.last().unwrap() == End::Waits;
-            assert_eq!(queue.is_empty(), !is_there);
+        let mut outcomes = Vec::new();
+        for (answer, is_certain) in answers {
+            let (mut batch, _) = queue.batch(1, |_| true);
+            let Some((position, item)) = batch.pop() else {
+                break;
+            };
+            outcomes.push(history.apply(&mut queue, position, &item, Some(answer), is_certain));
+            let is_waiting = *outcomes.last().unwrap() == Outcome::Waiting;
+            assert_eq!(queue.is_empty(), !is_waiting);
         }
-        assert!(!queue.is_empty() || (delivery.broken.0.is_empty() && delivery.unsure.is_empty()));
-        ends
+        assert!(!queue.is_empty() || (history.script_errors.0.is_empty() && history.uncertain.is_empty()));
+        outcomes
     }
 
-    /// What the store says as long as it is away or refuses, however long that takes.
-    fn passing() -> Vec<fn() -> StoreError> {
+    fn delivery(fixture: &Fixture) -> Delivery {
+        let (health, metrics) = (Arc::clone(&fixture.health), Arc::clone(&fixture.metrics));
+        Delivery::new(fixture.store.clone(), health, metrics)
+    }
+
+    /// Errors of a store that is away or refuses commands.
+    fn temporary_errors() -> Vec<fn() -> StoreError> {
         vec![
             || StoreError::NoAnswer(None),
             || StoreError::NoAnswer(Some(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into())),
             || StoreError::NotConnected(std::io::Error::from(std::io::ErrorKind::ConnectionRefused).into()),
             || StoreError::LacksWrites,
             || StoreError::Nonsense("settle".to_owned()),
-            || said("OOM command not allowed when used memory > 'maxmemory'."),
-            || said("LOADING Redis is loading the dataset in memory"),
-            || said("READONLY You can't write against a read only replica. script: abc, on @user_script:1."),
-            || said("ERR max number of clients reached"),
+            || server_error("OOM command not allowed when used memory > 'maxmemory'."),
+            || server_error("LOADING Redis is loading the dataset in memory"),
+            || {
+                server_error(
+                    "READONLY You can't write against a read only replica. script: abc, on @user_script:1.",
+                )
+            },
+            || server_error("ERR max number of clients reached"),
         ]
     }
 
@@ -306,34 +339,33 @@ mod tests {
         }
     }
 
-    /// What was taken is told once, and neither waits nor stands in the journal any more.
     #[tokio::test]
-    async fn what_the_store_took_waits_no_longer_and_is_counted() {
-        let stand = Stand::new().await;
-        let (gate, pending) = (&stand.gate, &stand.gate.pending);
+    async fn accepted_items_leave_queue_and_journal_and_are_counted_once() {
+        let fixture = Fixture::new().await;
+        let pending = &fixture.pending;
         pending.push(void("allow_1"));
         pending.push(settlement(EPOCH));
-        let mut delivery = Delivery::default();
+        let mut delivery = delivery(&fixture);
         assert_eq!(
-            delivery.round(pending, gate).await,
-            Round::TookNothing,
-            "nothing was said about the scripts"
+            delivery.deliver_batch(pending).await,
+            Batch::NotDelivered,
+            "the store replies with errors"
         );
         assert_eq!((pending.len(), pending.journal_lines()), (2, 2));
-        stand.store_says(|command| match () {
+        fixture.on_command(|command| match () {
             () if runs(command, &SETTLE) => Some(text("settled")),
-            () => runs(command, &VOID).then(|| Does::Answers("*1\r\n$8\r\nrefunded\r\n".to_owned())),
+            () => runs(command, &VOID).then(|| Reply::Raw("*1\r\n$8\r\nrefunded\r\n".to_owned())),
         });
-        assert_eq!(delivery.round(pending, gate).await, Round::Took);
+        assert_eq!(delivery.deliver_batch(pending).await, Batch::Delivered);
         assert_eq!(
             (pending.len(), pending.journal_lines(), pending.dropped()),
             (0, 0, 0)
         );
         assert_eq!(
-            stand.arguments(&SETTLE)[0][..4],
+            fixture.arguments(&SETTLE)[0][..4],
             ["allow_2", "100", "170", "settled"]
         );
-        let shown = String::from_utf8(gate.metrics.text(gate)).unwrap();
+        let shown = fixture.registrar.text().unwrap();
         for line in [
             "settlements_total{result=\"done\"} 1",
             "voids_total{result=\"refunded\"} 1",
@@ -344,78 +376,85 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_for_another_ledger_or_for_lost_writes_waits_on() {
-        let stand = Stand::new().await;
-        let (gate, pending) = (&stand.gate, &stand.gate.pending);
-        stand.store_says(|command| runs(command, &SETTLE).then(|| text("lacks_writes")));
+    async fn items_of_another_ledger_or_of_lost_writes_wait() {
+        let fixture = Fixture::new().await;
+        let pending = &fixture.pending;
+        fixture.on_command(|command| runs(command, &SETTLE).then(|| text("lacks_writes")));
         pending.push(settlement("another"));
-        let mut delivery = Delivery::default();
-        assert_eq!(delivery.round(pending, gate).await, Round::NothingForIt);
+        let mut delivery = delivery(&fixture);
+        assert_eq!(delivery.deliver_batch(pending).await, Batch::NothingDeliverable);
         assert_eq!((pending.len(), pending.elsewhere()), (1, 1));
         pending.push(settlement(EPOCH));
-        assert_eq!(delivery.round(pending, gate).await, Round::TookNothing);
-        // It is not asked for again right away.
-        assert_eq!(delivery.round(pending, gate).await, Round::NothingForIt);
-        assert_eq!(stand.arguments(&SETTLE).len(), 1);
+        assert_eq!(delivery.deliver_batch(pending).await, Batch::NotDelivered);
+        // The account is not tried again immediately.
+        assert_eq!(delivery.deliver_batch(pending).await, Batch::NothingDeliverable);
+        assert_eq!(fixture.arguments(&SETTLE).len(), 1);
         assert_eq!((pending.len(), pending.elsewhere()), (2, 2));
     }
 
     #[test]
     fn an_outage_drops_nothing_however_long_it_is() {
-        for error in passing() {
-            let answers = (0..3 * BROKEN_MAX).map(|_| (Err(error()), true));
-            let ends = ends(answers);
-            assert_eq!(ends.len(), 300, "{:?}", error());
-            assert!(ends.iter().all(|end| *end == End::Waits), "{:?}", error());
+        for error in temporary_errors() {
+            let answers = (0..3 * SCRIPT_ERRORS_MAX).map(|_| (Err(error()), true));
+            let outcomes = outcomes(answers);
+            assert_eq!(outcomes.len(), 300, "{:?}", error());
+            assert!(
+                outcomes.iter().all(|end| *end == Outcome::Waiting),
+                "{:?}",
+                error()
+            );
         }
     }
 
     #[test]
-    fn what_the_script_breaks_off_on_is_given_up() {
-        let broken = || said("ERR value is not an integer script: abc, on @user_script:12.");
-        let given_up = ends((0..2 * BROKEN_MAX).map(|_| (Err(broken()), true)));
+    fn an_item_on_which_the_script_fails_is_given_up() {
+        let broken = || server_error("ERR value is not an integer script: abc, on @user_script:12.");
+        let given_up = outcomes((0..2 * SCRIPT_ERRORS_MAX).map(|_| (Err(broken()), true)));
         assert_eq!(given_up.len(), 100);
-        assert_eq!(given_up.last(), Some(&End::GivenUp));
-        // Something else in between, or something else that it breaks off on, begins the count anew.
+        assert_eq!(given_up.last(), Some(&Outcome::GivenUp));
+        // Another error in between, of the script or not, starts the count again.
         for other in [
             StoreError::NoAnswer(None),
-            said("ERR another one script: abc, on @user_script:12."),
+            server_error("ERR another one script: abc, on @user_script:12."),
         ] {
             let mut other = Some(other);
             let answers = (1..=199).map(|time| match time {
                 100 => other.take().unwrap(),
                 _ => broken(),
             });
-            let waits = ends(answers.map(|answer| (Err(answer), true)));
-            assert_eq!(waits, [End::Waits; 199]);
+            let waits = outcomes(answers.map(|answer| (Err(answer), true)));
+            assert_eq!(waits, [Outcome::Waiting; 199]);
         }
     }
 
     #[test]
-    fn only_what_breaks_the_script_in_the_same_way_is_hopeless() {
-        let (mut broken, item) = (Broken::default(), void("allow_1"));
-        let mut tries = |said: Option<&str>, times: u32| {
-            let hopeless = (0..times).map(|_| broken.is_hopeless(&item, said.map(str::to_owned)));
-            hopeless.collect::<Vec<_>>()
+    fn only_identical_script_errors_are_final() {
+        let (mut errors, item) = (ScriptErrors::default(), void("allow_1"));
+        let mut record = |error: Option<&str>, times: u32| {
+            let are_final = (0..times).map(|_| errors.is_final(&item, error.map(str::to_owned)));
+            are_final.collect::<Vec<_>>()
         };
-        let almost = BROKEN_MAX - 1;
-        for said in [Some("one"), None, Some("one"), Some("two"), Some("one")] {
-            assert!(!tries(said, almost).contains(&true), "{said:?}");
+        let almost = SCRIPT_ERRORS_MAX - 1;
+        for error in [Some("one"), None, Some("one"), Some("two"), Some("one")] {
+            assert!(!record(error, almost).contains(&true), "{error:?}");
         }
-        assert_eq!(tries(Some("one"), 1), [true]);
-        assert_eq!(tries(Some("one"), 1), [false], "it is forgotten");
+        assert_eq!(record(Some("one"), 1), [true]);
+        assert_eq!(record(Some("one"), 1), [false], "it is forgotten");
     }
 
     #[test]
-    fn an_answer_counts_when_it_came_from_the_ledger() {
-        assert_eq!(ends([(Ok(DONE), true)]), [End::Taken(DONE)]);
-        assert_eq!(ends([(Ok(MISSING), true)]), [End::Taken(MISSING)]);
-        assert_eq!(ends([(Ok(DONE), false), (Ok(MISSING), false)]), [End::Waits; 2]);
-        // It was the ledger all the same: what it took the first time is not there any more.
+    fn a_reply_counts_if_it_came_from_the_ledger() {
+        assert_eq!(outcomes([(Ok(DONE), true)]), [Outcome::Accepted(DONE)]);
+        assert_eq!(outcomes([(Ok(MISSING), true)]), [Outcome::Accepted(MISSING)]);
+        assert_eq!(
+            outcomes([(Ok(DONE), false), (Ok(MISSING), false)]),
+            [Outcome::Waiting; 2]
+        );
+        // The store was the ledger both times: it ended the hold the first time.
         let again = [(Ok(DONE), false), (Ok(MISSING), true)];
-        assert_eq!(ends(again), [End::Waits, End::Taken(DONE)]);
-        // It was another one.
+        assert_eq!(outcomes(again), [Outcome::Waiting, Outcome::Accepted(DONE)]);
+        // The store was another ledger the first time.
         let another = [(Ok(MISSING), false), (Ok(DONE), true)];
-        assert_eq!(ends(another), [End::Waits, End::Taken(DONE)]);
+        assert_eq!(outcomes(another), [Outcome::Waiting, Outcome::Accepted(DONE)]);
     }
 }

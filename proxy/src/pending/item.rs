@@ -1,4 +1,4 @@
-//! What waits for the store, as the journal has it: one settlement or void, and the ledger that it belongs to.
+//! One queued settlement or void with the ledger that it belongs to, in the format of the journal.
 
 use domain::entry::How;
 use domain::money::Nanos;
@@ -9,53 +9,53 @@ use store::call::settle::Settle;
 use store::keys::{AccountKeys, Bucket};
 use store::sanity::StoreRecord;
 
-/// The ledger that a hold belongs to. Only that one can say that there is no such hold, and only where the account has come as
-/// far as when it was asked for.
+/// The ledger of a hold. Only that ledger can say that the hold does not exist, and only if the account has come as far
+/// as when the hold was requested.
 #[derive(Debug, Clone)]
 pub struct Origin {
-    /// The record of the store that was asked.
+    /// Record of the store that executed `authorize.lua`.
     pub ledger: Arc<StoreRecord>,
-    /// How far the account had come.
+    /// Version of the account then.
     pub as_of: AsOf,
 }
 
-/// Something that has to reach the store.
+/// A settlement or void that the store has not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum Item {
-    /// Resolve a hold.
+    /// Settles a hold.
     Settle {
         /// Account, agent, run and decision id.
         name: [String; 4],
-        /// Nano-USD charged.
+        /// Charged so far.
         estimate_nanos: u64,
-        /// Nano-USD to be charged.
+        /// To be charged in its place.
         cost_nanos: u64,
-        /// How the call ended, as the audit log calls it; a journal of an earlier version does not say.
+        /// The word of the audit trail; `None` in journals of earlier versions.
         #[serde(default)]
         how: Option<String>,
-        /// The epoch of the ledger that the hold belongs to; a journal of an earlier version does not say.
+        /// Epoch of the hold's ledger; `None` in journals of earlier versions.
         #[serde(default)]
         epoch: Option<String>,
-        /// How far the account had come with the hold.
+        /// Version of the account with the hold.
         #[serde(default)]
         as_of: AsOf,
     },
-    /// Make sure that a lost authorize never charges.
+    /// Refunds the hold of an execution whose reply was lost, or prevents it.
     Void {
         /// Account, agent, run and decision id.
         name: [String; 4],
-        /// The epoch of the ledger that was asked; a journal of an earlier version does not say.
+        /// Epoch of the ledger; `None` in journals of earlier versions.
         #[serde(default)]
         epoch: Option<String>,
-        /// How far the account was known to have come before.
+        /// Last known version of the account before.
         #[serde(default)]
         as_of: AsOf,
     },
 }
 
 impl Item {
-    /// A settlement of a hold of this ledger.
+    /// Creates a settlement.
     #[must_use]
     pub fn settle(settle: Settle, origin: &Origin) -> Self {
         let Settle {
@@ -74,7 +74,7 @@ impl Item {
         }
     }
 
-    /// The void of an authorize that this ledger was asked for.
+    /// Creates a void.
     #[must_use]
     pub fn void(name: HoldName, origin: &Origin) -> Self {
         Self::Void {
@@ -89,19 +89,19 @@ impl Item {
         name
     }
 
-    /// The id of the call's account.
+    /// The id of the account.
     #[must_use]
     pub fn account(&self) -> &str {
         &self.words()[0]
     }
 
-    /// The bucket of its account.
+    /// The bucket of the account.
     #[must_use]
     pub fn bucket(&self) -> Bucket {
         AccountKeys::of(self.account()).bucket()
     }
 
-    /// The hold.
+    /// The name of the hold.
     #[must_use]
     pub fn name(&self) -> HoldName {
         let [account, agent, run, allow_id] = self.words().clone();
@@ -113,21 +113,22 @@ impl Item {
         }
     }
 
-    /// Whether it belongs to the ledger with this epoch. Where the journal does not say, the account does: its id is random.
+    /// Whether the hold belongs to the ledger with this epoch. Without an epoch any ledger may be tried: account ids
+    /// are random, so another ledger has no such account.
     #[must_use]
     pub fn is_of(&self, ledger: &str) -> bool {
         let (Self::Settle { epoch, .. } | Self::Void { epoch, .. }) = self;
         epoch.as_ref().is_none_or(|epoch| epoch == ledger)
     }
 
-    /// How far the account has come where the store can say that there is no hold.
+    /// The version from which on the store can say that the hold does not exist.
     #[must_use]
     pub const fn as_of(&self) -> AsOf {
         let (Self::Settle { as_of, .. } | Self::Void { as_of, .. }) = self;
         *as_of
     }
 
-    /// The settlement, unless it is a void.
+    /// The settlement; `None` for a void.
     #[must_use]
     pub fn to_settle(&self) -> Option<Settle> {
         let Self::Settle {
@@ -152,7 +153,7 @@ fn to_words(name: HoldName) -> [String; 4] {
     [name.account, name.agent, name.run, name.allow_id]
 }
 
-/// How a call ended; told from its cost where the journal does not say.
+/// Parses the word of the audit trail; infers it from the cost if the journal has none.
 fn to_how(word: Option<&str>, estimate_nanos: u64, cost_nanos: u64) -> How {
     word.and_then(How::parse).unwrap_or(match cost_nanos {
         cost if cost == estimate_nanos => How::Estimated,
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_the_journal_says_all_of_it() {
+    fn an_item_is_read_back_from_its_line() {
         let item = Item::Settle {
             name: ["acct_1", "bot", "r", "allow_1"].map(str::to_owned),
             estimate_nanos: 100,

@@ -1,8 +1,8 @@
-//! The file behind the retry queue: one JSON line an item, one file a process, locked while its process lives.
+//! The file of the retry queue: one JSON line for each item, one file for each process, locked while the process lives.
 //!
-//! A process takes over the files that nobody holds any more, which are those of [`others`](super::others): when it starts,
-//! and later too, since after a hand-over the process that leaves something behind ends after the one that is to bring it
-//! to the store has started. The file is emptied whenever the queue is.
+//! A process takes over the files that are not locked any more (see [`others`](super::others)): at its start, and again
+//! later, since after a hand-over the old process ends after the new one has started. The file is emptied whenever the
+//! queue is.
 
 use super::item::Item;
 use domain::id::Kind;
@@ -11,14 +11,14 @@ use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The ending of a journal's name.
-pub(super) const ENDING: &str = "pending.jsonl";
-/// The ending of a file that is not locked yet, so that nobody takes it for one that was left behind.
-const OPENING: &str = "opening";
+/// End of a journal's file name.
+pub(super) const SUFFIX: &str = "pending.jsonl";
+/// End of the name of a file that is not locked yet, so that no process takes it over.
+const OPENING_SUFFIX: &str = "opening";
 
-/// Read and write by the owner alone: the lines say who spent what.
+/// File mode. The lines say who spent what.
 const OWNER_ONLY: u32 = 0o600;
-/// The same for a directory that is made here.
+/// Mode of a directory that is created here.
 const OWNER_ONLY_DIR: u32 = 0o700;
 
 /// The journal of this process.
@@ -26,20 +26,20 @@ const OWNER_ONLY_DIR: u32 = 0o700;
 pub struct Journal {
     file: File,
     path: PathBuf,
-    /// What it is called until it is locked and complete.
+    /// Path until the file is locked and complete.
     opening: PathBuf,
     lines: usize,
     /// Bytes of these lines.
     len: u64,
-    /// Whether half a line may stand behind them.
+    /// Whether an incomplete line may follow.
     is_torn: bool,
 }
 
 impl Journal {
-    /// Opens this process's journal in `dir`.
+    /// Creates this process's journal in `dir`.
     ///
     /// # Errors
-    /// When the folder cannot be made or written.
+    /// The directory cannot be created or written.
     pub fn open(dir: &Path) -> std::io::Result<Self> {
         let mut made = DirBuilder::new();
         made.recursive(true).mode(OWNER_ONLY_DIR).create(dir)?;
@@ -47,11 +47,11 @@ impl Journal {
             .mint(clock::now_ms())
             .map_err(std::io::Error::other)?;
         let (opening, path) = (
-            dir.join(format!("{name}.{OPENING}")),
-            dir.join(format!("{name}.{ENDING}")),
+            dir.join(format!("{name}.{OPENING_SUFFIX}")),
+            dir.join(format!("{name}.{SUFFIX}")),
         );
         Ok(Self {
-            file: put(&opening, &path, &[])?,
+            file: create(&opening, &path, &[])?,
             path,
             opening,
             lines: 0,
@@ -60,24 +60,24 @@ impl Journal {
         })
     }
 
-    /// Where it is.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Lines in the file; more than wait, since an item that was delivered leaves its line.
+    /// The number of lines. Delivered items keep theirs until the file is rewritten or emptied.
     pub fn lines(&self) -> usize {
         self.lines
     }
 
-    /// Adds items, in one write: all of them, or none.
+    /// Appends all of the items, or none.
     ///
     /// # Errors
-    /// When the disk does not take them, which is reported here.
+    /// The write failed, which is logged here.
     pub fn append<'a>(&mut self, items: impl IntoIterator<Item = &'a Item>) -> std::io::Result<()> {
-        let written = Lines::of(items).and_then(|lines| {
-            self.cut_back()?;
+        let written = Lines::new(items).and_then(|lines| {
+            self.truncate_torn()?;
             self.is_torn = true;
             self.file.write_all(&lines.text)?;
             self.is_torn = false;
@@ -87,14 +87,14 @@ impl Journal {
         });
         if let Err(error) = &written {
             tracing::error!(path = %self.path.display(), %error, "the retry journal cannot be written");
-            // Where this fails too, it is tried again before the next write.
-            drop(self.cut_back());
+            // If this fails too, the next write tries again.
+            drop(self.truncate_torn());
         }
         written
     }
 
-    /// Leaves nothing behind the last whole line: the next one would be part of a half one, and lost with it.
-    fn cut_back(&mut self) -> std::io::Result<()> {
+    /// Removes an incomplete line: the next one would be appended to it, and be lost.
+    fn truncate_torn(&mut self) -> std::io::Result<()> {
         if self.is_torn {
             self.file.set_len(self.len)?;
             self.is_torn = false;
@@ -102,15 +102,15 @@ impl Journal {
         Ok(())
     }
 
-    /// Has these items instead of what is in the file. A new file takes its place in one step, so that a process that is
-    /// killed meanwhile has lost nothing.
+    /// Replaces the content by these items. A new file takes the place of the old one atomically, so that a process
+    /// that is killed meanwhile loses nothing.
     ///
     /// # Errors
-    /// When the disk does not take it, which is reported here; then the old one stays.
+    /// The write failed, which is logged here. The old file stays.
     pub fn rewrite<'a>(&mut self, items: impl IntoIterator<Item = &'a Item>) -> std::io::Result<()> {
-        let written = Lines::of(items).and_then(|lines| {
-            // The lock of the old file ends here. Whoever waited for it finds another file by its name.
-            self.file = put(&self.opening, &self.path, &lines.text)?;
+        let written = Lines::new(items).and_then(|lines| {
+            // This unlocks the old file. A process that waited for its lock finds another file under its name.
+            self.file = create(&self.opening, &self.path, &lines.text)?;
             (self.lines, self.len, self.is_torn) = (lines.count, lines.len(), false);
             Ok(())
         });
@@ -119,12 +119,12 @@ impl Journal {
         })
     }
 
-    /// Removes the file at the end of the process.
+    /// Removes the file, at the end of the process.
     pub fn remove(&mut self) {
         drop(std::fs::remove_file(&self.path));
     }
 
-    /// Forgets everything: nothing waits any more.
+    /// Empties the file.
     pub fn clear(&mut self) {
         match self.file.set_len(0) {
             Ok(()) => (self.lines, self.len, self.is_torn) = (0, 0, false),
@@ -135,14 +135,14 @@ impl Journal {
     }
 }
 
-/// Items as they stand in the file.
+/// Items in the format of the file.
 struct Lines {
     text: Vec<u8>,
     count: usize,
 }
 
 impl Lines {
-    fn of<'a>(items: impl IntoIterator<Item = &'a Item>) -> std::io::Result<Self> {
+    fn new<'a>(items: impl IntoIterator<Item = &'a Item>) -> std::io::Result<Self> {
         let (mut text, mut count) = (Vec::new(), 0);
         for item in items {
             serde_json::to_writer(&mut text, item)?;
@@ -157,8 +157,8 @@ impl Lines {
     }
 }
 
-/// Makes a file with this text under its name, locked from the first moment that others can see it by that name.
-fn put(opening: &Path, path: &Path, text: &[u8]) -> std::io::Result<File> {
+/// Creates a file with this text, which is locked before it appears under `path`.
+fn create(opening: &Path, path: &Path, text: &[u8]) -> std::io::Result<File> {
     let mut file = OpenOptions::new()
         .create_new(true)
         .read(true)
@@ -183,12 +183,12 @@ pub(super) mod tests {
     use std::process::Command;
     use store::call::hold::AsOf;
 
-    /// Tells a test that it runs where files stay small, and in which folder.
+    /// Set in a process whose files stay small: the test's folder.
     const SMALL_FILES: &str = "TOLLGATE_TEST_SMALL_FILES";
-    /// How long a file may be there.
-    pub const SMALL: usize = 512;
+    /// Longest file in such a process, in bytes.
+    pub const SMALL_FILE_BYTES: usize = 512;
 
-    /// Something that waits.
+    /// A void.
     pub fn item(id: &str) -> Item {
         Item::Void {
             name: ["acct_1", "bot", "r", id].map(str::to_owned),
@@ -197,16 +197,16 @@ pub(super) mod tests {
         }
     }
 
-    /// The name of a folder that is not there.
+    /// A folder that does not exist.
     pub fn fresh(name: &str) -> PathBuf {
         let dir = std::env::temp_dir().join(format!("tollgate-journal-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         dir
     }
 
-    /// Runs a test once more in a process whose disk takes no file longer than [`SMALL`], nor the part of a write beyond it;
-    /// there the test gets its folder.
-    pub fn where_files_stay_small(test: &str, dir: &Path) {
+    /// Runs a test again in a process whose writes fail beyond [`SMALL_FILE_BYTES`] of a file. There
+    /// [`small_file_folder`] is `dir`.
+    pub fn run_with_small_files(test: &str, dir: &Path) {
         let ran = Command::new("sh")
             .args([
                 "-c",
@@ -221,13 +221,13 @@ pub(super) mod tests {
         assert!(ran.status.success() && said.contains("1 passed"), "{said}");
     }
 
-    /// The folder of a test that runs where files stay small.
-    pub fn folder_of_small_files() -> Option<PathBuf> {
+    /// The test's folder, in a process whose files stay small.
+    pub fn small_file_folder() -> Option<PathBuf> {
         std::env::var_os(SMALL_FILES).map(PathBuf::from)
     }
 
-    /// What others would read.
-    fn read(journal: &Journal) -> Vec<Item> {
+    /// The items that another process would take over.
+    fn items(journal: &Journal) -> Vec<Item> {
         let text = std::fs::read_to_string(journal.path()).unwrap();
         text.lines()
             .map(|line| serde_json::from_str(line).unwrap())
@@ -235,42 +235,44 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_write_that_broke_off_spoils_no_other() {
-        let Some(dir) = folder_of_small_files() else {
+    fn an_incomplete_write_spoils_no_other() {
+        let Some(dir) = small_file_folder() else {
             let dir = fresh("torn");
-            where_files_stay_small(
-                "pending::journal::tests::a_write_that_broke_off_spoils_no_other",
+            run_with_small_files(
+                "pending::journal::tests::an_incomplete_write_spoils_no_other",
                 &dir,
             );
             return std::fs::remove_dir_all(dir).unwrap();
         };
         let mut journal = Journal::open(&dir).unwrap();
         journal.append([&item("allow_1")]).unwrap();
-        let many: Vec<Item> = (0..SMALL / 10).map(|at| item(&format!("allow_x{at}"))).collect();
+        let many: Vec<Item> = (0..SMALL_FILE_BYTES / 10)
+            .map(|at| item(&format!("allow_x{at}")))
+            .collect();
         assert!(journal.append(&many).is_err());
         journal.append([&item("allow_2")]).unwrap();
-        assert_eq!(read(&journal), [item("allow_1"), item("allow_2")]);
+        assert_eq!(items(&journal), [item("allow_1"), item("allow_2")]);
         assert_eq!(journal.lines(), 2);
         assert!(journal.rewrite(&many).is_err());
         assert_eq!(
-            read(&journal),
+            items(&journal),
             [item("allow_1"), item("allow_2")],
             "the old file stays"
         );
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1, "nothing beside it");
         journal.append([&item("allow_3")]).unwrap();
-        assert_eq!(read(&journal).len(), 3);
+        assert_eq!(items(&journal).len(), 3);
     }
 
     #[test]
-    fn a_rewritten_file_is_another_one_and_is_held_too() {
+    fn a_rewritten_file_is_a_new_one_and_is_locked_too() {
         let dir = fresh("rewritten");
         let mut journal = Journal::open(&dir).unwrap();
         journal.append(&[item("allow_1"), item("allow_2")]).unwrap();
         let before = File::open(journal.path()).unwrap();
         journal.rewrite([&item("allow_2")]).unwrap();
         journal.append([&item("allow_3")]).unwrap();
-        assert_eq!(read(&journal), [item("allow_2"), item("allow_3")]);
+        assert_eq!(items(&journal), [item("allow_2"), item("allow_3")]);
         assert_eq!(journal.lines(), 2);
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
         let old = std::io::read_to_string(&before).unwrap();

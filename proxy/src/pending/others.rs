@@ -1,39 +1,39 @@
-//! What processes that ended have left beside the journal of this one. One file that cannot be read or removed keeps
-//! nothing from the others.
+//! Journals of processes that ended, in the same directory. A file that cannot be read or removed does not block
+//! others.
 
 use super::item::Item;
-use super::journal::ENDING;
+use super::journal::SUFFIX;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The files of others. All of this works on the disk: nobody waits for it who has a call in hand.
+/// The journals of other processes. All methods block on the disk, so no call waits for them.
 #[derive(Debug)]
-pub struct Others {
+pub struct OtherJournals {
     dir: PathBuf,
     own: PathBuf,
-    /// Files whose items wait here, and that could not be removed, or must not yet. They stay locked while this process
-    /// lives, so that nobody takes their items over once more.
+    /// Files whose items are queued here, and that could not or must not be removed yet. They stay locked while this
+    /// process lives, so that no other takes their items over again.
     unremoved: Vec<(File, PathBuf)>,
-    /// Files that could not be read, so that each is told once.
+    /// Files that could not be read: each is logged once.
     unreadable: HashSet<PathBuf>,
 }
 
-/// What others have left behind.
+/// Items of other journals.
 #[derive(Debug, Default)]
 pub struct LeftBehind {
-    /// What has to reach the store.
+    /// To be queued.
     pub items: Vec<Item>,
-    /// How many items did not fit.
+    /// Items that did not fit.
     pub dropped: u64,
-    /// The files, locked. They have to go once the items are in the own journal, or at their end; until then they hold them.
+    /// The locked files, to be removed once the items are in the own journal or were delivered.
     files: Vec<(File, PathBuf)>,
 }
 
-impl Others {
-    /// The files beside the own one.
+impl OtherJournals {
+    /// Looks for journals in the directory of `own`.
     #[must_use]
     pub fn beside(own: &Path) -> Self {
         Self {
@@ -44,23 +44,23 @@ impl Others {
         }
     }
 
-    /// Lets files go that were kept for their items, or could not be removed before. Nothing may wait here any more.
-    pub fn let_go(&mut self) {
-        self.remove(Vec::new());
+    /// Removes the files that were kept, or could not be removed before. No item may be queued any more.
+    pub fn remove_kept(&mut self) {
+        self.remove_files(Vec::new());
     }
 
-    /// Reads what is there, at most `limit` items.
+    /// Locks and reads the journals of processes that ended, at most `limit` items.
     ///
     /// # Errors
-    /// When the directory cannot be read.
+    /// The directory cannot be read.
     pub fn read(&mut self, limit: usize) -> std::io::Result<LeftBehind> {
         let mut found = LeftBehind::default();
         for entry in std::fs::read_dir(&self.dir)? {
             let path = entry?.path();
-            if !path.to_string_lossy().ends_with(ENDING) || path == self.own {
+            if !path.to_string_lossy().ends_with(SUFFIX) || path == self.own {
                 continue;
             }
-            let read = unheld(&path).and_then(|file| {
+            let read = lock(&path).and_then(|file| {
                 let Some(file) = file else { return Ok(None) };
                 let items = items(&file)?;
                 Ok(Some((file, items)))
@@ -85,18 +85,18 @@ impl Others {
     }
 
     /// Removes the files of items that are in the own journal now.
-    pub fn taken_over(&mut self, found: LeftBehind) {
-        self.remove(found.files);
+    pub fn remove(&mut self, found: LeftBehind) {
+        self.remove_files(found.files);
     }
 
-    /// Keeps the files of items that wait here and are not in the own journal: should this process end before it has brought
-    /// them to the store, others find them.
+    /// Keeps the files of items that are queued here and not in the own journal: if this process ends before it
+    /// delivered them, another one takes them over.
     pub fn keep(&mut self, found: LeftBehind) {
         self.unremoved.extend(found.files);
     }
 
-    /// Removes these files, and those that could not be removed before.
-    fn remove(&mut self, files: Vec<(File, PathBuf)>) {
+    /// Removes `files`, and those that could not be removed before.
+    fn remove_files(&mut self, files: Vec<(File, PathBuf)>) {
         let before = std::mem::take(&mut self.unremoved);
         for (held, path) in before {
             if !is_gone(std::fs::remove_file(&path)) {
@@ -130,8 +130,8 @@ fn is_gone(removed: std::io::Result<()>) -> bool {
     removed.map_or_else(|error| error.kind() == std::io::ErrorKind::NotFound, |()| true)
 }
 
-/// The file, locked, unless another process holds it, or took it over between the look and the lock.
-fn unheld(path: &Path) -> std::io::Result<Option<File>> {
+/// Opens and locks a file; `None` if another process has it locked, or took it over before the lock.
+fn lock(path: &Path) -> std::io::Result<Option<File>> {
     let file = match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
@@ -146,7 +146,7 @@ fn unheld(path: &Path) -> std::io::Result<Option<File>> {
     Ok(is_there.then_some(file))
 }
 
-/// The items of a file. A line that was cut off by a crash, or is none, is skipped.
+/// Reads the items of a file. Skips lines that a crash cut off, or that do not parse.
 fn items(file: &File) -> std::io::Result<Vec<Item>> {
     let mut items = Vec::new();
     for line in BufReader::new(file).split(b'\n') {
@@ -165,8 +165,8 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    /// A journal that its process left behind, with these items.
-    fn left(dir: &Path, ids: &[&str]) -> PathBuf {
+    /// Leaves a journal with these items behind.
+    fn leave(dir: &Path, ids: &[&str]) -> PathBuf {
         let mut journal = Journal::open(dir).unwrap();
         let items: Vec<Item> = ids.iter().map(|id| item(id)).collect();
         journal.append(&items).unwrap();
@@ -174,10 +174,10 @@ mod tests {
     }
 
     #[test]
-    fn only_what_ended_processes_left_is_read_and_no_more_than_fits() {
+    fn only_unlocked_journals_are_read_and_no_more_than_fits() {
         let dir = fresh("others");
         let own = Journal::open(&dir).unwrap();
-        let mut others = Others::beside(own.path());
+        let mut others = OtherJournals::beside(own.path());
         let mut alive = Journal::open(&dir).unwrap();
         alive.append(&[item("allow_1"), item("allow_2")]).unwrap();
         assert_eq!(others.read(10).unwrap().items, [], "its process lives");
@@ -185,27 +185,27 @@ mod tests {
         let found = others.read(1).unwrap();
         assert_eq!((found.items.len(), found.dropped), (1, 1), "bounded, and counted");
         assert_eq!(
-            Others::beside(own.path()).read(10).unwrap().items,
+            OtherJournals::beside(own.path()).read(10).unwrap().items,
             [],
             "nobody else reads it meanwhile"
         );
         drop(found);
         let found = others.read(10).unwrap();
         assert_eq!(found.items, [item("allow_1"), item("allow_2")]);
-        others.taken_over(found);
+        others.remove(found);
         assert_eq!(others.read(10).unwrap().items, [], "once");
         std::fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_keeps_nothing_from_the_others() {
+    fn an_unreadable_file_does_not_block_others() {
         let dir = fresh("unreadable");
         let own = Journal::open(&dir).unwrap();
         std::fs::create_dir(dir.join("a.pending.jsonl")).unwrap();
-        let cut = left(&dir, &["allow_1"]);
+        let cut = leave(&dir, &["allow_1"]);
         let mut file = std::fs::OpenOptions::new().append(true).open(cut).unwrap();
         file.write_all(b"\xff\xfe\n{\"do\":\"vo").unwrap();
-        let mut others = Others::beside(own.path());
+        let mut others = OtherJournals::beside(own.path());
         for _ in 0..2 {
             assert_eq!(others.read(10).unwrap().items, [item("allow_1")]);
         }
@@ -216,21 +216,21 @@ mod tests {
     fn a_file_that_cannot_be_removed_is_taken_over_once() {
         let dir = fresh("unremovable");
         let own = Journal::open(&dir).unwrap();
-        let stays = left(&dir, &["allow_1"]);
-        let goes = left(&dir, &["allow_2"]);
-        let mut others = Others::beside(own.path());
+        let stays = leave(&dir, &["allow_1"]);
+        let goes = leave(&dir, &["allow_2"]);
+        let mut others = OtherJournals::beside(own.path());
         let found = others.read(10).unwrap();
         assert_eq!(found.items.len(), 2);
-        // A directory has taken its name.
+        // A directory takes its name.
         let kept = dir.join("kept");
         std::fs::rename(&stays, &kept).unwrap();
         std::fs::create_dir(&stays).unwrap();
-        others.taken_over(found);
+        others.remove(found);
         assert!(!goes.exists() && others.unremoved.len() == 1);
         std::fs::remove_dir(&stays).unwrap();
         std::fs::rename(&kept, &stays).unwrap();
         assert_eq!(others.read(10).unwrap().items, [], "it is held");
-        others.let_go();
+        others.remove_kept();
         assert!(!stays.exists() && others.unremoved.is_empty());
         std::fs::remove_dir_all(dir).unwrap();
     }

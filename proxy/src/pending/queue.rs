@@ -1,26 +1,26 @@
-//! What waits in memory, bounded, in the order in which it is brought to the store: settlements before voids. A settlement
-//! may say that a call cost more than was charged; a void can only give something back, so it makes room where there is none.
+//! Bounded queue in memory, in the order of delivery: settlements before voids. A settlement may charge more than the
+//! estimate; a void can only refund, so it is dropped for a settlement when the queue is full.
 
 use super::item::Item;
 use std::collections::BTreeMap;
 
-/// When an item is brought to the store: settlements first, and what waited longest first.
+/// Order of delivery: settlements first, then the longest waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Turn {
+pub struct Position {
     is_void: bool,
     number: u64,
 }
 
-/// The queue.
+/// Bounded queue of items.
 #[derive(Debug)]
 pub struct Queue {
-    items: BTreeMap<Turn, Item>,
+    items: BTreeMap<Position, Item>,
     next: u64,
     limit: usize,
 }
 
 impl Queue {
-    /// A queue of at most `limit` items.
+    /// Creates a queue of at most `limit` items.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
         Self {
@@ -30,34 +30,34 @@ impl Queue {
         }
     }
 
-    /// Items that wait.
+    /// The number of items.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether nothing waits.
+    /// Whether there is no item.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// How many more may wait.
+    /// The number of items that still fit.
     #[must_use]
-    pub fn room(&self) -> usize {
+    pub fn free(&self) -> usize {
         self.limit.saturating_sub(self.len())
     }
 
-    /// All items.
+    /// All items in the order of delivery.
     pub fn items(&self) -> impl Iterator<Item = &Item> {
         self.items.values()
     }
 
-    /// Lets an item wait. Returns the one that there is no room for: this one, or a void that waited.
+    /// Adds an item. Returns the item that does not fit: this one, or a void that was queued.
     pub fn push(&mut self, item: Item) -> Option<Item> {
         let is_void = matches!(item, Item::Void { .. });
         let mut dropped = None;
-        if self.room() == 0 {
+        if self.free() == 0 {
             let last = self
                 .items
                 .last_entry()
@@ -67,47 +67,51 @@ impl Queue {
             };
             dropped = Some(last.remove());
         }
-        let turn = self.turn(is_void);
-        self.items.insert(turn, item);
+        let position = self.next_position(is_void);
+        self.items.insert(position, item);
         dropped
     }
 
-    /// A turn behind all others of its kind.
-    fn turn(&mut self, is_void: bool) -> Turn {
+    /// Returns a position behind all others of its kind.
+    fn next_position(&mut self, is_void: bool) -> Position {
         self.next += 1;
-        Turn {
+        Position {
             is_void,
             number: self.next,
         }
     }
 
-    /// The next items that are wanted: at most `most` of each kind, so that voids have their turns too. They wait on until they
-    /// are removed. Beside them, how many are not wanted.
+    /// Returns the next deliverable items, at most `max` of each kind, so that settlements do not starve voids; and the
+    /// number of items that are not deliverable. All stay in the queue.
     #[must_use]
-    pub fn first(&self, most: usize, is_wanted: impl Fn(&Item) -> bool) -> (Vec<(Turn, Item)>, usize) {
-        let (mut first, mut room, mut others) = (Vec::new(), [most; 2], 0);
-        for (turn, item) in &self.items {
-            let room = &mut room[usize::from(turn.is_void)];
-            if !is_wanted(item) {
+    pub fn batch(
+        &self,
+        max: usize,
+        is_deliverable: impl Fn(&Item) -> bool,
+    ) -> (Vec<(Position, Item)>, usize) {
+        let (mut batch, mut free, mut others) = (Vec::new(), [max; 2], 0);
+        for (position, item) in &self.items {
+            let free = &mut free[usize::from(position.is_void)];
+            if !is_deliverable(item) {
                 others += 1;
-            } else if *room > 0 {
-                *room -= 1;
-                first.push((*turn, item.clone()));
+            } else if *free > 0 {
+                *free -= 1;
+                batch.push((*position, item.clone()));
             }
         }
-        (first, others)
+        (batch, others)
     }
 
-    /// Forgets an item that waits no longer.
-    pub fn remove(&mut self, turn: Turn) {
-        self.items.remove(&turn);
+    /// Removes an item.
+    pub fn remove(&mut self, position: Position) {
+        self.items.remove(&position);
     }
 
-    /// Puts an item that has to wait on behind the others, unless it made room meanwhile.
-    pub fn put_back(&mut self, turn: Turn) {
-        if let Some(item) = self.items.remove(&turn) {
-            let turn = self.turn(turn.is_void);
-            self.items.insert(turn, item);
+    /// Moves an item behind the others of its kind, unless it was dropped meanwhile.
+    pub fn put_back(&mut self, position: Position) {
+        if let Some(item) = self.items.remove(&position) {
+            let position = self.next_position(position.is_void);
+            self.items.insert(position, item);
         }
     }
 }
@@ -134,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_void_takes_no_room_from_a_settlement() {
+    fn a_full_queue_drops_a_void_for_a_settlement() {
         let mut queue = Queue::new(2);
         assert_eq!(queue.push(void("allow_1")), None);
         assert_eq!(queue.push(void("allow_2")), None);
@@ -143,23 +147,23 @@ mod tests {
         assert_eq!(queue.push(settlement("allow_5")), Some(void("allow_1")));
         assert_eq!(queue.push(settlement("allow_6")), Some(settlement("allow_6")));
         assert_eq!(items(&queue), [settlement("allow_4"), settlement("allow_5")]);
-        assert_eq!((queue.len(), queue.room()), (2, 0));
+        assert_eq!((queue.len(), queue.free()), (2, 0));
     }
 
     #[test]
-    fn settlements_go_first_and_voids_have_their_turns() {
+    fn settlements_go_first_and_do_not_starve_voids() {
         let mut queue = Queue::new(9);
         for id in ["allow_1", "allow_2", "allow_3"] {
             queue.push(void(id));
             queue.push(settlement(id));
         }
-        let first = |queue: &Queue| {
-            let (first, others) = queue.first(2, |_| true);
+        let batch = |queue: &Queue| {
+            let (batch, others) = queue.batch(2, |_| true);
             assert_eq!(others, 0);
-            first.into_iter().map(|(_, item)| item).collect::<Vec<_>>()
+            batch.into_iter().map(|(_, item)| item).collect::<Vec<_>>()
         };
         assert_eq!(
-            first(&queue),
+            batch(&queue),
             [
                 settlement("allow_1"),
                 settlement("allow_2"),
@@ -167,18 +171,18 @@ mod tests {
                 void("allow_2")
             ]
         );
-        let turns: Vec<Turn> = queue
-            .first(2, |_| true)
+        let positions: Vec<Position> = queue
+            .batch(2, |_| true)
             .0
             .into_iter()
-            .map(|(turn, _)| turn)
+            .map(|(position, _)| position)
             .collect();
-        queue.put_back(turns[0]);
-        queue.remove(turns[1]);
-        queue.remove(turns[2]);
-        queue.put_back(turns[2]);
+        queue.put_back(positions[0]);
+        queue.remove(positions[1]);
+        queue.remove(positions[2]);
+        queue.put_back(positions[2]);
         assert_eq!(
-            first(&queue),
+            batch(&queue),
             [
                 settlement("allow_3"),
                 settlement("allow_1"),
@@ -189,15 +193,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_wanted_stands_in_nobodys_way() {
+    fn undeliverable_items_do_not_block_others() {
         let mut queue = Queue::new(9);
         for id in ["allow_1", "allow_2", "allow_3"] {
             queue.push(settlement(id));
             queue.push(void(id));
         }
-        let (first, others) = queue.first(1, |item| *item != settlement("allow_1"));
-        let first: Vec<Item> = first.into_iter().map(|(_, item)| item).collect();
-        assert_eq!((first, others), (vec![settlement("allow_2"), void("allow_1")], 1));
-        assert_eq!(queue.first(1, |_| false), (Vec::new(), 6));
+        let (batch, others) = queue.batch(1, |item| *item != settlement("allow_1"));
+        let batch: Vec<Item> = batch.into_iter().map(|(_, item)| item).collect();
+        assert_eq!((batch, others), (vec![settlement("allow_2"), void("allow_1")], 1));
+        assert_eq!(queue.batch(1, |_| false), (Vec::new(), 6));
     }
 }

@@ -1,5 +1,5 @@
-//! The answer to an approved call: the provider's status, headers and body, and what Tollgate has to add
-//! (specification §4.4 "Approved response", decisions D35, D46, D51).
+//! The answer to an approved call: the provider's status, headers and body, and Tollgate's headers (specification §4.4
+//! "Approved response", decisions D35, D46, D51).
 
 use super::{Reply, names};
 use crate::upstream::headers::clean_response;
@@ -8,27 +8,26 @@ use bytes::Bytes;
 use http::HeaderValue;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 
-/// Headers that are added to an answer, here and where it is written: room for them is made at once.
+/// Headers that are added to an answer, here and when it is written. Reserved at once.
 const ADDED: usize = 8;
 
-/// What an approved call carries in its headers, whatever the provider answered.
+/// Headers of every approved call, whatever the provider answered.
 #[derive(Debug)]
-pub struct Stamp<'a> {
-    /// The decision id.
+pub struct ApprovalHeaders<'a> {
+    /// Decision id.
     pub allow_id: &'a str,
-    /// The run.
     pub run_id: &'a str,
-    /// The estimate, in USD.
+    /// In USD.
     pub estimate: &'a str,
-    /// The real cost in USD, when it is known.
+    /// Real cost in USD, if the provider reported its usage.
     pub actual: Option<&'a str>,
-    /// The estimate stays charged although the call failed: repeating it would be charged again.
+    /// The call failed and the estimate stays charged: a retry would be charged again.
     pub charged_failure: bool,
 }
 
-impl Stamp<'_> {
+impl ApprovalHeaders<'_> {
     /// Sets the headers.
-    pub fn on(&self, reply: &mut Reply) {
+    pub fn set_on(&self, reply: &mut Reply) {
         reply.headers.reserve(ADDED);
         reply.set(names::DECISION, "approved");
         reply.set(names::ALLOW_ID, self.allow_id);
@@ -43,7 +42,7 @@ impl Stamp<'_> {
     }
 }
 
-/// The provider's answer, unchanged but for connection headers and cookies; from an error, fragments of keys are removed.
+/// Builds the answer: unchanged but for connection headers and cookies, and for fragments of keys in an error.
 pub fn reply(answer: Answer) -> Reply {
     let Answer {
         status,
@@ -80,5 +79,5 @@ pub fn reply(answer: Answer) -> Reply {
     }
 }
 
-/// In place of an error that is encoded in a way that cannot be searched for keys.
+/// Body in place of an error that cannot be decoded, and so not be searched for keys.
 const UNREADABLE: &[u8] = br#"{"error":{"message":"The provider's error is encoded in a way that cannot be passed on safely.","type":"upstream_error","param":null,"code":null}}"#;

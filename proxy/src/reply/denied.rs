@@ -1,8 +1,9 @@
 //! The answer to a denied call: the same body for every reason (specification "Proxy denial body").
 
 use super::{Reply, names};
-use crate::gate::PlanLimits;
+use crate::tables::plans::PlanLimits;
 use domain::denial::{Denial, RATE_RETRY_AFTER_S, Stage};
+use domain::id::Kind;
 use domain::money::Nanos;
 use domain::plan::Plan;
 use http::header::RETRY_AFTER;
@@ -11,20 +12,19 @@ use serde::Serialize;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// A denial, with what its answer tells.
+/// A denial and the contents of its answer.
 #[derive(Debug)]
 pub struct Denied {
-    /// Why.
     pub denial: Denial,
-    /// What is said to people in the place of the reason's own sentence.
+    /// In place of the reason's own message.
     pub message: Option<String>,
-    /// The decision id: `allow_…` when Cap decided, `deny_…` before.
+    /// Decision id: `allow_…` if Cap decided, `deny_…` before.
     pub id: String,
-    /// The run, once it is known.
+    /// Once the run is known.
     pub run_id: Option<String>,
-    /// The estimate, once it is known.
+    /// Once the estimate is known.
     pub estimate: Option<Nanos>,
-    /// The account's plan, for the denials that name it.
+    /// The account's plan, for denials that name it.
     pub plan: Option<Arc<PlanLimits>>,
 }
 
@@ -75,13 +75,13 @@ struct PlanBody<'a> {
 }
 
 impl Denied {
-    /// Whether `id` must be a Cap decision id.
+    /// Whether the id must be Cap's.
     #[must_use]
     pub const fn by_cap(denial: Denial) -> bool {
         !matches!(denial.stage(), Stage::BeforeCap)
     }
 
-    /// The answer.
+    /// Builds the answer.
     #[must_use]
     pub fn reply(&self) -> Reply {
         let Self { denial, id, .. } = self;
@@ -131,7 +131,18 @@ impl Denied {
     }
 }
 
-/// The limit that was met, as a plain number: keys, agents or USD.
+/// Returns the id of a denial: that of the hold, with the prefix `deny_` where Cap did not decide.
+#[must_use]
+pub fn denial_id(denial: Denial, allow_id: &str) -> String {
+    let kind = if Denied::by_cap(denial) {
+        Kind::Allow
+    } else {
+        Kind::Deny
+    };
+    allow_id.replacen(Kind::Allow.prefix(), kind.prefix(), 1)
+}
+
+/// The limit that was reached, as a plain number: keys, agents or USD.
 fn limit_text(denial: Denial, plan: &Plan) -> String {
     let limit = match denial {
         Denial::PlanKeyLimit => plan.active_virtual_keys.map(|keys| keys.to_string()),

@@ -32,7 +32,7 @@ pub(crate) struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
-    const fn of(id: &'a str, provider: &'a str) -> Self {
+    const fn new(id: &'a str, provider: &'a str) -> Self {
         Self {
             id,
             object: "model",
@@ -42,20 +42,21 @@ impl<'a> Model<'a> {
     }
 }
 
-/// The list.
+/// Answers with all models.
 pub fn reply(prices: &PriceTable, provider: &str) -> Reply {
-    let data = prices.models().map(|id| Model::of(id, provider)).collect();
+    let data = prices.models().map(|id| Model::new(id, provider)).collect();
     Reply::json(200, &Body { object: "list", data })
 }
 
-/// One of them, by the name in the path: listed, or a snapshot or fine-tuned model with the price of a listed one.
+/// Answers with one model by its percent-encoded name: listed, or a snapshot or fine-tuned model with the price of a
+/// listed one.
 ///
 /// # Errors
 /// 404 `model_not_found` for every other name.
 pub fn one(prices: &PriceTable, provider: &str, encoded: &str) -> Result<Reply, Refusal> {
     let name = percent_decode_str(encoded).decode_utf8().ok();
     match name.filter(|name| prices.entry(name).is_some()) {
-        Some(name) => Ok(Reply::json(200, &Model::of(&name, provider))),
+        Some(name) => Ok(Reply::json(200, &Model::new(&name, provider))),
         None => Err(Refusal {
             kind: RefusalKind::ModelNotFound,
             message:

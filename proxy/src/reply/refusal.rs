@@ -1,14 +1,16 @@
-//! Every answer that is neither an approval nor a denial, declared once: what is wrong with the request itself, and what
-//! went wrong behind an approval (specification "Other proxy responses", decisions D34, D39, D62 to D64).
+//! Every answer that is neither an approval nor a denial, declared once: malformed requests, and failures behind an
+//! approval (specification "Other proxy responses", decisions D34, D39, D62 to D64).
+
+mod schema;
 
 use super::{Reply, names};
-use crate::openapi::{RefusalCode, RefusalType};
+use schema::{RefusalCode, RefusalType};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 macro_rules! refusals {
     ($($(#[doc = $doc:literal])+ $name:ident = $code:literal, $status:literal, $kind:literal;)+) => {
-        /// What kind of refusal it is.
+        /// Kind of a refusal.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum RefusalKind { $($(#[doc = $doc])+ $name,)+ }
 
@@ -16,7 +18,7 @@ macro_rules! refusals {
             /// Every kind.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
-            /// When it is answered, for the documentation.
+            /// When it is answered; text of the OpenAPI document.
             #[must_use]
             pub fn meaning(self) -> &'static str { match self { $(Self::$name => concat!($($doc),+).trim(),)+ } }
 
@@ -72,12 +74,16 @@ refusals! {
     UpstreamTimeout = "upstream_timeout", 504, "upstream_error";
 }
 
-/// A refusal: its kind, a sentence, and the field that it is about.
+impl RefusalKind {
+    /// Kinds that no operation of the OpenAPI document has.
+    pub const OF_NO_ROUTE: [Self; 2] = [Self::NotFound, Self::MethodNotAllowed];
+}
+
+/// A refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// What kind it is.
     pub kind: RefusalKind,
-    /// The sentence for people; it names the field or key.
+    /// For people; names the field or key.
     pub message: String,
     /// The field, as in OpenAI's `error.param`.
     pub param: Option<String>,
@@ -106,7 +112,7 @@ struct ErrorBody<'a> {
 }
 
 impl Refusal {
-    /// A refusal that is about no particular field.
+    /// Creates a refusal that is about no particular field.
     pub fn new(kind: RefusalKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -115,7 +121,7 @@ impl Refusal {
         }
     }
 
-    /// The answer.
+    /// Builds the answer.
     #[must_use]
     pub fn reply(&self) -> Reply {
         let Self { kind, message, param } = self;

@@ -1,14 +1,14 @@
-//! File descriptors: as many as the system allows, divided between callers, the provider and everything else.
+//! File descriptors: the system's limit, divided between callers, the provider and everything else.
 
 use connections::open_files::of_one_address;
 
-/// What everything but callers and the provider needs: the store's connections, listeners, the journal, the operator's
-/// connections, and connections that are closed because they are too many.
-const SET_ASIDE: usize = 256;
-/// What is left to callers however low the limit is.
+/// Descriptors for everything else: connections to the store, listeners, the journal, the operator's connections, and
+/// connections that are refused.
+const RESERVED: usize = 256;
+/// Connections of callers, however low the limit is.
 const CALLERS_MIN: usize = 1;
 
-/// Connections with callers, as configured.
+/// Configured limits of callers' connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Configured {
     /// `proxy.max_connections`
@@ -17,46 +17,46 @@ pub struct Configured {
     pub of_address: usize,
 }
 
-/// How many connections there can be.
+/// Limits of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Descriptors {
-    /// With callers.
+    /// Callers' connections.
     pub callers: usize,
-    /// Of them, with callers of one address.
+    /// Callers' connections from one address.
     pub of_address: usize,
-    /// With the provider.
+    /// Connections to the provider.
     pub provider: usize,
 }
 
 impl Descriptors {
-    /// Divides `limit` descriptors, of which callers shall have `wanted`. Each of their calls can need one for the provider
-    /// as well, so callers have no more than half of what is not set aside.
+    /// Divides `limit` descriptors. Each call may need one for the provider as well, so callers get at most half of
+    /// those that are not reserved.
     #[must_use]
-    pub fn divide(limit: usize, wanted: Configured) -> Self {
-        let free = limit.saturating_sub(SET_ASIDE);
-        let callers = wanted.callers.min(free / 2).max(CALLERS_MIN);
+    pub fn divide(limit: usize, configured: Configured) -> Self {
+        let free = limit.saturating_sub(RESERVED);
+        let callers = configured.callers.min(free / 2).max(CALLERS_MIN);
         Self {
             callers,
-            of_address: of_one_address(wanted.of_address, wanted.callers, callers),
+            of_address: of_one_address(configured.of_address, configured.callers, callers),
             provider: free.saturating_sub(callers).max(1),
         }
     }
 
-    /// Says so when callers have fewer than `wanted`.
-    pub fn warn_if_below(self, wanted: Configured) {
+    /// Logs limits that are lower than configured.
+    pub fn warn_if_below(self, configured: Configured) {
         let Self {
             callers, of_address, ..
         } = self;
-        if callers < wanted.callers {
+        if callers < configured.callers {
             tracing::warn!(
-                wanted = wanted.callers,
+                wanted = configured.callers,
                 callers,
                 "proxy.max_connections is lowered: the system allows this process too few open files"
             );
         }
-        if of_address < wanted.of_address {
+        if of_address < configured.of_address {
             tracing::warn!(
-                wanted = wanted.of_address,
+                wanted = configured.of_address,
                 of_address,
                 "proxy.max_connections_per_address is lowered to a quarter of all that there can be"
             );
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn callers_never_take_what_their_calls_need() {
+    fn callers_leave_descriptors_for_their_calls() {
         let divided = |limit, callers| {
             let of_address = 2000;
             let found = Descriptors::divide(limit, Configured { callers, of_address });
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_never_takes_all_that_few_open_files_leave() {
+    fn one_address_never_gets_all_connections() {
         let of_address = |limit, callers, of_address| {
             Descriptors::divide(limit, Configured { callers, of_address }).of_address
         };

@@ -1,52 +1,58 @@
-//! The end of a process that takes no more connections: its calls finish, and what the store has not taken stays in the
-//! journal.
+//! The end of a process that accepts no more connections: its calls finish, and undelivered items stay in the journal.
 
-use crate::gate::Gate;
+use crate::admission::Admission;
+use crate::pending::Pending;
 use pingora::server::ShutdownWatch;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How often the drain looks whether the last call is done.
-const LOOK: Duration = Duration::from_millis(20);
-/// How long connections that are open when the edge stops may still bring a request. Its answer says `Connection: close`,
-/// so their callers turn to whoever listens then, instead of meeting a connection that dies under their request.
-const CONNECTIONS: Duration = Duration::from_secs(1);
-/// How long nothing may have been in flight before the process ends: the last frames of HTTP/2 leave meanwhile, and a
-/// request whose head was just arriving is seen.
+/// Interval of checking whether the last call has finished.
+const CHECK_EVERY: Duration = Duration::from_millis(20);
+/// How long open connections may still send a request after the edge stops. The answer has `Connection: close`, so
+/// their callers reconnect to another process instead of losing a request with their connection.
+const CONNECTIONS_OPEN: Duration = Duration::from_secs(1);
+/// How long no request must have been in flight before the process ends: the last frames of HTTP/2 are sent meanwhile,
+/// and a request whose head is just arriving is noticed.
 const QUIET: Duration = Duration::from_millis(100);
-/// How long the drain waits for the retry queue, once no call is in flight; what is left is in the journal.
+/// How long the drain waits for the retry queue after the last call. The rest stays in the journal.
 const PENDING: Duration = Duration::from_secs(2);
-/// How long it waits for the collector to take the last spans.
+/// How long the drain waits for the export of the last spans.
 const SPANS: Duration = Duration::from_secs(1);
 
-/// Ends the process as soon as the last call is done, at the latest after `proxy.drain_ms`, and [`PENDING`] and [`SPANS`].
-pub async fn exit_when_drained(gate: Arc<Gate>, mut shutdown: ShutdownWatch) {
+/// Ends the process when the last call has finished; at the latest after `within` (`proxy.drain_ms`), [`PENDING`] and
+/// [`SPANS`].
+pub async fn exit_when_drained(
+    admission: Arc<Admission>,
+    pending: Arc<Pending>,
+    within: Duration,
+    mut shutdown: ShutdownWatch,
+) {
     if shutdown.wait_for(|stopping| *stopping).await.is_err() {
         return;
     }
-    gate.drain();
+    admission.drain();
     let started = Instant::now();
-    let deadline = started + Duration::from_millis(gate.settings.proxy.drain_ms);
-    sleep(CONNECTIONS).await;
+    let deadline = started + within;
+    sleep(CONNECTIONS_OPEN).await;
     let mut patience = None;
     loop {
-        quiet(&gate, deadline).await;
+        quiet(&admission, deadline).await;
         let patience = *patience.get_or_insert_with(|| Instant::now() + PENDING);
-        while !gate.pending.is_empty() && Instant::now() < patience {
-            sleep(LOOK).await;
+        while !pending.is_empty() && Instant::now() < patience {
+            sleep(CHECK_EVERY).await;
         }
         drop(timeout(SPANS, telemetry::span::flush()).await);
-        // Connections that wait for their next request may have brought one meanwhile.
+        // An idle connection may have sent another request meanwhile.
         let is_late = Instant::now() >= deadline;
-        if is_late || gate.in_flight() == 0 {
-            gate.close();
-            if is_late || gate.in_flight() == 0 {
+        if is_late || admission.in_flight() == 0 {
+            admission.close();
+            if is_late || admission.in_flight() == 0 {
                 break;
             }
         }
     }
-    let cut_off = gate.in_flight();
+    let cut_off = admission.in_flight();
     if cut_off > 0 {
         tracing::warn!(
             cut_off,
@@ -54,22 +60,22 @@ pub async fn exit_when_drained(gate: Arc<Gate>, mut shutdown: ShutdownWatch) {
         );
     }
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    tracing::info!(pending = gate.pending.len(), took_ms, "drained");
+    tracing::info!(pending = pending.len(), took_ms, "drained");
     telemetry::flush();
-    // Until its last instant, a call that is cut off may leave something in the journal.
+    // Otherwise a call that is cut off may queue an item until the last instant.
     if cut_off == 0 {
-        gate.pending.close();
+        pending.close();
     }
     std::process::exit(0);
 }
 
-/// Waits until nothing was in flight for [`QUIET`], at most until the deadline.
-async fn quiet(gate: &Gate, deadline: Instant) {
+/// Waits until no request was in flight for [`QUIET`], at most until the deadline.
+async fn quiet(admission: &Admission, deadline: Instant) {
     let mut since = Instant::now();
     while since.elapsed() < QUIET && Instant::now() < deadline {
-        if gate.in_flight() > 0 {
+        if admission.in_flight() > 0 {
             since = Instant::now();
         }
-        sleep(LOOK).await;
+        sleep(CHECK_EVERY).await;
     }
 }

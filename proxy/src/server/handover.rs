@@ -1,9 +1,10 @@
-//! Handing the listening sockets to a new process (SIGQUIT), so that no connection is refused and none is lost.
+//! Hand-over of the listening sockets to a new process (SIGQUIT): no connection is refused and none is lost.
 //!
-//! The sockets travel over `proxy.upgrade_socket`, by Pingora's means. Beside it lies a *note*, a file that the new process
-//! keeps locked from before it asks for the sockets until it serves, and in which it then says so. So the old process
-//! can tell whether anybody waits, and goes on serving when the new one ends, or cannot use the store. Who loses patience
-//! says so in the note as well. Both only add to it, and its first word holds: so one of the two serves, and not both.
+//! The sockets are sent over `proxy.upgrade_socket`, with Pingora's functions. Beside it lies the *note*, a file that
+//! the new process locks before it requests the sockets and keeps locked until it serves; then it writes so into the
+//! note. So the old process knows whether a new one waits, and goes on serving if that ends or cannot use the store. A
+//! process that gives up waiting writes that into the note too. Both only append, and the first word counts: so exactly
+//! one of the two serves.
 
 use pingora::server::ListenFds;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -12,51 +13,47 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a new process may take until it can decide calls; then it ends, and the old one goes on.
+/// How long a new process may take until it can decide calls. After that it ends, and the old one goes on.
 pub const READY_WITHIN: Duration = Duration::from_secs(10);
-/// How long the old process waits for the word of the new one: longer than the new one takes to give up.
+/// How long the old process waits for the new one to serve. Longer than [`READY_WITHIN`].
 const WORD_WITHIN: Duration = Duration::from_secs(20);
-/// Between two looks at the note.
-const LOOK: Duration = Duration::from_millis(20);
-/// How often a note that is locked is tried again.
-const LOOKERS: usize = 10;
-/// The longest path of a unix socket on Linux, without the final zero.
+/// Interval of reading the note.
+const CHECK_EVERY: Duration = Duration::from_millis(20);
+/// Attempts to lock the note.
+const LOCK_ATTEMPTS: usize = 10;
+/// Longest path of a Unix socket on Linux, without the final zero.
 const SOCKET_PATH_MAX: usize = 107;
-/// What the note says once the new process serves.
+/// Word of the new process once it serves.
 const SERVES: &[u8] = b"serves\n";
-/// What it says once the old process has given the new one up.
-const GIVEN_UP: &[u8] = b"given up\n";
-/// Every permission of everybody else.
+/// Word of the old process once it has given up.
+const GAVE_UP: &[u8] = b"given up\n";
+/// Permission bits of group and others.
 const ANY_BY_OTHERS: u32 = 0o077;
-/// Read and write by the owner alone.
+/// File mode: read and write by the owner alone.
 const OWNER_ONLY: u32 = 0o600;
 /// The same for a directory.
 const OWNER_ONLY_DIR: u32 = 0o700;
 
-/// Why the sockets were not handed over; the process that has them goes on serving.
+/// Why the sockets were not handed over. The process that has them goes on serving.
 #[derive(Debug, thiserror::Error)]
-pub enum NotGiven {
-    /// There is no new process.
+pub enum HandoverError {
     #[error("no new process waits for the sockets; start it with --upgrade first")]
-    NobodyWaits,
-    /// The sockets have not been opened yet.
+    NoSuccessor,
     #[error("this process does not listen yet")]
     NotListening,
-    /// The place is not safe.
+    /// Other users could take the sockets, or send theirs.
     #[error("proxy.upgrade_socket {0}")]
     Unsafe(String),
-    /// The sockets could not be sent.
     #[error("the sockets could not be sent: {0}")]
     Sending(String),
-    /// The new process is gone.
     #[error("the new process ended before it served")]
     Ended,
-    /// The new process says nothing.
+    /// [`WORD_WITHIN`] is over.
     #[error("the new process did not serve within {WORD_WITHIN:?}")]
     TooSlow,
 }
 
-/// The new process, from its start until it serves.
+/// The new process, until it serves.
 #[derive(Debug)]
 pub struct Successor {
     note: File,
@@ -64,10 +61,10 @@ pub struct Successor {
 }
 
 impl Successor {
-    /// Announces that this process is about to wait for the sockets.
+    /// Announces that this process waits for the sockets.
     ///
     /// # Errors
-    /// One line: the place cannot be used, or another process is taking over already.
+    /// One line: the path cannot be used, or another process is taking over.
     pub fn announce(socket: &Path) -> Result<Self, String> {
         let named = |error: &dyn std::fmt::Display| format!("{}: {error}", socket.display());
         if let Some(dir) = socket.parent().filter(|dir| !dir.as_os_str().is_empty()) {
@@ -75,7 +72,7 @@ impl Successor {
             let made = made.recursive(true).mode(OWNER_ONLY_DIR).create(dir);
             made.map_err(|error| named(&error))?;
         }
-        vet_place(socket)?;
+        check_path(socket)?;
         let mut options = OpenOptions::new();
         let options = options.create(true).append(true).mode(OWNER_ONLY);
         let path = note_of(socket);
@@ -87,10 +84,10 @@ impl Successor {
         Ok(Self { note, path })
     }
 
-    /// Gives the word that this process serves, upon which the old one stops taking connections.
+    /// Announces that this process serves, whereupon the old one stops accepting connections.
     ///
     /// # Errors
-    /// One line: the old process goes on serving, and this one must not.
+    /// One line: the old process goes on serving, and this one must not serve.
     pub fn serves(mut self) -> Result<(), String> {
         match is_first(&mut self.note, SERVES, &self.path) {
             Ok(true) => Ok(()),
@@ -100,25 +97,25 @@ impl Successor {
     }
 }
 
-/// Sends the sockets to the process that waits for them, and waits until it serves. Blocks.
+/// Sends the sockets to the waiting process, and waits until it serves. Blocks.
 ///
 /// # Errors
-/// [`NotGiven`]: this process still has its sockets, and has to go on.
-pub fn give(fds: &ListenFds, socket: &Path) -> Result<(), NotGiven> {
-    give_within(fds, socket, WORD_WITHIN)
+/// [`HandoverError`]: this process still has its sockets, and must go on serving.
+pub fn hand_over(fds: &ListenFds, socket: &Path) -> Result<(), HandoverError> {
+    hand_over_within(fds, socket, WORD_WITHIN)
 }
 
-fn give_within(fds: &ListenFds, socket: &Path, within: Duration) -> Result<(), NotGiven> {
+fn hand_over_within(fds: &ListenFds, socket: &Path, within: Duration) -> Result<(), HandoverError> {
     let path = note_of(socket);
     let opened = OpenOptions::new().read(true).append(true).open(&path);
-    let mut note = opened.map_err(|_| NotGiven::NobodyWaits)?;
+    let mut note = opened.map_err(|_| HandoverError::NoSuccessor)?;
     if note.try_lock_shared().is_ok() {
-        return Err(NotGiven::NobodyWaits);
+        return Err(HandoverError::NoSuccessor);
     }
-    vet_place(socket).map_err(NotGiven::Unsafe)?;
+    check_path(socket).map_err(HandoverError::Unsafe)?;
     let at = socket.display().to_string();
     let sent = fds.lock().send_to_sock(at.as_str());
-    sent.map_err(|error| NotGiven::Sending(error.to_string()))?;
+    sent.map_err(|error| HandoverError::Sending(error.to_string()))?;
     let deadline = Instant::now() + within;
     loop {
         let is_free = note.try_lock_shared().is_ok();
@@ -126,31 +123,31 @@ fn give_within(fds: &ListenFds, socket: &Path, within: Duration) -> Result<(), N
             return Ok(());
         }
         if is_free {
-            return Err(NotGiven::Ended);
+            return Err(HandoverError::Ended);
         }
         if Instant::now() > deadline {
-            // A note that cannot be written leaves it as it was before: the new one may still come to serve beside this one.
-            return match is_first(&mut note, GIVEN_UP, &path) {
+            // If the note cannot be written, nothing stops the new process from serving beside this one.
+            return match is_first(&mut note, GAVE_UP, &path) {
                 Ok(false) => Ok(()),
-                Ok(true) | Err(_) => Err(NotGiven::TooSlow),
+                Ok(true) | Err(_) => Err(HandoverError::TooSlow),
             };
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_EVERY);
     }
 }
 
-/// Adds a word to the note; whether it is the first one there.
+/// Appends a word to the note. Returns whether it is the first one.
 fn is_first(note: &mut File, word: &[u8], path: &Path) -> std::io::Result<bool> {
     note.write_all(word)?;
     Ok(std::fs::read(path)?.starts_with(word))
 }
 
-/// Locks the note. Whoever looks whether somebody waits has it locked for an instant, so one refusal says nothing.
+/// Locks the note. The old process locks it for an instant to check it, so one failure says nothing.
 fn locked(note: &File) -> bool {
-    (0..LOOKERS).any(|_| {
+    (0..LOCK_ATTEMPTS).any(|_| {
         let is_locked = note.try_lock().is_ok();
         if !is_locked {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(CHECK_EVERY);
         }
         is_locked
     })
@@ -162,9 +159,9 @@ fn note_of(socket: &Path) -> PathBuf {
     path.into()
 }
 
-/// Who can write to the directory could put a socket of their own there, and be given ours; who can enter it could connect to
-/// the socket, which is open to everybody, and give us theirs.
-fn vet_place(socket: &Path) -> Result<(), String> {
+/// Refuses a path in a directory that other users can write to or enter. A writer could put a socket there and receive
+/// ours; whoever can enter could connect to the socket, which is open to everybody, and send us theirs.
+fn check_path(socket: &Path) -> Result<(), String> {
     if socket.as_os_str().len() > SOCKET_PATH_MAX {
         let text = socket.display();
         return Err(format!(
@@ -183,7 +180,7 @@ fn vet_place(socket: &Path) -> Result<(), String> {
             "others may use this directory (mode {mode:03o}), and so the sockets; it must have mode 700"
         )));
     }
-    if own_user() != Some(about.uid()) {
+    if effective_user() != Some(about.uid()) {
         return Err(named(
             &"this directory belongs to somebody else, who could take the sockets",
         ));
@@ -191,11 +188,11 @@ fn vet_place(socket: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The user whose rights this process has, as the kernel tells it: on Linux, which alone hands sockets over.
-fn own_user() -> Option<u32> {
+/// Returns the user whose rights this process has, from the kernel.
+fn effective_user() -> Option<u32> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    // Real, effective, saved, of the file system.
+    // Real, effective, saved and file system user.
     users.split_whitespace().nth(1)?.parse().ok()
 }
 
@@ -214,11 +211,14 @@ mod tests {
     }
 
     #[test]
-    fn one_process_at_a_time_takes_over_and_is_seen_to_wait() {
+    fn one_process_at_a_time_waits_for_the_sockets() {
         let dir = fresh("takes-over");
         let socket = dir.join("upgrade.sock");
         let fds: ListenFds = Arc::new(Fds::new().into());
-        assert!(matches!(give(&fds, &socket), Err(NotGiven::NobodyWaits)));
+        assert!(matches!(
+            hand_over(&fds, &socket),
+            Err(HandoverError::NoSuccessor)
+        ));
         let first = Successor::announce(&socket).unwrap();
         let mode = std::fs::metadata(&dir).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700, "made for its owner alone");
@@ -226,45 +226,48 @@ mod tests {
         assert!(second.contains("already"), "{second}");
         first.serves().unwrap();
         assert!(
-            matches!(give(&fds, &socket), Err(NotGiven::NobodyWaits)),
+            matches!(hand_over(&fds, &socket), Err(HandoverError::NoSuccessor)),
             "who serves waits no more"
         );
-        // Somebody looks whether anybody waits, just when the next one begins to.
-        let looker = File::open(note_of(&socket)).unwrap();
-        looker.lock_shared().unwrap();
-        let looks = std::thread::spawn(move || {
-            std::thread::sleep(2 * LOOK);
-            drop(looker);
+        // The old process checks the note while the next one locks it.
+        let checker = File::open(note_of(&socket)).unwrap();
+        checker.lock_shared().unwrap();
+        let checks = std::thread::spawn(move || {
+            std::thread::sleep(2 * CHECK_EVERY);
+            drop(checker);
         });
         let _next = Successor::announce(&socket).unwrap();
-        looks.join().unwrap();
+        checks.join().unwrap();
         std::fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]
-    fn who_was_given_up_does_not_serve_and_who_serves_is_not_given_up() {
+    fn exactly_one_process_serves_after_a_timeout() {
         let dir = fresh("given-up");
         let socket = dir.join("upgrade.sock");
         let fds: ListenFds = Arc::new(Fds::new().into());
         let soon = Duration::from_millis(50);
         let slow = Successor::announce(&socket).unwrap();
         let _takes = UnixListener::bind(&socket).unwrap();
-        assert!(matches!(give_within(&fds, &socket, soon), Err(NotGiven::TooSlow)));
+        assert!(matches!(
+            hand_over_within(&fds, &socket, soon),
+            Err(HandoverError::TooSlow)
+        ));
         let refused = slow.serves().unwrap_err();
         assert!(refused.contains("waits no longer"), "{refused}");
-        // The word comes after the last look and before patience ends.
+        // The word is written after the last read of the note and before the deadline.
         let next = Successor::announce(&socket).unwrap();
         let held = next.note.try_clone().unwrap();
         next.serves().unwrap();
         let mut note = OpenOptions::new().append(true).open(note_of(&socket)).unwrap();
-        assert!(!is_first(&mut note, GIVEN_UP, &note_of(&socket)).unwrap());
-        assert!(give_within(&fds, &socket, soon).is_ok());
+        assert!(!is_first(&mut note, GAVE_UP, &note_of(&socket)).unwrap());
+        assert!(hand_over_within(&fds, &socket, soon).is_ok());
         drop(held);
         std::fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]
-    fn a_place_where_others_could_take_the_sockets_is_refused() {
+    fn a_path_that_other_users_can_reach_is_refused() {
         let dir = fresh("open-place");
         std::fs::create_dir_all(&dir).unwrap();
         for mode in [0o777, 0o750, 0o701] {
@@ -272,7 +275,7 @@ mod tests {
             let refused = Successor::announce(&dir.join("upgrade.sock")).unwrap_err();
             assert!(refused.contains(&format!("mode {mode:o}")), "{refused}");
         }
-        assert_eq!(own_user(), Some(std::fs::metadata(&dir).unwrap().uid()));
+        assert_eq!(effective_user(), Some(std::fs::metadata(&dir).unwrap().uid()));
         let long = Successor::announce(&dir.join("x".repeat(SOCKET_PATH_MAX))).unwrap_err();
         assert!(long.contains("107 bytes"), "{long}");
         std::fs::remove_dir_all(dir).unwrap();

@@ -1,7 +1,7 @@
-//! What each signal asks for, and what has to be so before the listeners close.
+//! Signals: what each of them starts, and what must be done before the listeners close.
 
 use super::handover;
-use crate::gate::Gate;
+use crate::edge::state::EdgeState;
 use async_trait::async_trait;
 use futures::future::{Fuse, FusedFuture as _, FutureExt as _};
 use pingora::server::{ListenFds, ShutdownSignal, ShutdownSignalWatch};
@@ -11,11 +11,10 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
-/// The signals, and what they act on.
-#[derive(Debug)]
+/// Handles signals.
 pub struct Signals {
-    /// Set when the edge has started.
-    pub gate: Arc<OnceLock<Arc<Gate>>>,
+    /// Set once the edge has started.
+    pub state: Arc<OnceLock<Arc<EdgeState>>>,
     /// Set when the edge has started.
     pub fds: Arc<OnceLock<Fds>>,
     /// `proxy.upgrade_socket`
@@ -28,22 +27,16 @@ pub struct Signals {
 #[derive(Clone)]
 pub struct Fds(pub ListenFds);
 
-impl std::fmt::Debug for Fds {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Fds").finish_non_exhaustive()
-    }
-}
-
-struct Heard {
+struct Listened {
     quit: Signal,
     term: Signal,
 }
 
-impl Heard {
+impl Listened {
     fn new() -> std::io::Result<Self> {
         let mut interrupt = signal(SignalKind::interrupt())?;
-        // Apart, since it is meant at any time: also while the sockets are handed over, and while calls finish, when nobody
-        // waits for a signal here any more. The task lives as long as the process.
+        // In a task of its own, since it may come at any time: also during a hand-over, and while calls finish and this
+        // function waits for no signal any more. The task lives as long as the process.
         tokio::spawn(async move {
             if interrupt.recv().await.is_some() {
                 tracing::info!("ending at once");
@@ -61,8 +54,8 @@ impl Heard {
 #[async_trait]
 impl ShutdownSignalWatch for Signals {
     async fn recv(&self) -> ShutdownSignal {
-        let mut heard = match Heard::new() {
-            Ok(heard) => heard,
+        let mut signals = match Listened::new() {
+            Ok(signals) => signals,
             Err(error) => {
                 tracing::error!(%error, "signals cannot be heard");
                 return std::future::pending().await;
@@ -78,7 +71,7 @@ impl ShutdownSignalWatch for Signals {
                 }
             };
             tokio::select! {
-                _ = heard.quit.recv(), if handing_over.is_terminated() => {
+                _ = signals.quit.recv(), if handing_over.is_terminated() => {
                     handing_over.set(self.hand_over().fuse());
                 }
                 given = &mut handing_over => {
@@ -86,11 +79,11 @@ impl ShutdownSignalWatch for Signals {
                         return ShutdownSignal::GracefulTerminate;
                     }
                 }
-                _ = heard.term.recv() => {
+                _ = signals.term.recv() => {
                     if closes.is_some() {
                         return ShutdownSignal::GracefulTerminate;
                     }
-                    self.leave();
+                    self.start_drain();
                     closes = Some(Instant::now() + self.drain_delay);
                 }
                 () = closing => return ShutdownSignal::GracefulTerminate,
@@ -100,27 +93,27 @@ impl ShutdownSignalWatch for Signals {
 }
 
 impl Signals {
-    /// Lets who sends calls here know that it should not: readiness fails, and each answer ends its connection.
-    fn leave(&self) {
+    /// Announces the end to balancers and callers: readiness fails, and each answer closes its connection.
+    fn start_drain(&self) {
         let delay_ms = u64::try_from(self.drain_delay.as_millis()).unwrap_or(u64::MAX);
         tracing::info!(delay_ms, "stopping");
-        if let Some(gate) = self.gate.get() {
-            gate.drain();
+        if let Some(state) = self.state.get() {
+            state.admission.drain();
         }
     }
 
-    /// Whether a new process has the sockets and serves.
+    /// Hands the sockets over. Returns whether a new process serves.
     async fn hand_over(&self) -> bool {
         let (fds, socket) = (Arc::clone(&self.fds), self.upgrade_socket.clone());
         let given = tokio::task::spawn_blocking(move || match fds.get() {
-            Some(Fds(fds)) => handover::give(fds, &socket),
-            None => Err(handover::NotGiven::NotListening),
+            Some(Fds(fds)) => handover::hand_over(fds, &socket),
+            None => Err(handover::HandoverError::NotListening),
         });
         match given.await {
             Ok(Ok(())) => {
                 tracing::info!("a new process serves; calls in flight finish here");
-                if let Some(gate) = self.gate.get() {
-                    gate.drain();
+                if let Some(state) = self.state.get() {
+                    state.admission.drain();
                 }
                 true
             }

@@ -8,13 +8,13 @@ use settings::{BadSettings, ProxySettings};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Protocols that callers can choose, the preferred one first.
+/// Protocols that callers can choose, in order of preference.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// What accepts TLS connections; none without a certificate.
+/// Creates the acceptor of TLS connections; `None` without a certificate.
 ///
 /// # Errors
-/// One line that names the key: a file cannot be read, or the two do not belong together.
+/// One line that names the setting: a file cannot be read, or certificate and key do not match.
 pub fn acceptor(proxy: &ProxySettings) -> Result<Option<Acceptor>, BadSettings> {
     if proxy.tls_cert.as_os_str().is_empty() {
         return Ok(None);

@@ -1,13 +1,13 @@
-//! Decoding a bounded copy of an answer that is compressed although nobody asked for it.
+//! Decoding of compressed answers, within a bound. Tollgate asks for none, but providers may compress all the same.
 
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use std::borrow::Cow;
 use std::io::Read;
 
-/// Longest decoded copy.
+/// Longest decoded body, in bytes.
 const DECODED_MAX: u64 = 64 << 20;
 
-/// The plain text of a body, or `None` when its encoding is unknown, broken or decodes to too much.
+/// Decodes a body; `None` if the encoding is unknown or broken, or the result is too long.
 pub fn decode<'a>(body: &'a [u8], encoding: Option<&[u8]>) -> Option<Cow<'a, [u8]>> {
     match encoding.map(<[u8]>::to_ascii_lowercase).as_deref() {
         None | Some(b"" | b"identity") => Some(Cow::Borrowed(body)),
@@ -31,7 +31,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn the_usual_encodings_are_read_and_others_are_not() {
+    fn known_encodings_are_decoded_and_others_are_not() {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
         gzip.write_all(b"hello").unwrap();
         let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());

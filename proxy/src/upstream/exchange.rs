@@ -1,8 +1,8 @@
-//! Sending the one request and reading the whole answer, under one deadline, without retries.
+//! The exchange with the provider: one request and the whole answer, under one deadline, without retries.
 
 use super::headers::ForwardList;
 use super::idle::{Connected, Idle, SWEEP_EVERY};
-use super::target::Target;
+use super::target::{RESOLVE_EVERY, Target};
 use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
 use nix::errno::Errno;
@@ -23,18 +23,18 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, interval, timeout_at};
 
-/// Interim (1xx) answers that are skipped before the real one.
+/// Interim (1xx) answers that are skipped, at most.
 const INTERIM_MAX: usize = 8;
-/// Bodies up to this size, in bytes, are copied behind their head.
-const JOINED_BODY: usize = 64 * 1024;
-/// Bytes of an answer that are read while the request is still being sent, before both go on side by side.
-const HEARD: usize = 512;
-/// An account has one in so many of the connections at most, so that its slow calls leave some to others.
+/// Longest body, in bytes, that is copied behind its head.
+const JOINED_BODY_MAX: usize = 64 * 1024;
+/// Bytes of an early answer that are read before the rest of the request and of the answer proceed concurrently.
+const EARLY_ANSWER_BYTES: usize = 512;
+/// Share of one account in the connections: half, so that its slow calls leave some to others.
 const ACCOUNT_PART: usize = 2;
-/// Room between a connection that is read and written at once and the reader of its answer.
-const DUPLEX: usize = 16 * 1024;
+/// Buffer between a connection that is read and written concurrently and the reader of its answer, in bytes.
+const DUPLEX_BYTES: usize = 16 * 1024;
 
-/// The way to the provider.
+/// Client of the provider: address, TLS settings and connection pool.
 pub struct Upstream {
     connector: TransportConnector,
     idle: Idle,
@@ -42,51 +42,43 @@ pub struct Upstream {
     timeout: Duration,
     max_response_bytes: usize,
     forward_list: ForwardList,
-    /// Connections that may still be made.
+    /// Connections that may still be opened.
     free: Arc<Semaphore>,
     account_calls_max: usize,
-    /// Exchanges on a new connection, and on one that was there already.
+    /// Exchanges on a new connection, and on a reused one.
     connected: [AtomicU64; 2],
-}
-
-impl std::fmt::Debug for Upstream {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Upstream")
-            .field("target", &self.target)
-            .finish_non_exhaustive()
-    }
 }
 
 /// The provider's whole answer.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status.
     pub status: StatusCode,
-    /// The headers. Names come without their letter case, which HTTP does not know.
+    /// Names in lower case.
     pub headers: HeaderMap,
-    /// The body, as sent.
+    /// As sent: still compressed if the provider compressed it.
     pub body: Bytes,
 }
 
-/// Why there is no answer. But for [`Failure::NotSent`] the provider may have done the work.
+/// Why there is no answer. Except for [`Failure::NotSent`] the provider may have done the work.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Nothing was sent, for a reason on this machine: no descriptor, no memory, no local port (decision D69).
+    /// Nothing was sent: this machine has no descriptor, memory or local port (decision D69), or the account has too
+    /// many calls in progress.
     #[error("nothing could be sent to the provider: {0}")]
     NotSent(io::ErrorKind),
-    /// Not reached, broken off, truncated, or not HTTP.
+    /// The provider was not reached, the connection broke, or the answer is cut off or malformed.
     #[error("the provider could not be reached or broke off: {0}")]
     Unreachable(&'static str),
-    /// No whole answer in time.
+    /// There was no whole answer before the deadline.
     #[error("the provider gave no whole answer in time")]
     Timeout,
 }
 
 impl Upstream {
-    /// The way to the provider in `settings`, with at most this many connections.
+    /// Creates a client with at most `connections_max` connections.
     ///
     /// # Errors
-    /// One line that names the key.
+    /// One line that names the setting.
     pub fn new(settings: &UpstreamSettings, connections_max: usize) -> Result<Self, String> {
         let target = Target::parse(&settings.base_url)?;
         // The connector's own pool stays empty.
@@ -110,39 +102,45 @@ impl Upstream {
         })
     }
 
-    /// The provider's host name.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.target.host
     }
 
-    /// Where requests go.
     #[must_use]
     pub const fn target(&self) -> &Target {
         &self.target
     }
 
-    /// The most calls of one account that may be under way at once. A connection of HTTP/2 brings a hundred, and a caller who
-    /// has gone stops none, so the bounds of connections do not bound them.
+    /// Most concurrent calls of one account. The bounds of callers' connections do not bound them: an HTTP/2 connection
+    /// carries a hundred calls, and a call goes on when its caller disconnects.
     #[must_use]
     pub const fn account_calls_max(&self) -> usize {
         self.account_calls_max
     }
 
-    /// Request headers that reach the provider.
     #[must_use]
     pub const fn forward_list(&self) -> &ForwardList {
         &self.forward_list
     }
 
-    /// Exchanges so far, on a new connection and on one that was there already.
+    /// Exchanges so far, on a new connection and on a reused one.
     #[must_use]
     pub fn connected(&self) -> [u64; 2] {
         [0, 1].map(|at: usize| self.connected[at].load(Ordering::Relaxed))
     }
 
-    /// Closes the unused connections that are not to be used any more, again and again, for ever.
-    pub async fn keep_idle_fresh(&self) {
+    /// Resolves the provider's name again and again, for ever.
+    pub async fn follow_address(self: Arc<Self>) {
+        let mut ticks = interval(RESOLVE_EVERY);
+        loop {
+            ticks.tick().await;
+            self.target.resolve().await;
+        }
+    }
+
+    /// Closes idle connections that must not be used any more, for ever.
+    pub async fn keep_idle_fresh(self: Arc<Self>) {
         let mut ticks = interval(SWEEP_EVERY);
         loop {
             ticks.tick().await;
@@ -150,8 +148,8 @@ impl Upstream {
         }
     }
 
-    /// Sends the request once and reads the answer. The body is let go of when it is sent, and with it what is held for it:
-    /// the provider may take long.
+    /// Sends the request once and reads the answer. Drops `body` and `held` as soon as the request is sent: the
+    /// provider may take long to answer.
     ///
     /// # Errors
     /// [`Failure`], after at most one request.
@@ -177,57 +175,57 @@ impl Upstream {
         let peer = self.target.peer().ok_or(failed("its name does not resolve"))?;
         let idle = self.idle.take(&peer);
         self.connected[usize::from(idle.is_some())].fetch_add(1, Ordering::Relaxed);
-        let Connected { mut stream, place } = match idle {
+        let Connected { mut stream, permit } = match idle {
             Some(connected) => connected,
             None => {
-                let place = Arc::clone(&self.free).try_acquire_owned();
-                let place = place.map_err(|_none| Failure::NotSent(io::ErrorKind::ResourceBusy))?;
-                // On the heap: it takes eight times the room of all else here, and most calls find a connection.
+                let permit = Arc::clone(&self.free).try_acquire_owned();
+                let permit = permit.map_err(|_none| Failure::NotSent(io::ErrorKind::ResourceBusy))?;
+                // Boxed: it needs eight times the space of all else here, and most calls find an idle connection.
                 let stream = Box::pin(self.connector.new_stream(&*peer)).await;
                 let stream = stream.map_err(|error| not_connected(&error))?;
-                Connected { stream, place }
+                Connected { stream, permit }
             }
         };
-        // A body of usual size goes out together with its head, in one system call instead of two.
-        let joined = match body.len() <= JOINED_BODY {
+        // A body of usual size is sent together with its head, in one system call instead of two.
+        let joined = match body.len() <= JOINED_BODY_MAX {
             true => std::mem::take(&mut body),
             false => Bytes::new(),
         };
-        let mut unsent = Cursor::new(wire(&self.target.path, headers, &joined)).chain(body);
+        let mut unsent = Cursor::new(encode(&self.target.path, headers, &joined)).chain(body);
         drop(joined);
-        if let Sent::Interrupted(heard) = send(&mut stream, &mut unsent).await {
-            // On the heap, as it is rare and needs much room.
-            return Box::pin(self.interrupted(stream, (unsent, held), heard, &peer)).await;
+        if let Sent::Interrupted(early) = send(&mut stream, &mut unsent).await {
+            // Boxed: it is rare and needs much space.
+            return Box::pin(self.interrupted(stream, (unsent, held), early, &peer)).await;
         }
         drop((unsent, held));
         let mut session = HttpSession::new_with_options(stream, &*peer);
         let answer = self.read(&mut session).await?;
         session.respect_keepalive();
         if let Some(stream) = session.reuse().await {
-            self.idle.keep(peer, Connected { stream, place });
+            self.idle.keep(peer, Connected { stream, permit });
         }
         Ok(answer)
     }
 
-    /// Reads the answer of a provider that began to speak, or closed, before it had the whole request: it refuses what it
-    /// was sent, which its answer tells. What is unsent goes on its way meanwhile, as the answer may be an interim one.
+    /// Reads the answer of a provider that answered or closed before it had the whole request, usually with a refusal.
+    /// The rest of the request is sent meanwhile, as the answer may be an interim one.
     async fn interrupted(
         &self,
         stream: Stream,
         (mut unsent, held): (impl Buf, impl Send),
-        heard: Vec<u8>,
+        early: Vec<u8>,
         peer: &HttpPeer,
     ) -> Result<Answer, Failure> {
         let (mut from, mut to) = tokio::io::split(stream);
-        let (near, mut far) = tokio::io::duplex(DUPLEX);
+        let (near, mut far) = tokio::io::duplex(DUPLEX_BYTES);
         let sending = async move {
             drop(to.write_all_buf(&mut unsent).await);
             drop(to.flush().await);
             drop((unsent, held));
             pending().await
         };
-        let hearing = async move {
-            if far.write_all(&heard).await.is_ok() {
+        let receiving = async move {
+            if far.write_all(&early).await.is_ok() {
                 drop(tokio::io::copy(&mut from, &mut far).await);
             }
             drop(far);
@@ -237,11 +235,10 @@ impl Upstream {
         tokio::select! {
             answer = self.read(&mut session) => answer,
             never = sending => never,
-            never = hearing => never,
+            never = receiving => never,
         }
     }
 
-    /// The whole answer.
     async fn read(&self, session: &mut HttpSession) -> Result<Answer, Failure> {
         let (status, headers) = read_head(session).await?;
         let body = self.read_body(session, &headers).await?;
@@ -252,7 +249,7 @@ impl Upstream {
         })
     }
 
-    /// The whole body. An answer in one piece is passed on without a copy.
+    /// Reads the whole body. A body in one piece is not copied.
     async fn read_body(&self, session: &mut HttpSession, headers: &HeaderMap) -> Result<Bytes, Failure> {
         let mut first = Bytes::new();
         let mut whole = BytesMut::new();
@@ -281,9 +278,9 @@ impl Upstream {
     }
 }
 
-/// The request as it is sent, with the part of its body that goes together with its head. Names and values of a header map
-/// hold nothing that could end a line.
-fn wire(path: &str, headers: &HeaderMap, body: &[u8]) -> Vec<u8> {
+/// Encodes the head of the request and the part of its body that is sent with it. Names and values of a header map
+/// contain no line ends.
+fn encode(path: &str, headers: &HeaderMap, body: &[u8]) -> Vec<u8> {
     const LINES: [&[u8]; 4] = [b"POST ", b" HTTP/1.1\r\n", b": ", b"\r\n"];
     let [post, version, colon, end] = LINES;
     let lines: usize = headers
@@ -291,29 +288,29 @@ fn wire(path: &str, headers: &HeaderMap, body: &[u8]) -> Vec<u8> {
         .map(|(name, value)| name.as_str().len() + value.len() + colon.len() + end.len())
         .sum();
     let ends = post.len() + path.len() + version.len() + end.len();
-    let mut wire = Vec::with_capacity(ends + lines + body.len());
+    let mut encoded = Vec::with_capacity(ends + lines + body.len());
     for part in [post, path.as_bytes(), version] {
-        wire.extend_from_slice(part);
+        encoded.extend_from_slice(part);
     }
     for (name, value) in headers {
         for part in [name.as_str().as_bytes(), colon, value.as_bytes(), end] {
-            wire.extend_from_slice(part);
+            encoded.extend_from_slice(part);
         }
     }
-    wire.extend_from_slice(end);
-    wire.extend_from_slice(body);
-    wire
+    encoded.extend_from_slice(end);
+    encoded.extend_from_slice(body);
+    encoded
 }
 
-/// How far the sending of a request came.
+/// How much of a request was sent.
 enum Sent {
-    /// All of it is sent.
+    /// All of it.
     Whole,
-    /// Not all of it: the provider said this, or will take no more.
+    /// A part: the provider sent these bytes of an answer, or closed.
     Interrupted(Vec<u8>),
 }
 
-/// Sends what is `unsent`, as long as the provider is silent and takes it.
+/// Sends `unsent` until the provider answers or closes.
 async fn send(stream: &mut Stream, unsent: &mut impl Buf) -> Sent {
     poll_fn(|context| {
         let sent = loop {
@@ -326,11 +323,11 @@ async fn send(stream: &mut Stream, unsent: &mut impl Buf) -> Sent {
                 Poll::Ready(Ok(written)) => unsent.advance(written),
                 Poll::Ready(Err(_)) => break false,
                 Poll::Pending => {
-                    let mut room = [0; HEARD];
-                    let mut heard = ReadBuf::new(&mut room);
+                    let mut room = [0; EARLY_ANSWER_BYTES];
+                    let mut early = ReadBuf::new(&mut room);
                     return Pin::new(&mut *stream)
-                        .poll_read(context, &mut heard)
-                        .map(|_| Sent::Interrupted(heard.filled().to_vec()));
+                        .poll_read(context, &mut early)
+                        .map(|_| Sent::Interrupted(early.filled().to_vec()));
                 }
             }
         };
@@ -342,7 +339,7 @@ async fn send(stream: &mut Stream, unsent: &mut impl Buf) -> Sent {
     .await
 }
 
-/// The final head; interim ones are skipped.
+/// Reads the final head, after interim ones.
 async fn read_head(session: &mut HttpSession) -> Result<(StatusCode, HeaderMap), Failure> {
     for _ in 0..=INTERIM_MAX {
         session
@@ -371,9 +368,9 @@ fn content_length(headers: &HeaderMap) -> Option<usize> {
         .ok()
 }
 
-/// Tells a failure to connect that this machine is the reason for from one on the way to the provider.
+/// Tells a failure to connect that is caused by this machine from one on the way to the provider.
 fn not_connected(error: &pingora::Error) -> Failure {
-    match own_shortage(error.root_cause()) {
+    match local_shortage(error.root_cause()) {
         Some(error) => {
             tracing::error!(%error, "no connection to the provider can be made from here");
             Failure::NotSent(error.kind())
@@ -382,8 +379,8 @@ fn not_connected(error: &pingora::Error) -> Failure {
     }
 }
 
-/// Returns the system's error behind `cause` when it says that this machine is short of what a connection takes.
-fn own_shortage<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
+/// Returns the system's error behind `cause` if it says that this machine lacks what a connection needs.
+fn local_shortage<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
     let causes = std::iter::successors(Some(cause), |&cause| cause.source());
     let mut errors = causes.filter_map(|cause| cause.downcast_ref::<io::Error>());
     errors.find(|error| {
@@ -401,7 +398,7 @@ fn own_shortage<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
     })
 }
 
-/// The cause goes to the log only; it may quote the provider.
+/// Logs the cause, which may quote the provider and goes nowhere else.
 fn lost(stage: &'static str, error: &pingora::Error) -> Failure {
     tracing::warn!(upstream.stage = stage, upstream.error = ?error.etype(), "the provider could not be reached");
     Failure::Unreachable(stage)
@@ -413,7 +410,7 @@ mod tests {
     use pingora::ErrorType::{ConnectError, ConnectRefused, InternalError};
 
     #[tokio::test]
-    async fn a_request_that_the_provider_takes_is_sent_whole() {
+    async fn a_request_is_sent_whole_unless_the_provider_interrupts() {
         let (here, mut provider) = tokio::io::duplex(1 << 10);
         let mut stream: Stream = Box::new(here);
         let mut unsent = Bytes::from_static(b"POST / HTTP/1.1");
@@ -424,7 +421,7 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(&taken, b"POST / HTTP/1.1");
-        // It says something while its part of the way is full, then it is gone.
+        // It sends something while its receive buffer is full, then it closes.
         let mut unsent = Bytes::from(vec![b'x'; 4 << 10]);
         provider.write_all(b"HTTP/1.1 413").await.unwrap();
         let sent = send(&mut stream, &mut unsent).await;
@@ -436,17 +433,17 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_written_as_http_says() {
+    fn a_request_is_encoded_as_http_1_1() {
         let mut headers = HeaderMap::new();
         headers.insert("host", http::HeaderValue::from_static("a"));
         headers.insert("x-b", http::HeaderValue::from_static("c d"));
-        let text = wire("/v1/x", &headers, b"{}");
+        let text = encode("/v1/x", &headers, b"{}");
         assert_eq!(text, b"POST /v1/x HTTP/1.1\r\nhost: a\r\nx-b: c d\r\n\r\n{}");
         assert_eq!(text.capacity(), text.len(), "in one allocation");
     }
 
     #[test]
-    fn only_a_shortage_of_this_machine_is_ours() {
+    fn only_a_local_shortage_is_not_sent() {
         let wrapped = |code: Errno| {
             let system = io::Error::from_raw_os_error(code as i32);
             let socket = pingora::Error::because(ConnectError, "failed to create socket", system);

@@ -1,9 +1,9 @@
-//! Headers that cross the gate, in both directions (decisions D35 and D73).
+//! Headers between callers and the provider, in both directions (decisions D35 and D73).
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 
-/// Headers of one connection, not of the message.
+/// Hop-by-hop headers.
 const HOP_BY_HOP: [&str; 9] = [
     "connection",
     "keep-alive",
@@ -16,8 +16,8 @@ const HOP_BY_HOP: [&str; 9] = [
     "upgrade",
 ];
 
-/// What never leaves with a request, whatever the list says: credentials, what proxies say of the caller, and what Tollgate
-/// sets itself.
+/// Request headers that are never forwarded, whatever the list says: credentials, what proxies say about the caller,
+/// and what Tollgate sets itself.
 const NEVER_FORWARDED: [&str; 11] = [
     "authorization",
     "x-api-key",
@@ -32,13 +32,13 @@ const NEVER_FORWARDED: [&str; 11] = [
     "http2-settings",
 ];
 
-/// Headers of the provider's request that are ours: host, length, encoding, key; and the trace's, when it goes on.
+/// Number of headers that Tollgate adds to the request: host, length, encoding, key, and two of a trace.
 const OWN: usize = 5;
 
-/// Families of headers that speak to or about proxies.
+/// Prefixes of headers of and for proxies.
 const NEVER_FORWARDED_PREFIXES: [&str; 2] = ["x-service-", "x-forwarded-"];
 
-/// The names listed in `Connection` are of one connection as well.
+/// The headers that `Connection` names as hop-by-hop too.
 fn nominated(headers: &HeaderMap) -> Vec<String> {
     let values = headers
         .get_all(header::CONNECTION)
@@ -58,19 +58,19 @@ fn never_passes(name: &str) -> bool {
             .any(|prefix| name.starts_with(prefix))
 }
 
-/// The caller's request headers that reach the provider (`upstream.forward_headers`, decision D73).
+/// The caller's request headers that are forwarded (`upstream.forward_headers`, decision D73).
 #[derive(Debug)]
 pub struct ForwardList {
     names: Vec<HeaderName>,
-    /// Of entries such as `x-stainless-*`, with the hyphen, in lower case.
+    /// Prefixes of entries such as `x-stainless-*`, with the hyphen, in lower case.
     prefixes: Vec<String>,
 }
 
 impl ForwardList {
-    /// Reads the list of the settings.
+    /// Parses the list of the settings.
     ///
     /// # Errors
-    /// One line that names the entry: it is no header name, or a header that never passes.
+    /// One line that names the entry: it is no header name, or names a header that is never forwarded.
     pub fn parse(entries: &[String]) -> Result<Self, String> {
         let wrong = |entry: &str, what: &str| format!("`upstream.forward_headers`: `{entry}` {what}");
         let (mut names, mut prefixes) = (Vec::new(), Vec::new());
@@ -98,7 +98,7 @@ impl ForwardList {
     }
 
     fn passes(&self, name: &HeaderName) -> bool {
-        // Of the names listed none is one that never passes: `parse` sees to that.
+        // `parse` refuses names that are never forwarded.
         self.names.contains(name)
             || self
                 .prefixes
@@ -107,35 +107,35 @@ impl ForwardList {
                 && !never_passes(name.as_str())
     }
 
-    /// Returns the headers of the provider's request: the caller's that are on the list, and those that are ours to set.
-    /// `None` when they are too many: then nothing may be sent.
+    /// Returns the headers of the provider's request: those of the caller that are on the list, and Tollgate's own.
+    /// `None` if they are too many: then nothing may be sent.
     #[must_use]
-    pub fn onward(&self, caller: &HeaderMap, host: &HeaderValue, length: usize) -> Option<HeaderMap> {
+    pub fn outbound(&self, caller: &HeaderMap, host: &HeaderValue, length: usize) -> Option<HeaderMap> {
         let nominated = nominated(caller);
         let is_nominated = |name: &HeaderName| nominated.iter().any(|nominated| nominated == name.as_str());
-        let mut onward = HeaderMap::with_capacity(caller.len() + OWN);
+        let mut outbound = HeaderMap::with_capacity(caller.len() + OWN);
         for (name, value) in caller {
             if self.passes(name) && !is_nominated(name) {
-                onward.try_append(name, value.clone()).ok()?;
+                outbound.try_append(name, value.clone()).ok()?;
             }
         }
-        onward.try_insert(header::HOST, host.clone()).ok()?;
-        onward.try_insert(header::CONTENT_LENGTH, length.into()).ok()?;
+        outbound.try_insert(header::HOST, host.clone()).ok()?;
+        outbound.try_insert(header::CONTENT_LENGTH, length.into()).ok()?;
         let identity = HeaderValue::from_static("identity");
-        onward.try_insert(header::ACCEPT_ENCODING, identity).ok()?;
-        Some(onward)
+        outbound.try_insert(header::ACCEPT_ENCODING, identity).ok()?;
+        Some(outbound)
     }
 }
 
-/// Adds the provider key, kept out of logs. `None` when the stored key cannot be a header value.
-pub fn authorize(onward: &mut HeaderMap, key: &SecretString) -> Option<()> {
+/// Adds the provider key, which is marked as sensitive. `None` if the stored key is no header value.
+pub fn authorize(outbound: &mut HeaderMap, key: &SecretString) -> Option<()> {
     let mut value = HeaderValue::from_str(&["Bearer ", key.expose_secret()].concat()).ok()?;
     value.set_sensitive(true);
-    onward.try_insert(header::AUTHORIZATION, value).ok()?;
+    outbound.try_insert(header::AUTHORIZATION, value).ok()?;
     Some(())
 }
 
-/// Removes from the provider's answer what must not reach the caller.
+/// Removes what must not reach the caller from the provider's answer.
 pub fn clean_response(headers: &mut HeaderMap) {
     let nominated = nominated(headers);
     let unwanted = |name: &HeaderName| {
@@ -164,27 +164,27 @@ mod tests {
         )
     }
 
-    /// Names of the headers that go on with this list.
+    /// Names of the headers that are forwarded with this list.
     fn onward_names(entries: &[&str], caller: &HeaderMap) -> Vec<String> {
         let host = HeaderValue::from_static("provider:1");
-        let mut onward = list(entries).unwrap().onward(caller, &host, 12).unwrap();
-        authorize(&mut onward, &"sk-real".into()).unwrap();
-        assert_eq!(onward["authorization"], "Bearer sk-real");
-        assert!(onward["authorization"].is_sensitive());
-        assert_eq!(onward["accept-encoding"], "identity");
+        let mut outbound = list(entries).unwrap().outbound(caller, &host, 12).unwrap();
+        authorize(&mut outbound, &"sk-real".into()).unwrap();
+        assert_eq!(outbound["authorization"], "Bearer sk-real");
+        assert!(outbound["authorization"].is_sensitive());
+        assert_eq!(outbound["accept-encoding"], "identity");
         assert_eq!(
-            (&onward["host"], &onward["content-length"]),
+            (&outbound["host"], &outbound["content-length"]),
             (&host, &HeaderValue::from(12))
         );
         let ours = ["host", "content-length", "accept-encoding", "authorization"];
-        let names = onward.keys().map(|name| name.as_str().to_owned());
+        let names = outbound.keys().map(|name| name.as_str().to_owned());
         let mut names: Vec<String> = names.filter(|name| !ours.contains(&name.as_str())).collect();
         names.sort_unstable();
         names
     }
 
     #[test]
-    fn only_what_is_listed_goes_on_and_never_credentials() {
+    fn only_listed_headers_are_forwarded_and_never_credentials() {
         let mut caller = HeaderMap::new();
         for (name, value) in [
             ("authorization", "Bearer vk_live_x"),
@@ -216,7 +216,7 @@ mod tests {
             onward_names(&["OpenAI-Organization", "X-Client-*"], &caller),
             ["openai-organization", "x-client-request-id"]
         );
-        // However wide the family, what never passes does not.
+        // However wide the prefix, headers that are never forwarded stay out.
         assert_eq!(
             onward_names(&["x-*"], &caller),
             [
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_cannot_be_used_is_named() {
+    fn an_invalid_entry_is_named() {
         for bad in [
             "*",
             "-*",

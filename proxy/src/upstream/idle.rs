@@ -1,5 +1,5 @@
-//! Connections to the provider that wait for their next request. There is one provider, so they are a stack with a time
-//! limit. Pingora's own pool, made for many, starts and wakes a task each time that a connection waits.
+//! Idle connections to the provider: a stack with a time limit, since there is one provider. Pingora's own pool, made
+//! for many, spawns and wakes a task for each idle connection.
 
 use futures::FutureExt;
 use pingora::protocols::Stream;
@@ -11,39 +11,38 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::unconstrained;
 
-/// How long an unused connection is kept: less than the five seconds that servers in Python and Node keep theirs, so that a call
-/// rarely meets one that is about to close.
+/// How long an idle connection is kept. Less than the five seconds of servers in Python and Node, so that a call rarely
+/// gets a connection that is about to close.
 const KEPT: Duration = Duration::from_secs(4);
-/// Unused connections that are kept.
+/// Idle connections that are kept, at most.
 const CONNECTIONS_MAX: usize = 1024;
-/// Between two looks for connections that waited too long, or that the provider closed.
+/// Interval of closing connections that were idle too long or were closed by the provider.
 pub const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// A connection to the provider, with its place among those that there may be.
+/// A connection to the provider, with its permit.
 pub struct Connected {
-    /// The connection.
     pub stream: Stream,
-    /// Its place.
-    pub place: OwnedSemaphorePermit,
+    /// Counts the connection.
+    pub permit: OwnedSemaphorePermit,
 }
 
 struct Waiting {
     connected: Connected,
-    /// Where it leads: the provider may have moved meanwhile.
+    /// Its address: the provider's name may resolve to another one by now.
     peer: Arc<HttpPeer>,
     since: Instant,
 }
 
-/// The connections that wait, the one used last on top.
+/// Idle connections, the last used on top.
 #[derive(Default)]
 pub struct Idle(Mutex<VecDeque<Waiting>>);
 
 impl Idle {
-    /// A connection to the peer that still stands, as far as can be told without waiting.
+    /// Takes a connection to the peer that is still usable, as far as can be told without waiting.
     pub fn take(&self, peer: &HttpPeer) -> Option<Connected> {
         loop {
             let mut waiting = self.lock().pop_back()?;
-            if waiting.peer._address == peer._address && waiting.stands() {
+            if waiting.peer._address == peer._address && waiting.is_usable() {
                 return Some(waiting.connected);
             }
         }
@@ -63,9 +62,9 @@ impl Idle {
         drop(oldest);
     }
 
-    /// Closes what waited too long and what the provider closed.
+    /// Closes connections that were idle too long or were closed by the provider.
     pub fn sweep(&self) {
-        self.lock().retain_mut(Waiting::stands);
+        self.lock().retain_mut(Waiting::is_usable);
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
@@ -74,8 +73,9 @@ impl Idle {
 }
 
 impl Waiting {
-    /// Whether it is young and silent: a provider that says something unasked, or closes, is not to be asked there.
-    fn stands(&mut self) -> bool {
+    /// Whether the connection is recent and silent. One that the provider closed or sent unrequested bytes on is not
+    /// reused.
+    fn is_usable(&mut self) -> bool {
         let mut byte = [0];
         self.since.elapsed() < KEPT
             && unconstrained(self.connected.stream.read(&mut byte))
@@ -92,13 +92,13 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
     use tokio::sync::Semaphore;
 
-    /// A connection, and its other end.
+    /// A connection and its other end.
     async fn connection() -> (Connected, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let place = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+        let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
         let stream = Box::new(L4Stream::from(near));
-        (Connected { stream, place }, listener.accept().await.unwrap().0)
+        (Connected { stream, permit }, listener.accept().await.unwrap().0)
     }
 
     fn peer(port: u16) -> Arc<HttpPeer> {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_connection_used_last_is_taken_first_and_only_for_its_address() {
+    async fn the_last_used_connection_is_reused_first_and_only_for_its_address() {
         let idle = Idle::default();
         let (first, _other_end) = connection().await;
         let (second, _other_end) = connection().await;
@@ -119,18 +119,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_closed_and_a_talking_connection_are_not_taken() {
+    async fn closed_and_talking_connections_are_not_reused() {
         let idle = Idle::default();
         let (closed, other_end) = connection().await;
         drop(other_end);
-        closed_by_now(&idle, closed).await;
+        wait_until_closed(&idle, closed).await;
         let (talking, mut other_end) = connection().await;
         other_end.write_all(b"HTTP/1.1 408").await.unwrap();
-        closed_by_now(&idle, talking).await;
+        wait_until_closed(&idle, talking).await;
     }
 
-    /// Keeps the connection and waits until a look finds it unfit.
-    async fn closed_by_now(idle: &Idle, connected: Connected) {
+    /// Keeps the connection and waits until a sweep closes it.
+    async fn wait_until_closed(idle: &Idle, connected: Connected) {
         idle.keep(peer(1), connected);
         while !idle.lock().is_empty() {
             tokio::task::yield_now().await;
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waited_too_long_is_closed() {
+    async fn a_connection_that_is_idle_too_long_is_closed() {
         let idle = Idle::default();
         let (stream, _other_end) = connection().await;
         idle.keep(peer(1), stream);

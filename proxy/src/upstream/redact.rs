@@ -1,5 +1,5 @@
-//! Removing key fragments that a provider echoes in its errors (specification §4.4: "echoed key fragments starting `sk-`
-//! are removed first").
+//! Removal of key fragments that a provider echoes in its errors (specification §4.4: "echoed key fragments starting
+//! `sk-` are removed first").
 
 use super::encoding;
 use bytes::Bytes;
@@ -8,21 +8,21 @@ use memchr::memmem;
 
 const MARK: &[u8] = b"sk-";
 const INSTEAD: &[u8] = b"[redacted]";
-/// What stands in a masked key for its middle, also as JSON escapes it.
+/// What replaces the middle of a masked key, also as JSON escapes it.
 const ELLIPSES: [&[u8]; 2] = ["…".as_bytes(), br"\u2026"];
 
-/// What became of an error body.
+/// A redacted error body.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Redacted {
-    /// It held no fragment.
+    /// It had no fragment.
     Unchanged,
-    /// The plain text without the fragments.
+    /// The decoded text without the fragments.
     Changed(Bytes),
-    /// It could not be searched.
+    /// It could not be decoded.
     Unreadable,
 }
 
-/// Searches a body, decoding it first.
+/// Redacts a body, decoding it first.
 pub fn body(body: &Bytes, encoding: Option<&[u8]>) -> Redacted {
     let Some(plain) = encoding::decode(body, encoding) else {
         return Redacted::Unreadable;
@@ -33,7 +33,7 @@ pub fn body(body: &Bytes, encoding: Option<&[u8]>) -> Redacted {
     }
 }
 
-/// Searches header values. The other values of a header that stands there several times stay as they are.
+/// Redacts header values. Other values of a repeated header stay.
 pub fn headers(headers: &mut HeaderMap) {
     let names: Vec<HeaderName> = headers.keys().cloned().collect();
     for name in names {
@@ -53,8 +53,8 @@ pub fn headers(headers: &mut HeaderMap) {
     }
 }
 
-/// The text with every run of key characters that starts `sk-` replaced, or `None` when there is none. Masked keys
-/// (`sk-ab****yz`, `sk-ab…yz`) and escaped ones in JSON (`sk\u002d…`) count as well; the end of a word (`task-7`) does not.
+/// Replaces every run of key characters that starts with `sk-`; `None` if there is none. Masked keys (`sk-ab****yz`,
+/// `sk-ab…yz`) and keys with JSON escapes (`sk\u002d…`) count too; the end of a word (`task-7`) does not.
 fn without_fragments(text: &[u8]) -> Option<Vec<u8>> {
     let escaped = memmem::find(text, br"\u").is_some().then(|| unescape_ascii(text));
     let text = escaped.as_deref().unwrap_or(text);
@@ -77,8 +77,8 @@ fn without_fragments(text: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Whether `before` ends with a letter, so that what follows is the rest of a word. A letter that ends an escape (`\n`,
-/// `\u201c`, `%3D`) is none. After digits and underscores a key can stand: these are no words that end with `sk-`.
+/// Whether `before` ends with a letter, so that `sk-` is the rest of a word. A letter that ends an escape (`\n`,
+/// `\u201c`, `%3D`) does not count, nor do digits and underscores: no word ends with them and `sk-`.
 fn is_inside_a_word(before: &[u8]) -> bool {
     let ends_with_hex = |mark: &[u8], digits: usize| {
         let (rest, hex) = before.split_at(before.len().saturating_sub(digits));
@@ -93,12 +93,12 @@ fn is_inside_a_word(before: &[u8]) -> bool {
     last.is_ascii_alphabetic() && !is_escape
 }
 
-/// How many backslashes `text` ends with.
+/// The number of backslashes at the end of `text`.
 fn backslashes(text: &[u8]) -> usize {
     text.iter().rev().take_while(|byte| **byte == b'\\').count()
 }
 
-/// How many bytes at the start of `text` belong to a key, whole or masked.
+/// The number of bytes at the start of `text` that belong to a key, complete or masked.
 fn key_length(text: &[u8]) -> usize {
     let mut length = 0;
     while let Some(byte) = text.get(length) {
@@ -116,7 +116,7 @@ fn is_key_character(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_*.".contains(&byte)
 }
 
-/// Replaces `\u002d`-like escapes of the characters that keys consist of, so that none hides a fragment.
+/// Replaces `\u002d`-like escapes of key characters, so that none hides a fragment.
 fn unescape_ascii(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut at = 0;
@@ -182,9 +182,9 @@ mod tests {
         );
     }
 
-    /// The specification speaks of fragments that start `sk-`, not of words that end with it.
+    /// The specification means fragments that start with `sk-`, not words that end with it.
     #[test]
-    fn words_that_end_with_the_mark_stay_whole() {
+    fn words_that_end_with_the_prefix_stay() {
         for text in [
             "task-42",
             "The risk-free disk-image of desk-7",
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_stands_before_a_key_it_goes() {
+    fn a_key_is_removed_whatever_precedes_it() {
         for (text, clean) in [
             ("\"sk-a1\"", "\"[redacted]\""),
             ("key=sk-a1&x", "key=[redacted]&x"),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tail_of_a_masked_key_goes_and_text_stays_utf_8() {
+    fn the_tail_of_a_masked_key_is_removed_and_text_stays_utf_8() {
         for (text, clean) in [
             ("sk-ab…yz.", "[redacted]"),
             (r#""sk-ab\u2026yz""#, r#""[redacted]""#),

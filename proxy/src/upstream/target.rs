@@ -1,4 +1,4 @@
-//! Where the provider is: the configured address, resolved in the background so that no call waits for DNS.
+//! Address of the provider, resolved in the background so that no call waits for DNS.
 
 use arc_swap::ArcSwapOption;
 use http::uri::Authority;
@@ -8,28 +8,28 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Between two resolutions of the provider's name.
+/// Interval of resolving the provider's name.
 pub const RESOLVE_EVERY: Duration = Duration::from_secs(30);
-/// Longest wait for a resolution.
+/// Deadline of a resolution.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The provider's address.
 #[derive(Debug)]
 pub struct Target {
-    /// Whether to speak TLS.
+    /// Whether to use TLS.
     pub tls: bool,
-    /// The host name; also what its certificate must be for. Never empty: an empty name would switch verification off.
+    /// Host name, which the certificate must have. Never empty: an empty name would turn verification off.
     pub host: String,
-    /// The value of the `Host` header.
+    /// Value of the `Host` header.
     pub authority: HeaderValue,
-    /// The path that calls are sent to.
+    /// Path of calls.
     pub path: String,
     port: u16,
     peer: ArcSwapOption<HttpPeer>,
 }
 
 impl Target {
-    /// Reads `upstream.base_url`; calls go to `<base_url>/chat/completions`.
+    /// Parses `upstream.base_url`; calls go to `<base_url>/chat/completions`.
     ///
     /// # Errors
     /// One line that says what is wrong with the address.
@@ -67,13 +67,13 @@ impl Target {
         })
     }
 
-    /// The provider at its last good address, if the name was ever resolved.
+    /// The provider at its last good address; `None` if the name was never resolved.
     pub fn peer(&self) -> Option<Arc<HttpPeer>> {
         self.peer.load_full()
     }
 
-    /// Resolves the name once more. A failure keeps the last good address, and so does an answer that still has it: the
-    /// connections that wait lead there, and names with several addresses give them in any order.
+    /// Resolves the name again. Keeps the address if that fails, or if it is still among the addresses found: idle
+    /// connections lead there, and names with several addresses return them in any order.
     pub async fn resolve(&self) {
         if self.host.parse::<IpAddr>().is_ok() {
             return;
@@ -90,7 +90,7 @@ impl Target {
         }
     }
 
-    /// Goes on with the address in use when it is among those found, else with the first.
+    /// Keeps the address in use if it is among those found, else takes the first.
     fn choose(&self, mut found: impl Iterator<Item = SocketAddr>) {
         let Some(first) = found.next() else { return };
         let current = self.peer.load();
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_that_is_still_among_the_answers_stays_in_use() {
+    fn an_address_that_is_still_found_stays_in_use() {
         let target = Target::parse("https://api.example.com/v1/").unwrap();
         let address = |last: u8| SocketAddr::from(([203, 0, 113, last], 443));
         let after = |found: &[u8]| {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_read() {
+    fn base_urls_are_parsed() {
         let target = Target::parse("https://api.example.com/v1/").unwrap();
         assert!(target.tls);
         assert_eq!(

@@ -1,14 +1,14 @@
-//! Reading what a call used from the provider's answer (decisions D33, D64).
+//! Usage in the provider's answer (decisions D33, D64).
 
 use super::encoding;
 use domain::price::Usage;
 use serde::Deserialize;
 use std::borrow::Cow;
 
-/// What the settlement needs of an answer.
+/// The part of an answer that the settlement needs.
 #[derive(Debug)]
 pub struct Reported {
-    /// What was used; never empty, negative or absurd.
+    /// Never empty, negative or absurd.
     pub usage: Usage,
     /// The tier that served the call.
     pub service_tier: Option<String>,
@@ -21,11 +21,11 @@ struct Answer<'a> {
     service_tier: Option<Cow<'a, str>>,
 }
 
-/// Reads `usage` and `service_tier`; `None` when the answer has no usage that can be believed.
+/// Reads `usage` and `service_tier`; `None` if the answer has no plausible usage.
 #[must_use]
 pub fn read(body: &[u8], content_encoding: Option<&[u8]>) -> Option<Reported> {
     let plain = encoding::decode(body, content_encoding)?;
-    // Of a text, the reader checks no string once more. What is not UTF-8 may still tell what was used.
+    // Parsing from bytes checks each string for UTF-8 again. An answer that is not UTF-8 may still have usage.
     let read = match simdutf8::basic::from_utf8(&plain) {
         Ok(text) => serde_json::from_str(text),
         Err(_) => serde_json::from_slice(&plain),
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn usage_is_read_or_the_estimate_stays() {
+    fn plausible_usage_is_read() {
         let whole = br#"{"id":"x","service_tier":"flex","usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}"#;
         let reported = read(whole, None).unwrap();
         assert_eq!(reported.usage.prompt_tokens, 9);

@@ -1,7 +1,7 @@
-//! Step 3: what the request asks for, checked in full, and what it is expected to cost (specification §4.4 step 4).
+//! Step 3: what the request asks for, validated in full, and its estimate (specification §4.4 step 4).
 
-use crate::gate::Gate;
 use crate::reply::refusal::{Refusal, RefusalKind};
+use crate::tables::prices::Prices;
 use chat::{self, BodyError};
 use crypto::virtual_key::WellFormed;
 use domain::id::Kind;
@@ -12,56 +12,65 @@ use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use std::sync::Arc;
 
-/// The header that names a run.
-pub const RUN_ID_HEADER: &str = "x-service-run-id";
+/// Name of the header with the caller's run id.
+const RUN_ID_HEADER: &str = "x-service-run-id";
 
-/// A well-formed request and its estimate.
+/// A valid chat-completions request and its estimate.
 #[derive(Debug)]
-pub struct Wanted {
-    /// The run.
+pub struct ChatRequest {
+    /// Named by the caller, or new.
     pub run: Run,
-    /// The model asked for.
+    /// `model`
     pub model: String,
-    /// The tier asked for.
+    /// `service_tier`
     pub service_tier: Option<String>,
-    /// Whether a web search may be billed.
+    /// Whether the provider may bill a web search.
     pub web_search: bool,
-    /// The price table behind the estimate; the settlement uses the same one.
+    /// The prices of the estimate. The settlement uses the same ones.
     pub prices: Arc<PriceTable>,
-    /// The estimate; `None` when it is beyond any amount, which is then denied.
+    /// `None` beyond the largest amount: then the call is denied.
     pub estimate: Option<Nanos>,
 }
 
 /// The run that a call belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Its id.
+    /// 1 to 200 characters.
     pub id: String,
-    /// Whether the caller named it; a call without a run id is its own run.
+    /// Whether the caller named it. A call without a run id is a run of its own, and leaves no record of it.
     pub named: bool,
 }
 
-/// Reads body and headers.
-///
-/// # Errors
-/// The first 400 that applies.
-pub fn understand(gate: &Gate, headers: &HeaderMap, bytes: &[u8]) -> Result<Wanted, Refusal> {
-    check_encoding(headers)?;
-    let chat = chat::parse(bytes).map_err(|error| refusal_of(&error))?;
-    let required = gate.settings.proxy.require_token_limit;
-    chat.check_token_limit(required)
-        .map_err(|error| refusal_of(&error))?;
-    let run = run_of(headers)?;
-    let prices = gate.prices.load_full();
-    let estimate = prices.estimate(&chat.shape());
-    Ok(Wanted {
-        run,
-        estimate,
-        prices,
-        service_tier: chat.service_tier.as_deref().map(str::to_owned),
-        web_search: chat.web_search,
-        model: chat.model.into_owned(),
-    })
+/// Parses requests.
+pub struct RequestParser {
+    /// For the estimate.
+    pub prices: Arc<Prices>,
+    /// `proxy.require_token_limit`
+    pub require_token_limit: bool,
+}
+
+impl RequestParser {
+    /// Parses headers and body.
+    ///
+    /// # Errors
+    /// The first 400 that applies.
+    pub fn parse(&self, headers: &HeaderMap, body: &[u8]) -> Result<ChatRequest, Refusal> {
+        check_encoding(headers)?;
+        let chat = chat::parse(body).map_err(|error| refusal_of(&error))?;
+        chat.check_token_limit(self.require_token_limit)
+            .map_err(|error| refusal_of(&error))?;
+        let run = run_of(headers)?;
+        let prices = self.prices.get();
+        let estimate = prices.estimate(&chat.shape());
+        Ok(ChatRequest {
+            run,
+            estimate,
+            prices,
+            service_tier: chat.service_tier.as_deref().map(str::to_owned),
+            web_search: chat.web_search,
+            model: chat.model.into_owned(),
+        })
+    }
 }
 
 fn refusal_of(error: &BodyError) -> Refusal {
@@ -77,7 +86,7 @@ fn refusal_of(error: &BodyError) -> Refusal {
     }
 }
 
-/// A body in an encoding, or of another type, could be read differently behind the gate.
+/// Refuses encoded bodies and other media types: the provider could read them differently than this parser.
 fn check_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
     let refused = |message: &str| Err(Refusal::new(RefusalKind::InvalidJson, message));
     if headers.contains_key(CONTENT_ENCODING) {
@@ -97,14 +106,14 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), Refusal> {
     {
         return refused("`Content-Type` must be `application/json`.");
     }
-    // In another character set the same bytes could say something else, such as a second `n`.
+    // In another character set the same bytes could have another meaning, such as a second `n`.
     if !parts.all(is_utf8_or_no_charset) {
         return refused("The `charset` of `Content-Type` must be `utf-8`.");
     }
     Ok(())
 }
 
-/// Whether a parameter of a media type is not about its character set, or says that it is UTF-8.
+/// Whether a parameter of a media type names no character set but UTF-8.
 fn is_utf8_or_no_charset(parameter: &[u8]) -> bool {
     let parameter = parameter.to_ascii_lowercase();
     match parameter.strip_prefix(b"charset") {
@@ -113,7 +122,7 @@ fn is_utf8_or_no_charset(parameter: &[u8]) -> bool {
     }
 }
 
-/// The run that the caller names, or a new one. A virtual key is no name: it would be stored and logged.
+/// Returns the caller's run, or a new one. A virtual key is no run id: it would be stored and logged.
 fn run_of(headers: &HeaderMap) -> Result<Run, Refusal> {
     let refused = || {
         let message = "`X-Service-Run-Id` must be 1 to 200 characters of A-Z a-z 0-9 . _ : -";
@@ -147,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn only_plain_json_is_read() {
+    fn only_plain_json_is_accepted() {
         assert!(check_encoding(&headers(&[("content-type", "application/json")])).is_ok());
         for good in [
             "Application/JSON; charset=utf-8",
@@ -177,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_id_is_taken_as_sent_or_made() {
+    fn a_run_id_is_the_callers_or_a_new_one() {
         assert_eq!(
             run_of(&headers(&[("x-service-run-id", "r:1")])),
             Ok(Run {

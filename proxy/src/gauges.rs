@@ -1,22 +1,31 @@
-//! What the edge is like at the moment somebody asks: calls under way, what waits, caches, the process. Read when
-//! `/metrics` is, from what is there anyway.
+//! Gauges of the edge: calls in flight, queues, caches, the process. Their values are read from the components when
+//! `/metrics` is scraped.
 
-use crate::gate::Gate;
+use crate::account_views::AccountViews;
+use crate::admission::Admission;
+use crate::buffer_budget::BufferBudget;
+use crate::edge::connections::Connections;
+use crate::key_owners::KeyOwners;
+use crate::pending::Pending;
+use crate::provider_keys::ProviderKeys;
+use crate::readiness::Readiness;
+use crate::upstream::Upstream;
 use connections::limit::Refused;
 use prometheus::{IntCounter, IntGauge, Result};
+use std::sync::Arc;
 use telemetry::process::ProcessMetrics;
 use telemetry::registrar::{Registrar, level};
 use telemetry::span::SpanMetrics;
 use telemetry::store::StoreMetrics;
 
-/// Caches whose size is told, in the order of [`Gate::cached`].
+/// Labels of the caches.
 const CACHES: [&str; 4] = ["owners", "unknown", "views", "provider_keys"];
-/// Whether a connection to the provider was there already.
+/// Labels of connections to the provider.
 const CONNECTIONS: [&str; 2] = ["new", "reused"];
 
-/// The gauges of the moment.
+/// Gauges of the edge, and counters that components keep by themselves.
 #[derive(Debug, Clone)]
-pub struct State {
+pub struct Gauges {
     in_flight: IntGauge,
     pending: IntGauge,
     pending_elsewhere: IntGauge,
@@ -35,12 +44,42 @@ pub struct State {
     connections: Vec<IntCounter>,
     process: ProcessMetrics,
     spans: SpanMetrics,
-    /// The store, which a task of its own looks at.
+    /// Collected by a task of its own.
     pub store: StoreMetrics,
 }
 
-impl State {
-    pub(super) fn new(metrics: &Registrar) -> Result<Self> {
+/// The components whose values are collected.
+pub struct GaugeSources {
+    /// Requests in flight.
+    pub admission: Arc<Admission>,
+    /// Readiness.
+    pub readiness: Readiness,
+    /// Retry queue.
+    pub pending: Arc<Pending>,
+    /// `proxy.retry_queue_limit`
+    pub retry_queue_limit: usize,
+    /// Callers' connections.
+    pub connections: Arc<Connections>,
+    /// Memory of bodies.
+    pub budget: Arc<BufferBudget>,
+    /// `proxy.max_buffered_bytes`
+    pub max_buffered_bytes: usize,
+    /// Cache of key owners.
+    pub owners: Arc<KeyOwners>,
+    /// Cache of account views.
+    pub views: Arc<AccountViews>,
+    /// Cache of provider keys.
+    pub provider_keys: Arc<ProviderKeys>,
+    /// Connections to the provider.
+    pub upstream: Arc<Upstream>,
+}
+
+impl Gauges {
+    /// Registers all of them.
+    ///
+    /// # Errors
+    /// A malformed or duplicate name, which a test would find.
+    pub fn new(metrics: &Registrar) -> Result<Self> {
         Ok(Self {
             in_flight: metrics.gauge("in_flight", "Requests in flight.")?,
             pending: metrics.gauge("pending", "Settlements and voids that wait for the store.")?,
@@ -106,37 +145,67 @@ impl State {
         })
     }
 
-    pub(super) fn look(&self, gate: &Gate) {
+    fn refresh(&self, sources: &GaugeSources) {
+        let [owners, unknown] = sources.owners.sizes();
+        let caches = [owners, unknown, sources.views.len(), sources.provider_keys.len()];
         for (gauge, value) in [
-            (&self.in_flight, gate.in_flight()),
-            (&self.pending, gate.pending.len()),
-            (&self.pending_elsewhere, gate.pending.elsewhere()),
-            (&self.pending_limit, gate.settings.proxy.retry_queue_limit),
-            (&self.journal_lines, gate.pending.journal_lines()),
-            (&self.ready, usize::from(gate.is_ready())),
-            (&self.draining, usize::from(gate.is_draining())),
-            (&self.callers, gate.connections.open()),
-            (&self.callers_max, gate.connections.max()),
-            (&self.body_bytes, gate.body_room.taken()),
-            (&self.body_bytes_max, gate.settings.proxy.max_buffered_bytes),
+            (&self.in_flight, sources.admission.in_flight()),
+            (&self.pending, sources.pending.len()),
+            (&self.pending_elsewhere, sources.pending.elsewhere()),
+            (&self.pending_limit, sources.retry_queue_limit),
+            (&self.journal_lines, sources.pending.journal_lines()),
+            (&self.ready, usize::from(sources.readiness.is_ready())),
+            (&self.draining, usize::from(sources.admission.is_draining())),
+            (&self.callers, sources.connections.open()),
+            (&self.callers_max, sources.connections.max()),
+            (&self.body_bytes, sources.budget.taken()),
+            (&self.body_bytes_max, sources.max_buffered_bytes),
         ] {
             gauge.set(level(value));
         }
-        for (gauge, entries) in self.caches.iter().zip(gate.cached()) {
+        for (gauge, entries) in self.caches.iter().zip(caches) {
             gauge.set(level(entries));
         }
-        for (counter, count) in self.connections.iter().zip(gate.upstream.connected()) {
-            counter.inc_by(count.saturating_sub(counter.get()));
+        for (counter, count) in self.connections.iter().zip(sources.upstream.connected()) {
+            raise(counter, count);
         }
-        for (counter, count) in self.callers_refused.iter().zip(gate.connections.refused()) {
-            counter.inc_by(count.saturating_sub(counter.get()));
+        for (counter, count) in self.callers_refused.iter().zip(sources.connections.refused()) {
+            raise(counter, count);
         }
-        let closed = &self.closed_for_others;
-        closed.inc_by(gate.connections.closed_for_others().saturating_sub(closed.get()));
-        let dropped = &self.pending_dropped;
-        dropped.inc_by(gate.pending.dropped().saturating_sub(dropped.get()));
+        raise(&self.closed_for_others, sources.connections.closed_for_others());
+        raise(&self.pending_dropped, sources.pending.dropped());
         self.process.look();
         self.spans.refresh();
         self.store.refresh();
+    }
+}
+
+/// Raises a counter to the count that a component keeps.
+fn raise(counter: &IntCounter, count: u64) {
+    counter.inc_by(count.saturating_sub(counter.get()));
+}
+
+/// The text of `/metrics`.
+pub struct Exposition {
+    /// All metrics of the process.
+    pub registrar: Registrar,
+    /// Refreshed before each text.
+    pub gauges: Gauges,
+    /// Read by the refresh.
+    pub sources: GaugeSources,
+}
+
+impl Exposition {
+    /// Refreshes the gauges and returns the text; empty if it cannot be encoded.
+    #[must_use]
+    pub fn text(&self) -> Vec<u8> {
+        let refresh = || self.gauges.refresh(&self.sources);
+        self.registrar.text_after(refresh).map_or_else(
+            |error| {
+                tracing::error!(%error, "the metrics cannot be written");
+                Vec::new()
+            },
+            String::into_bytes,
+        )
     }
 }

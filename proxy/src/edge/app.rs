@@ -1,12 +1,13 @@
-//! A new connection: it is counted, encrypted where the edge speaks TLS, and then spoken to, all of it under one deadline
-//! until the first request's head is there. Pingora waits without one for the preface of HTTP/2, so a caller who connects
-//! and stays silent would hold its connection for ever.
+//! A new connection: counted, encrypted where the edge has TLS, then served. One deadline covers all of it until the
+//! first request's head. Pingora has none for the preface of HTTP/2, so a caller who connects and stays silent would
+//! hold its connection for ever.
 
 use super::Edge;
 use super::connection::{self, Connection};
 use super::connections::Connections;
-use super::head::{Head, HeadLimited};
-use crate::gate::Gate;
+use super::head::Head;
+use super::head_limited::HeadLimited;
+use super::state::EdgeState;
 use async_trait::async_trait;
 use connections::limit::Requests;
 use pingora::apps::ServerApp;
@@ -23,51 +24,46 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The preface of HTTP/2. No request with a `Host` header is shorter, so as much of a connection is waited for.
+/// Preface of HTTP/2. No request with a `Host` header is shorter, so the edge waits for this many bytes.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How much longer than the deadline a connection lives, for the answer that tells of the deadline.
-const LAST_WORD: Duration = Duration::from_secs(2);
+/// How long a connection lives beyond the deadline, for the answer to a late head.
+const LATE_ANSWER: Duration = Duration::from_secs(2);
 
-/// The edge behind its listener. Pingora's `cleanup` does not reach the proxy: it would drop the connections that wait for their
-/// next request at once, where [`crate::server`] lets them bring one more.
-pub struct Opening {
+/// The application of the edge's listener. Pingora's `cleanup` does not reach the proxy: it would close idle
+/// connections immediately, where [`crate::server`] lets them send one more request.
+pub struct EdgeApp {
     proxy: Arc<HttpProxy<Edge>>,
-    gate: Arc<OnceLock<Arc<Gate>>>,
+    state: Arc<OnceLock<Arc<EdgeState>>>,
     connections: Arc<Connections>,
     tls: Option<Acceptor>,
     within: Duration,
 }
 
-impl std::fmt::Debug for Opening {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Opening").finish_non_exhaustive()
-    }
-}
-
-impl Opening {
-    /// The edge of a gate that is set before the first connection is taken, with this long for the first head of a connection.
+impl EdgeApp {
+    /// Creates the application. `state` is set before the first connection is accepted; `within` is the time until the
+    /// first head of a connection.
     #[must_use]
     pub fn new(
-        gate: Arc<OnceLock<Arc<Gate>>>,
+        state: Arc<OnceLock<Arc<EdgeState>>>,
         conf: Arc<ServerConf>,
         connections: Arc<Connections>,
         tls: Option<Acceptor>,
         within: Duration,
     ) -> Self {
-        let mut proxy = HttpProxy::new(Edge::new(Arc::clone(&gate)), conf);
+        let mut proxy = HttpProxy::new(Edge::new(Arc::clone(&state)), conf);
         proxy.handle_init_modules();
         proxy.server_options = Some(connection::options());
         Self {
             proxy: Arc::new(proxy),
-            gate,
+            state,
             connections,
             tls,
             within,
         }
     }
 
-    /// Speaks HTTP on a connection until it ends.
-    async fn speak(
+    /// Serves HTTP on a connection until it ends.
+    async fn serve(
         &self,
         connection: Stream,
         head: Arc<Head>,
@@ -88,8 +84,13 @@ impl Opening {
         let connection = match is_h2 {
             true => connection,
             false => {
-                let gate = Arc::clone(self.gate.get()?);
-                Box::new(HeadLimited::new(connection, Arc::clone(&head), gate, self.within))
+                let metrics = Arc::clone(&self.state.get()?.metrics);
+                Box::new(HeadLimited::new(
+                    connection,
+                    Arc::clone(&head),
+                    metrics,
+                    self.within,
+                ))
             }
         };
         let app = Arc::new(Connection::new(Arc::clone(&self.proxy), head, requests));
@@ -99,33 +100,33 @@ impl Opening {
 }
 
 #[async_trait]
-impl ServerApp for Opening {
+impl ServerApp for EdgeApp {
     async fn process_new(self: &Arc<Self>, connection: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
-        let place = self.connections.admit(peer_of(&connection)).ok()?;
+        let entry = self.connections.admit(peer_of(&connection)).ok()?;
         let deadline = Instant::now() + self.within;
         let head = Arc::new(Head::expected_by(deadline));
-        let spoken = pin!(self.speak(connection, Arc::clone(&head), place.requests(), shutdown));
-        let overdue = Box::pin(sleep_until(deadline + LAST_WORD));
-        let opened = Opened {
-            spoken,
+        let serving = pin!(self.serve(connection, Arc::clone(&head), entry.requests(), shutdown));
+        let overdue = Box::pin(sleep_until(deadline + LATE_ANSWER));
+        let until_first_head = UntilFirstHead {
+            serving,
             head,
             overdue: Some(overdue),
         };
         tokio::select! {
-            () = opened => {}
-            () = place.closed_for_another() => self.connections.closed_for_another(),
+            () = until_first_head => {}
+            () = entry.closed_for_another() => self.connections.closed_for_another(),
         }
         None
     }
 }
 
-/// The other end of a connection.
+/// The caller's address.
 fn peer_of(connection: &Stream) -> Option<IpAddr> {
     let digest = connection.get_socket_digest()?;
     Some(digest.peer_addr()?.as_inet()?.ip())
 }
 
-/// The connection after its TLS handshake.
+/// Performs the TLS handshake.
 async fn encrypted(acceptor: &Acceptor, connection: Stream) -> Option<Stream> {
     let tcp = connection.into_any().downcast::<Tcp>().ok()?;
     match acceptor.tls_handshake(*tcp).await {
@@ -137,20 +138,20 @@ async fn encrypted(acceptor: &Acceptor, connection: Stream) -> Option<Stream> {
     }
 }
 
-/// A connection that is given up when its first head is not there in time.
-struct Opened<'a, F> {
-    spoken: Pin<&'a mut F>,
+/// A connection that is closed if its first head is late.
+struct UntilFirstHead<'a, F> {
+    serving: Pin<&'a mut F>,
     head: Arc<Head>,
-    /// Until the first head is there.
+    /// `None` once the first head was received.
     overdue: Option<Pin<Box<Sleep>>>,
 }
 
-impl<F: Future> Future for Opened<'_, F> {
+impl<F: Future> Future for UntilFirstHead<'_, F> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
-        if this.spoken.as_mut().poll(context).is_ready() {
+        if this.serving.as_mut().poll(context).is_ready() {
             return Poll::Ready(());
         }
         match &mut this.overdue {

@@ -1,40 +1,42 @@
-//! A gate for unit tests, on a store and a provider that answer as the test says.
+//! Fixture of unit tests: the components of an edge, on a store and a provider that reply as the test says.
 //!
-//! The store is a server of its own, so that connections break as they really do. How often that happened is counted for the
-//! whole process: tests with a gate run one at a time.
+//! The store is a server of its own, so that connections break as in production. Broken connections are counted for the
+//! whole process, so tests with a fixture run one at a time.
 
-use crate::call::known_key::KnownKey;
-use crate::call::receive::Body;
-use crate::call::receive::room::Share;
-use crate::call::request::{Run, Wanted};
+use crate::buffer_budget::Reservation;
+use crate::call::body::Body;
+use crate::call::chat_request::{ChatRequest, Run};
 use crate::edge::connections::Connections;
-use crate::gate::{Gate, Parts};
+use crate::key_owners::known_key::KnownKey;
 use crate::metrics::Metrics;
 use crate::pending::Pending;
+use crate::server::components::{Components, Parts};
 use crate::upstream::Upstream;
 use bytes::Bytes;
 use crypto::seal::SealedFor;
 use domain::money::Nanos;
-use secrecy::SecretString;
 use settings::load_from;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::Store;
+use store::call::authorize::{AUTHORIZE, AccountView};
 use store::keys::STORE;
 use store::lookup::VirtualKeyOwner;
 use store::script::Script;
+use telemetry::registrar::Registrar;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard, Notify};
 
-/// Longest wait for what should happen at once.
+/// Longest wait for what should happen immediately.
 pub const SOON: Duration = Duration::from_secs(10);
-/// The epoch of the ledger that the store is at first.
+/// Epoch of the store's ledger, unless the test says otherwise.
 pub const EPOCH: &str = "00112233445566778899aabbccddeeff";
-/// What a call of [`wanted`] is estimated at.
+/// Estimate of [`Fixture::request`], in nano-USD.
 pub const ESTIMATE: u64 = 1_000;
 
 static ONE_AT_A_TIME: AsyncMutex<()> = AsyncMutex::const_new(());
@@ -42,41 +44,50 @@ static FOLDERS: AtomicU64 = AtomicU64::new(0);
 
 /// What the store does with a command.
 #[derive(Debug, Clone)]
-pub enum Does {
-    /// Answers with this, in the server's protocol.
-    Answers(String),
-    /// Hangs up.
-    HangsUp,
-    /// Waits for the notification, then goes on as if it had not been asked what to do.
-    Waits(Arc<Notify>),
+pub enum Reply {
+    /// Replies with these bytes of the protocol.
+    Raw(String),
+    /// Closes the connection.
+    Close,
+    /// Waits for the notification, then replies as by default.
+    After(Arc<Notify>),
 }
 
-type Says = dyn FnMut(&[String]) -> Option<Does> + Send;
+type OnCommand = dyn FnMut(&[String]) -> Option<Reply> + Send;
 
-/// What is asked of the store, and what it says.
-struct Lines {
-    says: Mutex<Box<Says>>,
-    asked: Mutex<Vec<Vec<String>>>,
+/// The store's commands so far, and its replies.
+struct FakeStore {
+    on_command: Mutex<Box<OnCommand>>,
+    commands: Mutex<Vec<Vec<String>>>,
 }
 
-/// The gate and all around it.
-pub struct Stand {
-    pub gate: Arc<Gate>,
-    script: Arc<Lines>,
+/// The components of an edge, its store and its provider. Nothing runs in the background.
+pub struct Fixture {
+    components: Components,
+    pub registrar: Registrar,
+    fake_store: Arc<FakeStore>,
     provider: TcpListener,
     folder: PathBuf,
     _turn: MutexGuard<'static, ()>,
 }
 
-impl Drop for Stand {
+impl Deref for Fixture {
+    type Target = Components;
+
+    fn deref(&self) -> &Components {
+        &self.components
+    }
+}
+
+impl Drop for Fixture {
     fn drop(&mut self) {
         drop(std::fs::remove_dir_all(&self.folder));
     }
 }
 
-/// A text as the server sends it.
-pub fn text(text: &str) -> Does {
-    Does::Answers(format!("${}\r\n{text}\r\n", text.len()))
+/// A reply with a text.
+pub fn text(text: &str) -> Reply {
+    Reply::Raw(format!("${}\r\n{text}\r\n", text.len()))
 }
 
 /// Whether a command runs this script.
@@ -85,29 +96,29 @@ pub fn runs(command: &[String], script: &Script) -> bool {
     command.get(1).is_some_and(|sha| *sha == hash)
 }
 
-/// What `INFO` says of a server that has refused so many writes of its own.
-pub fn info(lost_writes: u64) -> Does {
+/// The reply to `INFO` of a server that refused this many of its own writes at start.
+pub fn info(lost_writes: u64) -> Reply {
     text(&format!(
         "maxmemory_policy:noeviction\r\naof_enabled:1\r\nunexpected_error_replies:{lost_writes}\r\n"
     ))
 }
 
-/// The store's record.
-pub fn record(epoch: &str) -> Does {
+/// The reply with the store's record.
+pub fn record(epoch: &str) -> Reply {
     let fields = ["epoch", epoch, "check_secret", "00"];
     let fields = fields.map(|field| format!("${}\r\n{field}\r\n", field.len()));
-    Does::Answers(format!("*4\r\n{}", fields.concat()))
+    Reply::Raw(format!("*4\r\n{}", fields.concat()))
 }
 
-/// What a store in good health says when the test has nothing to say.
-fn usual(command: &[String]) -> Does {
+/// The reply of a healthy store.
+fn default_reply(command: &[String]) -> Reply {
     let word = |at: usize| command.get(at).map_or("", String::as_str);
     match (word(0), word(1)) {
         ("HGETALL", STORE) => record(EPOCH),
         ("INFO", _) => info(0),
-        ("GET", _) => Does::Answers("$-1\r\n".to_owned()),
-        ("EVALSHA" | "EVAL", _) => Does::Answers("-ERR nothing was said about this script\r\n".to_owned()),
-        _ => Does::Answers("+OK\r\n".to_owned()),
+        ("GET", _) => Reply::Raw("$-1\r\n".to_owned()),
+        ("EVALSHA" | "EVAL", _) => Reply::Raw("-ERR nothing was said about this script\r\n".to_owned()),
+        _ => Reply::Raw("+OK\r\n".to_owned()),
     }
 }
 
@@ -126,64 +137,63 @@ async fn read_command(from: &mut BufReader<TcpStream>) -> Option<Vec<String>> {
     Some(command)
 }
 
-async fn serve(connection: TcpStream, script: Arc<Lines>) {
+async fn serve(connection: TcpStream, fake: Arc<FakeStore>) {
     let mut connection = BufReader::new(connection);
     while let Some(command) = read_command(&mut connection).await {
-        let says = || {
-            let mut says = script.says.lock().unwrap_or_else(PoisonError::into_inner);
-            says(&command)
+        let on_command = || {
+            let mut on_command = fake.on_command.lock().unwrap_or_else(PoisonError::into_inner);
+            on_command(&command)
         };
-        script
-            .asked
+        fake.commands
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(command.clone());
-        let mut does = says();
-        if let Some(Does::Waits(until)) = &does {
+        let mut reply = on_command();
+        if let Some(Reply::After(until)) = &reply {
             until.notified().await;
-            does = None;
+            reply = None;
         }
-        let answer = match does.unwrap_or_else(|| usual(&command)) {
-            Does::Answers(answer) => answer,
-            Does::HangsUp | Does::Waits(_) => return,
+        let bytes = match reply.unwrap_or_else(|| default_reply(&command)) {
+            Reply::Raw(bytes) => bytes,
+            Reply::Close | Reply::After(_) => return,
         };
-        if connection.get_mut().write_all(answer.as_bytes()).await.is_err() {
+        if connection.get_mut().write_all(bytes.as_bytes()).await.is_err() {
             return;
         }
     }
 }
 
-/// A gate that is served in a runtime of its own, and whose store was looked at. What is polled in [`timeless`] panics at its
+/// A fixture on a runtime of its own, whose store was checked. A call that is polled in [`without_timer`] panics at its
 /// first deadline.
-pub fn served() -> (Runtime, Stand) {
+pub fn on_own_runtime() -> (Runtime, Fixture) {
     let runtime = Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build()
         .unwrap();
-    let stand = runtime.block_on(Stand::new());
-    assert!(runtime.block_on(stand.gate.watch.usable(&stand.gate)));
-    (runtime, stand)
+    let fixture = runtime.block_on(Fixture::new());
+    assert!(runtime.block_on(fixture.health.is_usable()));
+    (runtime, fixture)
 }
 
 /// A runtime without a timer.
-pub fn timeless() -> Runtime {
+pub fn without_timer() -> Runtime {
     Builder::new_current_thread().build().unwrap()
 }
 
-impl Stand {
-    /// A gate, with nothing in the background.
+impl Fixture {
+    /// Waits for its turn.
     pub async fn new() -> Self {
         let turn = ONE_AT_A_TIME.lock().await;
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("tollgate-stand-{}-{number}", std::process::id()));
-        let script = Arc::new(Lines {
-            says: Mutex::new(Box::new(|_| None)),
-            asked: Mutex::default(),
+        let folder = std::env::temp_dir().join(format!("tollgate-fixture-{}-{number}", std::process::id()));
+        let fake_store = Arc::new(FakeStore {
+            on_command: Mutex::new(Box::new(|_| None)),
+            commands: Mutex::default(),
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let store = listener.local_addr().unwrap();
-        let serving = Arc::clone(&script);
+        let serving = Arc::clone(&fake_store);
         tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
                 tokio::spawn(serve(connection, Arc::clone(&serving)));
@@ -215,38 +225,66 @@ impl Stand {
             settings,
         };
         let store = Store::of(&parts.settings.store).unwrap();
+        let registrar = Registrar::new("tollgate_proxy");
+        let metrics = Metrics::new(&registrar).unwrap();
         Self {
-            gate: Arc::new(Gate::new(parts, store, Metrics::new().unwrap())),
-            script,
+            components: Components::new(parts, store, Arc::new(metrics)),
+            registrar,
+            fake_store,
             provider,
             folder,
             _turn: turn,
         }
     }
 
-    /// From now on the store does this; where it is `None`, what a store in good health does.
-    pub fn store_says(&self, says: impl FnMut(&[String]) -> Option<Does> + Send + 'static) {
-        *self.script.says.lock().unwrap_or_else(PoisonError::into_inner) = Box::new(says);
+    /// A fixture whose store was checked, and replies with `reply` to `authorize.lua`. The account's plan is known.
+    pub async fn with_decision(reply: Reply) -> Self {
+        let fixture = Self::new().await;
+        assert!(fixture.health.is_usable().await);
+        let view = AccountView {
+            generation: 1,
+            version: 7,
+            plan: "free".to_owned(),
+        };
+        fixture.views.record("acct_1", &view);
+        fixture.on_command(move |command| runs(command, &AUTHORIZE).then(|| reply.clone()));
+        fixture
     }
 
-    /// Commands that the store was sent.
-    pub fn asked(&self) -> Vec<Vec<String>> {
-        self.script
-            .asked
+    /// Sets the store's replies from now on; `None` for that of a healthy store.
+    pub fn on_command(&self, on_command: impl FnMut(&[String]) -> Option<Reply> + Send + 'static) {
+        let mut current = self
+            .fake_store
+            .on_command
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *current = Box::new(on_command);
+    }
+
+    /// The commands that the store received.
+    pub fn commands(&self) -> Vec<Vec<String>> {
+        self.fake_store
+            .commands
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    /// How many commands of this name the store was sent.
+    /// How many commands of this name the store received.
     pub fn count(&self, name: &str) -> usize {
-        self.asked().iter().filter(|command| command[0] == name).count()
+        self.commands()
+            .iter()
+            .filter(|command| command[0] == name)
+            .count()
     }
 
-    /// The arguments of each time that a script was run.
+    /// The arguments of each execution of a script.
     pub fn arguments(&self, script: &Script) -> Vec<Vec<String>> {
-        let asked = self.asked().into_iter().filter(|command| runs(command, script));
-        asked
+        let executions = self
+            .commands()
+            .into_iter()
+            .filter(|command| runs(command, script));
+        executions
             .map(|command| {
                 let keys: usize = command[2].parse().unwrap();
                 command[3 + keys..].to_vec()
@@ -254,17 +292,17 @@ impl Stand {
             .collect()
     }
 
-    /// Waits until the store was sent a command of this name.
-    pub async fn asked_for(&self, name: &str) {
-        let asked = async {
+    /// Waits until the store received a command of this name.
+    pub async fn wait_for(&self, name: &str) {
+        let received = async {
             while self.count(name) == 0 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        tokio::time::timeout(SOON, asked).await.unwrap();
+        tokio::time::timeout(SOON, received).await.unwrap();
     }
 
-    /// Loses a connection, as the process counts it.
+    /// Loses a connection to some store, which the process counts.
     pub async fn lose_a_connection(&self) {
         let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("redis://{}", nobody.local_addr().unwrap());
@@ -275,13 +313,13 @@ impl Stand {
         assert!(answer.is_err() && store::pulse::cuts() > before);
     }
 
-    /// Whether the provider was connected to.
-    pub async fn provider_was_called(&self) -> bool {
+    /// Whether the provider accepts a connection shortly.
+    pub async fn was_provider_called(&self) -> bool {
         let called = tokio::time::timeout(Duration::from_millis(50), self.provider.accept());
         called.await.is_ok()
     }
 
-    /// The next request to the provider: its text, and where the answer goes.
+    /// The next request to the provider, and the connection for the answer.
     pub async fn provider_request(&self) -> (String, TcpStream) {
         let (mut connection, _) = self.provider.accept().await.unwrap();
         let mut request = [0; 4096];
@@ -289,21 +327,21 @@ impl Stand {
         (String::from_utf8_lossy(&request[..read]).into_owned(), connection)
     }
 
-    /// What `authorize` answers to an approved call, with this provider key of the agent.
-    pub fn approval(&self, provider_key: &str) -> Does {
+    /// The reply of `authorize.lua` to an approved call, with this provider key of the agent.
+    pub fn approval(&self, provider_key: &str) -> Reply {
         let owner = SealedFor {
             account: "acct_1",
             agent: "bot",
-            provider: &self.gate.settings.upstream.provider,
+            provider: &self.settings.upstream.provider,
             key_id: "pk_1",
         };
-        let sealed = self.gate.sealer.seal(&owner, &SecretString::from(provider_key));
-        text(&format!("ok 1 8 pk_1 {} free", sealed.unwrap()))
+        let sealed = self.provider_keys.seal(&owner, provider_key);
+        text(&format!("ok 1 8 pk_1 {sealed} free"))
     }
 
-    /// A call that was read.
-    pub fn wanted(&self) -> Wanted {
-        Wanted {
+    /// A valid call.
+    pub fn request(&self) -> ChatRequest {
+        ChatRequest {
             run: Run {
                 id: "r".to_owned(),
                 named: true,
@@ -311,13 +349,13 @@ impl Stand {
             model: "gpt-4o".to_owned(),
             service_tier: None,
             web_search: false,
-            prices: self.gate.prices.load_full(),
+            prices: self.prices.get(),
             estimate: Nanos::new(ESTIMATE),
         }
     }
 
     /// The key of the call.
-    pub fn known(&self) -> Arc<KnownKey> {
+    pub fn key(&self) -> Arc<KnownKey> {
         let owner = VirtualKeyOwner::new("acct_1", "bot", "vk_1");
         Arc::new(KnownKey::new(owner, Arc::default()))
     }
@@ -326,7 +364,7 @@ impl Stand {
     pub fn body(&self) -> Body {
         Body {
             bytes: Bytes::from_static(b"{}"),
-            share: Share::new(Arc::clone(&self.gate.body_room), Arc::default()),
+            reservation: Reservation::new(Arc::clone(&self.budget), Arc::default()),
         }
     }
 }

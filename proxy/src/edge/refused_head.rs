@@ -1,9 +1,9 @@
-//! Answers to heads that became no request: too long, too late, or no HTTP.
+//! Answers to heads that became no request: too long, too late, or malformed.
 
 use super::head::HEAD_BYTES_MAX;
-use super::write::on_the_wire;
+use super::write::to_pingora;
 use crate::call::request_trace::RequestTrace;
-use crate::gate::Gate;
+use crate::metrics::Metrics;
 use crate::reply::refusal::{Refusal, RefusalKind};
 use crate::reply::{Reply, names};
 use bytes::{Bytes, BytesMut};
@@ -12,7 +12,7 @@ use http::header::{CONNECTION, DATE};
 use http::{HeaderMap, HeaderValue};
 use pingora::protocols::http::date::get_cached_date;
 
-/// Room for the head of such an answer, in bytes.
+/// Capacity for the head of such an answer, in bytes.
 const HEAD_BYTES: usize = 512;
 
 /// 431: the head is longer than [`HEAD_BYTES_MAX`].
@@ -21,34 +21,34 @@ pub(super) fn too_long() -> Refusal {
     Refusal::new(RefusalKind::HeadTooLong, message)
 }
 
-/// 408: the head is not there in time.
+/// 408: the head is late.
 pub(super) fn too_late() -> Refusal {
     let message = "The request was not sent within the time allowed.";
     Refusal::new(RefusalKind::RequestTimeout, message)
 }
 
-/// 400: the head is not one of HTTP.
+/// 400: the head is malformed.
 pub(super) fn not_http() -> Refusal {
     Refusal::new(RefusalKind::BadRequest, "The request is not well-formed HTTP.")
 }
 
-/// The answer, with the headers that every answer has. It is counted and logged.
-pub(super) fn reply(gate: &Gate, refusal: &Refusal) -> Reply {
-    RequestTrace::of(&HeaderMap::new()).record_refusal(gate, refusal.kind);
+/// Builds the answer, with the headers that every answer has, and records it in metrics and log.
+pub(super) fn reply(metrics: &Metrics, refusal: &Refusal) -> Reply {
+    RequestTrace::new(&HeaderMap::new()).record_refusal(metrics, refusal.kind);
     let mut reply = refusal.reply();
     reply.set(names::OVERHEAD_MS, "0.000");
     reply.set(names::REQUEST_ID, &new_request_id());
     reply
 }
 
-/// The same as the bytes of HTTP/1.1. It ends the connection.
-pub(super) fn bytes(gate: &Gate, refusal: &Refusal) -> Bytes {
-    let mut reply = reply(gate, refusal);
+/// Builds the answer as bytes of HTTP/1.1. It ends the connection.
+pub(super) fn bytes(metrics: &Metrics, refusal: &Refusal) -> Bytes {
+    let mut reply = reply(metrics, refusal);
     reply.headers.insert(DATE, get_cached_date());
     reply
         .headers
         .insert(CONNECTION, HeaderValue::from_static("close"));
-    let (head, body) = on_the_wire(reply);
+    let (head, body) = to_pingora(reply);
     let reason = head.status.canonical_reason().unwrap_or_default();
     let mut bytes = BytesMut::with_capacity(HEAD_BYTES + body.len());
     bytes.extend_from_slice(format!("HTTP/1.1 {} {reason}\r\n", head.status.as_u16()).as_bytes());
@@ -58,7 +58,7 @@ pub(super) fn bytes(gate: &Gate, refusal: &Refusal) -> Bytes {
     bytes.freeze()
 }
 
-/// A new `X-Request-Id`; empty when the clock or the system's randomness fails.
+/// Returns a new `X-Request-Id`; empty if the clock or the system's randomness fails.
 pub(super) fn new_request_id() -> String {
     Kind::Request.mint(clock::now_ms()).unwrap_or_default()
 }

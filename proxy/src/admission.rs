@@ -1,0 +1,73 @@
+//! Admission of requests, and the count of those in flight. A process that drains ends when the count is zero.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Counts requests in flight, and admits none once closed.
+#[derive(Debug, Default)]
+pub struct Admission {
+    in_flight: AtomicUsize,
+    is_draining: AtomicBool,
+    is_closed: AtomicBool,
+}
+
+/// Counts a request as in flight until it is dropped, also when its task panics.
+#[derive(Debug)]
+pub struct InFlight(Arc<Admission>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Admission {
+    /// Counts one more request; `None` once closed.
+    pub fn enter(self: &Arc<Self>) -> Option<InFlight> {
+        // Sequentially consistent with `close`: a request that `in_flight` does not count finds `is_closed` set here.
+        self.in_flight.fetch_add(1, Ordering::SeqCst);
+        let entered = InFlight(Arc::clone(self));
+        (!self.is_closed.load(Ordering::SeqCst)).then_some(entered)
+    }
+
+    /// Admits no further request. Those in flight run to completion.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
+
+    /// Announces the end of this process: readiness fails, and answers close their connections.
+    pub fn drain(&self) {
+        self.is_draining.store(true, Ordering::Release);
+    }
+
+    /// Whether [`Admission::drain`] was called.
+    pub fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Acquire)
+    }
+
+    /// The number of requests in flight.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closed_admission_admits_no_request() {
+        let admission = Arc::<Admission>::default();
+        let before = admission.enter();
+        assert!(before.is_some() && admission.in_flight() == 1);
+        admission.close();
+        assert!(admission.enter().is_none());
+        assert_eq!(
+            admission.in_flight(),
+            1,
+            "only the request that was admitted before"
+        );
+        drop(before);
+        assert_eq!(admission.in_flight(), 0);
+    }
+}

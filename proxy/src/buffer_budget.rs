@@ -1,0 +1,458 @@
+//! Memory budget of request bodies, in three parts:
+//!
+//! * One eighth is for small bodies: a small call never waits for large ones, and reserves with two atomic additions.
+//! * The reserve fits the longest body and is held by one body at a time. Reservations grow while their bodies arrive,
+//!   so two bodies that hold memory and wait for more would deadlock until they time out. A body that gets the reserve
+//!   returns what it held, and never waits again.
+//! * The rest is common. An account gets at most a quarter of the common and of the small part: its further bodies wait
+//!   for the reserve or for its own bodies, and those of other accounts do not wait for them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
+
+/// Longest small body, its head included, in bytes. The reservation of a longer body grows with the bytes received, not
+/// with the declared length, so that callers who send nothing hold nothing.
+pub const SMALL_BYTES: usize = 64 << 10;
+/// Share of small bodies in the budget: one eighth.
+const SMALL_DIVISOR: usize = 8;
+/// Share of one account in the common and in the small part: one quarter.
+const ACCOUNT_DIVISOR: usize = 4;
+/// Bytes per permit of the common part.
+const UNIT: usize = 1024;
+
+/// Memory budget of all request bodies.
+#[derive(Debug)]
+pub struct BufferBudget {
+    small: AtomicUsize,
+    small_max: usize,
+    common: Arc<Semaphore>,
+    common_units: usize,
+    /// One permit, which stands for `longest` bytes.
+    reserve: Arc<Semaphore>,
+    longest: usize,
+}
+
+/// What one account uses of shared resources: memory of bodies, and calls to the provider.
+#[derive(Debug, Default)]
+pub struct AccountUsage {
+    small: AtomicUsize,
+    large: AtomicUsize,
+    /// Calls in progress to the provider.
+    calls: AtomicUsize,
+    /// Notified when the account returns large memory.
+    freed: Notify,
+}
+
+/// Reserved memory of one body, returned on drop.
+#[derive(Debug)]
+pub struct Reservation {
+    budget: Arc<BufferBudget>,
+    account: Arc<AccountUsage>,
+    bytes: usize,
+    held: Held,
+}
+
+#[derive(Debug)]
+enum Held {
+    /// `bytes` of the small part.
+    Small,
+    /// `bytes` of the common part.
+    Common(Common),
+    /// The reserve, in place of anything held before.
+    Reserve { _all: OwnedSemaphorePermit },
+}
+
+#[derive(Debug)]
+struct Common {
+    permit: OwnedSemaphorePermit,
+    account_bytes: AccountBytes,
+}
+
+/// Counts one call of an account to the provider until it is dropped.
+#[derive(Debug)]
+pub struct CallPermit(Arc<AccountUsage>);
+
+impl Drop for CallPermit {
+    fn drop(&mut self) {
+        self.0.calls.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl AccountUsage {
+    /// Counts one more call; `None` if `max` calls of the account are in progress.
+    pub fn try_begin_call(self: &Arc<Self>, max: usize) -> Option<CallPermit> {
+        take(&self.calls, 1, max).then(|| CallPermit(Arc::clone(self)))
+    }
+}
+
+/// Large memory of an account, returned on drop.
+#[derive(Debug)]
+struct AccountBytes {
+    account: Arc<AccountUsage>,
+    bytes: usize,
+}
+
+impl Drop for AccountBytes {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.account.large.fetch_sub(self.bytes, Ordering::SeqCst);
+            self.account.freed.notify_waiters();
+        }
+    }
+}
+
+/// Adds `bytes` unless the sum would exceed `max`. Returns whether it did.
+fn take(taken: &AtomicUsize, bytes: usize, max: usize) -> bool {
+    if taken.fetch_add(bytes, Ordering::SeqCst).saturating_add(bytes) <= max {
+        return true;
+    }
+    taken.fetch_sub(bytes, Ordering::SeqCst);
+    false
+}
+
+impl BufferBudget {
+    /// Creates a budget of `most` bytes. `longest` is the longest body with its head; at most about half of `most`.
+    #[must_use]
+    pub fn new(most: usize, longest: usize) -> Self {
+        let small_max = most / SMALL_DIVISOR;
+        let common = most.saturating_sub(longest).saturating_sub(small_max);
+        let common_units = (common / UNIT).min(Semaphore::MAX_PERMITS);
+        Self {
+            small: AtomicUsize::new(0),
+            small_max,
+            common: Arc::new(Semaphore::new(common_units)),
+            common_units,
+            reserve: Arc::new(Semaphore::new(1)),
+            longest,
+        }
+    }
+
+    /// Reserved bytes.
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        let common = self.common_units.saturating_sub(self.common.available_permits());
+        let reserve = 1_usize.saturating_sub(self.reserve.available_permits());
+        self.small.load(Ordering::Relaxed) + common * UNIT + reserve * self.longest
+    }
+
+    /// Counts `bytes` for an account; `None` beyond its share of the common part.
+    fn take_large(&self, account: &Arc<AccountUsage>, bytes: usize) -> Option<AccountBytes> {
+        let max = self.common_units * UNIT / ACCOUNT_DIVISOR;
+        take(&account.large, bytes, max).then(|| AccountBytes {
+            account: Arc::clone(account),
+            bytes,
+        })
+    }
+}
+
+impl Reservation {
+    /// Creates an empty reservation for a body of `account`.
+    #[must_use]
+    pub const fn new(budget: Arc<BufferBudget>, account: Arc<AccountUsage>) -> Self {
+        Self {
+            budget,
+            account,
+            bytes: 0,
+            held: Held::Small,
+        }
+    }
+
+    /// The usage of the account that sent the body.
+    #[must_use]
+    pub const fn account(&self) -> &Arc<AccountUsage> {
+        &self.account
+    }
+
+    /// Grows to at least `needed` bytes, and to `wanted` bytes if they are free now. Waits for memory otherwise.
+    ///
+    /// # Errors
+    /// [`AcquireError`] when the semaphores are closed, which no code does.
+    pub async fn grow(&mut self, needed: usize, wanted: usize) -> Result<(), AcquireError> {
+        let is_enough = needed <= self.bytes || matches!(self.held, Held::Reserve { .. });
+        if is_enough || self.grow_small(needed) {
+            return Ok(());
+        }
+        self.grow_large(needed, wanted).await
+    }
+
+    fn grow_small(&mut self, needed: usize) -> bool {
+        if needed > SMALL_BYTES || !matches!(self.held, Held::Small) {
+            return false;
+        }
+        let (more, budget) = (needed - self.bytes, &self.budget);
+        if !take(&self.account.small, more, budget.small_max / ACCOUNT_DIVISOR) {
+            return false;
+        }
+        if !take(&budget.small, more, budget.small_max) {
+            self.account.small.fetch_sub(more, Ordering::SeqCst);
+            return false;
+        }
+        self.bytes = needed;
+        true
+    }
+
+    async fn grow_large(&mut self, needed: usize, wanted: usize) -> Result<(), AcquireError> {
+        let (budget, account) = (Arc::clone(&self.budget), Arc::clone(&self.account));
+        let has = match self.held {
+            Held::Small => 0,
+            _ => self.bytes,
+        };
+        let (missing, wished) = (units(needed - has), units(wanted.max(needed) - has));
+        if let Some(taken) = budget.take_large(&account, in_bytes(wished))
+            && let Ok(permit) = Arc::clone(&budget.common).try_acquire_many_owned(wished)
+        {
+            self.add(permit, taken);
+            return Ok(());
+        }
+        loop {
+            let mut freed = std::pin::pin!(account.freed.notified());
+            freed.as_mut().enable();
+            let all = Arc::clone(&budget.reserve).acquire_owned();
+            let Some(taken) = budget.take_large(&account, in_bytes(missing)) else {
+                tokio::select! {
+                    biased;
+                    () = freed => continue,
+                    all = all => self.take_reserve(all?),
+                }
+                return Ok(());
+            };
+            tokio::select! {
+                biased;
+                permit = Arc::clone(&budget.common).acquire_many_owned(missing) => self.add(permit?, taken),
+                all = all => self.take_reserve(all?),
+            }
+            return Ok(());
+        }
+    }
+
+    /// Adds common memory, and returns the small memory it held.
+    fn add(&mut self, more: OwnedSemaphorePermit, mut taken: AccountBytes) {
+        self.return_small();
+        self.bytes += taken.bytes;
+        match &mut self.held {
+            Held::Common(common) => {
+                common.permit.merge(more);
+                common.account_bytes.bytes += std::mem::take(&mut taken.bytes);
+            }
+            held => {
+                *held = Held::Common(Common {
+                    permit: more,
+                    account_bytes: taken,
+                });
+            }
+        }
+    }
+
+    /// Takes the reserve in place of what it held.
+    fn take_reserve(&mut self, all: OwnedSemaphorePermit) {
+        self.return_small();
+        self.bytes = self.budget.longest;
+        self.held = Held::Reserve { _all: all };
+    }
+
+    fn return_small(&mut self) {
+        if matches!(self.held, Held::Small) && self.bytes > 0 {
+            self.account.small.fetch_sub(self.bytes, Ordering::SeqCst);
+            self.budget.small.fetch_sub(self.bytes, Ordering::SeqCst);
+            self.bytes = 0;
+        }
+    }
+
+    /// Moves a complete body of `length` bytes from the reserve to the common part if that has room: the call may take
+    /// long, and the next long body needs the reserve.
+    pub fn complete(&mut self, length: usize) {
+        let units = units(length);
+        if matches!(self.held, Held::Reserve { .. })
+            && let Some(account_bytes) = self.budget.take_large(&self.account, in_bytes(units))
+            && let Ok(permit) = Arc::clone(&self.budget.common).try_acquire_many_owned(units)
+        {
+            self.bytes = in_bytes(units);
+            self.held = Held::Common(Common {
+                permit,
+                account_bytes,
+            });
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.return_small();
+    }
+}
+
+fn units(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
+}
+
+const fn in_bytes(units: u32) -> usize {
+    units as usize * UNIT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt as _;
+
+    const LONGEST: usize = 1 << 20;
+
+    struct Fixture {
+        budget: Arc<BufferBudget>,
+        accounts: [Arc<AccountUsage>; 2],
+    }
+
+    impl Fixture {
+        fn new(most: usize) -> Self {
+            Self {
+                budget: Arc::new(BufferBudget::new(most, LONGEST)),
+                accounts: Default::default(),
+            }
+        }
+
+        /// A reservation of this many bytes of an account; `None` when it has to wait.
+        fn reservation(&self, account: usize, bytes: usize) -> Option<Reservation> {
+            let mut reservation =
+                Reservation::new(Arc::clone(&self.budget), Arc::clone(&self.accounts[account]));
+            reservation.grow(bytes, bytes).now_or_never()?.unwrap();
+            Some(reservation)
+        }
+
+        fn assert_nothing_taken(&self) {
+            let of_accounts = self
+                .accounts
+                .iter()
+                .map(|account| account.small.load(Ordering::SeqCst) + account.large.load(Ordering::SeqCst));
+            assert_eq!((self.budget.taken(), of_accounts.sum::<usize>()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn every_body_is_counted_and_small_ones_have_a_part_of_their_own() {
+        let fixture = Fixture::new(16 * LONGEST);
+        let large: Vec<_> = (0..8).map_while(|_| fixture.reservation(0, LONGEST)).collect();
+        assert!(
+            fixture.reservation(0, LONGEST).is_none(),
+            "{} large ones",
+            large.len()
+        );
+        let before = fixture.budget.taken();
+        let small = fixture.reservation(0, 1000).unwrap();
+        assert_eq!(fixture.budget.taken() - before, 1000);
+        drop((small, large));
+        fixture.assert_nothing_taken();
+    }
+
+    #[test]
+    fn an_account_gets_a_quarter_and_leaves_the_rest_to_others() {
+        let fixture = Fixture::new(16 * LONGEST);
+        // 13 MiB are common, 3.25 of them for an account; the reserve fits one more.
+        let held: Vec<_> = (0..8).map_while(|_| fixture.reservation(0, LONGEST)).collect();
+        assert_eq!(held.len(), 4);
+        let others: Vec<_> = (0..3).map(|_| fixture.reservation(1, LONGEST).unwrap()).collect();
+        drop((held, others));
+        // 2 MiB are for small bodies, half a MiB for those of an account; then it has some of the common part.
+        let small: Vec<_> = (0..8)
+            .map(|_| fixture.reservation(0, SMALL_BYTES).unwrap())
+            .collect();
+        assert_eq!(fixture.accounts[0].large.load(Ordering::SeqCst), 0);
+        let _more = fixture.reservation(0, SMALL_BYTES).unwrap();
+        assert_eq!(fixture.accounts[0].large.load(Ordering::SeqCst), SMALL_BYTES);
+        let _other = fixture.reservation(1, SMALL_BYTES).unwrap();
+        assert_eq!(fixture.accounts[1].large.load(Ordering::SeqCst), 0);
+        drop((small, _more, _other));
+        fixture.assert_nothing_taken();
+    }
+
+    #[test]
+    fn the_calls_of_an_account_are_bounded() {
+        let fixture = Fixture::new(16 * LONGEST);
+        let [one, other] = &fixture.accounts;
+        let mut calls: Vec<_> = (0..3).map(|_| one.try_begin_call(3).unwrap()).collect();
+        assert!(one.try_begin_call(3).is_none());
+        assert!(other.try_begin_call(3).is_some());
+        calls.pop();
+        assert!(one.try_begin_call(3).is_some(), "one has ended");
+        drop(calls);
+        assert_eq!(one.calls.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn a_body_that_grows_returns_its_small_memory() {
+        let fixture = Fixture::new(16 * LONGEST);
+        let mut reservation = fixture.reservation(0, SMALL_BYTES).unwrap();
+        assert_eq!(fixture.budget.small.load(Ordering::SeqCst), SMALL_BYTES);
+        assert!(
+            reservation
+                .grow(SMALL_BYTES + 1, 2 * SMALL_BYTES)
+                .now_or_never()
+                .is_some()
+        );
+        assert_eq!(fixture.budget.small.load(Ordering::SeqCst), 0);
+        assert_eq!(fixture.budget.taken(), 2 * SMALL_BYTES);
+        drop(reservation);
+        fixture.assert_nothing_taken();
+    }
+
+    #[test]
+    fn a_small_body_reserves_only_what_is_added() {
+        let fixture = Fixture::new(16 * LONGEST);
+        let mut reservation = fixture.reservation(0, 1000).unwrap();
+        for (needed, taken) in [(3000, 3000), (2000, 3000), (SMALL_BYTES, SMALL_BYTES)] {
+            reservation.grow(needed, needed).now_or_never().unwrap().unwrap();
+            assert_eq!(fixture.budget.taken(), taken, "{needed}");
+            assert_eq!(
+                fixture.accounts[0].small.load(Ordering::SeqCst),
+                taken,
+                "{needed}"
+            );
+        }
+        drop(reservation);
+        fixture.assert_nothing_taken();
+    }
+
+    #[test]
+    fn a_body_that_finds_no_more_memory_gets_the_reserve_and_returns_what_it_held() {
+        // 0.75 MiB are common, 192 KiB of them for an account.
+        let fixture = Fixture::new(2 * LONGEST);
+        let (mut first, mut second) = (
+            fixture.reservation(0, 96 << 10).unwrap(),
+            fixture.reservation(0, 96 << 10).unwrap(),
+        );
+        assert!(
+            first.grow(LONGEST, LONGEST).now_or_never().is_some(),
+            "the reserve"
+        );
+        assert!(
+            second.grow(192 << 10, LONGEST).now_or_never().is_some(),
+            "what the first returned"
+        );
+        assert!(fixture.reservation(0, LONGEST).is_none(), "no budget for a third");
+        assert!(
+            first.grow(LONGEST, LONGEST).now_or_never().is_some(),
+            "never waits again"
+        );
+        assert!(fixture.budget.taken() <= 2 * LONGEST);
+        drop(second);
+        first.complete(128 << 10);
+        assert_eq!(fixture.budget.taken(), 128 << 10, "the reserve is free again");
+        assert!(fixture.reservation(0, LONGEST).is_some());
+        drop(first);
+        fixture.assert_nothing_taken();
+    }
+
+    #[tokio::test]
+    async fn a_waiting_body_gets_what_its_account_returns_and_leaves_nothing_when_it_gives_up() {
+        let fixture = Fixture::new(16 * LONGEST);
+        let mut held: Vec<_> = (0..8).map_while(|_| fixture.reservation(0, LONGEST)).collect();
+        let waiting = fixture.reservation(0, LONGEST);
+        assert!(waiting.is_none(), "and it gave up");
+        let mut late = Reservation::new(Arc::clone(&fixture.budget), Arc::clone(&fixture.accounts[0]));
+        let mut grown = Box::pin(late.grow(LONGEST, LONGEST));
+        assert!(futures::poll!(&mut grown).is_pending());
+        held.remove(0);
+        grown.await.unwrap();
+        drop((held, late));
+        fixture.assert_nothing_taken();
+    }
+}

@@ -1,0 +1,198 @@
+//! Execution of `authorize.lua`, for calls and for other requests with a key. Every failure is no decision, and
+//! without a decision nothing is sent.
+
+use crate::account_views::AccountViews;
+use crate::key_owners::known_key::KnownKey;
+use crate::pending::Pending;
+use crate::pending::item::Origin;
+use crate::refused_accounts::RefusedAccounts;
+use crate::store_health::StoreHealth;
+use crate::tables::plans::{PlanLimits, PlanTable};
+use domain::denial::Denial;
+use domain::plan::Plan;
+use std::error::Error;
+use std::sync::Arc;
+use store::call::authorize::{AccountView, Answer, Authorize, Charge, Outcome};
+use store::call::hold::{HoldKeys, HoldName};
+use store::virtual_key::standing::KeyStanding;
+use store::{Store, StoreError};
+
+/// Executions for one request: each but the last may find that the account's plan is another than the one sent.
+const EXECUTIONS_MAX: usize = 3;
+
+/// The store's decision.
+#[derive(Debug)]
+pub struct Decision {
+    /// The script's reply.
+    pub outcome: Outcome,
+    /// The plan whose limits were compared.
+    pub plan: Arc<PlanLimits>,
+    /// The ledger that decided, and the account's version after the decision.
+    pub origin: Origin,
+}
+
+/// There is no decision: the request must be denied.
+#[derive(Debug)]
+pub struct NoDecision;
+
+/// Executes `authorize.lua`.
+pub struct Authorizer {
+    /// Executes the script.
+    pub store: Store,
+    /// Asked right before each decision.
+    pub health: Arc<StoreHealth>,
+    /// Limits to send.
+    pub plans: Arc<PlanTable>,
+    /// Plan and version of each account.
+    pub views: Arc<AccountViews>,
+    /// Accounts that may make no records.
+    pub refused: Arc<RefusedAccounts>,
+    /// Queue of voids.
+    pub pending: Arc<Pending>,
+}
+
+impl Authorizer {
+    /// Executes `authorize.lua` with the account's plan limits, again if the plan changed meanwhile. `charge` is `None`
+    /// for a request that is only counted. Voids the hold if the reply is lost, since the script may have run.
+    ///
+    /// # Errors
+    /// [`NoDecision`]: the store is unsafe, away, or lost writes of the account; or the account's plan is unknown.
+    pub async fn authorize(
+        &self,
+        key: &KnownKey,
+        name: &HoldName,
+        keys: &HoldKeys,
+        charge: Option<&Charge<'_>>,
+    ) -> Result<Decision, NoDecision> {
+        if !self.health.is_still_usable().await {
+            return Err(NoDecision);
+        }
+        let is_refused = self.refused.cause(&name.account).is_some();
+        let ledger = self.health.ledger().ok_or(NoDecision)?;
+        let mut view = self.views.get(&name.account);
+        for _ in 0..EXECUTIONS_MAX {
+            let plan = self.plans.get(&view.plan).ok_or(NoDecision)?;
+            let no_requests = is_refused.then(|| without_requests(&plan.plan));
+            let request = Authorize {
+                name,
+                key_id: key.owner.key_id(),
+                view: &view,
+                plan: no_requests.as_ref().unwrap_or(&plan.plan),
+                charge,
+            };
+            let origin = |view: &AccountView| Origin {
+                ledger: Arc::clone(&ledger),
+                as_of: view.as_of(),
+            };
+            let Answer { outcome, view: seen } = match request.run_with(keys, &self.store).await {
+                Ok(answer) => answer,
+                Err(error) => return Err(self.void_lost(&error, charge, name, origin(&view))),
+            };
+            check(&outcome, &plan, &name.account, (&view, &seen))?;
+            self.views.record(&name.account, &seen);
+            if matches!(outcome, Outcome::OtherPlan) {
+                view = seen;
+                continue;
+            }
+            let origin = origin(&seen);
+            match outcome {
+                // The id is random: an earlier execution of this call used it, and its reply was lost.
+                Outcome::KnownId => self.pending.void(name.clone(), &origin),
+                _ if is_rejection_of_key(&outcome) => key.record_rejection(),
+                _ => {}
+            }
+            return Ok(Decision {
+                outcome,
+                plan,
+                origin,
+            });
+        }
+        Err(NoDecision)
+    }
+
+    /// Whether the store would reject the key now: it is revoked, or over its rate. Reads the state of the key without
+    /// counting the request.
+    ///
+    /// # Errors
+    /// [`NoDecision`]: the store is unsafe or away, or the account's plan is unknown.
+    pub async fn would_reject(&self, key: &KnownKey) -> Result<bool, NoDecision> {
+        if !self.health.is_still_usable().await {
+            return Err(NoDecision);
+        }
+        let owner = &key.owner;
+        let plan = self
+            .plans
+            .get(&self.views.get(owner.account()).plan)
+            .ok_or(NoDecision)?;
+        let state = KeyStanding::read(&self.store, owner).await.map_err(|error| {
+            tracing::warn!(error = &error as &dyn Error, "a key could not be looked at");
+            NoDecision
+        })?;
+        let limit = match self.refused.cause(owner.account()) {
+            // No request of the account is within its rate.
+            Some(_) => Some(0),
+            None => plan.plan.proxy_requests_per_minute,
+        };
+        Ok(!state.is_active || limit.is_some_and(|limit| state.requests >= limit))
+    }
+
+    /// Queues a void if the failed execution may have charged.
+    fn void_lost(
+        &self,
+        error: &StoreError,
+        charge: Option<&Charge<'_>>,
+        name: &HoldName,
+        origin: Origin,
+    ) -> NoDecision {
+        tracing::warn!(error = error as &dyn Error, "the store gave no decision");
+        if charge.is_some() && error.may_have_run() {
+            self.pending.void(name.clone(), &origin);
+        }
+        NoDecision
+    }
+}
+
+/// Rejects a reply that is no decision: the store lost writes of the account, or compared limits that no plan has.
+fn check(
+    outcome: &Outcome,
+    plan: &PlanLimits,
+    account: &str,
+    (view, news): (&AccountView, &AccountView),
+) -> Result<(), NoDecision> {
+    match outcome {
+        Outcome::Stale => {
+            tracing::error!(account, ?view, ?news, "the store lost writes of this account");
+            Err(NoDecision)
+        }
+        Outcome::Denied(_) | Outcome::CountedIn { .. } if plan.name.is_empty() => {
+            tracing::error!(account, "the account's record names no plan");
+            Err(NoDecision)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether the next request with the same key will probably be rejected too.
+const fn is_rejection_of_key(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Revoked
+            | Outcome::Denied(Denial::RateLimited)
+            | Outcome::CountedIn {
+                denial: Denial::RateLimited,
+                ..
+            }
+    )
+}
+
+/// The plan of an account that may make no records (decision D71): no request is within its rate. So the script denies
+/// each call in the usual way, and leaves as little behind as for any call over its rate.
+fn without_requests(plan: &Plan) -> Plan {
+    Plan {
+        proxy_requests_per_minute: Some(0),
+        ..plan.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,280 @@
+//! Step 2: the request body, read in full within its limits of size, time and memory.
+
+use super::rejection::Rejection;
+use crate::buffer_budget::{BufferBudget, Reservation, SMALL_BYTES};
+use crate::key_owners::known_key::KnownKey;
+use crate::reply::refusal::{Refusal, RefusalKind};
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http::header::{CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
+use pingora::protocols::http::ServerSession;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// The caller's exact bytes, with their reserved memory.
+#[derive(Debug)]
+pub struct Body {
+    /// At most `proxy.max_body_bytes`.
+    pub bytes: Bytes,
+    /// To be dropped with the bytes.
+    pub reservation: Reservation,
+}
+
+/// Reads bodies.
+pub struct BodyReader {
+    /// Memory of all bodies.
+    pub budget: Arc<BufferBudget>,
+    /// `proxy.max_body_bytes`
+    pub bytes_max: usize,
+    /// `proxy.client_timeout_ms`, for the whole body.
+    pub timeout: Duration,
+}
+
+impl BodyReader {
+    /// Refuses a body whose declared length is too long, before a byte of it is read.
+    ///
+    /// # Errors
+    /// 413.
+    pub fn check_declared_length(&self, session: &ServerSession) -> Result<(), Rejection> {
+        match declared_length(session) {
+            Some(length) if length > self.bytes_max => Err(self.too_large()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the body. The deadline covers all of it, and the wait for memory.
+    ///
+    /// # Errors
+    /// 413 when it is too long, 408 when it is late or incomplete.
+    pub async fn read(&self, session: &mut ServerSession, key: &KnownKey) -> Result<Body, Rejection> {
+        let deadline = Instant::now() + self.timeout;
+        if session
+            .get_header(EXPECT)
+            .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+        {
+            drop(session.write_continue_response().await);
+        }
+        match timeout_at(deadline, pin!(self.read_to_end(session, key))).await {
+            Ok(body) => body,
+            Err(_elapsed) => Err(incomplete("The request was not sent within the time allowed.")),
+        }
+    }
+
+    async fn read_to_end(&self, session: &mut ServerSession, key: &KnownKey) -> Result<Body, Rejection> {
+        let declared = declared_length(session);
+        let head = head_length(&session.req_header().headers);
+        let mut reservation = Reservation::new(Arc::clone(&self.budget), Arc::clone(&key.usage));
+        let mut first = Bytes::new();
+        let mut whole = BytesMut::new();
+        let mut length = 0_usize;
+        loop {
+            let Ok(piece) = session.read_request_body().await else {
+                // The start of the next request on this connection is unknown.
+                session.set_keepalive(None);
+                return Err(incomplete("The request broke off."));
+            };
+            let Some(piece) = piece else { break };
+            length += piece.len();
+            if length > self.bytes_max {
+                return Err(self.too_large());
+            }
+            let wanted = (2 * length).min(declared.unwrap_or(self.bytes_max)).max(length);
+            let grown = reservation.grow(head + length, head + wanted).await;
+            grown.map_err(|_closed| Rejection::unavailable())?;
+            let is_first = first.is_empty() && whole.is_empty();
+            if is_first && declared.is_none_or(|declared| length >= declared) {
+                first = piece;
+                continue;
+            }
+            whole.reserve(capacity(length, declared).saturating_sub(whole.len()));
+            whole.extend_from_slice(&std::mem::take(&mut first));
+            whole.extend_from_slice(&piece);
+        }
+        if declared.is_some_and(|declared| length < declared) {
+            return Err(incomplete("The request broke off."));
+        }
+        reservation.complete(head + length);
+        let bytes = if whole.is_empty() { first } else { whole.freeze() };
+        Ok(Body { bytes, reservation })
+    }
+
+    fn too_large(&self) -> Rejection {
+        Refusal::new(
+            RefusalKind::PayloadTooLarge,
+            format!("The body is longer than {} bytes.", self.bytes_max),
+        )
+        .into()
+    }
+}
+
+/// Whether a body may be longer than [`SMALL_BYTES`], by its head.
+pub fn may_be_large(session: &ServerSession) -> bool {
+    match declared_length(session) {
+        Some(length) => length > SMALL_BYTES,
+        None => session.get_header(TRANSFER_ENCODING).is_some() || session.is_http2(),
+    }
+}
+
+fn declared_length(session: &ServerSession) -> Option<usize> {
+    session.get_header(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn incomplete(message: &str) -> Rejection {
+    Refusal::new(RefusalKind::RequestTimeout, message).into()
+}
+
+/// Bytes of the names and values of a head. It lives as long as its body, so it counts with it.
+fn head_length(headers: &HeaderMap) -> usize {
+    let lines = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len());
+    lines.sum()
+}
+
+/// Capacity of the buffer once it has `length` bytes, so that a growing body is not copied again and again. Beyond a
+/// small body that is the declared length at once: pages that were never written to take no memory, and those that were
+/// are reserved in the budget.
+fn capacity(length: usize, declared: Option<usize>) -> usize {
+    match declared {
+        Some(declared) if length > SMALL_BYTES => declared,
+        Some(declared) => declared.min(SMALL_BYTES),
+        None => length,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Fixture;
+    use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
+
+    /// A connection on which the caller sent `sent`, and the session of the request.
+    async fn session(sent: &str) -> (DuplexStream, ServerSession) {
+        let (mut caller, here) = duplex(1 << 20);
+        caller.write_all(sent.as_bytes()).await.unwrap();
+        let mut session = ServerSession::new_http1(Box::new(here));
+        assert!(session.read_request().await.unwrap());
+        (caller, session)
+    }
+
+    fn head(lines: &str) -> String {
+        format!("POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\n{lines}\r\n")
+    }
+
+    fn kind(rejection: Rejection) -> RefusalKind {
+        match rejection {
+            Rejection::Refused(refusal) => refusal.kind,
+            Rejection::Denied(denied) => panic!("{denied:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_declared_length_is_refused_from_one_byte_beyond_the_limit() {
+        let fixture = Fixture::new().await;
+        let reader = fixture.body_reader();
+        let limit = reader.bytes_max;
+        for (length, fits) in [(0, true), (limit, true), (limit + 1, false), (2 * limit, false)] {
+            let (_caller, session) = session(&head(&format!("content-length: {length}\r\n"))).await;
+            assert_eq!(declared_length(&session), Some(length));
+            let checked = reader.check_declared_length(&session);
+            assert_eq!(checked.is_ok(), fits, "{length}");
+            if let Err(rejection) = checked {
+                assert_eq!(kind(rejection), RefusalKind::PayloadTooLarge);
+            }
+        }
+        let (_caller, session) = session(&head("transfer-encoding: chunked\r\n")).await;
+        assert_eq!(declared_length(&session), None);
+        assert!(reader.check_declared_length(&session).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_body_may_be_large_unless_its_head_says_otherwise() {
+        for (lines, large) in [
+            ("", false),
+            ("content-length: 65536\r\n", false),
+            ("content-length: 65537\r\n", true),
+            ("transfer-encoding: chunked\r\n", true),
+        ] {
+            let (_caller, session) = session(&head(lines)).await;
+            assert_eq!(may_be_large(&session), large, "{lines}");
+        }
+    }
+
+    /// In one piece and in several, with and without a declared length.
+    #[tokio::test]
+    async fn a_body_is_read_in_full_and_reserves_memory_until_it_is_dropped() {
+        let fixture = Fixture::new().await;
+        let (reader, key) = (fixture.body_reader(), fixture.key());
+        for text in ["{}".to_owned(), "x".repeat(100_000)] {
+            let chunked = head("transfer-encoding: chunked\r\n");
+            let half = text.len() / 2;
+            let (first, second) = text.split_at(half);
+            let pieces = format!(
+                "{chunked}{:x}\r\n{first}\r\n{:x}\r\n{second}\r\n0\r\n\r\n",
+                half,
+                text.len() - half
+            );
+            let whole = format!("{}{text}", head(&format!("content-length: {}\r\n", text.len())));
+            for sent in [pieces, whole] {
+                let (_caller, mut session) = session(&sent).await;
+                let body = reader.read(&mut session, &key).await.unwrap();
+                assert_eq!(body.bytes, text.as_bytes());
+                assert!(fixture.budget.taken() >= text.len());
+                drop(body);
+                assert_eq!(fixture.budget.taken(), 0);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_too_long_or_incomplete_is_refused() {
+        let fixture = Fixture::new().await;
+        let (reader, key) = (fixture.body_reader(), fixture.key());
+        let limit = reader.bytes_max;
+        let chunked = head("transfer-encoding: chunked\r\n");
+        let exactly = format!("{chunked}{limit:x}\r\n{}\r\n0\r\n\r\n", "x".repeat(limit));
+        let too_long = format!(
+            "{chunked}{:x}\r\n{}\r\n0\r\n\r\n",
+            limit + 9,
+            "x".repeat(limit + 9)
+        );
+        for (sent, refused) in [
+            (exactly, None),
+            (too_long, Some(RefusalKind::PayloadTooLarge)),
+            (
+                head("content-length: 9\r\n") + "{}",
+                Some(RefusalKind::RequestTimeout),
+            ),
+            (chunked + "9\r\n{}", Some(RefusalKind::RequestTimeout)),
+        ] {
+            let (mut caller, here) = duplex(1 << 16);
+            let sending = tokio::spawn(async move {
+                // The reader need not read all of it.
+                drop(caller.write_all(sent.as_bytes()).await);
+                drop(caller.shutdown().await);
+            });
+            let mut session = ServerSession::new_http1(Box::new(here));
+            assert!(session.read_request().await.unwrap());
+            let read = reader.read(&mut session, &key).await;
+            assert_eq!(read.err().map(kind), refused);
+            drop(session);
+            sending.await.unwrap();
+            assert_eq!(fixture.budget.taken(), 0);
+        }
+    }
+
+    #[test]
+    fn the_buffer_has_the_declared_length_once_a_small_body_was_received() {
+        for (length, declared, made) in [
+            (10, None, 10),
+            (10, Some(20), 20),
+            (10, Some(1 << 20), SMALL_BYTES),
+            (SMALL_BYTES, Some(1 << 20), SMALL_BYTES),
+            (SMALL_BYTES + 1, Some(1 << 20), 1 << 20),
+        ] {
+            assert_eq!(capacity(length, declared), made, "{length} {declared:?}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! A completed request.
+
+use super::rejection::Rejection;
+use super::request_trace::RequestTrace;
+use crate::metrics::Metrics;
+use crate::reply::Reply;
+use std::time::Duration;
+
+/// A completed request: its answer, and the time that was not Tollgate's.
+#[derive(Debug)]
+pub struct Completed {
+    /// Not yet written.
+    pub reply: Reply,
+    /// Time spent waiting for the caller's body and for the provider.
+    pub external_time: Duration,
+}
+
+impl Completed {
+    /// Completes a request that Tollgate answered by itself.
+    #[must_use]
+    pub const fn without_waiting(reply: Reply) -> Self {
+        Self {
+            reply,
+            external_time: Duration::ZERO,
+        }
+    }
+
+    /// Completes a rejected request: records the reason, and builds the answer. Once for each request.
+    #[must_use]
+    pub fn from_rejection(rejection: &Rejection, metrics: &Metrics, trace: &RequestTrace) -> Self {
+        trace.record_rejection(metrics, rejection);
+        Self {
+            reply: rejection.reply(),
+            external_time: trace.external_time(),
+        }
+    }
+}

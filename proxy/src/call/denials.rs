@@ -1,0 +1,101 @@
+//! Denials as callers receive them: the store's outcome with the ids, plan and message of the answer.
+
+use super::authorize::Decision;
+use super::chat_request::ChatRequest;
+use super::rejection::Rejection;
+use crate::metrics::{Limited, Metrics};
+use crate::refused_accounts::RefusedAccounts;
+use crate::reply::denied::{Denied, denial_id};
+use crate::tables::plans::PlanLimits;
+use domain::budget::Budget;
+use domain::denial::Denial;
+use domain::denial_window::DenialWindow;
+use std::sync::Arc;
+use store::call::authorize::Outcome;
+use store::call::hold::HoldName;
+use store::lookup::VirtualKeyOwner;
+
+/// What is denied: the decision's ids, and the call unless the request is only counted.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// Owner of the key.
+    pub owner: &'a VirtualKeyOwner,
+    /// Names the decision.
+    pub name: &'a HoldName,
+    /// Run and estimate.
+    pub request: Option<&'a ChatRequest>,
+}
+
+/// Builds denials.
+pub struct Denials {
+    /// Accounts that may make no records.
+    pub refused: Arc<RefusedAccounts>,
+    /// Counts denials by limits that hold for every plan.
+    pub metrics: Arc<Metrics>,
+    /// Runs that an account may make the store keep.
+    pub runs_max: u64,
+}
+
+impl Denials {
+    /// Builds the rejection of an outcome that is not the expected one. An unknown outcome is a denial.
+    pub fn rejection(&self, subject: Subject<'_>, decision: Decision) -> Rejection {
+        let Decision { outcome, plan, .. } = decision;
+        match outcome {
+            Outcome::Denied(denial) => self.denied(denial, subject, Some(plan)).into(),
+            Outcome::CountedIn { denial, ends_ms } => {
+                let window = window(subject.owner, denial, ends_ms);
+                self.counted(window, subject, plan).into()
+            }
+            Outcome::RunsFull if subject.request.is_some() => self.runs_full(subject, plan).into(),
+            Outcome::Revoked => Rejection::unknown_key(),
+            _ => self.unavailable(subject),
+        }
+    }
+
+    /// Builds the denial of a request without a decision.
+    pub fn unavailable(&self, subject: Subject<'_>) -> Rejection {
+        self.denied(Denial::ServiceUnavailable, subject, None).into()
+    }
+
+    fn denied(&self, denial: Denial, subject: Subject<'_>, plan: Option<Arc<PlanLimits>>) -> Box<Denied> {
+        let cause = (denial == Denial::RateLimited).then(|| self.refused.cause(&subject.name.account));
+        let message = cause.flatten().map(|cause| {
+            self.metrics.limited(Limited::StoreShare);
+            cause.message().to_owned()
+        });
+        Box::new(Denied {
+            denial,
+            message,
+            id: denial_id(denial, &subject.name.allow_id),
+            run_id: subject.request.map(|request| request.run.id.clone()),
+            estimate: subject.request.and_then(|request| request.estimate),
+            plan,
+        })
+    }
+
+    /// A denial that its rate window counts: its id leads to the record of the window (decision D70).
+    fn counted(&self, window: DenialWindow<'_>, subject: Subject<'_>, plan: Arc<PlanLimits>) -> Box<Denied> {
+        let mut denied = self.denied(window.denial, subject, Some(plan));
+        if let Ok(id) = window.mint(clock::now_ms()) {
+            denied.id = id;
+        }
+        denied
+    }
+
+    /// A new run beyond the account's budget of runs: the message says so.
+    fn runs_full(&self, subject: Subject<'_>, plan: Arc<PlanLimits>) -> Box<Denied> {
+        self.metrics.limited(Limited::Runs);
+        let mut denied = self.denied(Denial::RateLimited, subject, Some(plan));
+        denied.message = Some(Budget::runs_used_up(self.runs_max));
+        denied
+    }
+}
+
+/// The rate window of a key that counts denials.
+pub(super) fn window(owner: &VirtualKeyOwner, denial: Denial, ends_ms: u64) -> DenialWindow<'_> {
+    DenialWindow {
+        key_id: owner.key_id(),
+        denial,
+        ends_ms,
+    }
+}

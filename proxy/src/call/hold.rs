@@ -1,0 +1,194 @@
+//! The hold of an approved call, and its end: the ledger moves from the estimate to the final charge, now or, if the
+//! store does not accept it, later.
+
+use super::rejection::Rejection;
+use crate::metrics::ledger::LedgerMetrics;
+use crate::pending::Pending;
+use crate::pending::item::Origin;
+use crate::reply::denied::{Denied, denial_id};
+use crate::store_health::StoreHealth;
+use domain::denial::Denial;
+use domain::entry::How;
+use domain::id::Kind;
+use domain::money::Nanos;
+use std::sync::Arc;
+use store::Store;
+use store::call::hold::{HoldKeys, HoldName};
+use store::call::settle::{Settle, Settled};
+use store::lookup::VirtualKeyOwner;
+
+/// The charged estimate of one approved call. Its owner must settle it.
+#[must_use = "a hold that is not settled stays charged"]
+#[derive(Debug)]
+pub struct OpenHold {
+    /// Account, agent, run and decision id.
+    pub name: HoldName,
+    /// The store's keys of `name`.
+    pub keys: HoldKeys,
+    /// The ledger that charged the estimate.
+    pub origin: Origin,
+    /// The charge so far.
+    pub estimate: Nanos,
+}
+
+/// Creates the name of a hold, with a new decision id: the edge chooses it, so that it can void a hold whose reply was
+/// lost.
+///
+/// # Errors
+/// 503 when the system has no randomness.
+pub fn hold_name(owner: &VirtualKeyOwner, run: &str) -> Result<HoldName, Rejection> {
+    let allow_id = Kind::Allow
+        .mint(clock::now_ms())
+        .map_err(|_| Rejection::unavailable())?;
+    let (account, agent) = (owner.account().to_owned(), owner.agent().to_owned());
+    Ok(HoldName {
+        account,
+        agent,
+        run: run.to_owned(),
+        allow_id,
+    })
+}
+
+/// Settles holds.
+pub struct HoldSettler {
+    store: Store,
+    health: Arc<StoreHealth>,
+    pending: Arc<Pending>,
+    metrics: LedgerMetrics,
+}
+
+impl HoldSettler {
+    /// Creates a settler; `pending` is the retry queue.
+    #[must_use]
+    pub const fn new(
+        store: Store,
+        health: Arc<StoreHealth>,
+        pending: Arc<Pending>,
+        metrics: LedgerMetrics,
+    ) -> Self {
+        Self {
+            store,
+            health,
+            pending,
+            metrics,
+        }
+    }
+
+    /// Charges `cost` in place of the estimate. Returns the outcome for the log, `waits` if the settlement was queued.
+    /// A store without this hold, or one that replied after a connection broke, may be another ledger than the hold's:
+    /// then the settlement is queued too.
+    pub async fn settle(&self, hold: OpenHold, cost: Nanos, how: How) -> &'static str {
+        let OpenHold {
+            name,
+            keys,
+            origin,
+            estimate,
+        } = hold;
+        let settle = Settle {
+            name,
+            estimate,
+            cost,
+            how,
+        };
+        let error = match settle.run_with(&keys, &self.store).await {
+            Ok(Settled::Missing) => None,
+            Ok(settled) if self.health.is_still(&origin.ledger).await => {
+                self.metrics.settled(settled, &settle);
+                return settled.as_str();
+            }
+            Ok(_) => None,
+            Err(error) => Some(error),
+        };
+        tracing::warn!(
+            decision.id = settle.name.allow_id,
+            error = error.as_ref().map(|error| error as &dyn std::error::Error),
+            "a settlement has to wait"
+        );
+        self.metrics.settlement_waits();
+        self.pending.settle(settle, &origin);
+        "waits"
+    }
+
+    /// Releases the hold of a call that cannot be sent, and returns the denial. Its id is that of the entry in the
+    /// audit trail, with the prefix of a denial.
+    pub async fn release_unsent(&self, hold: OpenHold) -> Rejection {
+        let denied = Denied {
+            denial: Denial::ServiceUnavailable,
+            message: None,
+            id: denial_id(Denial::ServiceUnavailable, &hold.name.allow_id),
+            run_id: Some(hold.name.run.clone()),
+            estimate: Some(hold.estimate),
+            plan: None,
+        };
+        self.settle(hold, Nanos::ZERO, How::Unsent).await;
+        Rejection::Denied(Box::new(denied))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{ESTIMATE, Fixture, Reply, record, runs, text};
+    use store::call::hold::AsOf;
+    use store::call::settle::SETTLE;
+
+    async fn hold(fixture: &Fixture) -> OpenHold {
+        let name = HoldName {
+            account: "acct_1".to_owned(),
+            agent: "bot".to_owned(),
+            run: "r".to_owned(),
+            allow_id: "allow_1".to_owned(),
+        };
+        let as_of = AsOf {
+            generation: 1,
+            version: 8,
+        };
+        OpenHold {
+            keys: name.keys(),
+            name,
+            origin: Origin {
+                ledger: fixture.health.read_ledger().await.unwrap(),
+                as_of,
+            },
+            estimate: Nanos::from_stored(ESTIMATE),
+        }
+    }
+
+    /// Settles where the store replies with `reply`, or closes the connection if that is empty, and where another
+    /// connection broke before if `is_lost`.
+    async fn settled(fixture: &Fixture, reply: &'static str, is_lost: bool) -> &'static str {
+        let hold = hold(fixture).await;
+        fixture.on_command(move |command| match command[0].as_str() {
+            "EVALSHA" if reply.is_empty() => Some(Reply::Close),
+            "EVALSHA" => runs(command, &SETTLE).then(|| text(reply)),
+            "HGETALL" if is_lost => Some(record("another")),
+            _ => None,
+        });
+        if is_lost {
+            fixture.lose_a_connection().await;
+        }
+        let holds = fixture.hold_settler();
+        holds.settle(hold, Nanos::from_stored(7), How::Settled).await
+    }
+
+    #[tokio::test]
+    async fn a_settlement_that_may_be_lost_waits() {
+        for (reply, is_lost, outcome) in [
+            ("settled", false, "done"),
+            ("mismatch", false, "mismatch"),
+            ("missing", false, "waits"),
+            ("", false, "waits"),
+            ("settled", true, "waits"),
+        ] {
+            let fixture = Fixture::new().await;
+            assert_eq!(
+                settled(&fixture, reply, is_lost).await,
+                outcome,
+                "{reply} {is_lost}"
+            );
+            let waiting = usize::from(outcome == "waits");
+            assert_eq!(fixture.pending.len(), waiting, "{reply} {is_lost}");
+            assert_eq!(fixture.arguments(&SETTLE)[0], ["allow_1", "1000", "7", "settled"]);
+        }
+    }
+}

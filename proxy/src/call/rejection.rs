@@ -1,0 +1,76 @@
+//! Why a call was rejected before it was sent.
+
+use crate::reply::Reply;
+use crate::reply::denied::Denied;
+use crate::reply::refusal::{Refusal, RefusalKind};
+use domain::denial::Denial;
+use domain::id::Kind;
+
+/// Why a call was rejected before it was sent.
+#[derive(Debug)]
+pub enum Rejection {
+    /// The request itself is at fault.
+    Refused(Refusal),
+    /// The decision is no.
+    Denied(Box<Denied>),
+}
+
+impl Rejection {
+    /// Creates a denial of which only the reason is known.
+    #[must_use]
+    pub fn denied(denial: Denial) -> Self {
+        let kind = if Denied::by_cap(denial) {
+            Kind::Allow
+        } else {
+            Kind::Deny
+        };
+        let id = kind
+            .mint(clock::now_ms())
+            .unwrap_or_else(|_| kind.prefix().to_owned());
+        Self::Denied(Box::new(Denied {
+            message: None,
+            denial,
+            id,
+            run_id: None,
+            estimate: None,
+            plan: None,
+        }))
+    }
+
+    /// Creates the denial of a call that cannot be decided, or not be sent (503).
+    #[must_use]
+    pub fn unavailable() -> Self {
+        Self::denied(Denial::ServiceUnavailable)
+    }
+
+    /// Creates the refusal of a key that does not exist, or no longer does (401).
+    #[must_use]
+    pub fn unknown_key() -> Self {
+        Refusal::new(
+            RefusalKind::InvalidApiKey,
+            "This virtual key is unknown or revoked.",
+        )
+        .into()
+    }
+
+    /// Builds the answer.
+    #[must_use]
+    pub fn reply(&self) -> Reply {
+        match self {
+            Self::Refused(refusal) => refusal.reply(),
+            Self::Denied(denied) => denied.reply(),
+        }
+    }
+}
+
+impl From<Refusal> for Rejection {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Box<Denied>> for Rejection {
+    fn from(denied: Box<Denied>) -> Self {
+        Self::Denied(denied)
+    }
+}

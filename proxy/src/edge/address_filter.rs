@@ -1,0 +1,58 @@
+//! Filter of client addresses, before anything else of a request is read (decisions D11, D63). Each request is judged
+//! by itself, so an address that is blocked loses its open connections too.
+
+use crate::call::rejection::Rejection;
+use crate::reply::refusal::{Refusal, RefusalKind};
+use connections::client_address::{UNKNOWN_ADDRESS, client_address, warn_of_untrusted_proxy};
+use ipnet::IpNet;
+use pingora::protocols::http::ServerSession;
+use std::net::IpAddr;
+use std::sync::Arc;
+use store::Store;
+use store::blocked::{BlockedCopy, Verdict};
+
+/// Filters client addresses.
+pub struct AddressFilter {
+    /// The list as last read.
+    pub blocked: Arc<BlockedCopy>,
+    /// Read while the list was never read.
+    pub store: Store,
+    /// `network.trusted_proxies`
+    pub trusted_proxies: Vec<IpNet>,
+}
+
+impl AddressFilter {
+    /// Whether the address is known not to be blocked. True for nearly every request; never reads the store.
+    pub fn is_free(&self, session: &ServerSession) -> bool {
+        if let Some(peer) = peer_of(session) {
+            warn_of_untrusted_proxy(peer, &session.req_header().headers, &self.trusted_proxies);
+        }
+        self.blocked.judge(|| self.client_of(session)) == Verdict::Free
+    }
+
+    /// Rejects blocked addresses, and all until the list was read once.
+    ///
+    /// # Errors
+    /// 403 `IP_BLOCKED`, also for a client behind a trusted proxy whose address cannot be read (decision D73); 503.
+    pub async fn check(&self, session: &ServerSession) -> Result<(), Rejection> {
+        let verdict = self.blocked.judge_now(&self.store, || self.client_of(session));
+        match verdict.await {
+            Verdict::Free => Ok(()),
+            Verdict::Blocked => {
+                let message = "The operator of this service has blocked your address.";
+                Err(Refusal::new(RefusalKind::IpBlocked, message).into())
+            }
+            Verdict::Unknown => Err(Refusal::new(RefusalKind::IpBlocked, UNKNOWN_ADDRESS).into()),
+            Verdict::Unread => Err(Rejection::unavailable()),
+        }
+    }
+
+    fn client_of(&self, session: &ServerSession) -> Option<IpAddr> {
+        let peer = peer_of(session)?;
+        client_address(peer, &session.req_header().headers, &self.trusted_proxies)
+    }
+}
+
+fn peer_of(session: &ServerSession) -> Option<IpAddr> {
+    Some(session.client_addr()?.as_inet()?.ip())
+}

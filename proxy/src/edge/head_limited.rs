@@ -1,0 +1,401 @@
+//! Bounds on request heads of HTTP/1, kept by the connection below HTTP: 64 KiB and one deadline for each. Pingora
+//! reads up to a mebibyte, allows 60 seconds for each read, and answers a malformed head with a bare 400.
+//!
+//! So this connection itself answers heads that are too long, too late or malformed, with the body and headers of every
+//! answer, in place of Pingora's. Then it reports a broken connection to HTTP.
+
+use super::head::{HEAD_BYTES_MAX, Head, NO_HEAD};
+use super::refused_head;
+use crate::metrics::Metrics;
+use crate::reply::refusal::Refusal;
+use async_trait::async_trait;
+use bytes::{Buf as _, Bytes};
+use pingora::protocols::http::ServerSession;
+use pingora::protocols::raw_connect::ProxyDigest;
+use pingora::protocols::tls::{SslDigest, TlsRef};
+use pingora::protocols::{
+    ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream,
+    TimingDigest, UniqueID, UniqueIDType,
+};
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Bytes of a refused head that are discarded at most, so that the caller can read the answer: closing a connection
+/// with unread bytes resets it.
+const DISCARDED_MAX: usize = 1 << 20;
+/// Bytes that are discarded in one read.
+const DISCARD_BYTES: usize = 4 << 10;
+/// Time-out that is registered at its first poll: most connections never poll one.
+#[derive(Debug, Default)]
+struct Timer(Option<Pin<Box<Sleep>>>);
+
+impl Timer {
+    /// Whether the time is over. `until` is evaluated at the first poll.
+    fn is_over(&mut self, context: &mut Context<'_>, until: impl FnOnce() -> Instant) -> bool {
+        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(until())));
+        sleep.as_mut().poll(context).is_ready()
+    }
+}
+
+/// HTTP/1 connection that bounds its heads and answers those that become no request.
+pub struct HeadLimited {
+    inner: Stream,
+    head: Arc<Head>,
+    metrics: Arc<Metrics>,
+    within: Duration,
+    /// Deadline of the current head.
+    late: Timer,
+    /// Deadline of the caller for reading the refusal or the end of the connection.
+    closed: Timer,
+    /// Unwritten part of a refusal. Nothing else is read or written any more.
+    refusal: Option<Bytes>,
+}
+
+impl std::fmt::Debug for HeadLimited {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HeadLimited").finish_non_exhaustive()
+    }
+}
+
+impl HeadLimited {
+    /// Wraps a connection. `within` is the time for a further head from its first byte on, and the time for the caller
+    /// to read a refusal or the end of the connection.
+    #[must_use]
+    pub fn new(inner: Stream, head: Arc<Head>, metrics: Arc<Metrics>, within: Duration) -> Self {
+        Self {
+            inner,
+            head,
+            metrics,
+            within,
+            late: Timer::default(),
+            closed: Timer::default(),
+            refusal: None,
+        }
+    }
+
+    /// The state of the heads of a request's connection; `None` over HTTP/2.
+    #[must_use]
+    pub fn head_of(session: &ServerSession) -> Option<&Head> {
+        let connection: &Self = session.stream()?.as_any().downcast_ref()?;
+        Some(&connection.head)
+    }
+
+    /// Whether the current head is late: the first by the deadline of the connection, a further one by its first byte.
+    /// Until that byte, Pingora closes the connection if it is idle for too long.
+    fn is_late(&mut self, context: &mut Context<'_>, left: usize) -> bool {
+        match self.head.has_arrived() {
+            false => self.late.is_over(context, || self.head.deadline()),
+            true if left == HEAD_BYTES_MAX => false,
+            true => self.late.is_over(context, || Instant::now() + self.within),
+        }
+    }
+
+    fn refuse(&mut self, refusal: &Refusal) {
+        self.refusal = Some(refused_head::bytes(&self.metrics, refusal));
+    }
+
+    /// Whether HTTP's output is discarded. While a head is expected, HTTP writes only if the head is malformed.
+    fn is_refused(&mut self) -> bool {
+        if self.refusal.is_none() && self.head.is_awaited() {
+            self.refuse(&match self.head.is_spent() {
+                true => refused_head::too_long(),
+                false => refused_head::not_http(),
+            });
+        }
+        self.refusal.is_some()
+    }
+
+    /// Writes the refusal and discards received bytes.
+    fn poll_refused(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = self.poll_refusal(context);
+        ready!(self.in_time(context, polled))?;
+        self.discard(context);
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_refusal(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(left) = self.refusal.as_mut().filter(|left| !left.is_empty()) {
+            match ready!(Pin::new(&mut self.inner).poll_write(context, left))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => left.advance(written),
+            }
+        }
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    /// Fails if the caller does not read the end of this connection in time.
+    fn in_time(&mut self, context: &mut Context<'_>, polled: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
+        if polled.is_pending() && self.closed.is_over(context, || Instant::now() + self.within) {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        polled
+    }
+
+    /// Discards received bytes.
+    fn discard(&mut self, context: &mut Context<'_>) {
+        let mut storage = [0; DISCARD_BYTES];
+        let mut discarded = 0;
+        while discarded < DISCARDED_MAX {
+            let mut buffer = ReadBuf::new(&mut storage);
+            match Pin::new(&mut self.inner).poll_read(context, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => discarded += buffer.filled().len(),
+                _ => return,
+            }
+        }
+    }
+
+    /// Reads a part of a head.
+    fn poll_head(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+        left: usize,
+    ) -> Poll<io::Result<()>> {
+        if left == HEAD_BYTES_MAX && self.head.has_arrived() {
+            // It was set for an earlier head.
+            self.late = Timer::default();
+        }
+        let before = buffer.filled().len();
+        match Pin::new(&mut self.inner).poll_read(context, buffer) {
+            Poll::Ready(read) => {
+                let read = read.map(|()| buffer.filled().len() - before)?;
+                self.head.set_left(left.saturating_sub(read));
+                Poll::Ready(Ok(()))
+            }
+            Poll::Pending if self.is_late(context, left) => {
+                self.refuse(&refused_head::too_late());
+                self.poll_refused(context).map(|_| Err(refused()))
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+/// The error of a refused head, for HTTP.
+fn refused() -> io::Error {
+    io::Error::other("the head was refused")
+}
+
+impl AsyncRead for HeadLimited {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let left = self.head.left();
+        if left == 0 && self.refusal.is_none() {
+            self.refuse(&refused_head::too_long());
+        }
+        if self.refusal.is_some() {
+            return self.poll_refused(context).map(|_| Err(refused()));
+        }
+        match left {
+            NO_HEAD => Pin::new(&mut self.inner).poll_read(context, buffer),
+            left => self.poll_head(context, buffer, left),
+        }
+    }
+}
+
+impl AsyncWrite for HeadLimited {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if self.is_refused() {
+            return Poll::Ready(Ok(bytes.len()));
+        }
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.refusal.is_some() {
+            return self.poll_refused(context);
+        }
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.refusal.is_some() {
+            ready!(self.poll_refused(context))?;
+        }
+        let polled = Pin::new(&mut self.inner).poll_shutdown(context);
+        self.in_time(context, polled)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if self.is_refused() {
+            return Poll::Ready(Ok(pieces.iter().map(|piece| piece.len()).sum()));
+        }
+        Pin::new(&mut self.inner).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+}
+
+#[async_trait]
+impl Shutdown for HeadLimited {
+    async fn shutdown(&mut self) {
+        self.inner.shutdown().await;
+    }
+}
+
+#[async_trait]
+impl Peek for HeadLimited {
+    async fn try_peek(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
+        self.inner.try_peek(buffer).await
+    }
+}
+
+impl UniqueID for HeadLimited {
+    fn id(&self) -> UniqueIDType {
+        self.inner.id()
+    }
+}
+
+impl Ssl for HeadLimited {
+    fn get_ssl(&self) -> Option<&TlsRef> {
+        self.inner.get_ssl()
+    }
+
+    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
+        self.inner.get_ssl_digest()
+    }
+
+    fn selected_alpn_proto(&self) -> Option<ALPN> {
+        self.inner.selected_alpn_proto()
+    }
+}
+
+impl GetTimingDigest for HeadLimited {
+    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
+        self.inner.get_timing_digest()
+    }
+}
+
+impl GetProxyDigest for HeadLimited {
+    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
+        self.inner.get_proxy_digest()
+    }
+}
+
+impl GetSocketDigest for HeadLimited {
+    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
+        self.inner.get_socket_digest()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Fixture, SOON};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::time::timeout;
+
+    const WITHIN: Duration = Duration::from_millis(400);
+
+    /// A connection whose first head was read, and its caller.
+    fn used(fixture: &Fixture, buffer: usize) -> (HeadLimited, Arc<Head>, DuplexStream) {
+        let (caller, connection) = duplex(buffer);
+        let head = Arc::new(Head::expected_by(Instant::now()));
+        head.begins();
+        head.ends();
+        head.begins();
+        let metrics = Arc::clone(&fixture.metrics);
+        let limited = HeadLimited::new(Box::new(connection), Arc::clone(&head), metrics, WITHIN);
+        (limited, head, caller)
+    }
+
+    async fn received(caller: &mut DuplexStream) -> String {
+        let mut buffer = [0; 4096];
+        let read = caller.read(&mut buffer).await.unwrap();
+        String::from_utf8_lossy(&buffer[..read]).into_owned()
+    }
+
+    #[tokio::test]
+    async fn a_further_head_may_wait_but_not_drip() {
+        let fixture = Fixture::new().await;
+        let (mut connection, _head, mut caller) = used(&fixture, 4096);
+        let mut buffer = [0; 64];
+        assert!(
+            timeout(3 * WITHIN, connection.read(&mut buffer)).await.is_err(),
+            "Pingora ends it when it rests"
+        );
+        caller.write_all(b"P").await.unwrap();
+        assert_eq!(connection.read(&mut buffer).await.unwrap(), 1);
+        let refused = loop {
+            match timeout(WITHIN / 4, connection.read(&mut buffer)).await {
+                Ok(Ok(read)) => assert_eq!(read, 1),
+                Ok(Err(error)) => break error,
+                Err(_elapsed) => caller.write_all(b"O").await.unwrap(),
+            }
+        };
+        assert_eq!(refused.to_string(), "the head was refused");
+        let answer = received(&mut caller).await;
+        assert!(answer.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{answer}");
+        assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn each_head_has_a_deadline_of_its_own() {
+        let fixture = Fixture::new().await;
+        let (mut connection, head, mut caller) = used(&fixture, 4096);
+        let mut buffer = [0; 64];
+        for _ in 0..3 {
+            caller.write_all(b"P").await.unwrap();
+            assert_eq!(connection.read(&mut buffer).await.unwrap(), 1);
+            let rest = timeout(WITHIN / 10, connection.read(&mut buffer)).await;
+            assert!(rest.is_err(), "{rest:?}");
+            head.ends();
+            head.begins();
+            tokio::time::sleep(WITHIN).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn pingoras_answer_to_a_malformed_head_is_replaced() {
+        let fixture = Fixture::new().await;
+        let (mut connection, head, mut caller) = used(&fixture, 4096);
+        let bare = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+        connection.write_all(bare).await.unwrap();
+        connection.write_all(b"more").await.unwrap();
+        AsyncWriteExt::shutdown(&mut connection).await.unwrap();
+        let answer = received(&mut caller).await;
+        assert!(answer.contains("\"code\":\"bad_request\""), "{answer}");
+        assert!(answer.contains("\r\nx-request-id: req_"), "{answer}");
+        assert_eq!(received(&mut caller).await, "", "one answer");
+        drop((connection, head));
+        let (mut connection, head, mut caller) = used(&fixture, 4096);
+        head.ends();
+        connection.write_all(bare).await.unwrap();
+        assert_eq!(
+            received(&mut caller).await.as_bytes(),
+            bare,
+            "an answer to a request"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_caller_who_does_not_read_the_refusal_is_disconnected() {
+        let fixture = Fixture::new().await;
+        let (mut connection, _head, mut caller) = used(&fixture, 8);
+        caller.write_all(b"P").await.unwrap();
+        let mut buffer = [0; 64];
+        assert_eq!(connection.read(&mut buffer).await.unwrap(), 1);
+        let ends = timeout(SOON, connection.read(&mut buffer)).await;
+        assert!(ends.unwrap().is_err(), "late, and nothing is taken");
+        let ends = timeout(SOON, AsyncWriteExt::shutdown(&mut connection)).await;
+        assert_eq!(ends.unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+}

@@ -1,0 +1,33 @@
+//! What the edge's hooks use. It has no logic of its own, and no step of a call takes the whole of it.
+
+use super::address_filter::AddressFilter;
+use super::write::ReplyWriter;
+use crate::admission::Admission;
+use crate::call::CallPipeline;
+use crate::metrics::Metrics;
+use crate::store_health::StoreHealth;
+use crate::tables::prices::Prices;
+use crate::upstream::Upstream;
+use std::sync::Arc;
+
+/// Components of the edge, each made once in `server/components.rs`.
+pub struct EdgeState {
+    /// Requests in flight.
+    pub admission: Arc<Admission>,
+    /// Blocked addresses.
+    pub addresses: AddressFilter,
+    /// Chat completions.
+    pub calls: Arc<CallPipeline>,
+    /// Answers `/v1/health`.
+    pub health: Arc<StoreHealth>,
+    /// Answers `/v1/models`.
+    pub prices: Arc<Prices>,
+    /// `upstream.provider`, the owner of the models.
+    pub provider: String,
+    /// Its host is part of `/v1/health`.
+    pub upstream: Arc<Upstream>,
+    /// Writes answers.
+    pub writer: ReplyWriter,
+    /// Times and rejections of requests.
+    pub metrics: Arc<Metrics>,
+}

@@ -1,0 +1,82 @@
+//! Provider keys, decrypted. Each is cached under its sealed form, so a replaced key is never used again.
+
+use crypto::seal::{SealError, SealedFor, Sealer};
+use quick_cache::sync::Cache;
+use secrecy::SecretString;
+use std::sync::Arc;
+
+/// Decrypted keys in the cache; zeroized when they leave it. Decrypting one takes less than a microsecond.
+const OPENED_MAX: usize = 2_000;
+
+/// Decrypts provider keys and caches the result.
+pub struct ProviderKeys {
+    sealer: Sealer,
+    opened: Cache<String, Arc<SecretString>>,
+}
+
+impl ProviderKeys {
+    /// Creates an empty cache of keys that `sealer` decrypts.
+    #[must_use]
+    pub fn new(sealer: Sealer) -> Self {
+        Self {
+            sealer,
+            opened: Cache::new(OPENED_MAX),
+        }
+    }
+
+    /// Decrypts `sealed`, which was sealed for `owner`.
+    ///
+    /// # Errors
+    /// [`SealError`]: sealed for another owner, or with another master key.
+    pub fn open(&self, owner: &SealedFor<'_>, sealed: &str) -> Result<Arc<SecretString>, SealError> {
+        let name = [owner.account, owner.agent, owner.key_id, sealed].join(" ");
+        if let Some(key) = self.opened.get(&name) {
+            return Ok(key);
+        }
+        let key = Arc::new(self.sealer.open(owner, sealed)?);
+        self.opened.insert(name, Arc::clone(&key));
+        Ok(key)
+    }
+
+    /// The number of decrypted keys in the cache.
+    pub fn len(&self) -> usize {
+        self.opened.len()
+    }
+
+    /// Encrypts a provider key as the admin server does.
+    #[cfg(test)]
+    pub fn seal(&self, owner: &SealedFor<'_>, secret: &str) -> String {
+        self.sealer.seal(owner, &SecretString::from(secret)).unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use secrecy::ExposeSecret as _;
+
+    const MASTER_KEY: &str = "ERERERERERERERERERERERERERERERERERERERERERE=";
+
+    #[test]
+    fn a_key_is_cached_by_its_sealed_form() {
+        let sealer = Sealer::new([MASTER_KEY].into_iter()).unwrap();
+        let keys = ProviderKeys::new(sealer);
+        let owner = SealedFor {
+            account: "acct_1",
+            agent: "bot",
+            provider: "openai",
+            key_id: "pk_1",
+        };
+        let (one, other) = (keys.seal(&owner, "sk-1"), keys.seal(&owner, "sk-2"));
+        let opened = keys.open(&owner, &one).unwrap();
+        assert_eq!(opened.expose_secret(), "sk-1");
+        assert!(Arc::ptr_eq(&opened, &keys.open(&owner, &one).unwrap()));
+        assert_eq!(keys.open(&owner, &other).unwrap().expose_secret(), "sk-2");
+        assert_eq!(keys.len(), 2);
+        let another = SealedFor {
+            agent: "eve",
+            ..owner
+        };
+        assert!(keys.open(&another, &one).is_err());
+    }
+}

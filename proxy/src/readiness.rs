@@ -1,0 +1,65 @@
+//! Readiness: whether load balancers should send calls to this process.
+
+use crate::admission::Admission;
+use crate::store_health::StoreHealth;
+use crate::tables::prices::Prices;
+use std::sync::Arc;
+use store::blocked::BlockedCopy;
+
+/// Whether this process can decide calls, and is not about to end. Reads no store.
+#[derive(Clone)]
+pub struct Readiness {
+    /// Not ready while draining.
+    pub admission: Arc<Admission>,
+    /// Not ready while the store is unsafe or away.
+    pub health: Arc<StoreHealth>,
+    /// Not ready until the blocked addresses were read.
+    pub blocked: Arc<BlockedCopy>,
+    /// Not ready until the imported prices were read.
+    pub prices: Arc<Prices>,
+}
+
+impl Readiness {
+    /// Whether all of it holds, as of the last background check of the store.
+    pub fn is_ready(&self) -> bool {
+        self.health.is_ready()
+            && self.blocked.is_read()
+            && self.prices.are_known()
+            && !self.admission.is_draining()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{Fixture, Reply};
+    use store::keys::STORE;
+
+    #[tokio::test]
+    async fn each_part_is_needed_for_readiness() {
+        for missing in [None, Some(0), Some(1), Some(2), Some(3)] {
+            let fixture = Fixture::new().await;
+            fixture.on_command(|command| {
+                match (command[0].as_str(), command.get(1).map_or("", String::as_str)) {
+                    ("HGET", _) => Some(Reply::Raw("$-1\r\n".to_owned())),
+                    ("HGETALL", key) if key != STORE => Some(Reply::Raw("*0\r\n".to_owned())),
+                    _ => None,
+                }
+            });
+            if missing != Some(0) {
+                assert!(fixture.health.is_usable().await);
+            }
+            if missing != Some(1) {
+                fixture.blocked.follow(&fixture.store).await;
+                assert!(fixture.blocked.is_read());
+            }
+            if missing != Some(2) {
+                assert!(fixture.prices.are_known_now().await);
+            }
+            if missing == Some(3) {
+                fixture.admission.drain();
+            }
+            assert_eq!(fixture.readiness().is_ready(), missing.is_none(), "{missing:?}");
+            assert_eq!(fixture.admission.is_draining(), missing == Some(3));
+        }
+    }
+}

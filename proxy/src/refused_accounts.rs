@@ -1,0 +1,81 @@
+//! The accounts that the store refuses to keep more records for (decision D71), and those that lost writes, which are
+//! denied until an operator accepts the loss.
+
+use crate::account_views::AccountViews;
+use std::sync::Arc;
+use store::Store;
+use store::account::refused::{Cause, RefusedCopy};
+use store::call::authorize::AccountView;
+use store::versions::View;
+
+/// This edge's copy of the list.
+pub struct RefusedAccounts {
+    copy: RefusedCopy,
+    store: Store,
+    views: Arc<AccountViews>,
+}
+
+impl RefusedAccounts {
+    /// Creates an empty copy. `views` is where accounts that lost writes are recorded.
+    #[must_use]
+    pub fn new(store: Store, views: Arc<AccountViews>) -> Self {
+        Self {
+            copy: RefusedCopy::default(),
+            store,
+            views,
+        }
+    }
+
+    /// Why the store keeps no more records for an account; `None` if it does.
+    pub fn cause(&self, account: &str) -> Option<Cause> {
+        self.copy.cause(account)
+    }
+
+    /// Reads the list. An account that lost writes gets a view which it cannot reach before `store accept`: then
+    /// `authorize.lua` denies its calls, and the first call after the acceptance is decided like any other.
+    pub async fn refresh(&self) {
+        self.copy.follow(&self.store).await;
+        for (account, generation) in self.copy.lost() {
+            let floor = View::until_accepted(generation);
+            let view = AccountView {
+                generation: floor.generation,
+                version: floor.version,
+                plan: self.views.get(&account).plan,
+            };
+            self.views.record(&account, &view);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{Fixture, text};
+
+    #[tokio::test]
+    async fn an_account_that_lost_writes_has_a_view_that_it_cannot_reach() {
+        let fixture = Fixture::new().await;
+        let (refused, views) = (&fixture.refused, &fixture.views);
+        let view = |generation, version| AccountView {
+            generation,
+            version,
+            plan: "free".to_owned(),
+        };
+        views.record("acct_1", &view(3, 7));
+        views.record("acct_2", &view(4, 7));
+        fixture.on_command(|command| {
+            (command[0] == "GET").then(|| text("acct_1 lost_writes 3\nacct_2 lost_writes 3"))
+        });
+        refused.refresh().await;
+        let floor = View::until_accepted(3);
+        assert_eq!(views.get("acct_1"), view(floor.generation, floor.version));
+        assert_eq!(views.get("acct_2"), view(4, 7), "it was accepted");
+        // The view stays until the acceptance, also when the list no longer names the account.
+        fixture.on_command(|command| (command[0] == "GET").then(|| text("")));
+        refused.refresh().await;
+        views.record("acct_1", &view(3, 9));
+        assert_eq!(views.get("acct_1").version, floor.version);
+        views.record("acct_1", &view(5, 9));
+        assert_eq!(views.get("acct_1"), view(5, 9));
+    }
+}

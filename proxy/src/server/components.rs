@@ -1,0 +1,290 @@
+//! The composition root: makes every component of the edge once, and gives each part of the process what it needs. No
+//! other code sees all of them.
+
+use crate::account_views::AccountViews;
+use crate::admission::Admission;
+use crate::allocator;
+use crate::buffer_budget::BufferBudget;
+use crate::call::CallPipeline;
+use crate::call::authorize::Authorizer;
+use crate::call::body::BodyReader;
+use crate::call::chat_request::RequestParser;
+use crate::call::count::RequestCounter;
+use crate::call::decide::Decider;
+use crate::call::denials::Denials;
+use crate::call::forward::Forwarder;
+use crate::call::hold::HoldSettler;
+use crate::call::resolve::Resolver;
+use crate::call::settle::Settler;
+use crate::edge::address_filter::AddressFilter;
+use crate::edge::connections::Connections;
+use crate::edge::head::HEAD_BYTES_MAX;
+use crate::edge::state::EdgeState;
+use crate::edge::write::ReplyWriter;
+use crate::gauges::GaugeSources;
+use crate::key_owners::KeyOwners;
+use crate::metrics::Metrics;
+use crate::pending::Pending;
+use crate::provider_keys::ProviderKeys;
+use crate::readiness::Readiness;
+use crate::refused_accounts::RefusedAccounts;
+use crate::store_health::StoreHealth;
+use crate::tables;
+use crate::tables::plans::PlanTable;
+use crate::tables::prices::Prices;
+use crate::upstream::Upstream;
+use crypto::seal::Sealer;
+use domain::budget::Budget;
+use domain::plan::Plans;
+use domain::price::PriceTable;
+use settings::Settings;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Store;
+use store::blocked::{BlockedCopy, REFRESH_EVERY};
+use telemetry::store::StoreMetrics;
+use tokio::time::interval;
+
+/// What is read and checked before a port is bound.
+pub struct Parts {
+    /// The configuration.
+    pub settings: Settings,
+    /// The master keys.
+    pub sealer: Sealer,
+    /// The price file, without imported prices.
+    pub prices: PriceTable,
+    /// The plan file.
+    pub plans: Plans,
+    /// The client of the provider.
+    pub upstream: Upstream,
+    /// The retry queue, with what earlier processes left.
+    pub pending: Pending,
+    /// The callers' connections.
+    pub connections: Arc<Connections>,
+}
+
+/// The components that several parts of the process share.
+pub struct Components {
+    pub settings: Arc<Settings>,
+    pub store: Store,
+    pub metrics: Arc<Metrics>,
+    pub admission: Arc<Admission>,
+    pub connections: Arc<Connections>,
+    pub budget: Arc<BufferBudget>,
+    pub owners: Arc<KeyOwners>,
+    pub views: Arc<AccountViews>,
+    pub health: Arc<StoreHealth>,
+    pub blocked: Arc<BlockedCopy>,
+    pub refused: Arc<RefusedAccounts>,
+    pub plans: Arc<PlanTable>,
+    pub prices: Arc<Prices>,
+    pub provider_keys: Arc<ProviderKeys>,
+    pub upstream: Arc<Upstream>,
+    pub pending: Arc<Pending>,
+}
+
+impl Components {
+    /// Makes the components. Nothing runs yet.
+    #[must_use]
+    pub fn new(parts: Parts, store: Store, metrics: Arc<Metrics>) -> Self {
+        let settings = Arc::new(parts.settings);
+        let proxy = &settings.proxy;
+        let owners = Arc::new(KeyOwners::new(proxy.max_remembered_keys));
+        let views = Arc::<AccountViews>::default();
+        Self {
+            admission: Arc::default(),
+            connections: parts.connections,
+            budget: Arc::new(BufferBudget::new(
+                proxy.max_buffered_bytes,
+                proxy.max_body_bytes + HEAD_BYTES_MAX,
+            )),
+            health: Arc::new(StoreHealth::new(store.clone(), Arc::clone(&owners))),
+            owners,
+            blocked: Arc::default(),
+            refused: Arc::new(RefusedAccounts::new(store.clone(), Arc::clone(&views))),
+            views,
+            plans: Arc::new(PlanTable::new(&parts.plans, settings.public_url())),
+            prices: Arc::new(Prices::new(
+                parts.prices,
+                Arc::clone(&settings),
+                store.clone(),
+                metrics.tables.clone(),
+            )),
+            provider_keys: Arc::new(ProviderKeys::new(parts.sealer)),
+            upstream: Arc::new(parts.upstream),
+            pending: Arc::new(parts.pending),
+            settings,
+            store,
+            metrics,
+        }
+    }
+
+    /// What the hooks use.
+    #[must_use]
+    pub fn edge_state(&self) -> EdgeState {
+        EdgeState {
+            admission: Arc::clone(&self.admission),
+            addresses: AddressFilter {
+                blocked: Arc::clone(&self.blocked),
+                store: self.store.clone(),
+                trusted_proxies: self.settings.network.trusted_proxies.clone(),
+            },
+            calls: Arc::new(self.pipeline()),
+            health: Arc::clone(&self.health),
+            prices: Arc::clone(&self.prices),
+            provider: self.settings.upstream.provider.clone(),
+            upstream: Arc::clone(&self.upstream),
+            writer: ReplyWriter {
+                admission: Arc::clone(&self.admission),
+                timeout: self.client_timeout(),
+            },
+            metrics: Arc::clone(&self.metrics),
+        }
+    }
+
+    /// The steps of a call.
+    #[must_use]
+    pub fn pipeline(&self) -> CallPipeline {
+        let holds = Arc::new(self.hold_settler());
+        let authorizer = Arc::new(Authorizer {
+            store: self.store.clone(),
+            health: Arc::clone(&self.health),
+            plans: Arc::clone(&self.plans),
+            views: Arc::clone(&self.views),
+            refused: Arc::clone(&self.refused),
+            pending: Arc::clone(&self.pending),
+        });
+        let denials = Arc::new(Denials {
+            refused: Arc::clone(&self.refused),
+            metrics: Arc::clone(&self.metrics),
+            runs_max: self.store.budgets().of(Budget::Runs),
+        });
+        CallPipeline {
+            resolver: self.resolver(),
+            counter: RequestCounter {
+                authorizer: Arc::clone(&authorizer),
+                denials: Arc::clone(&denials),
+            },
+            body_reader: self.body_reader(),
+            parser: RequestParser {
+                prices: Arc::clone(&self.prices),
+                require_token_limit: self.settings.proxy.require_token_limit,
+            },
+            decider: Decider {
+                authorizer,
+                denials,
+                provider_keys: Arc::clone(&self.provider_keys),
+                holds: Arc::clone(&holds),
+                hold_life: self.settings.hold_life(),
+                provider: self.settings.upstream.provider.clone(),
+            },
+            forwarder: Forwarder {
+                upstream: Arc::clone(&self.upstream),
+                holds: Arc::clone(&holds),
+                metrics: Arc::clone(&self.metrics),
+            },
+            settler: Settler { holds },
+            metrics: Arc::clone(&self.metrics),
+        }
+    }
+
+    /// Step 1 of a call.
+    #[must_use]
+    pub fn resolver(&self) -> Resolver {
+        Resolver {
+            store: self.store.clone(),
+            health: Arc::clone(&self.health),
+            prices: Arc::clone(&self.prices),
+            owners: Arc::clone(&self.owners),
+        }
+    }
+
+    /// Step 2 of a call.
+    #[must_use]
+    pub fn body_reader(&self) -> BodyReader {
+        BodyReader {
+            budget: Arc::clone(&self.budget),
+            bytes_max: self.settings.proxy.max_body_bytes,
+            timeout: self.client_timeout(),
+        }
+    }
+
+    /// The end of every hold.
+    #[must_use]
+    pub fn hold_settler(&self) -> HoldSettler {
+        HoldSettler::new(
+            self.store.clone(),
+            Arc::clone(&self.health),
+            Arc::clone(&self.pending),
+            self.metrics.ledger.clone(),
+        )
+    }
+
+    /// Whether balancers should send calls here.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        Readiness {
+            admission: Arc::clone(&self.admission),
+            health: Arc::clone(&self.health),
+            blocked: Arc::clone(&self.blocked),
+            prices: Arc::clone(&self.prices),
+        }
+    }
+
+    /// What `/metrics` reads.
+    #[must_use]
+    pub fn gauge_sources(&self) -> GaugeSources {
+        GaugeSources {
+            admission: Arc::clone(&self.admission),
+            readiness: self.readiness(),
+            pending: Arc::clone(&self.pending),
+            retry_queue_limit: self.settings.proxy.retry_queue_limit,
+            connections: Arc::clone(&self.connections),
+            budget: Arc::clone(&self.budget),
+            max_buffered_bytes: self.settings.proxy.max_buffered_bytes,
+            owners: Arc::clone(&self.owners),
+            views: Arc::clone(&self.views),
+            provider_keys: Arc::clone(&self.provider_keys),
+            upstream: Arc::clone(&self.upstream),
+        }
+    }
+
+    /// Starts the background tasks in the current runtime.
+    pub fn start_background_tasks(&self, store_metrics: StoreMetrics) {
+        tokio::spawn(Arc::clone(&self.health).follow());
+        tokio::spawn(refresh_lists(
+            self.store.clone(),
+            Arc::clone(&self.blocked),
+            Arc::clone(&self.refused),
+        ));
+        tokio::spawn(Arc::clone(&self.upstream).follow_address());
+        tokio::spawn(Arc::clone(&self.upstream).keep_idle_fresh());
+        tokio::spawn(allocator::give_back());
+        tokio::spawn(tables::follow(
+            Arc::clone(&self.plans),
+            Arc::clone(&self.prices),
+            Arc::clone(&self.settings),
+            self.metrics.tables.clone(),
+        ));
+        let (store, health, metrics) = (&self.store, &self.health, &self.metrics);
+        let delivery = Arc::clone(&self.pending).run(store.clone(), Arc::clone(health), Arc::clone(metrics));
+        tokio::spawn(delivery);
+        tokio::spawn(Arc::clone(&self.pending).follow_others());
+        tokio::spawn(store_metrics.follow(self.store.clone()));
+        telemetry::export(&self.settings.telemetry, "tollgate-proxy");
+    }
+
+    fn client_timeout(&self) -> Duration {
+        Duration::from_millis(self.settings.proxy.client_timeout_ms)
+    }
+}
+
+/// Keeps the lists of blocked addresses and refused accounts current, for ever.
+async fn refresh_lists(store: Store, blocked: Arc<BlockedCopy>, refused: Arc<RefusedAccounts>) {
+    let mut ticks = interval(REFRESH_EVERY);
+    loop {
+        ticks.tick().await;
+        // Concurrently: the server of one list may be away.
+        tokio::join!(blocked.follow(&store), refused.refresh());
+    }
+}

@@ -1,0 +1,335 @@
+//! Whether the store may be used (decision D47): it is the ledger that this edge knows, it is configured safely, and it
+//! lost no writes. A background task checks once a second. A call checks again where a connection to the store broke
+//! since: the server may have been restored from a backup meanwhile, or may have started without its last writes.
+
+use crate::key_owners::KeyOwners;
+use arc_swap::ArcSwapOption;
+use crypto::virtual_key::WellFormed;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use store::sanity::{self, Insane as UnsafeStore, StoreRecord};
+use store::{Store, pulse};
+use tokio::time::{interval, timeout};
+
+/// Interval of the background check: an unsafe store is noticed within it; a wiped one by the next script.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a call waits for the cluster node that holds the ledger's record, if that was away at the last check. A
+/// node that is back replies sooner; one that is not delays one call at a time, by no more than this.
+const RECORD_WITHIN: Duration = Duration::from_millis(50);
+
+/// What this edge knows about the store.
+pub struct StoreHealth {
+    store: Store,
+    key_owners: Arc<KeyOwners>,
+    record: ArcSwapOption<StoreRecord>,
+    is_unsafe: AtomicBool,
+    is_reachable: AtomicBool,
+    /// Lost connections before the last full check.
+    lost_connections: AtomicU64,
+    /// In a cluster: at the last check the node of the ledger's record was away, and others were not. It may come back
+    /// restored from a backup.
+    is_record_away: AtomicBool,
+    /// Held while a call reads the record from that node.
+    record_read: Arc<tokio::sync::Mutex<()>>,
+    /// The store is another ledger than before, and the cached key owners belong to the old one.
+    has_changed_ledger: AtomicBool,
+}
+
+impl StoreHealth {
+    /// Creates the health of a store that was not checked yet. `key_owners` is cleared when another ledger takes the
+    /// store's place.
+    #[must_use]
+    pub fn new(store: Store, key_owners: Arc<KeyOwners>) -> Self {
+        Self {
+            store,
+            key_owners,
+            record: ArcSwapOption::default(),
+            is_unsafe: AtomicBool::default(),
+            is_reachable: AtomicBool::default(),
+            lost_connections: AtomicU64::default(),
+            is_record_away: AtomicBool::default(),
+            record_read: Arc::default(),
+            has_changed_ledger: AtomicBool::default(),
+        }
+    }
+
+    /// Whether the store may be used at all. Checks it if nothing is known yet, or if a connection broke since the last
+    /// check.
+    pub async fn is_usable(self: &Arc<Self>) -> bool {
+        let is_known = self.is_reachable.load(Ordering::Acquire) && self.record.load().is_some();
+        if is_known && !self.has_lost_connection() {
+            if self.is_record_away.load(Ordering::Acquire) {
+                self.read_record_again().await;
+            }
+            return !self.is_unsafe.load(Ordering::Acquire);
+        }
+        let lost_connections = pulse::cuts();
+        let checked = sanity::check(&self.store).await;
+        self.apply(checked, Some(lost_connections))
+    }
+
+    /// Like [`StoreHealth::is_usable`], for a call that asked before it read its body, which may have taken long.
+    /// Checks the store only if a connection broke meanwhile.
+    pub async fn is_still_usable(self: &Arc<Self>) -> bool {
+        if self.has_lost_connection() {
+            return Box::pin(self.is_usable()).await;
+        }
+        !self.is_unsafe.load(Ordering::Acquire)
+    }
+
+    /// Returns the ledger's record as of the last check.
+    pub fn ledger(&self) -> Option<Arc<StoreRecord>> {
+        self.record.load_full()
+    }
+
+    /// Reads the ledger's record now; `None` if the store is not usable. Checks the store in full if a connection
+    /// broke.
+    pub async fn read_ledger(self: &Arc<Self>) -> Option<Arc<StoreRecord>> {
+        if self.is_usable().await && self.can_decide_now().await {
+            self.ledger()
+        } else {
+            None
+        }
+    }
+
+    /// Whether the store that has just replied is this ledger. Checks it only if a connection broke.
+    pub async fn is_still(self: &Arc<Self>, ledger: &StoreRecord) -> bool {
+        if self.has_lost_connection() && !Box::pin(self.is_usable()).await {
+            return false;
+        }
+        let now = self.record.load();
+        now.as_ref().is_some_and(|now| now.epoch == ledger.epoch)
+    }
+
+    /// Whether a connection broke since the last full check. Never in a cluster, where the next background check is
+    /// soon enough: a node that is away must not delay the accounts of the others.
+    fn has_lost_connection(&self) -> bool {
+        self.lost_connections.load(Ordering::Acquire) != pulse::cuts() && !self.store.is_cluster()
+    }
+
+    /// Whether this installation can have issued the key, judged by its checksum.
+    pub fn can_have_issued(&self, key: &WellFormed<'_>) -> bool {
+        self.record
+            .load()
+            .as_ref()
+            .is_some_and(|record| record.check_secret.issued(key))
+    }
+
+    /// Whether the store replies now, and is this ledger.
+    pub async fn confirm(&self) -> bool {
+        let read = sanity::record(&self.store).await;
+        self.apply(read, None)
+    }
+
+    /// Whether calls can be decided now. In a cluster also when the node of the ledger's record is away, for the
+    /// accounts of the nodes that reply.
+    pub async fn can_decide_now(&self) -> bool {
+        let read = sanity::record(&self.store).await;
+        if self.store.is_cluster() && matches!(read, Err(UnsafeStore::Store(_))) {
+            let is_known = self.record.load().is_some() && !self.is_unsafe.load(Ordering::Acquire);
+            return is_known && self.store.is_partly_there().await;
+        }
+        self.apply(read, None)
+    }
+
+    /// Applies a check that a call made, and returns whether the store may be used. `lost_connections` were counted
+    /// before a full check; `None` if only the record was read.
+    fn apply(&self, checked: Result<StoreRecord, UnsafeStore>, lost_connections: Option<u64>) -> bool {
+        if self.store.is_cluster() && matches!(checked, Err(UnsafeStore::Store(_))) {
+            // One node of several is away. The next background check finds out whether others are.
+            return false;
+        }
+        let is_good = self.record_check(checked);
+        self.forget_changed_ledger();
+        if let Some(lost_connections) = lost_connections
+            && is_good
+        {
+            self.lost_connections.store(lost_connections, Ordering::Release);
+        }
+        is_good && !self.is_unsafe.load(Ordering::Acquire)
+    }
+
+    /// Whether calls can be decided, as of the last check.
+    pub fn is_ready(&self) -> bool {
+        self.is_reachable.load(Ordering::Acquire)
+            && !self.is_unsafe.load(Ordering::Acquire)
+            && self.record.load().is_some()
+    }
+
+    /// Reads the ledger's record, whose node was away. Does nothing if another call is reading it.
+    async fn read_record_again(self: &Arc<Self>) {
+        let Ok(guard) = Arc::clone(&self.record_read).try_lock_owned() else {
+            return;
+        };
+        let health = Arc::clone(self);
+        // In a task of its own, so that a late reply counts too.
+        let read = tokio::spawn(async move {
+            let read = sanity::record(&health.store).await;
+            if !matches!(read, Err(UnsafeStore::Store(_))) {
+                health.record_check(read);
+            }
+            drop(guard);
+        });
+        drop(timeout(RECORD_WITHIN, read).await);
+    }
+
+    /// Records the result of a check. Returns whether it was good.
+    fn record_check(&self, checked: Result<StoreRecord, UnsafeStore>) -> bool {
+        let is_reachable = !matches!(checked, Err(UnsafeStore::Store(_)));
+        self.is_reachable.store(is_reachable, Ordering::Release);
+        match checked {
+            Ok(record) => {
+                let record = Arc::new(record);
+                let before = self.record.swap(Some(Arc::clone(&record)));
+                if before.is_some_and(|before| before.epoch != record.epoch) {
+                    tracing::warn!("the store is another ledger than before");
+                    self.has_changed_ledger.store(true, Ordering::Release);
+                }
+                self.is_record_away.store(false, Ordering::Release);
+                true
+            }
+            Err(UnsafeStore::Store(_)) => false,
+            Err(error) => {
+                if !self.is_unsafe.swap(true, Ordering::AcqRel) {
+                    tracing::error!(%error, "every call is denied");
+                }
+                self.is_record_away.store(false, Ordering::Release);
+                false
+            }
+        }
+    }
+
+    /// Clears the key owners of the ledger before.
+    fn forget_changed_ledger(&self) {
+        if self.has_changed_ledger.swap(false, Ordering::AcqRel) {
+            self.key_owners.clear();
+        }
+    }
+
+    /// Checks the store once a second, for ever.
+    pub async fn follow(self: Arc<Self>) {
+        let mut ticks = interval(CHECK_EVERY);
+        loop {
+            ticks.tick().await;
+            self.check().await;
+        }
+    }
+
+    /// The background check. Only this one ends the denial of every call.
+    async fn check(&self) {
+        let is_known = self.record.load().is_some();
+        let lost_connections = pulse::cuts();
+        let checked = sanity::check(&self.store).await;
+        let is_away = self.store.is_cluster() && is_known && matches!(checked, Err(UnsafeStore::Store(_)));
+        if is_away && self.store.is_partly_there().await {
+            // Calls of accounts on the other nodes can be decided, also without the node of the ledger's record.
+            self.is_record_away.store(true, Ordering::Release);
+            self.is_reachable.store(true, Ordering::Release);
+            return;
+        }
+        let is_good = self.record_check(checked);
+        self.forget_changed_ledger();
+        if is_good {
+            self.lost_connections.store(lost_connections, Ordering::Release);
+            if self.is_unsafe.swap(false, Ordering::AcqRel) {
+                tracing::info!("the store may be used again");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{EPOCH, Fixture, Reply, info, record};
+    use std::sync::Arc;
+    use tokio::sync::Notify;
+
+    #[tokio::test]
+    async fn a_reachable_safe_known_store_is_ready() {
+        let fixture = Fixture::new().await;
+        let health = &fixture.health;
+        assert!(!health.is_ready(), "nothing is known");
+        health.check().await;
+        assert!(health.is_ready());
+        fixture.on_command(|_| Some(Reply::Close));
+        health.check().await;
+        assert!(!health.is_ready(), "away");
+        fixture.on_command(|command| (command[0] == "INFO").then(|| info(1)));
+        health.check().await;
+        assert!(!health.is_ready(), "it lost writes");
+        fixture.on_command(|_| None);
+        health.check().await;
+        assert!(health.is_ready());
+    }
+
+    #[tokio::test]
+    async fn a_store_that_was_away_while_the_body_came_is_checked_before_the_decision() {
+        let fixture = Fixture::new().await;
+        let health = &fixture.health;
+        assert!(health.is_usable().await);
+        // The server restarts without its last writes.
+        fixture.on_command(|command| (command[0] == "INFO").then(|| info(1)));
+        assert!(health.is_still_usable().await, "no connection broke yet");
+        assert_eq!(fixture.count("INFO"), 1);
+        fixture.lose_a_connection().await;
+        assert!(!health.is_still_usable().await);
+        assert!(!health.is_usable().await, "only the background check ends that");
+    }
+
+    /// The connection may have broken after the server replied to the check, so another server may reply next.
+    #[tokio::test]
+    async fn a_connection_that_breaks_during_a_check_requires_another() {
+        for is_background in [false, true] {
+            let fixture = Fixture::new().await;
+            let (resume, mut is_held) = (Arc::new(Notify::new()), false);
+            let until = Arc::clone(&resume);
+            fixture.on_command(move |command| {
+                let is_first = command[0] == "INFO" && !std::mem::replace(&mut is_held, true);
+                is_first.then(|| Reply::After(Arc::clone(&until)))
+            });
+            let health = Arc::clone(&fixture.health);
+            let checking = tokio::spawn(async move {
+                match is_background {
+                    true => health.check().await,
+                    false => assert!(health.is_usable().await),
+                }
+            });
+            fixture.wait_for("INFO").await;
+            fixture.lose_a_connection().await;
+            resume.notify_one();
+            checking.await.unwrap();
+            let health = &fixture.health;
+            assert!(health.is_usable().await);
+            assert_eq!(
+                fixture.count("INFO"),
+                2,
+                "checked again, background: {is_background}"
+            );
+            assert!(health.is_usable().await);
+            assert_eq!(fixture.count("INFO"), 2, "once");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_ledger_is_the_one_that_the_store_is_now() {
+        let fixture = Fixture::new().await;
+        let health = &fixture.health;
+        assert!(health.ledger().is_none());
+        let ledger = health.read_ledger().await.unwrap();
+        assert_eq!(ledger.epoch, EPOCH);
+        let checks = fixture.count("INFO");
+        assert!(health.is_still(&ledger).await);
+        assert_eq!(fixture.count("INFO"), checks, "no connection broke");
+        fixture.on_command(|command| (command[0] == "HGETALL").then(|| record("another")));
+        assert!(health.is_still(&ledger).await, "not known yet");
+        fixture.lose_a_connection().await;
+        assert!(!health.is_still(&ledger).await);
+        assert_eq!(health.read_ledger().await.unwrap().epoch, "another");
+        assert!(!health.is_still(&ledger).await);
+        // The store has no record.
+        fixture.on_command(|command| (command[0] == "HGETALL").then(|| Reply::Raw("*0\r\n".to_owned())));
+        assert!(health.read_ledger().await.is_none());
+    }
+}

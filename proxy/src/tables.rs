@@ -1,0 +1,60 @@
+//! The tables in force: plans and prices. Both are files, read at start and again on SIGHUP; the prices are overlaid
+//! with those that the operator imported into the store. A table that cannot be read leaves the one in force.
+
+pub mod plans;
+pub mod prices;
+
+use plans::PlanTable;
+use prices::Prices;
+use settings::Settings;
+use std::sync::Arc;
+use std::time::Duration;
+use telemetry::tables::{Table, TableMetrics};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::sleep;
+
+/// Interval of reading the imported prices.
+const REFRESH_EVERY: Duration = Duration::from_secs(5);
+/// The same until they were read for the first time: until then every call is denied.
+const FIRST_REFRESH_EVERY: Duration = Duration::from_millis(100);
+
+/// Keeps both tables current, for ever.
+pub async fn follow(
+    plans: Arc<PlanTable>,
+    prices: Arc<Prices>,
+    settings: Arc<Settings>,
+    metrics: TableMetrics,
+) {
+    let Ok(mut hangups) = signal(SignalKind::hangup()) else {
+        tracing::error!("SIGHUP cannot be heard; tables are read at start only");
+        return;
+    };
+    prices.refresh(false).await;
+    loop {
+        let pause = if prices.are_known() {
+            REFRESH_EVERY
+        } else {
+            FIRST_REFRESH_EVERY
+        };
+        let reread = tokio::select! {
+            () = sleep(pause) => false,
+            _ = hangups.recv() => true,
+        };
+        if reread {
+            reread_plans(&plans, &settings, &metrics);
+        }
+        prices.refresh(reread).await;
+    }
+}
+
+fn reread_plans(plans: &PlanTable, settings: &Settings, metrics: &TableMetrics) {
+    let read = settings.plans();
+    metrics.read_again(Table::Plans, read.is_ok());
+    match read {
+        Ok(read) => {
+            plans.replace(&read);
+            tracing::info!("plans in force");
+        }
+        Err(error) => tracing::error!(%error, "the plans in force stay"),
+    }
+}

@@ -1,0 +1,97 @@
+//! The plans in force.
+
+use arc_swap::ArcSwap;
+use domain::plan::{Plan, Plans};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A plan as answers name it.
+#[derive(Debug, Clone)]
+pub struct PlanLimits {
+    /// Empty for the plan of an account that was never seen.
+    pub name: String,
+    /// The limits that the edge sends with each call.
+    pub plan: Plan,
+    /// Absolute URL of the page where the plan can be changed.
+    pub upgrade_url: Option<String>,
+}
+
+/// The plans in force, by name.
+pub struct PlanTable {
+    plans: ArcSwap<HashMap<String, Arc<PlanLimits>>>,
+    unknown: Arc<PlanLimits>,
+    public_url: String,
+}
+
+impl PlanTable {
+    /// Creates the table. `public_url` is the base of relative upgrade URLs.
+    #[must_use]
+    pub fn new(plans: &Plans, public_url: String) -> Self {
+        Self {
+            plans: ArcSwap::from_pointee(by_name(plans, &public_url)),
+            unknown: Arc::new(unknown()),
+            public_url,
+        }
+    }
+
+    /// Returns a plan; `None` if the table has none of this name: then the call is denied (decision D7). The empty name
+    /// stands for the plan of an account that was never seen: the store replies with the account's plan and checks
+    /// nothing.
+    pub fn get(&self, name: &str) -> Option<Arc<PlanLimits>> {
+        match name {
+            "" => Some(Arc::clone(&self.unknown)),
+            name => self.plans.load().get(name).cloned(),
+        }
+    }
+
+    /// Puts other plans in force.
+    pub fn replace(&self, plans: &Plans) {
+        self.plans.store(Arc::new(by_name(plans, &self.public_url)));
+    }
+}
+
+/// Limits that admit no call, in case that an account's record names no plan at all.
+fn unknown() -> PlanLimits {
+    let plan = Plan {
+        active_virtual_keys: Some(0),
+        ..Plan::default()
+    };
+    PlanLimits {
+        name: String::new(),
+        plan,
+        upgrade_url: None,
+    }
+}
+
+fn by_name(plans: &Plans, public_url: &str) -> HashMap<String, Arc<PlanLimits>> {
+    let limits = |name: &str| {
+        let plan = plans.get(name)?.clone();
+        let upgrade_url = plan.upgrade_url.as_ref().map(|url| match url.strip_prefix('/') {
+            Some(path) => format!("{public_url}/{path}"),
+            None => url.clone(),
+        });
+        let name = name.to_owned();
+        let limits = PlanLimits {
+            name: name.clone(),
+            plan,
+            upgrade_url,
+        };
+        Some((name, Arc::new(limits)))
+    };
+    plans.names().filter_map(limits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::plan::DEFAULT_PLANS;
+
+    #[test]
+    fn an_account_without_a_plan_has_limits_that_admit_no_call() {
+        let table = PlanTable::new(&Plans::parse(DEFAULT_PLANS).unwrap(), "https://t".to_owned());
+        let unknown = table.get("").unwrap();
+        assert_eq!(unknown.plan.active_virtual_keys, Some(0));
+        assert!(table.get("no such plan").is_none());
+        assert_eq!(table.get("free").unwrap().name, "free");
+    }
+}

@@ -1,0 +1,159 @@
+//! The prices in force: the price file, overlaid with the prices that the operator imported into the store.
+
+use arc_swap::ArcSwap;
+use domain::price::PriceTable;
+use settings::{BadSettings, Settings};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use store::{Store, prices as imported};
+use telemetry::tables::{Table, TableMetrics};
+
+/// How long an imported text that does not parse is not parsed again.
+const BAD_TEXT_LIFE: Duration = Duration::from_secs(5);
+
+/// The prices in force.
+pub struct Prices {
+    settings: Arc<Settings>,
+    store: Store,
+    metrics: TableMetrics,
+    in_force: ArcSwap<PriceTable>,
+    are_known: AtomicBool,
+    texts: Mutex<Texts>,
+}
+
+/// Imported prices as the store had them.
+#[derive(Debug, Default)]
+struct Texts {
+    in_force: Option<String>,
+    /// The last text that did not parse, and when.
+    bad: Option<(Option<String>, Instant)>,
+}
+
+impl Texts {
+    fn is_bad(&self, text: Option<&str>) -> bool {
+        let bad = self.bad.as_ref();
+        bad.is_some_and(|(bad, at)| bad.as_deref() == text && at.elapsed() < BAD_TEXT_LIFE)
+    }
+}
+
+impl Prices {
+    /// Creates the table with the prices of the file. [`Prices::refresh`] reads the imported ones.
+    #[must_use]
+    pub fn new(file: PriceTable, settings: Arc<Settings>, store: Store, metrics: TableMetrics) -> Self {
+        Self {
+            settings,
+            store,
+            metrics,
+            in_force: ArcSwap::from_pointee(file),
+            are_known: AtomicBool::new(false),
+            texts: Mutex::default(),
+        }
+    }
+
+    /// Returns the table in force.
+    pub fn get(&self) -> Arc<PriceTable> {
+        self.in_force.load_full()
+    }
+
+    /// Whether the imported prices were in force once. Before that the price file alone is in force, and its prices may
+    /// be too low.
+    pub fn are_known(&self) -> bool {
+        self.are_known.load(Ordering::Acquire)
+    }
+
+    /// Like [`Prices::are_known`], but reads the store if they are not.
+    pub async fn are_known_now(&self) -> bool {
+        if !self.are_known() {
+            self.refresh(false).await;
+        }
+        self.are_known()
+    }
+
+    /// Reads the imported prices, and the file too if they changed or if `reread` says so.
+    pub async fn refresh(&self, reread: bool) {
+        let overlay = imported::read(&self.store).await;
+        let has_replied = overlay.is_ok();
+        if !has_replied && !reread {
+            return;
+        }
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let overlay = overlay.unwrap_or_else(|_| texts.in_force.clone());
+        if !reread && texts.is_bad(overlay.as_deref()) {
+            return;
+        }
+        if (reread || overlay != texts.in_force) && !self.replace(&mut texts, overlay) {
+            return;
+        }
+        if has_replied {
+            self.are_known.store(true, Ordering::Release);
+        }
+    }
+
+    /// Puts the file and `overlay` in force. Returns whether both could be read.
+    fn replace(&self, texts: &mut Texts, overlay: Option<String>) -> bool {
+        let table = merged(&self.settings, overlay.as_deref());
+        self.metrics.read_again(Table::Prices, table.is_ok());
+        match table {
+            Ok(table) => {
+                tracing::info!(price.version = table.version(), "prices in force");
+                self.in_force.store(table.into());
+                *texts = Texts {
+                    in_force: overlay,
+                    bad: None,
+                };
+                true
+            }
+            Err(error) => {
+                tracing::error!(%error, "the prices in force stay");
+                if !self.are_known() {
+                    tracing::error!("without the imported prices every call is denied");
+                }
+                texts.bad = Some((overlay, Instant::now()));
+                false
+            }
+        }
+    }
+}
+
+fn merged(settings: &Settings, overlay: Option<&str>) -> Result<PriceTable, BadSettings> {
+    let file = settings.prices()?;
+    PriceTable::overlaid(file, overlay).map_err(|error| BadSettings(format!("imported prices: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{Fixture, Reply, text};
+
+    const EXPENSIVE: &str = r#"{"models":{"gpt-4o":{"rates":{"standard":{"input":"250","output":"1000"}}}}}"#;
+
+    #[tokio::test]
+    async fn rereading_the_file_does_not_make_imported_prices_known() {
+        let fixture = Fixture::new().await;
+        let prices = &fixture.prices;
+        fixture.on_command(|command| (command[0] == "GET").then_some(Reply::Close));
+        prices.refresh(true).await;
+        assert!(!prices.are_known());
+        assert!(!prices.are_known_now().await);
+        fixture.on_command(|_| None);
+        assert!(prices.are_known_now().await);
+    }
+
+    #[tokio::test]
+    async fn imported_prices_stay_in_force_while_the_store_is_away() {
+        let fixture = Fixture::new().await;
+        let prices = &fixture.prices;
+        let version = || prices.get().version().to_owned();
+        let file = version();
+        fixture.on_command(|command| (command[0] == "GET").then(|| text(EXPENSIVE)));
+        prices.refresh(false).await;
+        let imported = version();
+        assert!(prices.are_known() && imported != file);
+        fixture.on_command(|command| (command[0] == "GET").then_some(Reply::Close));
+        prices.refresh(true).await;
+        assert_eq!(version(), imported);
+        fixture.on_command(|_| None);
+        prices.refresh(false).await;
+        assert_eq!(version(), file, "the import was taken back");
+    }
+}
