@@ -14,27 +14,17 @@
 //! * [`webhook`][]: what leaves for the receivers of webhooks
 
 pub mod api;
-pub mod archive;
-pub mod bench;
 pub mod caller;
-pub mod checkpoint;
 pub mod cli;
 pub mod dashboard;
-pub mod export;
 pub mod injection;
-pub mod intents;
-pub mod ledger;
 pub mod limits;
 pub mod metrics;
 pub mod openapi;
 pub mod ops;
-pub mod password;
 pub mod problem;
 pub mod reference;
 pub mod routes;
-pub mod sandbox;
 pub mod serve;
-pub mod trail;
-pub mod verify;
 pub mod webhook;
 pub mod workers;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use store::StoreError;
 use store::sanity::Insane;
+use telemetry::error_chain;
 
 /// The field of a `TIER_LIMIT` that names the kind of record.
 const BUDGET: &str = "budget";
@@ -281,7 +282,7 @@ impl From<StoreError> for Problem {
         if matches!(error, StoreError::BadPosition) {
             return crate::routes::bad_cursor();
         }
-        tracing::error!(error = %chain(&error), "store failure");
+        tracing::error!(error = %error_chain(&error), "store failure");
         match error {
             StoreError::NotDurable { ran: true, .. } => Code::NotConfirmed.into(),
             StoreError::NotDurable { ran: false, .. } => Code::NotDurable.into(),
@@ -303,30 +304,16 @@ impl From<Insane> for Problem {
         if let Insane::Store(error) = error {
             return error.into();
         }
-        tracing::error!(error = %chain(&error), "store not to be trusted");
+        tracing::error!(error = %error_chain(&error), "store not to be trusted");
         Code::ServiceUnavailable.into()
     }
 }
 
 impl From<entropy::NoEntropy> for Problem {
     fn from(error: entropy::NoEntropy) -> Self {
-        tracing::error!(error = %chain(&error), "no randomness");
+        tracing::error!(error = %error_chain(&error), "no randomness");
         Code::ServiceUnavailable.into()
     }
-}
-
-/// An error with its causes, on one line; a cause that repeats what was said is left out.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let text = cause.to_string();
-        if !line.ends_with(&text) {
-            line = format!("{line}: {text}");
-        }
-        source = cause.source();
-    }
-    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -8,17 +8,17 @@ pub(crate) use doc::section;
 pub use verify::verify;
 
 use super::listing::Listing;
-use crate::checkpoint::{self, Stays};
-use crate::export::{CONTENT_TYPE, Export, ExportError};
 use crate::openapi::is;
-use crate::problem::{Code, Problem, chain};
+use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Paging, Reply, require_agent_id, time};
-use crate::trail::Trail;
+use audit_verify::checkpoint::{self, Stays};
 use clock::now_ms;
 use domain::entry::Sealed;
 use domain::mode::Mode;
 use domain::timestamp::iso_from_ms;
 use futures::TryStreamExt;
+use history::export::{CONTENT_TYPE, Export, ExportError};
+use history::trail::Trail;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -26,6 +26,7 @@ use std::sync::Arc;
 use store::audit::chain::Filter;
 use store::audit::checkpoint_key;
 use store::page::Part;
+use telemetry::error_chain;
 use utoipa::ToSchema;
 
 /// Longest name of a type of entry.
@@ -122,7 +123,7 @@ pub async fn export(call: Call) -> Answer {
         head,
     };
     let lines = export.lines().inspect_err(move |error: &ExportError| {
-        tracing::error!(account, %mode, error = %chain(error), "an export of the audit trail was cut off");
+        tracing::error!(account, %mode, error = %error_chain(error), "an export of the audit trail was cut off");
     });
     let reply = Reply::stream(&name, CONTENT_TYPE, lines)?;
     Ok(reply
@@ -140,7 +141,7 @@ pub async fn checkpoint(call: Call) -> Answer {
     let trail = trail(&call);
     let key = checkpoint_key::key(&call.app.store, &call.app.sealer).await;
     let key = key.map_err(|error| {
-        tracing::error!(error = %chain(&error), "no key to sign a checkpoint with");
+        tracing::error!(error = %error_chain(&error), "no key to sign a checkpoint with");
         Code::ServiceUnavailable
     })?;
     let (account, mode) = (&call.caller.account, call.caller.mode);
@@ -170,7 +171,7 @@ pub async fn checkpoint(call: Call) -> Answer {
 
 /// Nothing is signed that contradicts the last checkpoint, or that could not be compared with it.
 fn refused(account: &str, mode: Mode, stays: &Stays) -> Problem {
-    tracing::error!(account, %mode, error = %chain(stays), "no checkpoint is signed");
+    tracing::error!(account, %mode, error = %error_chain(stays), "no checkpoint is signed");
     match stays.is_tampering() {
         true => Problem::new(Code::Conflict, format!("No checkpoint is signed: {stays}.")),
         false => {

@@ -1,10 +1,10 @@
 //! Requests that are made at most once (decision D26): whose record a request leads to, and whether it is there already.
 
-use crate::intents::Intents;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, IdempotencyKey};
 use clock::now_ms;
 use domain::id::Kind;
+use history::intents::Intents;
 use serde_json::Value;
 use std::time::Duration;
 use store::intent::{Found, IntentRecord};

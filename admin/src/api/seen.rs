@@ -1,9 +1,10 @@
 //! How far the trail of an account is sealed for those who tell of its statistics.
 
-use crate::problem::{Problem, chain};
+use crate::problem::Problem;
 use crate::routes::Call;
 use store::StoreError;
 use store::audit::chain::Chain;
+use telemetry::error_chain;
 
 /// Batches of some hundred entries that a reader of statistics seals at most; of a longer backlog it says that it is one.
 const BATCHES_MAX: usize = 40;
@@ -20,7 +21,7 @@ pub(super) async fn catch_up(call: &Call) -> Result<bool, Problem> {
     match trail.seal_some(BATCHES_MAX).await {
         Ok(sealed) => Ok(sealed.end.seq >= goal),
         Err(error @ StoreError::Nonsense(_)) => {
-            tracing::warn!(account, %mode, error = %chain(&error), "statistics end where the trail cannot be sealed");
+            tracing::warn!(account, %mode, error = %error_chain(&error), "statistics end where the trail cannot be sealed");
             Ok(false)
         }
         Err(error) => Err(error.into()),

@@ -14,15 +14,15 @@ pub use redeliver::again;
 
 use super::listing::Listing;
 use crate::openapi::is;
-use crate::problem::{Code, Problem, chain};
+use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, PAGING, Reply, missing};
-use crate::trail::Trail;
 use crate::webhook::dispatch::{Reach, dispatch};
 use clock::now_ms;
 use crypto::seal::WebhookSecretOf;
 use domain::event::EventName;
 use domain::id::Kind;
 use domain::timestamp::iso_from_ms;
+use history::trail::Trail;
 use request::Request;
 use secrecy::SecretString;
 use serde::Serialize;
@@ -32,6 +32,7 @@ use store::webhook::delivery::delivery_id;
 use store::webhook::script as webhook;
 use store::webhook::script::{Created, Tested, Update};
 use store::webhook::{Status, WEBHOOKS_MAX, WebhookRecord, events_text};
+use telemetry::error_chain;
 use utoipa::ToSchema;
 
 /// The record as it is returned. The secret never is.
@@ -143,7 +144,7 @@ fn seal(call: &Call, id: &str, secret: &SecretString) -> Result<String, Problem>
         webhook: id,
     };
     call.app.sealer.seal(&owner, secret).map_err(|error| {
-        tracing::error!(error = %chain(&error), "a webhook's secret could not be sealed");
+        tracing::error!(error = %error_chain(&error), "a webhook's secret could not be sealed");
         Code::ServiceUnavailable.into()
     })
 }
@@ -233,7 +234,7 @@ pub async fn test(call: Call) -> Answer {
         Tested::Done { seq } => {
             // At once, so that the delivery is listed when the caller looks; if not, the sealer does it.
             if let Err(error) = dispatch_now(&call).await {
-                tracing::warn!(error = %chain(&error), "a webhook's test is dispatched later");
+                tracing::warn!(error = %error_chain(&error), "a webhook's test is dispatched later");
             }
             let event = EventName::WebhookTest;
             let delivery = delivery_id(account, mode, id, seq, event);

@@ -5,7 +5,6 @@ mod verify;
 
 use super::context::Context;
 use super::{Failure, Report, value};
-use crate::problem::chain;
 use clap::{Args, Subcommand};
 use crypto::checkpoint_key::CheckpointKey;
 use domain::checkpoint::origin;
@@ -15,6 +14,7 @@ use settings::Settings;
 use store::Store;
 use store::audit::checkpoint_key;
 use store::audit::checkpoint_key::KeyError;
+use telemetry::error_chain;
 
 /// `audit …`
 #[derive(Debug, Subcommand)]
@@ -77,7 +77,7 @@ async fn signing_key(store: &Store, settings: &Settings) -> Result<CheckpointKey
 pub(super) fn no_key(error: KeyError) -> Failure {
     match error {
         KeyError::Store(error) => error.into(),
-        KeyError::Seal(_) => Failure::refused("SEAL", chain(&error)),
+        KeyError::Seal(_) => Failure::refused("SEAL", error_chain(&error)),
         KeyError::NoLedger => Failure::refused("STORE_NOT_INITIALISED", error.to_string()),
     }
 }

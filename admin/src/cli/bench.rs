@@ -3,11 +3,11 @@
 use super::context::{Context, open_store};
 use super::report::write_stderr;
 use super::{Failure, Report, value};
-use crate::bench::crew::{self, Crew, KEYS_MAX, Maker};
-use crate::bench::plan::{Plan, RATE_MAX, Scenario};
-use crate::bench::{self, BenchError};
 use crypto::virtual_key::WellFormed;
 use domain::money::Nanos;
+use load_test::BenchError;
+use load_test::crew::{self, Crew, KEYS_MAX, Maker};
+use load_test::plan::{Plan, RATE_MAX, Scenario};
 use reqwest::Url;
 use secrecy::SecretString;
 use settings::Settings;
@@ -135,7 +135,7 @@ impl Args {
         let plan = self.plan()?;
         plan.check()?;
         let cost = plan.cost_at_most(&settings.prices()?);
-        let intention = bench::intention(&plan, cost);
+        let intention = load_test::intention(&plan, cost);
         if !plan.is_local() && !self.yes {
             return Err(Failure::usage(format!(
                 "the target is not this machine; with --yes this sends {intention}"
@@ -157,7 +157,7 @@ impl Args {
     }
 
     fn plan(&self) -> Result<Plan, Failure> {
-        let parts = bench::plan::WHOLE as f64;
+        let parts = load_test::plan::WHOLE as f64;
         let share = self.deny_share.map(|share| (share * parts).round() as u64);
         Ok(Plan {
             target: self.target.clone(),
@@ -259,9 +259,12 @@ impl Args {
         store: Option<&store::Store>,
         stop: &Arc<AtomicBool>,
     ) -> Result<Report, Failure> {
-        let outcome = bench::run(plan.clone(), crew, store, stop, !self.quiet).await?;
+        let outcome = load_test::run(plan.clone(), crew, store, stop, !self.quiet).await?;
         let ok = outcome.is_good(&plan);
-        let report = Report::new(bench::text(&plan, &outcome), bench::json(&plan, &outcome, ok));
+        let report = Report::new(
+            load_test::text(&plan, &outcome),
+            load_test::json(&plan, &outcome, ok),
+        );
         Ok(if ok { report } else { report.incomplete() })
     }
 }

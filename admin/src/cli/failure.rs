@@ -1,12 +1,12 @@
 //! Why a command did not do what it was asked to, as one line and an exit code.
 
 use super::report;
-use crate::problem::chain;
 use crate::serve::ServeError;
 use settings::BadSettings;
 use std::process::ExitCode;
 use store::StoreError;
 use store::sanity::Insane;
+use telemetry::error_chain;
 
 /// Exit code of a refusal: the command was understood, and the state of things speaks against it.
 pub(super) const REFUSED: u8 = 1;
@@ -115,7 +115,7 @@ impl From<StoreError> for Failure {
             StoreError::LostWrites { .. } => "LOST_WRITES",
             _ => "STORE",
         };
-        Self::refused(code, format!("{}{hint}", chain(&error)))
+        Self::refused(code, format!("{}{hint}", error_chain(&error)))
     }
 }
 
@@ -123,7 +123,7 @@ impl From<Insane> for Failure {
     fn from(error: Insane) -> Self {
         match error {
             Insane::Store(StoreError::BadUrl(_)) => Self::usage(error.to_string()),
-            Insane::Store(_) => Self::refused("STORE", chain(&error)),
+            Insane::Store(_) => Self::refused("STORE", error_chain(&error)),
             Insane::NoEpoch => Self::refused("STORE_NOT_INITIALISED", error.to_string()),
             Insane::Restored(_) => Self::refused("STORE_RESTORED", error.to_string()),
             Insane::LostWrites(_) => Self::refused("STORE_LOST_WRITES", error.to_string()),

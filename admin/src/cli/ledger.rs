@@ -3,9 +3,9 @@
 use super::context::Context;
 use super::table::table;
 use super::{Failure, Report, value};
-use crate::archive::Archive;
-use crate::ledger::{self, Checked};
+use archive::Archive;
 use clap::Subcommand;
+use ledger_check::Checked;
 use serde_json::json;
 use settings::StoreSettings;
 use std::io::{IsTerminal, Write};
@@ -46,7 +46,7 @@ impl Ledger {
                 let _unwritable = write!(std::io::stderr().lock(), "\r{records} records read");
             }
         };
-        let checked = ledger::check(&store, &archive, account.as_deref(), &progress).await?;
+        let checked = ledger_check::check(&store, &archive, account.as_deref(), &progress).await?;
         if shown {
             let _unwritable = writeln!(std::io::stderr().lock());
         }

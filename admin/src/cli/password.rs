@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::{Failure, stdin};
-use crate::password::{LONGEST, Salt, require};
+use password::{LONGEST, Salt, require};
 use secrecy::{ExposeSecret, SecretString};
 
 /// Reads a password: the first line of standard input, which is read no further than a password can be long.
@@ -14,6 +14,6 @@ pub(super) fn read_stdin() -> Result<SecretString, Failure> {
 
 /// The hash of the password of a user with this e-mail.
 pub(super) fn hash(context: &Context, email: &str, password: &SecretString) -> Result<String, Failure> {
-    let hash = crate::password::hash(password, Salt::of(&context.record.check_secret, email));
+    let hash = password::hash(password, Salt::of(&context.record.check_secret, email));
     hash.map_err(|error| Failure::refused("HASH", error.to_string()))
 }

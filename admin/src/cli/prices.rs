@@ -2,7 +2,6 @@
 
 use super::context::Context;
 use super::{Failure, Report};
-use crate::problem::chain;
 use clap::Subcommand;
 use domain::price::{ModelEntry, OPENAI, PriceError, PriceOverlay, PriceTable, Skipped, import_litellm};
 use serde_json::{Value, json};
@@ -11,6 +10,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use store::prices as replace_prices;
 use store::prices::Replaced;
+use telemetry::error_chain;
 
 /// Largest file that is imported, in bytes.
 const FILE_MAX: u64 = 32 << 20;
@@ -91,8 +91,9 @@ async fn show(context: &Context, model: &str) -> Result<Report, Failure> {
     let base = context.settings.prices()?;
     let stored = replace_prices::read(&context.store).await?;
     let overlay = overlay(stored.as_deref())?;
-    let table = PriceTable::merge(&base, &overlay)
-        .map_err(|error| Failure::refused("STORE", format!("the imported prices: {}", chain(&error))))?;
+    let table = PriceTable::merge(&base, &overlay).map_err(|error| {
+        Failure::refused("STORE", format!("the imported prices: {}", error_chain(&error)))
+    })?;
     let version = table.version();
     let (Some(price), Some(entry)) = (table.known(model), table.entry(model)) else {
         let text =
@@ -149,8 +150,9 @@ fn lines(entry: &ModelEntry) -> String {
 /// The prices imported before.
 fn overlay(stored: Option<&str>) -> Result<PriceOverlay, Failure> {
     let overlay = stored.map(PriceOverlay::from_store_text).transpose();
-    let overlay = overlay
-        .map_err(|error| Failure::refused("STORE", format!("the imported prices: {}", chain(&error))))?;
+    let overlay = overlay.map_err(|error| {
+        Failure::refused("STORE", format!("the imported prices: {}", error_chain(&error)))
+    })?;
     Ok(overlay.unwrap_or_default())
 }
 
@@ -169,5 +171,5 @@ fn read(file: &Path) -> Result<String, Failure> {
 }
 
 fn unusable(file: &Path, error: &PriceError) -> Failure {
-    Failure::usage(format!("{}: {}", file.display(), chain(error)))
+    Failure::usage(format!("{}: {}", file.display(), error_chain(error)))
 }

@@ -1,7 +1,7 @@
 //! `tollgate-admin sandbox-upstream`: the stand-in for the provider, until SIGTERM or SIGINT.
 
 use super::{Failure, value};
-use crate::sandbox;
+use sandbox;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::TcpListener;

@@ -1,7 +1,6 @@
 //! Values on the command line, checked before anything is touched.
 
 use crate::routes::WalletName;
-use crate::sandbox::DELAY_MAX;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use domain::blocked::parse_range;
 use domain::mode::Mode;
@@ -10,6 +9,7 @@ use domain::names;
 use domain::permission::Permission;
 use domain::{self, amount};
 use ipnet::IpNet;
+use sandbox::DELAY_MAX;
 use std::time::Duration;
 use store::deposit::{REFERENCE_MAX, is_reference};
 

@@ -44,15 +44,3 @@ fn the_body_is_error_code_and_what_was_added() {
     let expected = serde_json::json!({ "error": "Full.", "code": "PLAN_VIRTUAL_KEY_LIMIT", "limit": "1" });
     assert_eq!(body, expected);
 }
-
-#[test]
-fn a_cause_is_said_once() {
-    let io = || std::io::Error::other("no route\nto it");
-    let store = store::StoreError::NotConnected(io().into());
-    let said = chain(&store);
-    assert_eq!(said.matches("no route to it").count(), 1, "{said}");
-    assert!(
-        said.len() > "no route to it".len() && !said.contains('\n'),
-        "{said}"
-    );
-}

@@ -102,7 +102,7 @@ impl Reply {
         Ok(Self {
             status: StatusCode::OK,
             body: Body::from_stream(body),
-            content_type: crate::export::CONTENT_TYPE,
+            content_type: history::export::CONTENT_TYPE,
             file_name: None,
             headers: Vec::new(),
         })

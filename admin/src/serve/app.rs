@@ -1,20 +1,20 @@
 //! What all requests and workers share.
 
 use super::{Prices, ServeError};
-use crate::archive::Archive;
 use crate::injection::Injections;
 use crate::metrics::Metrics;
-use crate::password::Passwords;
 use crate::routes::BodyMemory;
-use crate::verify::Turns;
 use crate::webhook::behind::Behind;
 use crate::webhook::send::Sender;
 use crate::webhook::wake::Wake;
 use crate::workers::Health;
 use arc_swap::ArcSwap;
+use archive::Archive;
+use audit_verify::Turns;
 use crypto::seal::Sealer;
 use domain::plan::Plans;
 use ipnet::IpNet;
+use password::Passwords;
 use settings::{AuditSettings, LimitSettings, Settings, WebhookSettings};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

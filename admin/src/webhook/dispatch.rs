@@ -6,11 +6,11 @@
 mod row;
 
 use crate::serve::App;
-use crate::trail::Trail;
 use domain::entry::{Entry, Sealed};
 use domain::event;
 use domain::event::violations::{Group, Waiting};
 use domain::mode::Mode;
+use history::trail::Trail;
 use row::{DELIVERIES_MAX, Read, Row, batches_of};
 use std::collections::{BTreeSet, VecDeque};
 use store::keys::AccountKeys;

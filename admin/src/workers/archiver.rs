@@ -4,7 +4,6 @@
 use super::next_round;
 use super::turn::Turn;
 use crate::metrics::Worker;
-use crate::problem::chain;
 use crate::serve::App;
 use domain::mode::Mode;
 use futures::{StreamExt, stream};
@@ -16,6 +15,7 @@ use store::connection::round::Round;
 use store::keys::AccountKeys;
 use store::read::Read;
 use store::{StoreError, server_clock};
+use telemetry::error_chain;
 use telemetry::registrar::level;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -62,7 +62,7 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
             Ok(()) => app.metrics.round(Worker::Archiver),
             Err(error) => {
                 app.metrics.archiving_failed.inc();
-                tracing::error!(error = %chain(&error), "round of archiving cut off");
+                tracing::error!(error = %error_chain(&error), "round of archiving cut off");
             }
         }
     }
@@ -95,7 +95,7 @@ async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
             Err(error) => {
                 app.metrics.archiving_failed.inc();
                 let (account, mode) = &place;
-                tracing::error!(account, %mode, error = %chain(&error), "a chain cannot be archived; nothing left the store");
+                tracing::error!(account, %mode, error = %error_chain(&error), "a chain cannot be archived; nothing left the store");
                 memory.failing.insert(place, Instant::now() + AFTER_FAILURE);
             }
         }

@@ -3,7 +3,6 @@
 
 use super::next_round;
 use crate::metrics::Worker;
-use crate::problem::chain;
 use crate::serve::App;
 use futures::{StreamExt, stream};
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use store::connection::round::Round;
 use store::keys::{BUCKETS, Bucket};
 use store::transit::Transit;
 use store::transit::script::deliver;
+use telemetry::error_chain;
 use telemetry::registrar::level;
 use tokio::sync::watch;
 
@@ -30,7 +30,7 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
                 app.metrics.transits_waiting.set(level(waiting));
                 app.metrics.round(Worker::Carrier);
             }
-            Err(error) => tracing::error!(error = %chain(&error), "round of deliveries cut off"),
+            Err(error) => tracing::error!(error = %error_chain(&error), "round of deliveries cut off"),
         }
     }
 }
@@ -52,8 +52,8 @@ async fn carry(app: &App, bucket: Bucket) -> Result<u64, StoreError> {
         let delivered = match &row {
             Ok(transit) => carry_one(app, bucket, transit)
                 .await
-                .map_err(|error| chain(&error)),
-            Err(error) => Err(chain(error)),
+                .map_err(|error| error_chain(&error)),
+            Err(error) => Err(error_chain(error)),
         };
         match delivered {
             Ok(()) => {

@@ -2,7 +2,6 @@
 //! from the archive, so the archiver waits for no webhook. An archive that does not answer delays these events alone.
 
 use super::next_round;
-use crate::problem::chain;
 use crate::serve::App;
 use crate::webhook::dispatch::{Reach, dispatch};
 use domain::mode::Mode;
@@ -10,6 +9,7 @@ use futures::{StreamExt, stream};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::error_chain;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -52,7 +52,7 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
                     let (account, mode) = &place;
                     // It is tried again and again; the log hears of it once.
                     if told.insert(place.clone()) {
-                        tracing::error!(account, %mode, error = %chain(&error), "events of archived entries cannot be dispatched");
+                        tracing::error!(account, %mode, error = %error_chain(&error), "events of archived entries cannot be dispatched");
                     }
                     app.behind.push(account, *mode);
                     failing.insert(place, Instant::now() + AFTER_FAILURE);

@@ -5,7 +5,6 @@
 use super::pause;
 use super::turn::Turn;
 use crate::metrics::Worker;
-use crate::problem::chain;
 use crate::serve::App;
 use domain::id;
 use domain::intent::State;
@@ -17,6 +16,7 @@ use store::keys::{AccountKeys, Bucket, DeliverySet, IntentIndex};
 use store::read::Read;
 use store::webhook::script::Endpoint;
 use store::{StoreError, server_clock};
+use telemetry::error_chain;
 use telemetry::registrar::level;
 use tokio::sync::watch;
 
@@ -57,7 +57,7 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
             Ok(()) => app.metrics.round(Worker::Census),
             Err(error) => {
                 app.metrics.census.failed.inc();
-                tracing::debug!(error = %chain(&error), "census cut off");
+                tracing::debug!(error = %error_chain(&error), "census cut off");
             }
         }
         if !pause(&mut stopping, EVERY).await {

@@ -5,16 +5,15 @@
 //! and the log and a metric say so, until an operator has found out why and removed it.
 
 use super::next_round;
-use crate::archive::Archive;
-use crate::checkpoint::{self, Stays};
 use crate::metrics::Worker;
-use crate::problem::chain;
 use crate::serve::App;
-use crate::trail::Trail;
+use archive::Archive;
+use audit_verify::checkpoint::{self, Stays};
 use crypto::checkpoint_key::CheckpointKey;
 use domain::checkpoint::Checkpoint;
 use domain::mode::Mode;
 use futures::{StreamExt, stream};
+use history::trail::Trail;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +23,7 @@ use store::audit::checkpoint_key::KeyError;
 use store::connection::round::Round;
 use store::keys::AccountKeys;
 use store::read::Read;
+use telemetry::error_chain;
 use telemetry::registrar::level;
 use tokio::sync::watch;
 
@@ -57,7 +57,7 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
             }
             Err(error) => {
                 app.metrics.checkpoints_failed.inc();
-                tracing::error!(error = %chain(&error), "round of checkpoints cut off");
+                tracing::error!(error = %error_chain(&error), "round of checkpoints cut off");
             }
         }
     }
@@ -168,7 +168,7 @@ fn tell(app: &App, memory: &mut Memory, name: Name, moved: Result<(u64, bool), S
     let (account, mode) = &name;
     // It is tried in every round; the log hears of it once.
     if !memory.failing.contains(&name) {
-        tracing::error!(account, %mode, error = %chain(&error), "the checkpoint of a chain stays as it is");
+        tracing::error!(account, %mode, error = %error_chain(&error), "the checkpoint of a chain stays as it is");
         memory.failing.insert(name);
     }
 }
@@ -176,7 +176,7 @@ fn tell(app: &App, memory: &mut Memory, name: Name, moved: Result<(u64, bool), S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::archive::place::Place;
+    use archive::place::Place;
     use crypto::seal::Sealer;
     use settings::load_from;
 

@@ -9,7 +9,6 @@
 //! three quarters of them, and a turn ends after some seconds. What was said and what was found have every second turn. So
 //! whoever's receivers hang waits for himself.
 
-use crate::problem::chain;
 use crate::serve::App;
 use crate::webhook::turn::{self, Outcome, farthest};
 use crate::webhook::wake::Hints;
@@ -20,6 +19,7 @@ use store::connection::round::Round;
 use store::webhook::script::Endpoint;
 use store::webhook::script::deliver::ready;
 use store::{StoreError, server_clock};
+use telemetry::error_chain;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 use tokio::time::Instant;
@@ -183,7 +183,7 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
                         app.metrics.webhooks.looks_failed.inc();
                         // The log hears of a row of them once.
                         if !blind {
-                            tracing::error!(error = %chain(&error), "look for ready webhooks cut off");
+                            tracing::error!(error = %error_chain(&error), "look for ready webhooks cut off");
                         }
                         blind = true;
                     }
@@ -259,7 +259,7 @@ fn leave(
                 mode,
                 webhook,
             } = endpoint;
-            tracing::error!(account, %mode, webhook, error = %chain(&error), "a webhook's turn was cut off");
+            tracing::error!(account, %mode, webhook, error = %error_chain(&error), "a webhook's turn was cut off");
             None
         }
     }

@@ -8,7 +8,6 @@ use self::lost::Lost;
 use super::pause;
 use super::turn::Turn;
 use crate::metrics::Worker;
-use crate::problem::chain;
 use crate::serve::App;
 use domain::budget::{Budget, Budgets};
 use domain::mode::Mode;
@@ -20,6 +19,7 @@ use store::account::refused::{self, Cause, List, REFRESH_EVERY, REFUSED_MAX};
 use store::account::usage::Usage;
 use store::keys::AccountKeys;
 use store::{StoreError, look};
+use telemetry::error_chain;
 use telemetry::registrar::level;
 use tokio::sync::watch;
 
@@ -74,7 +74,7 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
         if app.health.is_sound(&app.store) {
             match round(&app, &mut memory).await {
                 Ok(()) => app.metrics.round(Worker::Guard),
-                Err(error) => tracing::debug!(error = %chain(&error), "the guard's round was cut off"),
+                Err(error) => tracing::debug!(error = %error_chain(&error), "the guard's round was cut off"),
             }
         }
         if !pause(&mut stopping, EVERY).await {

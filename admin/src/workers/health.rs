@@ -1,7 +1,7 @@
 //! The watch on the store (decision D47): it must answer, have an epoch and all that it wrote down, and never evict.
 
 use super::pause;
-use crate::problem::{Code, Problem, chain};
+use crate::problem::{Code, Problem};
 use crate::serve::App;
 use arc_swap::ArcSwap;
 use settings::durability::Durability;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use store::durability::Status;
 use store::sanity::{self, Insane, StoreRecord};
 use store::{Store, pulse};
+use telemetry::error_chain;
 use tokio::sync::watch;
 
 /// Pause between two checks.
@@ -102,8 +103,8 @@ impl Health {
     fn update(&self, outcome: Result<(), &Insane>) -> bool {
         let state = match outcome {
             Ok(()) => State::Sane,
-            Err(error @ Insane::Store(_)) => State::Away(chain(error)),
-            Err(error) => State::Untrusted(chain(error)),
+            Err(error @ Insane::Store(_)) => State::Away(error_chain(error)),
+            Err(error) => State::Untrusted(error_chain(error)),
         };
         if **self.state.load() != state {
             match &state {

@@ -3,10 +3,9 @@
 
 use super::next_round;
 use super::turn::Turn;
-use crate::archive::intents::Age;
 use crate::metrics::Worker;
-use crate::problem::chain;
 use crate::serve::App;
+use archive::intents::Age;
 use domain::mode::Mode;
 use domain::period::DAY_MS;
 use std::collections::HashMap;
@@ -15,6 +14,7 @@ use std::time::Duration;
 use store::connection::round::Round;
 use store::keys::AccountKeys;
 use store::{StoreError, server_clock};
+use telemetry::error_chain;
 use tokio::sync::watch;
 
 /// Pause between two rounds.
@@ -42,7 +42,7 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
             Ok(()) => app.metrics.round(Worker::IntentArchiver),
             Err(error) => {
                 app.metrics.archiving_failed.inc();
-                tracing::error!(error = %chain(&error), "round of archiving intents cut off");
+                tracing::error!(error = %error_chain(&error), "round of archiving intents cut off");
             }
         }
     }
@@ -64,7 +64,7 @@ async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
             }
             if let Err(error) = archive(app, &mut memory.passed, (account, mode), age).await {
                 app.metrics.archiving_failed.inc();
-                tracing::error!(account, %mode, error = %chain(&error), "intents cannot be archived; none left the store");
+                tracing::error!(account, %mode, error = %error_chain(&error), "intents cannot be archived; none left the store");
                 if error.is_of_its_server() {
                     round.failed(Some(bucket), error);
                 }

@@ -4,7 +4,6 @@
 
 use super::next_round;
 use crate::metrics::Worker;
-use crate::problem::chain;
 use crate::serve::App;
 use futures::{StreamExt, stream};
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use store::connection::round::Round;
 use store::keys::{BUCKETS, Bucket};
 use store::read::Read;
 use store::{StoreError, server_clock};
+use telemetry::error_chain;
 use tokio::sync::watch;
 
 /// Pause between two sweeps over all buckets.
@@ -32,7 +32,7 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
             }
             Err(error) => {
                 app.metrics.sweeps_failed.inc();
-                tracing::error!(error = %chain(&error), "sweep cut off");
+                tracing::error!(error = %error_chain(&error), "sweep cut off");
             }
         }
     }

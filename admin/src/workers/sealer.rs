@@ -7,7 +7,6 @@
 use super::next_round;
 use super::turn::Turn;
 use crate::metrics::Worker;
-use crate::problem::chain;
 use crate::serve::App;
 use crate::webhook::dispatch::{Reach, dispatch};
 use domain::event::violations::MINUTE_MS;
@@ -22,6 +21,7 @@ use store::connection::round::Round;
 use store::keys::AccountKeys;
 use store::read::Read;
 use store::{StoreError, server_clock};
+use telemetry::error_chain;
 use telemetry::registrar::level;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -95,7 +95,7 @@ pub(super) async fn run(app: Arc<App>, mut stopping: watch::Receiver<bool>) {
             Ok(()) => app.metrics.round(Worker::Sealer),
             Err(error) => {
                 app.metrics.seals_failed.inc();
-                tracing::error!(error = %chain(&error), "round of sealing cut off");
+                tracing::error!(error = %error_chain(&error), "round of sealing cut off");
             }
         }
         memory.tell_behind(&app);
@@ -138,7 +138,7 @@ async fn round(app: &App, memory: &mut Memory) -> Result<(), StoreError> {
                 memory.sealed_to(&place, sealed, last);
                 // It is tried in every round; the log hears of it once.
                 if memory.failing.insert((account.clone(), mode)) {
-                    tracing::error!(account, %mode, error = %chain(&error), "a chain cannot be sealed");
+                    tracing::error!(account, %mode, error = %error_chain(&error), "a chain cannot be sealed");
                 }
             }
         }

@@ -1,10 +1,10 @@
 //! What the document says of the audit trail.
 
 use super::{HEAD_HEADER, SIZE_HEADER, Signed};
-use crate::export::CONTENT_TYPE;
 use crate::openapi::field::{agent_id, count, string, time};
 use crate::openapi::{Doc, Section, is};
 use crate::problem::Code;
+use history::export::CONTENT_TYPE;
 use utoipa::ToSchema;
 
 const LINE: &str = "{\"actor\":\"key_…\",\"agentId\":\"research-bot\",\"at\":\"2026-11-21T08:15:30.123Z\",\"data\":{},\"id\":\"aud_…\",\"previousHash\":\"genesis\",\"seq\":1,\"type\":\"agent.frozen\",\"hash\":\"9f86…\"}\n";

@@ -1,10 +1,10 @@
 //! `GET /audit/verify`: the whole trail is computed again while the caller watches, a line of JSON for each step.
 
-use crate::checkpoint;
-use crate::problem::{Code, Problem, chain};
+use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Reply};
 use crate::serve::App;
-use crate::verify::{Broken, Busy, Known, Source, Turn, Verdict, online};
+use audit_verify::checkpoint;
+use audit_verify::{Broken, Busy, Known, Source, Turn, Verdict, online};
 use axum::http::header;
 use bytes::Bytes;
 use domain::mode::Mode;
@@ -14,6 +14,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::audit::checkpoint_key;
+use telemetry::error_chain;
 use tokio::sync::mpsc;
 
 /// Lines that wait for the caller; of more steps the newest are not told.
@@ -81,7 +82,7 @@ async fn work(app: &App, account: &str, mode: Mode, said: mpsc::Sender<Value>, t
             verdict_line(&verdict)
         }
         Err(error) => {
-            tracing::error!(account, %mode, error = %chain(&error), "a verification was cut off");
+            tracing::error!(account, %mode, error = %error_chain(&error), "a verification was cut off");
             let code = Code::ServiceUnavailable;
             json!({ "error": "The trail could not be read to its end; nothing is said of it. Try again shortly.",
                 "code": code.as_str() })
@@ -108,7 +109,7 @@ async fn signed(app: &App, account: &str, mode: Mode) -> (Vec<Known>, Option<Bro
     let key = match checkpoint_key::key(&app.store, &app.sealer).await {
         Ok(key) => key,
         Err(error) => {
-            tracing::warn!(account, %mode, error = %chain(&error), "no key to check a checkpoint with");
+            tracing::warn!(account, %mode, error = %error_chain(&error), "no key to check a checkpoint with");
             return (Vec::new(), None);
         }
     };
@@ -126,7 +127,7 @@ async fn signed(app: &App, account: &str, mode: Mode) -> (Vec<Known>, Option<Bro
             (Vec::new(), Some(Broken { seq: None, problem }))
         }
         Err(stays) => {
-            tracing::warn!(account, %mode, error = %chain(&stays), "the checkpoint cannot be read");
+            tracing::warn!(account, %mode, error = %error_chain(&stays), "the checkpoint cannot be read");
             (Vec::new(), None)
         }
     }

@@ -1,7 +1,6 @@
 //! The intent document of the specification: what an export proves, and the same in brief for lists.
 
 use super::require_intact;
-use crate::intents::Intents;
 use crate::openapi::is;
 use crate::problem::Problem;
 use crate::routes::Call;
@@ -9,6 +8,7 @@ use domain::intent::{Entry, Kind, State};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use futures::{StreamExt, TryStreamExt, stream};
+use history::intents::Intents;
 use serde::Serialize;
 use store::intent::IntentRecord;
 use store::intent::links::{EscrowLink, SIBLINGS_MAX};

@@ -3,12 +3,11 @@
 use super::guesses::{attempts, source, take};
 use super::login::{end_earlier, tidied};
 use super::password::{given_token, no_link};
-use super::person::{Fresh, new_password, scope, signed_in};
+use super::person::{Fresh, new_password, not_hashed, scope, signed_in};
 use super::team::given_role;
 use crate::api::listing::Listing;
 use crate::caller::require;
 use crate::openapi::is;
-use crate::password::Salt;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, OpenCall, PAGING, Reply, missing};
 use crate::serve::App;
@@ -18,6 +17,7 @@ use domain::email;
 use domain::id::Kind;
 use domain::role::Role;
 use domain::timestamp::iso_from_ms;
+use password::Salt;
 use serde::Serialize;
 use store::account::Account;
 use store::invitation::script::{self as script, Invited, Joined};
@@ -228,7 +228,8 @@ pub async fn accept(call: OpenCall) -> Answer {
         password: app
             .passwords
             .hash(password, Salt::of(&secret, &invitation.email))
-            .await?,
+            .await
+            .map_err(not_hashed)?,
         created_at_ms: now,
         totp: None,
         totp_pending: None,

@@ -2,7 +2,9 @@
 
 use super::ATTEMPTS;
 use super::guesses::{attempts, source, take};
-use super::person::{AccountView, Fresh, Me, UserView, find, given_code, given_password, scope, signed_in};
+use super::person::{
+    AccountView, Fresh, Me, UserView, find, given_code, given_password, not_hashed, scope, signed_in,
+};
 use super::totp::{Factor, second_factor};
 use crate::caller::session::{self, Sent};
 use crate::metrics::Login;
@@ -68,7 +70,8 @@ pub async fn login(call: OpenCall) -> Answer {
     let right = app
         .passwords
         .right_for(asked.password.clone(), hashes.collect())
-        .await?;
+        .await
+        .map_err(not_hashed)?;
     let mut theirs: Vec<&(Account, Stored)> = found
         .iter()
         .zip(right)

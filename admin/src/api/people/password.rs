@@ -3,14 +3,16 @@
 use super::ATTEMPTS;
 use super::guesses::{attempts, source, take};
 use super::login::{refused, tidied, tidy};
-use super::person::{Fresh, Me, find, given_code, given_password, new_password, scope, signed_in};
+use super::person::{
+    Fresh, Me, find, given_code, given_password, new_password, not_hashed, scope, signed_in,
+};
 use super::totp::{Factor, second_factor};
 use crate::caller::session;
 use crate::openapi::is;
-use crate::password::Salt;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, Fields, Given, OpenCall, Reply, missing};
 use crypto::token::Token;
+use password::Salt;
 use serde::Serialize;
 use serde_json::json;
 use store::keys::Tries;
@@ -42,7 +44,7 @@ pub async fn change(call: Call) -> Answer {
     let mut stored = me.confirm(&call, current).await?;
     let confirmed = stored.user.password.clone();
     let salt = Salt::of(&call.caller.check_secret, &stored.user.email);
-    let password = app.passwords.hash(new, salt).await?;
+    let password = app.passwords.hash(new, salt).await.map_err(not_hashed)?;
     let fresh = Fresh::new(call.headers(), call.client)?;
     let scope = scope(&call.caller.account, me.id);
     for _ in 0..ATTEMPTS {
@@ -112,7 +114,11 @@ pub async fn reset(call: OpenCall) -> Answer {
     if found.1.user.totp.is_some() {
         take(app, attempts(Tries::Reset, &found.1.user.id)).await?;
     }
-    let password = app.passwords.hash(new, Salt::of(&secret, &email)).await?;
+    let password = app
+        .passwords
+        .hash(new, Salt::of(&secret, &email))
+        .await
+        .map_err(not_hashed)?;
     let fresh = Fresh::new(call.headers(), call.client)?;
     let mut found = found;
     for _ in 0..ATTEMPTS {

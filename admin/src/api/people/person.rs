@@ -13,6 +13,7 @@ use crypto::token::Token;
 use domain::mode::Mode;
 use domain::role::Role;
 use domain::timestamp::iso_from_ms;
+use password::NotHashed;
 use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::json;
@@ -28,6 +29,14 @@ use store::user::script::note;
 use store::user::{Stored, User};
 use store::versions::View;
 use utoipa::ToSchema;
+
+/// Returns what a caller is answered whose password was not hashed or verified.
+pub(super) fn not_hashed(error: NotHashed) -> Problem {
+    match error {
+        NotHashed::Busy | NotHashed::Failed(_) => Code::ServiceUnavailable.into(),
+        NotHashed::Panicked => Code::Internal.into(),
+    }
+}
 
 /// A user, as answers show it.
 #[derive(Serialize, ToSchema)]
@@ -207,7 +216,13 @@ impl<'a> Me<'a> {
         take(app, tries).await?;
         let stored = self.stored(call).await?;
         let hash = stored.user.password.clone();
-        if app.passwords.right_for(password, vec![hash]).await? == [true] {
+        if app
+            .passwords
+            .right_for(password, vec![hash])
+            .await
+            .map_err(not_hashed)?
+            == [true]
+        {
             tries.clear(store).await?;
             return Ok(stored);
         }
@@ -251,7 +266,7 @@ pub(super) async fn find(
 /// 400 when it is missing, or longer than any password.
 pub(super) fn given_password(body: &Fields<'_>, name: &str) -> Result<SecretString, Problem> {
     match body.string(name)? {
-        Given::Value(text) if text.len() <= crate::password::LONGEST => Ok(text.into()),
+        Given::Value(text) if text.len() <= password::LONGEST => Ok(text.into()),
         Given::Value(_) => Err(Problem::validation(format!(
             "{name} must have at most 1024 bytes."
         ))),
@@ -265,7 +280,7 @@ pub(super) fn given_password(body: &Fields<'_>, name: &str) -> Result<SecretStri
 /// 400 when it is missing, or can be none.
 pub(super) fn new_password(body: &Fields<'_>, name: &str) -> Result<SecretString, Problem> {
     match body.string(name)? {
-        Given::Value(text) => match crate::password::require(&text) {
+        Given::Value(text) => match password::require(&text) {
             Ok(()) => Ok(text.into()),
             Err(why) => Err(Problem::validation(format!("{name}: {why}."))),
         },

@@ -3,18 +3,18 @@
 use super::super::context::Context;
 use super::super::{Failure, Report};
 use super::{Whose, signing_key};
-use crate::archive::Archive;
-use crate::checkpoint::{self, Stays};
-use crate::export;
-use crate::problem::chain;
-use crate::trail::Trail;
+use archive::Archive;
+use audit_verify::checkpoint::{self, Stays};
 use clap::Args;
 use futures::TryStreamExt;
+use history::export;
+use history::trail::Trail;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use telemetry::error_chain;
 
 /// What a file is called until it is complete.
 const PART: &str = "part";
@@ -99,7 +99,7 @@ impl Export {
 fn unsigned(stays: Stays) -> Failure {
     match stays {
         Stays::Store(error) => error.into(),
-        stays => Failure::refused("CHECKPOINT", chain(&stays)),
+        stays => Failure::refused("CHECKPOINT", error_chain(&stays)),
     }
 }
 
@@ -113,7 +113,7 @@ impl Trouble {
     fn told(self, out: &str) -> Failure {
         match self {
             Self::Trail(export::ExportError::Store(error)) => error.into(),
-            Self::Trail(error) => Failure::refused("BROKEN", chain(&error)),
+            Self::Trail(error) => Failure::refused("BROKEN", error_chain(&error)),
             Self::Out(error) if error.kind() == io::ErrorKind::BrokenPipe => Failure::reader_left(),
             Self::Out(error) => Failure::refused("OUTPUT", format!("{out}: {error}")),
         }

@@ -3,19 +3,19 @@
 use super::super::context::Context;
 use super::super::{Failure, Report};
 use super::{Whose, signing_key};
-use crate::archive::Archive;
-use crate::checkpoint;
-use crate::problem::chain;
-use crate::trail::Trail;
-use crate::verify::file::{self, Trouble};
-use crate::verify::{Broken, Known, Source, Verdict, Walk, online};
+use archive::Archive;
+use audit_verify::checkpoint;
+use audit_verify::file::{self, Trouble};
+use audit_verify::{Broken, Known, Source, Verdict, Walk, online};
 use clap::Args;
 use crypto::checkpoint_key::PublicKey;
 use domain::checkpoint::NOTE_BYTES_MAX;
+use history::trail::Trail;
 use settings::Settings;
 use std::fs::File;
 use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
+use telemetry::error_chain;
 
 /// `audit verify`
 #[derive(Debug, Args)]
@@ -228,7 +228,7 @@ async fn archived(settings: &Settings, whose: &Whose, key: PublicKey) -> Result<
     let archive = Archive::of(&settings.audit).map_err(|error| unread(error.to_string()))?;
     let path = checkpoint::path(&whose.account, whose.mode);
     let found = archive.place().get(&path).await;
-    let Some(bytes) = found.map_err(|error| unread(chain(&error)))? else {
+    let Some(bytes) = found.map_err(|error| unread(error_chain(&error)))? else {
         return Ok(None);
     };
     let note = String::from_utf8_lossy(&bytes);

@@ -1,21 +1,21 @@
 //! One attempt of a delivery, from its text in the store to the text behind it.
 
 use super::{Receiver, lease_life};
-use crate::problem::chain;
 use crate::serve::App;
-use crate::trail::Trail;
 use crate::webhook::payload;
 use crate::webhook::send::{Attempted, Message};
 use bytes::Bytes;
 use clock::now_ms;
 use domain::entry::{Entry, Sealed};
 use domain::event::EventName;
+use history::trail::Trail;
 use std::sync::Arc;
 use std::time::Duration;
 use store::StoreError;
 use store::webhook::delivery::{Attempt, Delivery, State, Told, delivery_id};
 use store::webhook::script::Endpoint;
 use store::webhook::script::deliver::{Lease, Next};
+use telemetry::error_chain;
 use tokio::time::Instant;
 
 /// How long an outcome is kept trying to be kept: less than the lease has left.
@@ -202,7 +202,7 @@ async fn keep(
         let most = app.webhooks.history_max;
         match lease.finish(&app.store, number, before, after, next, most).await {
             Err(error) if began.elapsed() < KEEP => {
-                tracing::warn!(error = %chain(&error), "an outcome of a webhook attempt is kept at the next try");
+                tracing::warn!(error = %error_chain(&error), "an outcome of a webhook attempt is kept at the next try");
                 tokio::time::sleep(KEEP_PAUSE).await;
             }
             kept => return kept,

@@ -2,7 +2,6 @@
 //! accept`: this server and the account's witness take note of it, and the guard's list names it to all edges and
 //! servers.
 
-use crate::problem::chain;
 use crate::workers::turn::Turn;
 use futures::{StreamExt, stream};
 use std::collections::BTreeMap;
@@ -11,6 +10,7 @@ use store::account::refused::LOST_MAX;
 use store::connection::round::Round;
 use store::versions::View;
 use store::versions::lost::{self, Standing};
+use telemetry::error_chain;
 
 /// Accounts looked at in one round, each with one field of its record and, on a cluster, one of its witness.
 const ACCOUNTS: usize = 5000;
@@ -39,7 +39,7 @@ impl Lost {
         let found = lost::look(store, &round, &accounts).await;
         let untold = self.note_all(store, found);
         if let Err(error) = round.end() {
-            tracing::debug!(error = %chain(&error), "a look for lost writes was cut off");
+            tracing::debug!(error = %error_chain(&error), "a look for lost writes was cut off");
         }
         untold
     }

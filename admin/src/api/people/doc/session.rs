@@ -7,10 +7,10 @@ use super::super::sessions::View;
 use super::super::totp::{Begun, Confirmed};
 use crate::openapi::field::{email, pattern, string};
 use crate::openapi::{Body, Doc};
-use crate::password::{LONGEST, SHORTEST};
 use crate::problem::Code;
 use crate::routes::Done;
 use openapi::Json;
+use password::{LONGEST, SHORTEST};
 
 /// Those that guesses at passwords and codes get.
 const GUESSED: [Code; 2] = [Code::InvalidCredentials, Code::LoginLocked];

@@ -2,7 +2,7 @@
 //! and those that lie across an end of a span of time.
 
 use super::Trail;
-use crate::archive::segment::Descriptor;
+use archive::segment::Descriptor;
 use domain::entry::Sealed;
 use futures::{StreamExt, TryStreamExt, stream};
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use super::names::Names;
 use super::pending::Questions;
 use super::transit::{Flow, Rows};
 use super::violation::{Doubt, Findings, Invariant};
-use crate::archive::Archive;
+use archive::Archive;
 use domain::mode::Mode;
 use domain::number::Number;
 use domain::period::Period;

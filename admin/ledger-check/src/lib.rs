@@ -30,7 +30,7 @@ mod walk;
 pub use pass::Progress;
 pub use violation::{Doubt, Invariant, Violation};
 
-use crate::archive::Archive;
+use archive::Archive;
 use book::Accounts;
 use join::{Joins, Suspects};
 use pass::Pass;

@@ -3,7 +3,7 @@
 
 mod archived;
 
-use crate::archive::Archive;
+use archive::Archive;
 use domain::denial_window;
 use domain::entry::Sealed;
 use domain::mode::Mode;

@@ -5,7 +5,7 @@
 
 use super::end::{Compared, Known, UNSIGNED};
 use super::{Broken, Verdict, Walk};
-use crate::trail::Trail;
+use history::trail::Trail;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read as _};
 use store::StoreError;

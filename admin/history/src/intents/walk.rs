@@ -3,7 +3,7 @@
 
 use super::Intents;
 use super::position::{Archived, Live, Position};
-use crate::archive::intents::{IntentSegments, IntentsDescriptor};
+use archive::intents::{IntentSegments, IntentsDescriptor};
 use std::sync::Arc;
 use store::StoreError;
 use store::intent::{IntentRecord, Listed, Place};

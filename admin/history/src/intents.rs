@@ -3,8 +3,8 @@
 mod position;
 mod walk;
 
-use crate::archive::Archive;
-use crate::archive::intents::{IntentSegment, IntentSegments, IntentsDescriptor};
+use archive::Archive;
+use archive::intents::{IntentSegment, IntentSegments, IntentsDescriptor};
 use domain::intent::State;
 use domain::mode::Mode;
 use std::sync::Arc;

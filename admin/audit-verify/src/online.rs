@@ -4,9 +4,9 @@
 use super::end::{Compared, Known, UNSIGNED};
 use super::lists::Lists;
 use super::{Broken, Verdict, Walk};
-use crate::archive::Archive;
-use crate::trail::Trail;
+use archive::Archive;
 use domain::mode::Mode;
+use history::trail::Trail;
 use store::audit::chain::Chain;
 use store::{Store, StoreError};
 

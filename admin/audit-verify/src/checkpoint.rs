@@ -1,13 +1,13 @@
 //! Signed checkpoints of audit trails: what a trail was at some time, proven by a signature that is kept elsewhere.
 
-use crate::archive::Archive;
-use crate::archive::place::PlaceError;
-use crate::trail::Trail;
-use crate::verify::Walk;
+use crate::Walk;
+use archive::Archive;
+use archive::place::PlaceError;
 use crypto::checkpoint_key::{BadNote, PublicKey};
 use domain::checkpoint::{Checkpoint, hash_of_none, origin};
 use domain::entry::Entry;
 use domain::mode::Mode;
+use history::trail::Trail;
 use store::StoreError;
 use store::audit::chain::Head;
 

@@ -1,7 +1,7 @@
 //! The form of a segment of intents: their records as the store had them, one JSON object of texts a line, compressed; and
 //! what describes it.
 
-use crate::archive::segment::decompress;
+use crate::segment::decompress;
 use domain::mode::Mode;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

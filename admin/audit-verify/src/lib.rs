@@ -1,6 +1,7 @@
 //! Whether an audit trail is what was recorded: every hash is computed again, every link and number checked, and the end
 //! compared with something that whoever cut it off could not change (decisions D25, D50).
 
+pub mod checkpoint;
 mod end;
 pub mod file;
 mod json;

@@ -1,7 +1,7 @@
 //! The audit trail as JSON Lines: one entry a line, from the first on, read while it is written.
 
-use crate::archive::Archive;
 use crate::trail::Trail;
+use archive::Archive;
 use bytes::{Bytes, BytesMut};
 use domain::mode::Mode;
 use futures::{Stream, stream};

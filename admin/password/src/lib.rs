@@ -1,7 +1,6 @@
 //! Passwords: what is one, and the argon2id hash as which alone it is kept. A hash costs 19 MiB and tens of milliseconds, so a
 //! server makes a few at a time, off the threads that answer.
 
-use crate::problem::{Code, Problem};
 use argon2::password_hash::{Output, PasswordHash, SaltString};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use crypto::virtual_key::CheckSecret;
@@ -38,6 +37,20 @@ pub fn require(password: &str) -> Result<(), &'static str> {
 #[derive(Debug, thiserror::Error)]
 #[error("the password could not be hashed")]
 pub struct HashFailed;
+
+/// Why a server did not hash or verify a password. The cause is in the log.
+#[derive(Debug, thiserror::Error)]
+pub enum NotHashed {
+    /// Too many others wait for their hashes.
+    #[error("too many passwords are hashed at once")]
+    Busy,
+    /// There was no memory.
+    #[error(transparent)]
+    Failed(#[from] HashFailed),
+    /// The thread that hashed it panicked.
+    #[error("hashing a password failed")]
+    Panicked,
+}
 
 /// What a password is hashed with beside itself: 16 bytes that only this installation derives from an e-mail. All users of the
 /// e-mail have the same, so that one hash tells which of them a password is right for, and signing in takes as long
@@ -187,21 +200,25 @@ impl Passwords {
     /// The hash of a new password.
     ///
     /// # Errors
-    /// 503 when the server has too many to make.
-    pub async fn hash(&self, password: SecretString, salt: Salt) -> Result<String, Problem> {
+    /// [`NotHashed::Busy`] when the server has too many to make.
+    pub async fn hash(&self, password: SecretString, salt: Salt) -> Result<String, NotHashed> {
         self.off_thread(move |memory| hash_in(&password, salt, memory))
             .await?
             .map_err(|error| {
                 tracing::error!(%error, "no hash");
-                Code::ServiceUnavailable.into()
+                error.into()
             })
     }
 
     /// Which of these hashes the password is right for, those of the users of one e-mail; without any it takes as long.
     ///
     /// # Errors
-    /// 503 when the server has too many to verify.
-    pub async fn right_for(&self, password: SecretString, hashes: Vec<String>) -> Result<Vec<bool>, Problem> {
+    /// [`NotHashed::Busy`] when the server has too many to verify.
+    pub async fn right_for(
+        &self,
+        password: SecretString,
+        hashes: Vec<String>,
+    ) -> Result<Vec<bool>, NotHashed> {
         let nobody = self.nobody.clone();
         self.off_thread(move |memory| right_for(&password, &hashes, &nobody, memory))
             .await
@@ -210,10 +227,10 @@ impl Passwords {
     async fn off_thread<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Memory) -> T + Send + 'static,
-    ) -> Result<T, Problem> {
+    ) -> Result<T, NotHashed> {
         let too_many = || {
             tracing::warn!("too many passwords at once");
-            Problem::from(Code::ServiceUnavailable)
+            NotHashed::Busy
         };
         let place = self.line.try_acquire().map_err(|_| too_many())?;
         let turn = Arc::clone(&self.room).acquire_owned();
@@ -233,7 +250,7 @@ impl Passwords {
         });
         working.await.map_err(|error| {
             tracing::error!(%error, "hashing failed");
-            Code::Internal.into()
+            NotHashed::Panicked
         })
     }
 }
@@ -301,10 +318,10 @@ mod tests {
         for one in &mut waiting {
             assert!(futures::poll!(one).is_pending());
         }
-        let Poll::Ready(Err(problem)) = futures::poll!(hash()) else {
+        let Poll::Ready(Err(error)) = futures::poll!(hash()) else {
             panic!("one more waits");
         };
-        assert_eq!(problem.code(), Code::ServiceUnavailable);
+        assert!(matches!(error, NotHashed::Busy));
         drop(waiting);
         drop(busy);
         assert!(hash().await.is_ok(), "who gave up has left the line");
