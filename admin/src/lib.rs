@@ -26,5 +26,3 @@ pub mod problem;
 pub mod reference;
 pub mod routes;
 pub mod serve;
-pub mod webhook;
-pub mod workers;

@@ -1,20 +1,16 @@
 //! The admin server's metrics. The help texts stand beside the names; both are a contract with dashboards and alerts, and
 //! docs/reference/observability.md lists them.
 
-mod census;
 mod connections;
 mod limited;
-mod webhooks;
 
-pub use census::CensusMetrics;
 pub use connections::ConnectionMetrics;
 pub use limited::LimitedMetrics;
-pub use webhooks::WebhookMetrics;
 
 use crate::routes::method_label;
 use axum::http::{Method, StatusCode};
 use domain::intent::Reason;
-use prometheus::{Gauge, HistogramVec, IntCounter, IntCounterVec, IntGauge};
+use prometheus::{HistogramVec, IntCounter, IntCounterVec, IntGauge};
 use std::time::Duration;
 use telemetry::process::ProcessMetrics;
 use telemetry::registrar::{Registrar, level};
@@ -24,40 +20,6 @@ use telemetry::tables::TableMetrics;
 
 /// Upper ends of the duration buckets, in seconds.
 const DURATIONS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
-
-/// A worker that goes round and round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Worker {
-    /// Moves old entries of the audit trail to the archive.
-    Archiver,
-    /// Delivers what is in transit between accounts.
-    Carrier,
-    /// Counts what is open.
-    Census,
-    /// Puts checkpoints into the archive.
-    Checkpointer,
-    /// Names the accounts that take too much of the store.
-    Guard,
-    /// Moves old intents to the archive.
-    IntentArchiver,
-    /// Finds overdue holds.
-    Reaper,
-    /// Seals the audit trail.
-    Sealer,
-}
-
-impl Worker {
-    const ALL: [&'static str; 8] = [
-        "archiver",
-        "carrier",
-        "census",
-        "checkpointer",
-        "guard",
-        "intent_archiver",
-        "reaper",
-        "sealer",
-    ];
-}
 
 /// What became of an attempt to sign in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +41,6 @@ pub struct Metrics {
     registrar: Registrar,
     requests: IntCounterVec,
     durations: HistogramVec,
-    rounds: Vec<Gauge>,
     logins: Vec<IntCounter>,
     spends: IntCounterVec,
     process: ProcessMetrics,
@@ -92,54 +53,10 @@ pub struct Metrics {
     pub store: StoreMetrics,
     /// The tables that are read again.
     pub tables: TableMetrics,
-    /// What the census counts.
-    pub census: CensusMetrics,
-    /// Holds that passed their deadline and stay charged.
-    pub holds_kept: IntCounter,
-    /// Sweeps over the buckets that a store failure cut off.
-    pub sweeps_failed: IntCounter,
-    /// Sweeps over all buckets that came to their end.
-    pub sweeps_done: IntCounter,
-    /// What left one account and was delivered in another by the worker.
-    pub transits_delivered: IntCounter,
-    /// Deliveries by the worker that failed and are tried again.
-    pub transits_failed: IntCounter,
-    /// What is still in transit after the worker's last round.
-    pub transits_waiting: IntGauge,
-    /// Audit entries sealed by this server.
-    pub entries_sealed: IntCounter,
-    /// Chains, or rounds over all, that could not be sealed.
-    pub seals_failed: IntCounter,
-    /// Entries that this server saw and could not seal yet.
-    pub entries_unsealed: IntGauge,
-    /// For how long the oldest of them has waited.
-    pub unsealed_for: Gauge,
-    /// Webhooks.
-    pub webhooks: WebhookMetrics,
-    /// Signed checkpoints put into the archive.
-    pub checkpoints: IntCounter,
-    /// Checkpoints that could not be taken or put there.
-    pub checkpoints_failed: IntCounter,
-    /// Checkpoints that were not moved on: the chain does not hold what the last one says.
-    pub checkpoints_refused: IntCounter,
-    /// Chains whose last checkpoint failed or was refused.
-    pub checkpoints_failing: IntGauge,
-    /// Audit entries that this server moved to the archive.
-    pub entries_archived: IntCounter,
-    /// Chains, or rounds over all, that could not be archived.
-    pub archiving_failed: IntCounter,
-    /// Chains that had something to archive at the last look.
-    pub archiving_waiting: IntGauge,
     /// Requests refused by a limit that holds for every plan.
     pub limited: LimitedMetrics,
     /// Requests from blocked addresses.
     pub blocked: IntCounter,
-    /// 1 while the store answers and may be trusted.
-    pub store_sane: IntGauge,
-    /// 1 while changes of money are confirmed as safe before they are answered.
-    pub store_durable: IntGauge,
-    /// 1 while a failover of the store may take back what was acknowledged.
-    pub store_exposed: IntGauge,
 }
 
 impl Metrics {
@@ -147,8 +64,7 @@ impl Metrics {
     ///
     /// # Errors
     /// When two metrics have one name, which a test excludes.
-    pub fn new() -> prometheus::Result<Self> {
-        let metrics = Registrar::new("tollgate_admin");
+    pub fn new(metrics: Registrar) -> prometheus::Result<Self> {
         let counter = |name: &str, help: &str| metrics.counter(name, help);
         Ok(Self {
             requests: metrics.counter_family(
@@ -161,12 +77,6 @@ impl Metrics {
                 "Time from a management request's head to its answer.",
                 &DURATIONS,
                 &["method", "route"],
-            )?,
-            rounds: metrics.fractions(
-                "worker_last_round_timestamp_seconds",
-                "When a worker last came to the end of a whole round, in seconds since 1970; 0 before the first.",
-                "worker",
-                Worker::ALL,
             )?,
             logins: metrics.counters(
                 "logins_total",
@@ -185,84 +95,8 @@ impl Metrics {
             connections: ConnectionMetrics::both(&metrics)?,
             store: StoreMetrics::new(&metrics)?,
             tables: TableMetrics::new(&metrics)?,
-            census: CensusMetrics::new(&metrics)?,
-            webhooks: WebhookMetrics::new(&metrics)?,
-            holds_kept: counter(
-                "holds_kept_total",
-                "Holds that passed their deadline and stay charged at their estimate.",
-            )?,
-            sweeps_failed: counter(
-                "sweeps_failed_total",
-                "Sweeps for overdue holds that a store failure cut off.",
-            )?,
-            sweeps_done: counter("sweeps_done_total", "Sweeps for overdue holds over all buckets.")?,
-            transits_delivered: counter(
-                "transits_delivered_total",
-                "Money and notices between accounts that the worker delivered after a crash or a store failure.",
-            )?,
-            transits_failed: counter(
-                "transits_failed_total",
-                "Deliveries between accounts that failed and are tried again.",
-            )?,
-            transits_waiting: metrics.gauge(
-                "transits_waiting",
-                "Money and notices still in transit after the worker's last round.",
-            )?,
-            entries_sealed: counter(
-                "audit_entries_sealed_total",
-                "Audit entries sealed by the worker of this server.",
-            )?,
-            seals_failed: counter(
-                "audit_seals_failed_total",
-                "Audit chains that could not be sealed; tried again.",
-            )?,
-            entries_unsealed: metrics.gauge(
-                "audit_unsealed_entries",
-                "Audit entries that this server saw and could not seal yet.",
-            )?,
-            unsealed_for: metrics.fraction(
-                "audit_unsealed_seconds",
-                "How long the chain that waits longest for its seal has done so.",
-            )?,
-            checkpoints: counter(
-                "audit_checkpoints_total",
-                "Signed checkpoints of audit chains put into the archive.",
-            )?,
-            checkpoints_failed: counter(
-                "audit_checkpoints_failed_total",
-                "Checkpoints that could not be taken or put into the archive; tried again.",
-            )?,
-            checkpoints_refused: counter(
-                "audit_checkpoints_refused_total",
-                "Checkpoints that were not moved on, since the chain does not hold what the last one says: it was changed.",
-            )?,
-            checkpoints_failing: metrics.gauge(
-                "audit_checkpoints_failing",
-                "Chains whose last checkpoint failed or was refused.",
-            )?,
-            entries_archived: counter(
-                "audit_entries_archived_total",
-                "Audit entries that the worker of this server moved to the archive.",
-            )?,
-            archiving_failed: counter(
-                "archiving_failed_total",
-                "Chains that could not be archived; tried again. Nothing left the store.",
-            )?,
-            archiving_waiting: metrics.gauge(
-                "archiving_waiting_chains",
-                "Chains that had something to archive at the last look.",
-            )?,
             limited: LimitedMetrics::new(&metrics)?,
             blocked: counter("blocked_total", "Requests from blocked addresses.")?,
-            store_sane: metrics.gauge("store_sane", "1 while the store answers and may be trusted.")?,
-            store_durable: metrics.gauge(
-                "store_durable",
-                "1 while changes of money are confirmed by a disk or by replicas before they are answered (store.durability).",
-            )?,
-            store_exposed: metrics.gauge(
-                "store_exposed",
-                "1 while the store has replicas and store.durability waits for none, so that a failover may take back acknowledged changes of money.",
-            )?,
             registrar: metrics,
         })
     }
@@ -276,12 +110,6 @@ impl Metrics {
         self.durations
             .with_label_values(&[method, route])
             .observe(took.as_secs_f64());
-    }
-
-    /// A worker came to the end of a whole round.
-    pub fn round(&self, worker: Worker) {
-        let now = Duration::from_millis(clock::now_ms());
-        self.rounds[worker as usize].set(now.as_secs_f64());
     }
 
     /// Somebody tried to sign in.
@@ -336,10 +164,8 @@ mod tests {
 
     #[test]
     fn every_metric_is_exported_under_a_known_prefix() {
-        let metrics = Metrics::new().unwrap();
+        let metrics = Metrics::new(Registrar::new("tollgate_admin")).unwrap();
         metrics.request(&Method::GET, "/agents", StatusCode::OK, Duration::from_millis(2));
-        metrics.holds_kept.inc();
-        metrics.round(Worker::Sealer);
         metrics.login(Login::Locked);
         metrics.spend("injection_detected");
         metrics.tables.read_again(Table::Prices, false);
@@ -350,15 +176,12 @@ mod tests {
         }
         for line in [
             r#"tollgate_admin_requests_total{method="GET",route="/agents",status="200"} 1"#,
-            "tollgate_admin_holds_kept_total 1",
             r#"tollgate_admin_logins_total{result="locked"} 1"#,
             r#"tollgate_admin_spends_total{result="injection_detected"} 1"#,
             r#"tollgate_admin_spends_total{result="settled"} 0"#,
             r#"tollgate_admin_table_reads_total{result="failed",table="prices"} 1"#,
-            r#"tollgate_admin_worker_last_round_timestamp_seconds{worker="reaper"} 0"#,
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
-        assert!(!text.contains(r#"seconds{worker="sealer"} 0"#), "{text}");
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use store::StoreError;
 use store::sanity::Insane;
+use store_health::NotTrusted;
 use telemetry::error_chain;
 
 /// The field of a `TIER_LIMIT` that names the kind of record.
@@ -306,6 +307,15 @@ impl From<Insane> for Problem {
         }
         tracing::error!(error = %error_chain(&error), "store not to be trusted");
         Code::ServiceUnavailable.into()
+    }
+}
+
+impl From<NotTrusted> for Problem {
+    fn from(error: NotTrusted) -> Self {
+        match error {
+            NotTrusted::Known => Code::ServiceUnavailable.into(),
+            NotTrusted::Found(error) => error.into(),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ pub use app::App;
 pub use listener::Peer;
 pub use prices::Prices;
 
-use crate::{ops, routes, workers};
+use crate::{ops, routes};
 use connections::limit::ConnectionLimit;
 use connections::open_files;
 use settings::{BadSettings, Settings};
@@ -20,6 +20,7 @@ use store::StoreError;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use workers::Workers;
 
 /// Longest time for requests in flight and turns of workers after SIGTERM or SIGINT.
 const DRAIN: Duration = Duration::from_secs(15);
@@ -59,13 +60,27 @@ pub enum ServeError {
 /// # Errors
 /// [`ServeError`] when it cannot start; everything is checked before a port is bound.
 pub async fn serve(settings: Settings) -> Result<(), ServeError> {
-    let app = Arc::new(App::new(&settings)?);
+    let (app, worker_metrics) = App::new(&settings)?;
+    let app = Arc::new(app);
     let mut signals = Signals::new().map_err(|error| ServeError::SetUp(error.to_string()))?;
     let management = bind("admin.listen", settings.admin.listen).await?;
     let operations = bind("admin.ops_listen", settings.admin.ops_listen).await?;
     let (stop, stopping) = watch::channel(false);
     telemetry::export(&settings.telemetry, "tollgate-admin");
-    let working = workers::start(&app, &stopping);
+    tokio::spawn(app.metrics.store.clone().follow(app.store.clone()));
+    let workers = Workers {
+        store: app.store.clone(),
+        health: Arc::clone(&app.health),
+        archive: Arc::clone(&app.archive),
+        audit: app.audit.clone(),
+        sealer: Arc::clone(&app.sealer),
+        guard_share: app.limits.guard_share,
+        refused: Arc::clone(&app.refused),
+        blocked: Arc::clone(&app.blocked),
+        webhooks: Arc::clone(&app.webhooks),
+        metrics: worker_metrics,
+    };
+    let working = workers.start(&stopping);
     let router = routes::router(Arc::clone(&app));
     let open_files = open_files::raise();
     let [for_people, for_operators] = &app.metrics.connections;

@@ -158,7 +158,7 @@ mod tests {
         ];
         let env = env.map(|(name, value)| (format!("TOLLGATE_{name}"), value.to_owned()));
         let settings = settings::load_from(None, env.into_iter()).unwrap();
-        Arc::new(App::new(&settings).unwrap())
+        Arc::new(App::new(&settings).unwrap().0)
     }
 
     #[tokio::test]

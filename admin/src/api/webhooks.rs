@@ -16,7 +16,6 @@ use super::listing::Listing;
 use crate::openapi::is;
 use crate::problem::{Code, Problem};
 use crate::routes::{Answer, Call, PAGING, Reply, missing};
-use crate::webhook::dispatch::{Reach, dispatch};
 use clock::now_ms;
 use crypto::seal::WebhookSecretOf;
 use domain::event::EventName;
@@ -34,6 +33,7 @@ use store::webhook::script::{Created, Tested, Update};
 use store::webhook::{Status, WEBHOOKS_MAX, WebhookRecord, events_text};
 use telemetry::error_chain;
 use utoipa::ToSchema;
+use webhooks::dispatch::{Reach, dispatch};
 
 /// The record as it is returned. The secret never is.
 #[derive(Serialize, ToSchema)]
@@ -200,7 +200,7 @@ pub async fn update(call: Call) -> Answer {
         id,
         changes: &changes,
         secret: sealed.as_deref(),
-        overlap: Duration::from_secs(call.app.webhooks.secret_overlap_hours * 3600),
+        overlap: Duration::from_secs(call.app.webhooks.settings.secret_overlap_hours * 3600),
         shown: request.shown(),
     };
     match update.run(&call.app.store, &call.scope()).await? {
@@ -255,5 +255,7 @@ async fn dispatch_now(call: &Call) -> Result<(), StoreError> {
     Trail::of(&call.app.store, &call.app.archive, account, mode)
         .seal()
         .await?;
-    dispatch(&call.app, account, mode, Reach::Store).await.map(drop)
+    dispatch(&call.app.webhooks, account, mode, Reach::Store)
+        .await
+        .map(drop)
 }

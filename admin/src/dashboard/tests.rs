@@ -20,7 +20,9 @@ fn app() -> App {
         MASTER_KEY,
     ];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    App::new(&settings::load_from(None, env.into_iter()).unwrap()).unwrap()
+    App::new(&settings::load_from(None, env.into_iter()).unwrap())
+        .unwrap()
+        .0
 }
 
 const MASTER_KEY: (&str, &str) = (

@@ -1,8 +1,8 @@
-//! Requests refused by a limit that holds for every plan (decision D71), and accounts that are refused.
+//! Requests refused by a limit that holds for every plan (decision D71).
 
 use domain::budget::Budget;
 use domain::rate::Rate;
-use prometheus::{Gauge, IntCounterVec, IntGauge, Result};
+use prometheus::{IntCounterVec, Result};
 use telemetry::registrar::Registrar;
 
 /// The technical rates that are counted.
@@ -15,11 +15,6 @@ const REFUSED: &str = "store_share";
 #[derive(Clone)]
 pub struct LimitedMetrics {
     refusals: IntCounterVec,
-    shares: Vec<Gauge>,
-    /// Accounts that are refused what makes records.
-    pub refused_accounts: IntGauge,
-    /// Accounts that wait for `store accept`.
-    pub lost_accounts: IntGauge,
 }
 
 impl LimitedMetrics {
@@ -34,23 +29,7 @@ impl LimitedMetrics {
         for limit in rates.chain(kinds).chain([REFUSED]) {
             family.with_label_values(&[limit]);
         }
-        Ok(Self {
-            refusals: family,
-            shares: metrics.fractions(
-                "budget_used_ratio",
-                "Of each budget of records, the share that the account with the most of it has used; 1 is all.",
-                "budget",
-                Budget::ALL.map(Budget::as_str),
-            )?,
-            refused_accounts: metrics.gauge(
-                "refused_accounts",
-                "Accounts that are refused what makes records: they take far more of a nearly full store than others, or have used up their budget of audit entries.",
-            )?,
-            lost_accounts: metrics.gauge(
-                "lost_accounts",
-                "Accounts that lost acknowledged writes with a server of the store; all their calls are denied until `tollgate-admin store accept`.",
-            )?,
-        })
+        Ok(Self { refusals: family })
     }
 
     /// A technical rate refused a request.
@@ -66,13 +45,6 @@ impl LimitedMetrics {
     /// An account that is refused what makes records asked for some.
     pub fn refused(&self) {
         self.refusals.with_label_values(&[REFUSED]).inc();
-    }
-
-    /// The share of a budget that the account with the most of it has used.
-    pub fn fullest(&self, budget: Budget, share: f64) {
-        if let Some(gauge) = self.shares.get(budget as usize) {
-            gauge.set(share);
-        }
     }
 }
 

@@ -4,10 +4,6 @@ use super::{Prices, ServeError};
 use crate::injection::Injections;
 use crate::metrics::Metrics;
 use crate::routes::BodyMemory;
-use crate::webhook::behind::Behind;
-use crate::webhook::send::Sender;
-use crate::webhook::wake::Wake;
-use crate::workers::Health;
 use arc_swap::ArcSwap;
 use archive::Archive;
 use audit_verify::Turns;
@@ -15,21 +11,26 @@ use crypto::seal::Sealer;
 use domain::plan::Plans;
 use ipnet::IpNet;
 use password::Passwords;
-use settings::{AuditSettings, LimitSettings, Settings, WebhookSettings};
+use settings::{AuditSettings, LimitSettings, Settings};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use store::Store;
 use store::account::refused::RefusedCopy;
 use store::blocked::BlockedCopy;
+use store_health::StoreHealth;
+use telemetry::registrar::Registrar;
 use telemetry::tables::Table;
+use webhooks::Webhooks;
+use webhooks::metrics::WebhookMetrics;
+use workers::metrics::WorkerMetrics;
 
 /// The server's state.
 pub struct App {
     /// The store.
     pub store: Store,
     /// Seals provider keys.
-    pub sealer: Sealer,
+    pub sealer: Arc<Sealer>,
     /// The plans, replaced as a whole on SIGHUP.
     pub plans: ArcSwap<Plans>,
     /// Whether owners change their account's plan themselves.
@@ -56,14 +57,8 @@ pub struct App {
     pub injections: Option<Injections>,
     /// How the audit trail is sealed and archived.
     pub audit: AuditSettings,
-    /// How webhooks are delivered to.
-    pub webhooks: WebhookSettings,
-    /// Delivers to them.
-    pub sender: Sender,
-    /// Tells the deliverer what there is to do.
-    pub wake: Wake,
-    /// Chains whose next events are those of archived entries.
-    pub behind: Behind,
+    /// Webhooks: dispatch and delivery.
+    pub webhooks: Arc<Webhooks>,
     /// What left the store.
     pub archive: Arc<Archive>,
     /// Who verifies a trail just now.
@@ -73,11 +68,11 @@ pub struct App {
     /// Limits that hold for every plan (decision D71).
     pub limits: LimitSettings,
     /// The addresses that are not answered, as last read.
-    pub blocked: BlockedCopy,
+    pub blocked: Arc<BlockedCopy>,
     /// The accounts that are refused what makes records, as last read.
-    pub refused: RefusedCopy,
+    pub refused: Arc<RefusedCopy>,
     /// Whether the store may be trusted, as last checked.
-    pub health: Health,
+    pub health: Arc<StoreHealth>,
     /// Whether the server is about to end: balancers are told to turn to others.
     pub leaving: AtomicBool,
     /// The memory for request bodies.
@@ -93,11 +88,24 @@ impl App {
     ///
     /// # Errors
     /// [`ServeError`] names the key or file.
-    pub fn new(settings: &Settings) -> Result<Self, ServeError> {
+    pub fn new(settings: &Settings) -> Result<(Self, WorkerMetrics), ServeError> {
         let store = Store::of(&settings.store)?.with_budgets(settings.limits.budgets());
-        Ok(Self {
+        let set_up = |error: &dyn std::error::Error| ServeError::SetUp(error.to_string());
+        let registrar = Registrar::new("tollgate_admin");
+        let worker_metrics = WorkerMetrics::new(&registrar).map_err(|error| set_up(&error))?;
+        let sealer = Arc::new(settings.sealer()?);
+        let archive = Arc::new(Archive::of(&settings.audit)?);
+        let webhook_metrics = WebhookMetrics::new(&registrar).map_err(|error| set_up(&error))?;
+        let webhooks = Webhooks::new(
+            store.clone(),
+            Arc::clone(&archive),
+            Arc::clone(&sealer),
+            settings.webhooks.clone(),
+            webhook_metrics,
+        );
+        let app = Self {
             store,
-            sealer: settings.sealer()?,
+            sealer,
             plans: ArcSwap::from_pointee(settings.plans()?),
             self_service_plans: settings.plans.self_service,
             require_token_limit: settings.proxy.require_token_limit,
@@ -111,22 +119,20 @@ impl App {
             idempotency_life: settings.idempotency_life(),
             injections: Injections::of(&settings.injection)?,
             audit: settings.audit.clone(),
-            webhooks: settings.webhooks.clone(),
-            sender: Sender::new(&settings.webhooks).map_err(|error| ServeError::SetUp(error.to_string()))?,
-            wake: Wake::default(),
-            behind: Behind::default(),
-            archive: Arc::new(Archive::of(&settings.audit)?),
+            webhooks: Arc::new(webhooks.map_err(|error| set_up(&error))?),
+            archive,
             verifying: Arc::new(Turns::default()),
             trusted_proxies: settings.network.trusted_proxies.clone(),
             limits: settings.limits,
-            blocked: BlockedCopy::default(),
-            refused: RefusedCopy::default(),
-            health: Health::default(),
+            blocked: Arc::default(),
+            refused: Arc::default(),
+            health: Arc::default(),
             leaving: AtomicBool::new(false),
             body_memory: BodyMemory::new(settings.admin.max_buffered_bytes),
             client_timeout: Duration::from_millis(settings.admin.client_timeout_ms),
-            metrics: Metrics::new().map_err(|error| ServeError::SetUp(error.to_string()))?,
-        })
+            metrics: Metrics::new(registrar).map_err(|error| set_up(&error))?,
+        };
+        Ok((app, worker_metrics))
     }
 
     /// Reads plans and prices again. A table with a mistake changes nothing.

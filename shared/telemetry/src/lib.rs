@@ -31,7 +31,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// The crates whose own events are free of secrets at every level.
-const OWN_CRATES: [&str; 8] = [
+const OWN_CRATES: [&str; 11] = [
     "admin",
     "archive",
     "connections",
@@ -39,7 +39,10 @@ const OWN_CRATES: [&str; 8] = [
     "proxy",
     "sandbox",
     "store",
+    "store_health",
     "telemetry",
+    "webhooks",
+    "workers",
 ];
 
 /// Pingora's proxy layer.

@@ -12,7 +12,7 @@ pub(super) enum Position {
     Archived(Archived),
 }
 
-/// Behind an intent in the store.
+/// ArchiveBacklog an intent in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Live {
     /// The intent.
@@ -27,7 +27,7 @@ pub(super) struct Live {
     pub(super) skip: u64,
 }
 
-/// Behind some intents of a segment.
+/// ArchiveBacklog some intents of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Archived {
     /// The number of the segment's first intent.

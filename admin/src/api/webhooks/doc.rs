@@ -8,9 +8,9 @@ use crate::openapi::field::{is, lines, list as list_of, pattern, string, words};
 use crate::openapi::{Body, Doc, Section};
 use crate::problem::Code;
 use crate::routes::Done;
-use crate::webhook::sign::SECRET_CHARS;
 use openapi::Json;
 use store::webhook::Status;
+use webhooks::sign::SECRET_CHARS;
 
 pub(crate) fn section() -> Section {
     let about =

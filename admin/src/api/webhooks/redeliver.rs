@@ -32,7 +32,7 @@ pub async fn again(call: Call) -> Answer {
     gate::require(&call)?;
     let webhook = call.record_id("id", Kind::Webhook)?;
     let delivery = call.record_id("deliveryId", Kind::Delivery)?;
-    let waiting_max = call.app.webhooks.waiting_max;
+    let waiting_max = call.app.webhooks.settings.waiting_max;
     let conflict = |message: &'static str| Err(Problem::new(Code::Conflict, message));
     match redeliver(&call.app.store, &call.scope(), webhook, delivery, waiting_max).await? {
         Redelivered::Pending => {
@@ -41,7 +41,7 @@ pub async fn again(call: Call) -> Answer {
                 mode: call.caller.mode,
                 webhook: webhook.to_owned(),
             };
-            call.app.wake.these(std::iter::once(endpoint));
+            call.app.webhooks.hints.add(std::iter::once(endpoint));
             Reply::ok(&Again {
                 success: true,
                 delivery_id: delivery,

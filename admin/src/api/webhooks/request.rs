@@ -3,13 +3,13 @@
 use crate::problem::Problem;
 use crate::routes::{Fields, Given, Text, missing};
 use crate::serve::App;
-use crate::webhook::sign::check_secret;
 use domain::event::EventName;
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 use store::script::change::FieldChange;
 use store::webhook::{Status, events_text};
 use url::Url;
+use webhooks::sign::check_secret;
 
 /// Longest description.
 pub(super) const DESCRIPTION_MAX: usize = 500;
@@ -29,7 +29,7 @@ pub(super) struct Request {
 
 /// Refuses a URL to which nothing may be delivered.
 pub(super) async fn require_receiver(app: &App, url: &str) -> Result<(), Problem> {
-    let checked = app.sender.check(url).await;
+    let checked = app.webhooks.sender.check(url).await;
     checked.map_err(|bad| Problem::validation(bad.to_string()))
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Fields, Given, Text};
 use crate::problem::Problem;
-use crate::webhook::text::is_printable;
+use domain::printable::is_printable;
 
 /// What breaks lines beside the control characters: Unicode's separators of lines and paragraphs.
 const SEPARATORS: [char; 2] = ['\u{2028}', '\u{2029}'];
