@@ -3,6 +3,7 @@
 mod errors;
 mod headers;
 mod operation;
+mod rows;
 mod words;
 
 use crate::table::routes;

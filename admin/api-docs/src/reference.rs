@@ -2,12 +2,13 @@
 //! no script and ask no other host for anything.
 
 mod curl;
+mod document;
 mod html;
 mod operation;
 mod page;
 mod schema;
 
-use self::page::Document;
+use self::document::Document;
 use crate::openapi::{EDGE, MANAGEMENT, management};
 use axum::Router;
 use axum::http::HeaderMap;

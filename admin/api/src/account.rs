@@ -5,8 +5,7 @@ mod doc;
 pub(crate) use doc::section;
 
 use super::upgrade;
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call};
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;

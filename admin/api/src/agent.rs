@@ -6,9 +6,7 @@ mod list;
 pub(crate) use doc::section;
 pub use list::list;
 
-use super::PLAN_ATTEMPTS;
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
 use clock::now_ms;
 use domain::id::Kind;
 use domain::mode::Mode;

@@ -4,8 +4,7 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call};
 use clock::now_ms;
 use crypto::api_key::Family;
 use domain::blocked::parse_range;

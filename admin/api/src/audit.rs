@@ -7,8 +7,7 @@ mod verify;
 pub(crate) use doc::section;
 pub use verify::verify;
 
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call};
 use audit_verify::checkpoint::{self, Stays};
 use clock::now_ms;
 use domain::entry::Sealed;

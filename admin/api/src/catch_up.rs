@@ -1,6 +1,6 @@
 //! How far the trail of an account is sealed for those who tell of its statistics.
 
-use crate::Call;
+use crate::state::Call;
 use endpoint::problem::Problem;
 use store::StoreError;
 use store::audit::chain::Chain;

@@ -8,8 +8,7 @@ pub(crate) use doc::section;
 mod explain;
 
 use self::explain::Explained;
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call};
 use domain::denial_window;
 use domain::entry::{Entry, Sealed};
 use domain::id::Kind;

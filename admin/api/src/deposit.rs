@@ -8,8 +8,7 @@ pub(crate) use doc::section;
 
 use super::once::{earlier, identify, record_life};
 use super::wallet::name::{canonical, find};
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call};
 use clock::now_ms;
 use domain::id::Kind;
 use domain::intent::{Reason, State};

@@ -9,8 +9,7 @@ mod call;
 mod spend;
 
 use super::checks::CheckView;
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call};
 use domain::check::{self, Asked, Check, CheckName, Reset};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;

@@ -9,8 +9,7 @@ mod view;
 
 use super::once::Name;
 use super::wallet::name::{Found, canonical, find};
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call};
 use clock::now_ms;
 use endpoint::{Answer, Code, Fields, IDEMPOTENCY_FIELDS, Listing, PAGING, Problem, Reply, Text, operations};
 use serde::Serialize;

@@ -9,10 +9,8 @@ mod csv;
 mod document;
 
 use self::document::{Document, Links};
-use super::PLAN_ATTEMPTS;
 use super::spend::{PlanNamed, Stored, Told, denied, no_agent, settled, too_much};
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
 use clock::now_ms;
 use domain::id;
 use domain::intent::{Kind, Reason, State};

@@ -1,6 +1,6 @@
 //! Requests that are made at most once (decision D26): whose record a request leads to, and whether it is there already.
 
-use crate::Call;
+use crate::state::Call;
 use axum::http::HeaderMap;
 use clock::now_ms;
 use domain::id::Kind;

@@ -11,8 +11,7 @@ mod attention;
 mod history;
 
 use super::catch_up;
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call};
 use attention::Item;
 use domain::mode::Mode;
 use domain::money::Nanos;

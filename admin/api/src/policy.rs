@@ -5,8 +5,7 @@ mod precondition;
 
 pub(crate) use doc::section;
 
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call};
 use clock::now_ms;
 use domain::id::Kind;
 use domain::money::Nanos;

@@ -5,8 +5,7 @@ mod doc;
 pub(crate) use doc::section;
 
 use super::agent;
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call};
 use clock::now_ms;
 use crypto::seal::SealedFor;
 use domain::id::Kind;

@@ -8,8 +8,7 @@ mod select;
 
 use self::select::Selected;
 use super::agent;
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;

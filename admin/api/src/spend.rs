@@ -12,10 +12,8 @@ pub(super) use answer::{Settled, Told, denied, settled};
 pub(super) use doc::{decided, fields};
 pub(super) use request::{PlanNamed, Request, Stored};
 
-use super::PLAN_ATTEMPTS;
 use super::once::Name;
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
 use answer::{pending, replay};
 use clock::now_ms;
 use domain::id::Kind;

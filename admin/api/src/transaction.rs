@@ -5,8 +5,7 @@ mod doc;
 pub(crate) use doc::section;
 
 use super::wallet::require_own;
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;

@@ -6,8 +6,7 @@ pub(crate) use doc::section;
 
 use super::once::{earlier, identify, record_life};
 use super::wallet::name::{Found, canonical, find};
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call};
 use clock::now_ms;
 use domain::id::Kind;
 use domain::intent::{Reason, State};

@@ -1,6 +1,6 @@
 //! The way up from a plan, as several answers name it.
 
-use crate::ApiState;
+use crate::state::ApiState;
 use domain::plan::Plan;
 
 /// Where to get the next plan up; a path is one of this server's.

@@ -5,8 +5,7 @@ mod doc;
 pub(crate) use doc::section;
 
 use super::agent;
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call};
 use domain::check::CheckName;
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;

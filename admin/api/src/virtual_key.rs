@@ -4,11 +4,9 @@ mod doc;
 
 pub(crate) use doc::section;
 
-use super::PLAN_ATTEMPTS;
 use super::agent;
 use super::upgrade;
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call, PLAN_ATTEMPTS};
 use clock::now_ms;
 use crypto::virtual_key::{self as secret, WellFormed};
 use domain::id::Kind;

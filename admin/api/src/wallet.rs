@@ -7,8 +7,7 @@ pub(crate) use doc::section;
 
 use super::agent::{NAME_MAX, make, no_wallet};
 use super::wallet::name::{Found, look_up};
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;

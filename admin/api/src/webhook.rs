@@ -12,8 +12,7 @@ mod request;
 pub use deliveries::deliveries;
 pub use redeliver::again;
 
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call};
 use clock::now_ms;
 use crypto::seal::WebhookSecretOf;
 use domain::event::EventName;

@@ -4,17 +4,14 @@ mod moving;
 mod segment;
 
 pub use moving::{Age, Moved};
-pub use segment::{IntentSegment, IntentsDescriptor};
+pub use segment::{IntentSegment, IntentSegments, IntentsDescriptor};
 
-use super::{Archive, damaged};
+use crate::handle::{Archive, damaged};
 use domain::mode::Mode;
 use std::sync::Arc;
 use store::intent::IntentRecord;
 use store::keys::AccountKeys;
 use store::{Store, StoreError};
-
-/// The segments of an account and mode, oldest first.
-pub type IntentSegments = Arc<Vec<Arc<IntentsDescriptor>>>;
 
 impl Archive {
     /// The segments of archived intents, oldest first.

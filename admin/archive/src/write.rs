@@ -2,8 +2,8 @@
 //! then one script lets go of the entries, if they are still the oldest. Whatever is cut off between leaves objects that
 //! the next attempt finds or replaces, and nothing is lost or twice there.
 
-use super::Archive;
 use super::segment::{Built, Draft};
+use crate::handle::{Archive, damaged};
 use domain::mode::Mode;
 use sha2::{Digest, Sha256};
 use store::StoreError;
@@ -77,7 +77,7 @@ impl Archive {
         self.place().put(path, bytes.to_vec()).await.map_err(failed)?;
         match self.place().get(path).await.map_err(failed)? {
             Some(there) if there == bytes => Ok(()),
-            _ => Err(super::damaged(path, "what was written is not what is read")),
+            _ => Err(damaged(path, "what was written is not what is read")),
         }
     }
 

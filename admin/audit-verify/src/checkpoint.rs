@@ -1,6 +1,6 @@
 //! Signed checkpoints of audit trails: what a trail was at some time, proven by a signature that is kept elsewhere.
 
-use crate::Walk;
+use crate::walk::Walk;
 use archive::Archive;
 use archive::place::PlaceError;
 use crypto::checkpoint_key::{BadNote, PublicKey};

@@ -1,6 +1,7 @@
 //! What the end of a chain is compared with: a chain that was cut off is in order as far as it goes.
 
-use super::{Broken, Walk};
+use crate::broken::Broken;
+use crate::walk::Walk;
 use crypto::checkpoint_key::{BadNote, PublicKey};
 use domain::checkpoint::Checkpoint;
 use serde_json::{Value, json};

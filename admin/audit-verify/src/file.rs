@@ -4,7 +4,9 @@
 //! and other ways to write the same value do not matter, since the hash is over the canonical form.
 
 use super::end::{Compared, Known, UNSIGNED};
-use super::{Broken, Verdict, Walk};
+use crate::broken::Broken;
+use crate::verdict::Verdict;
+use crate::walk::Walk;
 use history::trail::Trail;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read as _};

@@ -3,7 +3,9 @@
 
 use super::end::{Compared, Known, UNSIGNED};
 use super::lists::Lists;
-use super::{Broken, Verdict, Walk};
+use crate::broken::Broken;
+use crate::verdict::Verdict;
+use crate::walk::Walk;
 use archive::Archive;
 use domain::mode::Mode;
 use history::trail::Trail;

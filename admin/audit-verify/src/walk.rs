@@ -1,6 +1,7 @@
 //! A walk along a chain, entry by entry, in constant memory.
 
-use super::{Broken, json};
+use super::json;
+use crate::broken::Broken;
 use domain::chain::{GENESIS, canonical, hash_of};
 use domain::checkpoint::hash_of_none;
 use domain::entry::UNREADABLE;

@@ -3,7 +3,9 @@
 use super::context::Context;
 use super::table::{plain, table};
 use super::user::new_user;
-use super::{Failure, Report, password, value};
+use super::{password, value};
+use crate::failure::Failure;
+use crate::report::Report;
 use clap::Subcommand;
 use clock::now_ms;
 use domain::budget::Budget;

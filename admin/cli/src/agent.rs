@@ -1,7 +1,9 @@
 //! `tollgate-admin agent`: the operator's freeze (decision D22).
 
 use super::context::Context;
-use super::{Failure, Report, value};
+use super::value;
+use crate::failure::Failure;
+use crate::report::Report;
 use clap::{Args, Subcommand};
 use domain::mode::Mode;
 use serde_json::json;

@@ -4,7 +4,9 @@ mod export;
 mod verify;
 
 use super::context::Context;
-use super::{Failure, Report, value};
+use super::value;
+use crate::failure::Failure;
+use crate::report::Report;
 use clap::{Args, Subcommand};
 use crypto::checkpoint_key::CheckpointKey;
 use domain::checkpoint::origin;

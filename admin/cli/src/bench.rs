@@ -1,8 +1,10 @@
 //! `tollgate-admin bench`: load on an edge, and what it shows.
 
 use super::context::{Context, open_store};
-use super::report::write_stderr;
-use super::{Failure, Report, value};
+use super::output::write_stderr;
+use super::value;
+use crate::failure::Failure;
+use crate::report::Report;
 use crypto::virtual_key::WellFormed;
 use domain::money::Nanos;
 use load_test::BenchError;

@@ -1,6 +1,6 @@
 //! What every operator command works with: the configuration and a store that may be trusted.
 
-use super::Failure;
+use crate::failure::Failure;
 use settings::Settings;
 use store::Store;
 use store::account::Account;

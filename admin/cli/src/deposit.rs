@@ -1,7 +1,9 @@
 //! `tollgate-admin deposit`: money that the operator brings in (decision D17).
 
 use super::context::Context;
-use super::{Failure, Report, value};
+use super::value;
+use crate::failure::Failure;
+use crate::report::Report;
 use api::{FoundWallet, look_up_wallet};
 use clap::{Args, Subcommand};
 use clock::now_ms;

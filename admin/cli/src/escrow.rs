@@ -2,7 +2,8 @@
 
 use super::context::Context;
 use super::table::table;
-use super::{Failure, Report};
+use crate::failure::Failure;
+use crate::report::Report;
 use clap::{Args, Subcommand, ValueEnum};
 use domain::timestamp::iso_from_ms;
 use serde_json::{Value, json};

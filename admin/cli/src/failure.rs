@@ -1,6 +1,6 @@
 //! Why a command did not do what it was asked to, as one line and an exit code.
 
-use super::report;
+use super::output;
 use server::ServeError;
 use settings::BadSettings;
 use std::process::ExitCode;
@@ -75,7 +75,7 @@ impl Failure {
             self.print_document();
         }
         if !self.message.is_empty() {
-            report::write_stderr(&self.message);
+            output::write_stderr(&self.message);
         }
         ExitCode::from(self.exit)
     }
@@ -84,7 +84,7 @@ impl Failure {
     pub(super) fn print_document(&self) {
         let document = serde_json::json!({ "ok": false, "error": self.message, "code": self.code });
         // The line on standard error and the exit code tell the same.
-        let _unwritable = report::write_stdout(&document.to_string());
+        let _unwritable = output::write_stdout(&document.to_string());
     }
 }
 

@@ -1,6 +1,7 @@
 //! `tollgate-admin health`: asks a server on this machine how it is, for probes where there is no shell and no curl.
 
-use super::{Failure, Report};
+use crate::failure::Failure;
+use crate::report::Report;
 use clap::ValueEnum;
 use serde_json::json;
 use settings::Settings;

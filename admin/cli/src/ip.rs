@@ -2,7 +2,9 @@
 
 use super::context::Context;
 use super::table::table;
-use super::{Failure, Report, value};
+use super::value;
+use crate::failure::Failure;
+use crate::report::Report;
 use clap::{Args, Subcommand};
 use domain::blocked::{BLOCKED_MAX, is_everything};
 use domain::timestamp::iso_from_ms;

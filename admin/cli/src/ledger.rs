@@ -2,7 +2,9 @@
 
 use super::context::Context;
 use super::table::table;
-use super::{Failure, Report, value};
+use super::value;
+use crate::failure::Failure;
+use crate::report::Report;
 use archive::Archive;
 use clap::Subcommand;
 use ledger_check::Checked;

@@ -15,6 +15,7 @@ mod holds;
 mod ip;
 mod ledger;
 mod master_keys;
+mod output;
 mod password;
 mod prices;
 mod report;
@@ -139,8 +140,8 @@ pub fn run() -> ExitCode {
 fn execute(command: Command, config: Option<&Path>, json: bool) -> Result<Report, Failure> {
     let settings = || settings::load(config).map_err(Failure::from);
     match command {
-        Command::Completions(completions) => Ok(completions.run()),
-        Command::Man(man) => man.run(),
+        Command::Completions(completions) => Ok(completions.run(self::command())),
+        Command::Man(man) => man.run(self::command()),
         Command::Serve => {
             let served = context::server_runtime()?.block_on(server::serve(settings()?));
             served.map(|()| Report::silent()).map_err(Failure::from)

@@ -3,8 +3,10 @@
 
 mod factors;
 
+use super::audit;
 use super::context::Context;
-use super::{Failure, Report, audit};
+use crate::failure::Failure;
+use crate::report::Report;
 use clap::Subcommand;
 use crypto::seal::{SealOwner, SealedFor, Sealer, WebhookSecretOf};
 use domain::mode::Mode;

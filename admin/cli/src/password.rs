@@ -1,7 +1,8 @@
 //! Passwords on the command line: read from standard input, never from an argument.
 
 use super::context::Context;
-use super::{Failure, stdin};
+use super::stdin;
+use crate::failure::Failure;
 use password::{LONGEST, Salt, require};
 use secrecy::{ExposeSecret, SecretString};
 

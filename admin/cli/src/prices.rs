@@ -1,7 +1,8 @@
 //! `tollgate-admin prices`: the operator's imported prices, which lie over those of the file (decisions D32, D65).
 
 use super::context::Context;
-use super::{Failure, Report};
+use crate::failure::Failure;
+use crate::report::Report;
 use clap::Subcommand;
 use domain::price::{ModelEntry, OPENAI, PriceError, PriceOverlay, PriceTable, Skipped, import_litellm};
 use serde_json::{Value, json};

@@ -1,9 +1,10 @@
 //! The one place that writes to standard output: what a command has to say, for people or as one JSON document.
 
 use super::failure;
+use super::output::{write_stderr, write_stdout};
 use clap::error::ErrorKind;
 use serde_json::{Value, json};
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 /// What a command has to say.
@@ -79,18 +80,6 @@ impl Report {
             _ => ExitCode::from(self.exit),
         }
     }
-}
-
-/// Writes one line to standard output.
-pub(super) fn write_stdout(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{text}")?;
-    out.flush()
-}
-
-/// Writes one line with the program's name to standard error. Nobody is left to tell when that fails.
-pub(super) fn write_stderr(text: &str) {
-    let _unwritable = writeln!(io::stderr().lock(), "tollgate-admin: {text}");
 }
 
 /// What clap has to say: help and version on standard output, a mistake on standard error, and with `--json` as a document

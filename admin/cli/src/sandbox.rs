@@ -1,6 +1,7 @@
 //! `tollgate-admin sandbox-upstream`: the stand-in for the provider, until SIGTERM or SIGINT.
 
-use super::{Failure, value};
+use super::value;
+use crate::failure::Failure;
 use sandbox;
 use std::net::SocketAddr;
 use std::time::Duration;

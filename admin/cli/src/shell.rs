@@ -1,6 +1,7 @@
 //! `tollgate-admin completions` and `man`: this command line, as shells and manuals want it. They need no store.
 
-use super::{Failure, Report, command};
+use crate::failure::Failure;
+use crate::report::Report;
 use clap::Args;
 use clap_complete::Shell;
 use serde_json::json;
@@ -22,9 +23,8 @@ pub(super) struct Man {
 }
 
 impl Completions {
-    pub(super) fn run(&self) -> Report {
+    pub(super) fn run(&self, mut command: clap::Command) -> Report {
         let mut script = Vec::new();
-        let mut command = command();
         let name = command.get_name().to_owned();
         clap_complete::generate(self.shell, &mut command, name, &mut script);
         let script = String::from_utf8_lossy(&script);
@@ -34,10 +34,10 @@ impl Completions {
 }
 
 impl Man {
-    pub(super) fn run(&self) -> Result<Report, Failure> {
+    pub(super) fn run(&self, command: clap::Command) -> Result<Report, Failure> {
         let out = &self.out;
-        let pages = pages(&command());
-        clap_mangen::generate_to(command(), out)
+        let pages = pages(&command);
+        clap_mangen::generate_to(command, out)
             .map_err(|error| Failure::refused("OUTPUT", format!("{}: {error}", out.display())))?;
         let text = format!("Wrote {pages} pages to {}.", out.display());
         Ok(Report::new(

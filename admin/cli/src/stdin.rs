@@ -1,6 +1,6 @@
 //! One line from standard input: what may not stand on the command line, where every process could read it.
 
-use super::Failure;
+use crate::failure::Failure;
 use secrecy::SecretString;
 use std::io::{self, BufRead, IsTerminal};
 use std::sync::mpsc;

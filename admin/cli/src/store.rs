@@ -1,7 +1,9 @@
 //! `tollgate-admin store`: the life of the ledger (decisions D47, D52).
 
 use super::context::{Context, open_store};
-use super::{Failure, Report, audit, value};
+use super::{audit, value};
+use crate::failure::Failure;
+use crate::report::Report;
 use clap::Subcommand;
 use clock::now_ms;
 use domain::timestamp::iso_from_ms;

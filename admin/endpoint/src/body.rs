@@ -3,7 +3,7 @@
 //! A field is unknown, given twice, absent, `null` or a value; amounts are read from their own text and never pass
 //! through a float (decision D4).
 
-use super::wallet_name::WalletName;
+use super::wallet_name::{WalletName, whole_number};
 use crate::problem::Problem;
 use domain::amount;
 use domain::money::Nanos;
@@ -239,12 +239,6 @@ pub const OBJECT_MAX: usize = 16 * 1024;
 /// Most levels of objects and lists in it, its own among them. What is kept and told has it inside of more, and parsers of
 /// JSON, ours among them, read some 127 in all.
 pub const OBJECT_DEPTH_MAX: usize = 100;
-
-/// Digits that are a number above zero.
-pub(super) fn whole_number(text: &str) -> Option<u64> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|number| digits && *number > 0)
-}
 
 /// How many levels of objects and lists a value has. Its parser bounds them, and so the stack.
 fn depth(value: &Value) -> usize {

@@ -1,6 +1,5 @@
 //! How a caller names a wallet (decision D61).
 
-use super::body::whole_number;
 use domain::id::Kind;
 use domain::names::is_agent_id;
 use serde_json::Value;
@@ -59,4 +58,10 @@ impl WalletName {
             Self::Owner(owner) => owner.clone(),
         }
     }
+}
+
+/// Digits that are a number above zero.
+pub(super) fn whole_number(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|number| digits && *number > 0)
 }

@@ -4,8 +4,8 @@ mod maker;
 
 pub use maker::{LeftOver, Maker, STAND_IN};
 
-use super::BenchError;
 use super::kind::Kind;
+use crate::error::BenchError;
 use crypto::virtual_key::WellFormed;
 use maker::Made;
 use secrecy::SecretString;

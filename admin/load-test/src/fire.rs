@@ -1,11 +1,11 @@
 //! Sends the calls when they are due, over a bounded number of connections, and takes their answers in.
 
-use super::BenchError;
 use super::crew::Crew;
 use super::kind::Kind;
 use super::pace;
 use super::plan::{self, Phase, Plan};
 use super::record::{End, Recorded, Shot};
+use crate::error::BenchError;
 use bytes::Bytes;
 use domain::amount;
 use reqwest::header::{HeaderMap, HeaderValue};

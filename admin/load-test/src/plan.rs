@@ -1,8 +1,8 @@
 //! What is sent when: scenarios as phases of a steady rate, the mix of calls, and the bounds of all of it.
 
-use super::BenchError;
 use super::kind::Kind;
 use super::record::Recorded;
+use crate::error::BenchError;
 use domain::money::Nanos;
 use domain::price::PriceTable;
 use reqwest::Url;

@@ -3,7 +3,7 @@
 use super::check::{Line, Verdict};
 use super::plan::{Plan, WHOLE, millis};
 use super::record::{End, Recorded};
-use super::{Measured, Outcome};
+use crate::outcome::{Measured, Outcome};
 use domain::money::Nanos;
 use serde_json::{Value, json};
 use std::fmt::Write as _;

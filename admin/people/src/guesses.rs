@@ -1,8 +1,8 @@
 //! Attempts, which are taken before anything is looked at: by person, and by the address that they come from. Each route has
 //! its own: whoever uses up the attempts of one leaves everybody the others.
 
-use crate::PeopleState;
 use crate::metrics::Login;
+use crate::state::PeopleState;
 use axum::http::header;
 use endpoint::problem::{Code, Problem};
 use std::net::{IpAddr, Ipv6Addr};

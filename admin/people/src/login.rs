@@ -1,14 +1,12 @@
 //! `POST /login`, `POST /logout`, `GET /me`.
 
-use super::ATTEMPTS;
 use super::guesses::{attempts, source, take};
 use super::person::{
     AccountView, Fresh, Me, UserView, find, given_code, given_password, not_hashed, scope, signed_in,
 };
 use super::totp::{Factor, second_factor};
-use crate::PeopleState;
 use crate::metrics::Login;
-use crate::{Call, OpenCall};
+use crate::state::{ATTEMPTS, Call, OpenCall, PeopleState};
 use axum::http::HeaderMap;
 use domain::email;
 use domain::timestamp::iso_from_ms;

@@ -1,14 +1,12 @@
 //! `POST /password` and `POST /password/reset`: a new password ends every other session.
 
-use super::ATTEMPTS;
 use super::guesses::{attempts, source, take};
 use super::login::{refused, tidied, tidy};
 use super::person::{
     Fresh, Me, find, given_code, given_password, new_password, not_hashed, scope, signed_in,
 };
 use super::totp::{Factor, second_factor};
-use crate::PeopleState;
-use crate::{Call, OpenCall};
+use crate::state::{ATTEMPTS, Call, OpenCall, PeopleState};
 use crypto::token::Token;
 use endpoint::caller::session;
 use endpoint::doc::is;

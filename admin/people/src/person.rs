@@ -2,8 +2,7 @@
 //! and the answer that carries a new session.
 
 use super::guesses::{attempts, take};
-use crate::Call;
-use crate::PeopleState;
+use crate::state::{Call, PeopleState};
 use axum::http::{HeaderMap, header};
 use clock::now_ms;
 use crypto::token::Token;

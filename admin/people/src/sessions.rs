@@ -1,8 +1,7 @@
 //! `/sessions`: where the caller is signed in.
 
 use super::person::{Me, scope};
-use crate::Call;
-use crate::PeopleState;
+use crate::state::{Call, PeopleState};
 use domain::id::Kind;
 use domain::timestamp::iso_from_ms;
 use endpoint::caller::session;

@@ -1,9 +1,7 @@
 //! `/team`: the users of the account. An account that has an owner keeps one, also when two demote each other at once.
 
-use super::ATTEMPTS;
 use super::person::{UserView, scope};
-use crate::Call;
-use crate::PeopleState;
+use crate::state::{ATTEMPTS, Call, PeopleState};
 use api::ApiKeyView as KeyView;
 use clock::now_ms;
 use domain::id::Kind;

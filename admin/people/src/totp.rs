@@ -1,9 +1,7 @@
 //! `/totp`: the optional second factor (RFC 6238), and its part in signing in. A code is used once, and so is a recovery code.
 
-use super::ATTEMPTS;
 use super::person::{Me, given_code, given_password, scope};
-use crate::Call;
-use crate::PeopleState;
+use crate::state::{ATTEMPTS, Call, PeopleState};
 use clock::now_ms;
 use crypto::seal::TotpSecretOf;
 use crypto::totp;

@@ -10,6 +10,8 @@ mod request;
 mod scenario;
 mod stats;
 
+pub use scenario::DELAY_MAX;
+
 use axum::Router;
 use axum::extract::State;
 use axum::routing::{any, get};
@@ -24,8 +26,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
-/// Longest delay of an answer, and longest hang: ten minutes.
-pub const DELAY_MAX: Duration = Duration::from_secs(600);
 /// Requests answered at the same time; beyond it 503.
 const IN_FLIGHT_MAX: u64 = 20_000;
 /// After the signal to stop, calls in flight have this long.

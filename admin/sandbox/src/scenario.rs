@@ -1,12 +1,15 @@
 //! What a request asks the sandbox to do, by the header `x-sandbox-scenario` or by a model name `sandbox-<scenario>`.
 
+use super::body;
 use super::completion::{self, Usage};
 use super::reply::{self, Reply};
 use super::request::Request;
-use super::{DELAY_MAX, body};
 use http::HeaderMap;
 use serde_json::value::RawValue;
 use std::time::Duration;
+
+/// Longest delay of an answer, and longest hang: ten minutes.
+pub const DELAY_MAX: Duration = Duration::from_secs(600);
 
 /// The header that names a scenario. It wins over the model name.
 const HEADER: &str = "x-sandbox-scenario";

@@ -1,6 +1,6 @@
 //! The composition root: makes every part of the server from the settings, and gives each what it needs.
 
-use crate::ServeError;
+use crate::error::ServeError;
 use crate::metrics::ServerMetrics;
 use api::ApiState;
 use api::metrics::SpendMetrics;
@@ -169,8 +169,7 @@ fn people(
     })
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "an argument of map_err")]
-fn set_up(error: impl Error) -> ServeError {
+fn set_up<E: Error>(error: E) -> ServeError {
     ServeError::SetUp(error.to_string())
 }
 

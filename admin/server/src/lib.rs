@@ -5,20 +5,22 @@
 
 mod composition;
 mod connection_metrics;
+mod error;
 mod listener;
 mod metrics;
 mod ops;
+
+pub use error::ServeError;
 
 use composition::Server;
 use connections::limit::ConnectionLimit;
 use connections::open_files;
 use endpoint::Paths;
-use settings::{BadSettings, Settings};
+use settings::Settings;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use store::StoreError;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -29,30 +31,6 @@ const DRAIN: Duration = Duration::from_secs(15);
 const FILES_SET_ASIDE: usize = 512;
 /// How long the collector may take for the last spans.
 const DRAIN_SPANS: Duration = Duration::from_secs(1);
-
-/// Why the server did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The configuration cannot be used.
-    #[error(transparent)]
-    Settings(#[from] BadSettings),
-    /// The store's address is none.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// An address cannot be listened on.
-    #[error("{key} {address}: {source}")]
-    Bind {
-        /// The configuration key.
-        key: &'static str,
-        /// The address.
-        address: SocketAddr,
-        /// What the operating system says.
-        source: std::io::Error,
-    },
-    /// The metrics or the signal handlers could not be set up.
-    #[error("the server could not be set up: {0}")]
-    SetUp(String),
-}
 
 /// Serves until SIGTERM or SIGINT; then readiness fails for `admin.drain_delay_ms` (a second signal cuts that short),
 /// requests in flight are answered and the workers end with their turns. SIGHUP reads the tables again. The store may be down: then every operation answers

@@ -68,9 +68,7 @@ impl StoreHealth {
     pub async fn trusted(&self, store: &Store) -> Result<StoreRecord, NotTrusted> {
         self.require_trust()?;
         if !self.was_cut(store) {
-            return sanity::record(store)
-                .await
-                .map_err(|error| NotTrusted::Found(error.into()));
+            return sanity::record(store).await.map_err(NotTrusted::Found);
         }
         self.check(store).await.map_err(NotTrusted::Found)
     }

@@ -1,9 +1,9 @@
 //! The archiver: old entries of the audit trail move to segments in the archive, so that the store holds a bounded part of
 //! each chain. All accounts are looked at in turn, at a bounded rate; one that has more to move is looked at again at once.
 
-use super::next_round;
 use super::rotation::Rotation;
-use crate::Base;
+use crate::base::Base;
+use crate::base::next_round;
 use crate::metrics::Worker;
 use archive::Archive;
 use domain::mode::Mode;

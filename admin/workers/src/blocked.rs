@@ -1,6 +1,6 @@
 //! Keeps the server's copy of the blocked addresses as new as [`REFRESH_EVERY`].
 
-use super::pause;
+use crate::base::pause;
 use std::sync::Arc;
 use store::Store;
 use store::blocked::{BlockedCopy, REFRESH_EVERY};

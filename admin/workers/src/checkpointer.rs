@@ -4,8 +4,8 @@
 //! A checkpoint moves on only where the chain still holds what the last one says. Where it does not, the last one stays,
 //! and the log and a metric say so, until an operator has found out why and removed it.
 
-use super::next_round;
-use crate::Base;
+use crate::base::Base;
+use crate::base::next_round;
 use crate::metrics::Worker;
 use archive::Archive;
 use audit_verify::checkpoint::{self, Stays};

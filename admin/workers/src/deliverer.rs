@@ -9,7 +9,7 @@
 //! three quarters of them, and a turn ends after some seconds. What was said and what was found have every second turn. So
 //! whoever's receivers hang waits for himself.
 
-use crate::Base;
+use crate::base::Base;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,9 +2,9 @@
 //! counted by bucket, a bounded number of short commands in each round trip; what waits for approval by account, some
 //! accounts in each round.
 
-use super::pause;
 use super::rotation::Rotation;
-use crate::Base;
+use crate::base::Base;
+use crate::base::pause;
 use crate::metrics::Worker;
 use domain::id;
 use domain::intent::State;

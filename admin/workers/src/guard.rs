@@ -5,9 +5,9 @@
 mod lost;
 
 use self::lost::Lost;
-use super::pause;
 use super::rotation::Rotation;
-use crate::Base;
+use crate::base::Base;
+use crate::base::pause;
 use crate::metrics::Worker;
 use domain::budget::{Budget, Budgets};
 use domain::mode::Mode;

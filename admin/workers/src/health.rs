@@ -1,7 +1,7 @@
 //! Checks once a second whether the store may be trusted, and how safe changes of money are in it (decision D47).
 
-use super::pause;
-use crate::Base;
+use crate::base::Base;
+use crate::base::pause;
 use settings::durability::Durability;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! The archiver of intents: settled and blocked ones that nothing will happen to any more move to the archive when they are
 //! old. All accounts are looked at in turn, at a bounded rate.
 
-use super::next_round;
 use super::rotation::Rotation;
-use crate::Base;
+use crate::base::Base;
+use crate::base::next_round;
 use crate::metrics::Worker;
 use archive::Archive;
 use archive::intents::Age;

@@ -8,6 +8,7 @@
 //! Uses the store, the archive, readers of the trail, and webhooks. Knows no HTTP of the management API.
 
 mod archiver;
+mod base;
 mod blocked;
 mod catch_up;
 mod checkpointer;
@@ -23,6 +24,7 @@ mod sealer;
 mod transit;
 
 use archive::Archive;
+use base::Base;
 use crypto::seal::Sealer;
 use metrics::WorkerMetrics;
 use settings::AuditSettings;
@@ -58,13 +60,6 @@ pub struct Workers {
     pub webhooks: Arc<Webhooks>,
     /// What the workers count.
     pub metrics: WorkerMetrics,
-}
-
-/// What every worker needs.
-struct Base {
-    store: Store,
-    health: Arc<StoreHealth>,
-    metrics: WorkerMetrics,
 }
 
 impl Workers {
@@ -136,22 +131,4 @@ impl Workers {
         ));
         workers
     }
-}
-
-/// Waits for a worker's next round, which is none while the store may not be trusted: what it wrote then would stand beside what
-/// comes back. False when it is time to stop.
-async fn next_round(base: &Base, stopping: &mut watch::Receiver<bool>, every: Duration) -> bool {
-    while pause(stopping, every).await {
-        if base.health.is_sound(&base.store) {
-            return true;
-        }
-    }
-    false
-}
-
-/// Waits; false when it is time to stop.
-async fn pause(stopping: &mut watch::Receiver<bool>, time: Duration) -> bool {
-    tokio::time::timeout(time, stopping.wait_for(|stop| *stop))
-        .await
-        .is_err()
 }

@@ -2,8 +2,8 @@
 //! the log, the metrics, the audit log and `tollgate-admin holds`. A rate window that has ended gets its record of the denials
 //! that were only counted (decision D70).
 
-use super::next_round;
-use crate::Base;
+use crate::base::Base;
+use crate::base::next_round;
 use crate::metrics::Worker;
 use futures::{StreamExt, stream};
 use std::sync::Arc;

@@ -4,9 +4,9 @@
 //! Accounts in which something happened lately or that have webhooks are looked at in every round, all others in turn, at a
 //! bounded rate. What is sealed of an account with webhooks is dispatched at once.
 
-use super::next_round;
 use super::rotation::Rotation;
-use crate::Base;
+use crate::base::Base;
+use crate::base::next_round;
 use crate::metrics::Worker;
 use domain::event::violations::MINUTE_MS;
 use domain::mode::Mode;

@@ -1,8 +1,8 @@
 //! The carrier: what left one account and has not arrived in another, because a process or the store stopped between the
 //! two steps, arrives now (decision D28).
 
-use super::next_round;
-use crate::Base;
+use crate::base::Base;
+use crate::base::next_round;
 use crate::metrics::Worker;
 use futures::{StreamExt, stream};
 use std::sync::Arc;

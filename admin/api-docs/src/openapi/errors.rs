@@ -1,6 +1,6 @@
 //! The error answers of an operation: what follows from its row of the route table, and what its documentation adds.
 
-use super::{headers, operation};
+use super::{headers, rows};
 use axum::http::Method;
 use domain::budget::Budget;
 use endpoint::doc::Doc;
@@ -68,12 +68,12 @@ fn follows(route: &Route, doc: &Doc, code: Code) -> bool {
         "API_KEY_RATE_LIMITED" => route.access != Access::Public,
         "SESSION_REQUIRED" | "INSUFFICIENT_ROLE" => by_session,
         "CSRF_FAILED" => changes && (by_session || is_public),
-        "LIVE_MODE_REQUIRED" => operation::is_live_only(route),
-        "TIER_LIMIT" => operation::has_budget(route),
-        "NOT_CONFIRMED" | "NOT_DURABLE" => operation::is_confirmed(route),
+        "LIVE_MODE_REQUIRED" => rows::is_live_only(route),
+        "TIER_LIMIT" => rows::has_budget(route),
+        "NOT_CONFIRMED" | "NOT_DURABLE" => rows::is_confirmed(route),
         "IP_BLOCKED" | "SERVICE_UNAVAILABLE" | "INTERNAL" => true,
         "VALIDATION" => !is_public || doc.takes.is_some() || !doc.query.is_empty(),
-        "PAYLOAD_TOO_LARGE" | "REQUEST_TIMEOUT" => operation::has_body(route),
+        "PAYLOAD_TOO_LARGE" | "REQUEST_TIMEOUT" => rows::has_body(route),
         "UNSUPPORTED_MEDIA_TYPE" => doc.takes.is_some() || (is_public && changes),
         _ => false,
     }

@@ -1,6 +1,6 @@
 //! What the document says of the whole API and, of each row of the route table, who may call it.
 
-use super::operation;
+use super::rows;
 use axum::http::Method;
 use endpoint::{Access, Modes, Rate, Route};
 use openapi::{Json, object};
@@ -100,7 +100,7 @@ pub(super) fn extensions(route: &Route) -> Vec<(&'static str, Json)> {
         Access::Session(role) => extensions.push(("x-role", role.as_str().into())),
         Access::Public => {}
     }
-    if operation::is_counted(route) {
+    if rows::is_counted(route) {
         extensions.push(("x-rate", rate(route.rate).into()));
     }
     if route.modes == Modes::LiveOnly {
@@ -133,7 +133,7 @@ pub(super) fn about(route: &Route, says: &str) -> String {
         Modes::Both => "",
         Modes::LiveOnly => " Live mode only.",
     };
-    let counts = match operation::is_counted(route) {
+    let counts = match rows::is_counted(route) {
         true => format!(
             " **Rate:** the plan's `{}` for each live API key.",
             rate(route.rate)

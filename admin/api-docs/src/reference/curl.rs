@@ -1,7 +1,6 @@
 //! An operation as a command of a shell, with the examples of the document.
 
-use super::operation::{Operation, media};
-use super::page::Document;
+use super::document::{Document, Operation, media};
 use super::schema::compact;
 use openapi::Json;
 

@@ -1,26 +1,15 @@
 //! One operation: what it takes, gives and refuses, and how it is called from a shell.
 
 use super::curl;
+use super::document::{Document, Operation, media};
 use super::html::{anchor, code, escape, inline, prose, table};
-use super::page::Document;
 use super::schema::{self, kind, optional};
 use openapi::Json;
-
-/// An operation of the document.
-pub(super) struct Operation<'a> {
-    pub(super) method: &'a str,
-    pub(super) path: &'a str,
-    pub(super) json: &'a Json,
-}
 
 impl Operation<'_> {
     /// Its place on the page.
     pub(super) fn anchor(&self) -> String {
         anchor(self.text("operationId"))
-    }
-
-    pub(super) fn text(&self, name: &str) -> &str {
-        self.json.get(name).and_then(Json::text).unwrap_or_default()
     }
 
     /// The method and the path.
@@ -134,11 +123,6 @@ impl Operation<'_> {
             contents.collect::<String>()
         )
     }
-}
-
-/// The JSON of a body.
-pub(super) fn media(holder: &Json) -> Option<&Json> {
-    holder.get("content")?.get("application/json")
 }
 
 fn titled(title: &str, content: &str) -> String {

@@ -1,42 +1,16 @@
 //! The whole page: what the document is about, its contents, every operation, every schema, every error.
 
+use super::document::{Document, Operation};
 use super::html::{anchor, escape, inline, prose, table};
-use super::operation::Operation;
 use super::schema;
 use endpoint::problem::Code;
 use openapi::Json;
 use openapi::components::public;
 
-/// A document and how the page speaks of it.
-pub(super) struct Document {
-    pub(super) json: Json,
-    /// Where the document itself is.
-    pub(super) address: &'static str,
-    /// What stands for the server in commands.
-    pub(super) variable: &'static str,
-    /// What stands for the key.
-    pub(super) key: &'static str,
-    /// Whether errors are those of [`Code`].
-    pub(super) has_codes: bool,
-}
-
 /// The pages, as their heads link to them.
 const PAGES: [(&str, &str); 2] = [("/reference", "Management API"), ("/reference/proxy", "Edge")];
 
 impl Document {
-    /// What a reference names; anything else is itself.
-    pub(super) fn resolve<'a>(&'a self, json: &'a Json) -> &'a Json {
-        let Some(place) = json
-            .get("$ref")
-            .and_then(Json::text)
-            .and_then(|place| place.strip_prefix("#/"))
-        else {
-            return json;
-        };
-        let found = place.split('/').try_fold(&self.json, |json, step| json.get(step));
-        found.unwrap_or(json)
-    }
-
     fn operations(&self) -> Vec<Operation<'_>> {
         let paths = self.json.get("paths").map(Json::fields).unwrap_or_default();
         paths

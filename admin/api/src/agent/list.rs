@@ -1,7 +1,7 @@
 //! `GET /agents`: the agents that have a wallet, all or those that are searched for.
 
 use super::{NAME_MAX, View};
-use crate::Call;
+use crate::state::Call;
 use endpoint::{Answer, Listing, Problem, Reply};
 use std::collections::BTreeMap;
 use store::agent::AgentRecord;

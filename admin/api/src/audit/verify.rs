@@ -1,7 +1,6 @@
 //! `GET /audit/verify`: the whole trail is computed again while the caller watches, a line of JSON for each step.
 
-use crate::ApiState;
-use crate::Call;
+use crate::state::{ApiState, Call};
 use audit_verify::checkpoint;
 use audit_verify::{Broken, Busy, Known, Source, Turn, Verdict, online};
 use axum::http::header;

@@ -1,7 +1,7 @@
 //! The prediction of a proxied call: the body is read and priced as the edge does it, then come the edge's checks.
 
 use super::{Others, Otherwise, Subject, is_too_much, look};
-use crate::Call;
+use crate::state::Call;
 use chat::{self, BodyError};
 use domain::budget::Budget;
 use domain::cap;

@@ -2,7 +2,7 @@
 
 use super::super::spend::Request;
 use super::{Others, Otherwise, Subject, is_too_much, look};
-use crate::Call;
+use crate::state::Call;
 use domain::check::{Asked, Check, CheckName};
 use domain::mode::Mode;
 use domain::money::Nanos;

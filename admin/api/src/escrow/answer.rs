@@ -1,7 +1,7 @@
 //! The answers to calls on escrows, the first time and again (decisions D26, D27, D59).
 
 use super::view::{self, New};
-use crate::Call;
+use crate::state::Call;
 use domain::intent::{Kind, Reason, State};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;

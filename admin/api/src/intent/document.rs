@@ -1,7 +1,7 @@
 //! The intent document of the specification: what an export proves, and the same in brief for lists.
 
 use super::require_intact;
-use crate::Call;
+use crate::state::Call;
 use domain::intent::{Entry, Kind, State};
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;

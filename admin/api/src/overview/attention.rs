@@ -1,6 +1,6 @@
 //! What of an account waits for somebody: frozen agents, spends to approve, webhooks that fail, kept holds, low balances.
 
-use crate::Call;
+use crate::state::Call;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::timestamp::iso_from_ms;

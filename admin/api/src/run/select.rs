@@ -1,6 +1,6 @@
 //! Which runs a list shows: all, or those of one status.
 
-use crate::Call;
+use crate::state::Call;
 use endpoint::problem::Problem;
 use std::collections::BTreeMap;
 use store::page::{Order, Page, Part};

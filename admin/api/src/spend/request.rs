@@ -1,7 +1,7 @@
 //! What `POST /spend` is asked: the body, and the part of it that is kept with the intent.
 
-use crate::Call;
 use crate::spend::injection::Texts;
+use crate::state::Call;
 use domain::cap::CapPlan;
 use domain::mode::Mode;
 use domain::money::Nanos;

@@ -1,6 +1,6 @@
 //! From the name of a wallet in a request to the wallet (decisions D3, D61).
 
-use crate::Call;
+use crate::state::Call;
 use endpoint::{Code, Problem, WalletName};
 use serde_json::{Value, json};
 use store::keys::{AccountKeys, USER};

@@ -1,7 +1,7 @@
 //! `/webhooks/{id}/deliveries`: every attempt of every delivery that is kept.
 
 use super::{gate, of_path};
-use crate::Call;
+use crate::state::Call;
 use domain::timestamp::iso_from_ms;
 use endpoint::doc::is;
 use endpoint::{Answer, Listing, Problem, Reply};

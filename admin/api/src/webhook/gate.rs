@@ -2,7 +2,7 @@
 //! decision D42).
 
 use super::super::upgrade;
-use crate::Call;
+use crate::state::Call;
 use endpoint::caller::Who;
 use endpoint::problem::{Code, Problem};
 

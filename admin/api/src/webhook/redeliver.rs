@@ -1,7 +1,7 @@
 //! `POST /webhooks/{id}/deliveries/{deliveryId}/redeliver`: a receiver that was away gets what it missed.
 
 use super::gate;
-use crate::Call;
+use crate::state::Call;
 use domain::id::Kind;
 use endpoint::doc::is;
 use endpoint::{Answer, Code, Problem, Reply};

@@ -1,6 +1,6 @@
 //! What a webhook is asked to be: the fields of a body, checked.
 
-use crate::ApiState;
+use crate::state::ApiState;
 use domain::event::EventName;
 use endpoint::{Fields, Given, Problem, Text, missing};
 use secrecy::SecretString;

@@ -3,7 +3,7 @@
 //! in the way of nobody: each step goes on behind the ones that the step before has looked at.
 
 use super::segment::Built;
-use crate::Archive;
+use crate::handle::Archive;
 use domain::intent::{Kind, State};
 use domain::mode::Mode;
 use std::collections::{HashMap, HashSet};

@@ -6,8 +6,12 @@ use domain::mode::Mode;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use store::intent::IntentRecord;
 use store::keys::IntentIndex;
+
+/// The segments of an account and mode, oldest first.
+pub type IntentSegments = Arc<Vec<Arc<IntentsDescriptor>>>;
 
 /// The form of manifests.
 const VERSION: u32 = 1;

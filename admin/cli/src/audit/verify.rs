@@ -1,8 +1,9 @@
 //! `tollgate-admin audit verify`: on the store, or on an export with or without one.
 
 use super::super::context::Context;
-use super::super::{Failure, Report};
 use super::{Whose, signing_key};
+use crate::failure::Failure;
+use crate::report::Report;
 use archive::Archive;
 use audit_verify::checkpoint;
 use audit_verify::file::{self, Trouble};

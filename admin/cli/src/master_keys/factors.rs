@@ -1,7 +1,8 @@
 //! Seals the second factors of an account's users again, those included that are not confirmed yet.
 
 use super::super::context::Context;
-use super::{ATTEMPTS, Failure, Tally, seal_again};
+use super::{ATTEMPTS, Tally, seal_again};
+use crate::failure::Failure;
 use crypto::seal::{Sealer, TotpSecretOf};
 use domain::mode::Mode;
 use serde_json::json;

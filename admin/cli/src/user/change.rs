@@ -1,7 +1,9 @@
 //! What the operator changes of a user: role, password, second factor, existence.
 
 use super::super::context::Context;
-use super::super::{Failure, Report, password};
+use super::super::password;
+use crate::failure::Failure;
+use crate::report::Report;
 use domain::mode::Mode;
 use domain::role::Role;
 use secrecy::SecretString;

@@ -1,8 +1,9 @@
 //! What the operator does for a user who cannot sign in.
 
 use super::super::context::Context;
-use super::super::{Failure, Report};
 use super::change::{Found, Name};
+use crate::failure::Failure;
+use crate::report::Report;
 use clock::now_ms;
 use crypto::token::Token;
 use domain::timestamp::iso_from_ms;

@@ -1,8 +1,8 @@
 //! Agents, policies and keys that are made for a run in an account of one's own, and put away after it.
 
-use super::super::BenchError;
 use super::super::kind::Kind;
 use super::{Agent, Crew, KEYS_MAX};
+use crate::error::BenchError;
 use clock::now_ms;
 use crypto::seal::{SealedFor, Sealer};
 use crypto::virtual_key::{self, CheckSecret, WellFormed};
