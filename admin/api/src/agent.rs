@@ -50,7 +50,7 @@ const MARKETPLACE: &str = "marketplace";
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Agent)]
-struct View<'a> {
+struct AgentView<'a> {
     #[schema(value_type = is::AgentId)]
     id: &'a str,
     #[schema(example = "Research bot")]
@@ -82,12 +82,12 @@ struct View<'a> {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = AgentAnswer)]
-struct One<'a> {
+struct AgentAnswer<'a> {
     success: bool,
-    agent: View<'a>,
+    agent: AgentView<'a>,
 }
 
-impl<'a> View<'a> {
+impl<'a> AgentView<'a> {
     fn of(agent: &'a AgentRecord) -> Self {
         let row = agent.row.as_ref();
         Self {
@@ -280,9 +280,9 @@ async fn change_freeze(call: &Call, freeze: Freeze) -> Answer {
 /// The agent as it now is.
 async fn show(call: &Call, id: &str) -> Answer {
     let agent = require(call, id).await?;
-    Reply::ok(&One {
+    Reply::ok(&AgentAnswer {
         success: true,
-        agent: View::of(&agent),
+        agent: AgentView::of(&agent),
     })
 }
 

@@ -47,7 +47,7 @@ const NOTE: &str = "Store this key now: it is shown only once and cannot be reco
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ApiKey)]
-pub struct View<'a> {
+pub struct ApiKeyView<'a> {
     #[schema(value_type = is::ApiKeyId)]
     key_id: &'a str,
     #[schema(example = "CI")]
@@ -78,7 +78,7 @@ pub struct View<'a> {
     created_by: Option<&'a str>,
 }
 
-impl<'a> View<'a> {
+impl<'a> ApiKeyView<'a> {
     /// The record as it is at `now_ms`.
     #[must_use]
     pub fn of(key: &'a ApiKey, now_ms: u64) -> Self {
@@ -106,9 +106,9 @@ impl<'a> View<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ApiKeyIssued)]
-struct Issued<'a> {
+struct ApiKeyIssued<'a> {
     success: bool,
-    api_key: View<'a>,
+    api_key: ApiKeyView<'a>,
     /// The secret, shown this once.
     #[schema(value_type = is::ApiKeySecret)]
     key: &'a str,
@@ -117,7 +117,7 @@ struct Issued<'a> {
 }
 
 /// What is asked for.
-struct Asked {
+struct ApiKeyRequest {
     name: String,
     mode: Mode,
     permissions: Vec<Permission>,
@@ -126,7 +126,7 @@ struct Asked {
     family: Family,
 }
 
-impl Asked {
+impl ApiKeyRequest {
     fn read(body: &Fields<'_>) -> Result<Self, Problem> {
         body.require_only(&["name", "mode", "permissions", "allowIps", "expiresAt", "prefix"])?;
         let bad = |message: &'static str| Problem::validation(message);
@@ -191,7 +191,7 @@ fn allow_ips(body: &Fields<'_>) -> Result<Vec<IpNet>, Problem> {
 /// # Errors
 /// 400, 409, 503.
 pub async fn create(call: Call) -> Answer {
-    let asked = Asked::read(&call.body()?)?;
+    let asked = ApiKeyRequest::read(&call.body()?)?;
     let secret = asked.family.mint(asked.mode)?;
     let key_id = Kind::ApiKey.mint(now_ms())?;
     let new = NewApiKey {
@@ -216,9 +216,9 @@ pub async fn create(call: Call) -> Answer {
     }
     let key = ApiKey::read(&call.state.store, &call.keys(), &key_id).await?;
     let key = key.ok_or(Code::Internal)?;
-    Reply::ok(&Issued {
+    Reply::ok(&ApiKeyIssued {
         success: true,
-        api_key: View::of(&key, now_ms()),
+        api_key: ApiKeyView::of(&key, now_ms()),
         key: secret.expose_secret(),
         note: NOTE,
     })
@@ -244,8 +244,8 @@ pub async fn list(call: Call) -> Answer {
         .page()
         .of_all(keys, Order::Descending, |(number, _)| (*number, ""))?;
     let now = now_ms();
-    let shown = part.records.iter().map(|(_, key)| View::of(key, now));
-    let views: Vec<View<'_>> = shown.collect();
+    let shown = part.records.iter().map(|(_, key)| ApiKeyView::of(key, now));
+    let views: Vec<ApiKeyView<'_>> = shown.collect();
     Reply::ok(&Listing::of("apiKeys", &views, &part, &paging))
 }
 

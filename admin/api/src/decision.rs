@@ -31,7 +31,7 @@ operations! {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = DecisionAnswer)]
-struct One {
+struct DecisionAnswer {
     success: bool,
     decision: Explained,
 }
@@ -68,7 +68,7 @@ pub async fn get(call: Call) -> Answer {
         });
     }
     let decision = Explained::of(&entries, is_open).ok_or_else(missing)?;
-    Reply::ok(&One {
+    Reply::ok(&DecisionAnswer {
         success: true,
         decision,
     })

@@ -42,7 +42,7 @@ operations! {
 const ATTEMPTS: usize = 4;
 
 /// What is asked for.
-struct Asked {
+struct DepositRequest {
     wallet: WalletName,
     amount: Nanos,
     currency: &'static str,
@@ -62,7 +62,7 @@ struct Kept {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Deposit)]
-struct View<'a> {
+struct DepositView<'a> {
     #[schema(value_type = is::TransactionId)]
     id: &'a str,
     /// The rail's reference, unique in the account and mode.
@@ -86,7 +86,7 @@ struct View<'a> {
 #[schema(as = DepositAnswer)]
 struct Done<'a> {
     success: bool,
-    deposit: View<'a>,
+    deposit: DepositView<'a>,
     #[schema(value_type = is::TransactionId)]
     transaction_id: &'a str,
     /// What the wallet holds after it.
@@ -104,7 +104,7 @@ struct Done<'a> {
 pub async fn create(call: Call) -> Answer {
     require_owner(&call)?;
     let body = call.body()?;
-    let asked = Asked::read(&call, &body).await?;
+    let asked = DepositRequest::read(&call, &body).await?;
     if let Some(record) = earlier(&call, &asked.once).await? {
         return replay(&call, &record).await;
     }
@@ -182,7 +182,7 @@ fn reference(body: &Fields<'_>) -> Result<String, Problem> {
     }
 }
 
-impl Asked {
+impl DepositRequest {
     async fn read(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
         let mine = ["wallet", "amount", "reference", "currency", "pending"];
         body.require_only(&[&mine[..], &IDEMPOTENCY_FIELDS].concat())?;
@@ -209,7 +209,7 @@ impl Asked {
 }
 
 /// Looks at the wallet and takes the deposit in; `None` when the wallet changed between the two.
-async fn attempt(call: &Call, asked: &Asked) -> Result<Option<Answer>, Problem> {
+async fn attempt(call: &Call, asked: &DepositRequest) -> Result<Option<Answer>, Problem> {
     let found = find(call, "wallet", &asked.wallet).await?;
     if !found.is_of(call) {
         return Err(Problem::new(Code::NotAParty, "wallet: this wallet is not yours."));
@@ -301,7 +301,7 @@ fn show(
 ) -> Answer {
     Reply::ok(&Done {
         success: true,
-        deposit: View {
+        deposit: DepositView {
             id: &deposit.id,
             reference: &deposit.reference,
             wallet_id: deposit.wallet,

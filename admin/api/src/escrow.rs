@@ -38,7 +38,7 @@ const REASON_MAX: usize = 500;
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = EscrowAnswer)]
-struct One<'a> {
+struct EscrowAnswer<'a> {
     success: bool,
     escrow: view::Record<'a>,
 }
@@ -201,7 +201,7 @@ pub async fn get(call: Call) -> Answer {
     let number = number.ok_or_else(|| Problem::from(Code::NotFound))?;
     let escrow = existing(&call, number).await?;
     match escrow.names(&call.caller.account) {
-        true => Reply::ok(&One {
+        true => Reply::ok(&EscrowAnswer {
             success: true,
             escrow: view::record(&escrow)?,
         }),

@@ -43,7 +43,7 @@ const FILTERS: [&str; 3] = ["agentId", "kind", "state"];
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = IntentAnswer)]
-struct One<'a> {
+struct IntentAnswer<'a> {
     success: bool,
     intent: Document<'a>,
 }
@@ -129,7 +129,7 @@ const fn is_intent(kind: Kind) -> bool {
 pub async fn get(call: Call) -> Answer {
     let record = require(&call).await?;
     let links = Links::read(&call, &record).await?;
-    Reply::ok(&One {
+    Reply::ok(&IntentAnswer {
         success: true,
         intent: Document::whole(&record, &links),
     })

@@ -34,7 +34,7 @@ mod virtual_key;
 mod wallet;
 mod webhook;
 
-pub use api_key::View as ApiKeyView;
+pub use api_key::ApiKeyView;
 pub use spend::injection::Injections;
 pub use state::ApiState;
 pub use wallet::name::{Found as FoundWallet, look_up as look_up_wallet};

@@ -52,7 +52,7 @@ const OTHER_FIELDS: [&str; 4] = ["name", "agentId", "currency", "capEnabled"];
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Policy)]
-struct View<'a> {
+struct PolicyView<'a> {
     #[schema(value_type = is::PolicyId)]
     id: &'a str,
     #[schema(example = "Research budget")]
@@ -87,12 +87,12 @@ struct View<'a> {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = PolicyAnswer)]
-struct One<'a> {
+struct PolicyAnswer<'a> {
     success: bool,
-    policy: View<'a>,
+    policy: PolicyView<'a>,
 }
 
-impl<'a> View<'a> {
+impl<'a> PolicyView<'a> {
     fn of(policy: &'a PolicyRecord) -> Self {
         Self {
             id: &policy.id,
@@ -209,9 +209,9 @@ async fn store(call: &Call, agent: Option<&str>, changes: &[FieldChange]) -> Ans
     .await?
     {
         PolicySet::Done(policy) => {
-            let reply = Reply::ok(&One {
+            let reply = Reply::ok(&PolicyAnswer {
                 success: true,
-                policy: View::of(&policy),
+                policy: PolicyView::of(&policy),
             })?;
             Ok(reply.header("etag", &format!("\"{}\"", policy.revision)))
         }
@@ -244,7 +244,7 @@ pub async fn list(call: Call) -> Answer {
             })?
         }
     };
-    let records: Vec<View<'_>> = part.records.iter().map(View::of).collect();
+    let records: Vec<PolicyView<'_>> = part.records.iter().map(PolicyView::of).collect();
     Reply::ok(&Listing::of("policies", &records, &part, &paging))
 }
 

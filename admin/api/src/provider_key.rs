@@ -39,7 +39,7 @@ const KEY_MAX: usize = 512;
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ProviderKey)]
-struct View<'a> {
+struct ProviderKeyView<'a> {
     #[schema(value_type = is::ProviderKeyId)]
     key_id: &'a str,
     #[schema(example = "openai")]
@@ -54,12 +54,12 @@ struct View<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ProviderKeyAnswer)]
-struct One<'a> {
+struct ProviderKeyAnswer<'a> {
     success: bool,
-    provider_key: View<'a>,
+    provider_key: ProviderKeyView<'a>,
 }
 
-impl<'a> View<'a> {
+impl<'a> ProviderKeyView<'a> {
     fn of(key: &'a ProviderKeyRecord) -> Self {
         Self {
             key_id: &key.key_id,
@@ -109,9 +109,9 @@ pub async fn store(call: Call) -> Answer {
         last4,
     };
     match new.store(&call.state.store, &call.scope()).await? {
-        Stored::Done { created_at_ms } => Reply::created(&One {
+        Stored::Done { created_at_ms } => Reply::created(&ProviderKeyAnswer {
             success: true,
-            provider_key: View {
+            provider_key: ProviderKeyView {
                 key_id: &key_id,
                 provider: &provider,
                 last4,
@@ -137,7 +137,7 @@ pub async fn list(call: Call) -> Answer {
         .of_all(agent.provider_keys, Order::Ascending, |key| {
             (key.created_at_ms, &key.key_id)
         })?;
-    let records: Vec<View<'_>> = part.records.iter().map(View::of).collect();
+    let records: Vec<ProviderKeyView<'_>> = part.records.iter().map(ProviderKeyView::of).collect();
     Reply::ok(&Listing::of("providerKeys", &records, &part, &paging))
 }
 

@@ -35,7 +35,7 @@ const WAITING_SHOWN: usize = 20;
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Run)]
-struct View<'a> {
+struct RunView<'a> {
     #[schema(value_type = is::RunId)]
     run_id: &'a str,
     #[schema(value_type = is::AgentId)]
@@ -65,12 +65,12 @@ struct View<'a> {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = RunAnswer)]
-struct One<'a> {
+struct RunAnswer<'a> {
     success: bool,
-    run: View<'a>,
+    run: RunView<'a>,
 }
 
-impl<'a> View<'a> {
+impl<'a> RunView<'a> {
     fn of(run: &'a Run, agent: &'a str, waiting: Option<&'a Waiting>) -> Self {
         let intents = waiting.map_or(&[][..], |waiting| waiting.intents.as_slice());
         Self {
@@ -105,10 +105,10 @@ pub async fn list(call: Call) -> Answer {
         waiting,
         partial,
     } = wanted.select(&call, agent, paging.page()).await?;
-    let views: Vec<View<'_>> = part
+    let views: Vec<RunView<'_>> = part
         .records
         .iter()
-        .map(|run| View::of(run, agent, waiting.get(&run.id)))
+        .map(|run| RunView::of(run, agent, waiting.get(&run.id)))
         .collect();
     Reply::ok(&Listing::of("runs", &views, &part, &paging).partial(partial))
 }
@@ -154,9 +154,9 @@ async fn show(call: &Call, agent: &str, id: &str) -> Answer {
     let found = Run::find(store, &keys, mode, agent, id).await?;
     let run = found.or_else(|| waiting.map(|waiting| waiting.run(id.to_owned())));
     let run = run.ok_or_else(|| no_run(id))?;
-    Reply::ok(&One {
+    Reply::ok(&RunAnswer {
         success: true,
-        run: View::of(&run, agent, waiting),
+        run: RunView::of(&run, agent, waiting),
     })
 }
 

@@ -39,7 +39,7 @@ const PLURAL: &str = "transactions";
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Transaction)]
-struct View<'a> {
+struct TransactionView<'a> {
     #[schema(value_type = is::TransactionId)]
     id: &'a str,
     #[schema(value_type = is::WalletNumber)]
@@ -64,7 +64,7 @@ struct View<'a> {
     created_at: String,
 }
 
-impl<'a> View<'a> {
+impl<'a> TransactionView<'a> {
     fn of(transaction: &'a Transaction) -> Self {
         Self {
             id: &transaction.id,
@@ -183,7 +183,7 @@ async fn show(call: &Call, query: &BTreeMap<String, String>, filter: Filter<'_>,
             .await?
         }
     };
-    let records: Vec<View<'_>> = part.records.iter().map(View::of).collect();
+    let records: Vec<TransactionView<'_>> = part.records.iter().map(TransactionView::of).collect();
     Reply::ok(&Listing::of(PLURAL, &records, &part, &paging))
 }
 

@@ -43,7 +43,7 @@ const MEMO_MAX: usize = 500;
 const ATTEMPTS: usize = 4;
 
 /// What is asked for.
-struct Asked {
+struct TransferRequest {
     from: WalletName,
     to: WalletName,
     amount: Nanos,
@@ -67,7 +67,7 @@ struct Kept {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Transfer)]
-struct View<'a> {
+struct TransferView<'a> {
     #[schema(value_type = is::TransactionId)]
     id: &'a str,
     #[schema(value_type = is::WalletNumber)]
@@ -88,7 +88,7 @@ struct View<'a> {
 #[schema(as = TransferAnswer)]
 struct Done<'a> {
     success: bool,
-    transfer: View<'a>,
+    transfer: TransferView<'a>,
     #[schema(value_type = is::TransactionId)]
     transaction_id: &'a str,
     /// What is left in the wallet it came from.
@@ -105,7 +105,7 @@ struct Done<'a> {
 /// 400, 403 `NOT_A_PARTY` and `FROZEN`, 404, 409 `WALLET_CLOSED` and `BALANCE_LIMIT`, 422, 503.
 pub async fn create(call: Call) -> Answer {
     let body = call.body()?;
-    let asked = Asked::read(&call, &body).await?;
+    let asked = TransferRequest::read(&call, &body).await?;
     if let Some(record) = earlier(&call, &asked.once).await? {
         return replay(&record);
     }
@@ -117,7 +117,7 @@ pub async fn create(call: Call) -> Answer {
     Err(Code::ServiceUnavailable.into())
 }
 
-impl Asked {
+impl TransferRequest {
     async fn read(call: &Call, body: &Fields<'_>) -> Result<Self, Problem> {
         let mine = ["from", "to", "amount", "currency", "memo"];
         body.require_only(&[&mine[..], &IDEMPOTENCY_FIELDS].concat())?;
@@ -140,7 +140,7 @@ impl Asked {
 }
 
 /// Looks at the wallets and moves the money; `None` when a wallet changed between the two.
-async fn attempt(call: &Call, asked: &Asked) -> Result<Option<Answer>, Problem> {
+async fn attempt(call: &Call, asked: &TransferRequest) -> Result<Option<Answer>, Problem> {
     let from = find(call, "from", &asked.from).await?;
     if !from.is_of(call) {
         return Err(Problem::new(Code::NotAParty, "from: this wallet is not yours."));
@@ -177,7 +177,7 @@ async fn attempt(call: &Call, asked: &Asked) -> Result<Option<Answer>, Problem> 
     let answer = match transfer.run(&call.state.store, &call.scope()).await? {
         Transferred::Done { balance, at_ms } => Reply::ok(&Done {
             success: true,
-            transfer: View {
+            transfer: TransferView {
                 id: &transaction,
                 from: kept.from,
                 to: kept.to,
@@ -232,7 +232,7 @@ fn replay(record: &IntentRecord) -> Answer {
     let transaction = record.transaction.as_deref().ok_or_else(nonsense)?;
     Reply::ok(&Done {
         success: true,
-        transfer: View {
+        transfer: TransferView {
             id: transaction,
             from: kept.from,
             to: kept.to,

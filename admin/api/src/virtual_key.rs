@@ -42,7 +42,7 @@ const NOTE: &str = "Store this secret now: it is shown only once and cannot be r
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = VirtualKey)]
-struct View<'a> {
+struct VirtualKeyView<'a> {
     #[schema(value_type = is::VirtualKeyId)]
     key_id: &'a str,
     #[schema(value_type = is::AgentId)]
@@ -64,9 +64,9 @@ struct View<'a> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = VirtualKeyIssued)]
-struct Issued<'a> {
+struct VirtualKeyIssued<'a> {
     success: bool,
-    virtual_key: View<'a>,
+    virtual_key: VirtualKeyView<'a>,
     /// Shown this once.
     #[schema(value_type = is::VirtualKeySecret)]
     secret: &'a str,
@@ -74,7 +74,7 @@ struct Issued<'a> {
     note: &'static str,
 }
 
-impl<'a> View<'a> {
+impl<'a> VirtualKeyView<'a> {
     fn of(key: &'a VirtualKeyRecord) -> Self {
         Self {
             key_id: &key.key_id,
@@ -119,9 +119,9 @@ pub async fn create(call: Call) -> Answer {
         };
         match new.create(store, &call.scope()).await? {
             Created::Done { created_at_ms } => {
-                return Reply::created(&Issued {
+                return Reply::created(&VirtualKeyIssued {
                     success: true,
-                    virtual_key: View {
+                    virtual_key: VirtualKeyView {
                         key_id: &key_id,
                         agent_id: agent,
                         name: &name,
@@ -168,7 +168,7 @@ pub async fn list(call: Call) -> Answer {
     let agent = agent::require(&call, call.agent()?).await?;
     let (store, keys) = (&call.state.store, call.keys());
     let part = VirtualKeyRecord::list(store, &keys, &agent.id, paging.page()).await?;
-    let records: Vec<View<'_>> = part.records.iter().map(View::of).collect();
+    let records: Vec<VirtualKeyView<'_>> = part.records.iter().map(VirtualKeyView::of).collect();
     Reply::ok(&Listing::of("virtualKeys", &records, &part, &paging))
 }
 

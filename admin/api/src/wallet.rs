@@ -45,7 +45,7 @@ const PAGE_DEFAULT: &str = "200";
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Wallet)]
-struct View<'a> {
+struct WalletView<'a> {
     #[schema(value_type = is::WalletId)]
     id: &'a str,
     #[schema(value_type = is::WalletNumber)]
@@ -68,9 +68,9 @@ struct View<'a> {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = WalletAnswer)]
-struct One<'a> {
+struct WalletAnswer<'a> {
     success: bool,
-    wallet: View<'a>,
+    wallet: WalletView<'a>,
 }
 
 /// The wallet snapshot (decision D16).
@@ -142,7 +142,7 @@ fn agent(wallet: &Wallet) -> Option<&str> {
     Some(wallet.owner.as_str()).filter(|owner| *owner != USER)
 }
 
-impl<'a> View<'a> {
+impl<'a> WalletView<'a> {
     fn of(wallet: &'a Wallet) -> Self {
         Self {
             id: &wallet.id,
@@ -260,8 +260,8 @@ async fn of_agent(call: &Call, id: &str) -> Result<Wallet, Problem> {
 }
 
 fn show(wallet: &Wallet) -> Answer {
-    Reply::ok(&One {
+    Reply::ok(&WalletAnswer {
         success: true,
-        wallet: View::of(wallet),
+        wallet: WalletView::of(wallet),
     })
 }

@@ -52,7 +52,7 @@ operations! {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Webhook)]
-struct View<'a> {
+struct WebhookView<'a> {
     #[schema(value_type = is::WebhookId)]
     id: &'a str,
     #[schema(example = "https://hooks.example/tollgate")]
@@ -74,9 +74,9 @@ struct View<'a> {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = WebhookAnswer)]
-struct One<'a> {
+struct WebhookAnswer<'a> {
     success: bool,
-    webhook: View<'a>,
+    webhook: WebhookView<'a>,
 }
 
 /// The test event that was sent.
@@ -94,7 +94,7 @@ struct Tried {
     audit_seq: u64,
 }
 
-impl<'a> View<'a> {
+impl<'a> WebhookView<'a> {
     fn of(webhook: &'a WebhookRecord) -> Self {
         Self {
             id: &webhook.id,
@@ -109,11 +109,11 @@ impl<'a> View<'a> {
     }
 }
 
-impl<'a> One<'a> {
+impl<'a> WebhookAnswer<'a> {
     fn of(webhook: &'a WebhookRecord) -> Self {
         Self {
             success: true,
-            webhook: View::of(webhook),
+            webhook: WebhookView::of(webhook),
         }
     }
 }
@@ -142,7 +142,7 @@ pub async fn create(call: Call) -> Answer {
         fields.push(("description", description));
     }
     match webhook::create(&call.state.store, &call.scope(), &id, &fields, request.shown()).await? {
-        Created::Done(webhook) => Reply::created(&One::of(&webhook)),
+        Created::Done(webhook) => Reply::created(&WebhookAnswer::of(&webhook)),
         Created::TooMany => {
             let message = format!("An account can have {WEBHOOKS_MAX} webhooks; delete one first.");
             Err(Problem::new(Code::WebhookLimit, message))
@@ -171,7 +171,7 @@ pub async fn list(call: Call) -> Answer {
     let paging = call.paging(&call.query(&PAGING)?, "webhooks")?;
     let (store, keys) = (&call.state.store, call.keys());
     let part = WebhookRecord::list(store, &keys, call.caller.mode, paging.page()).await?;
-    let records: Vec<View<'_>> = part.records.iter().map(View::of).collect();
+    let records: Vec<WebhookView<'_>> = part.records.iter().map(WebhookView::of).collect();
     Reply::ok(&Listing::of("webhooks", &records, &part, &paging))
 }
 
@@ -181,7 +181,7 @@ pub async fn list(call: Call) -> Answer {
 /// 404, 503.
 pub async fn get(call: Call) -> Answer {
     gate::require(&call)?;
-    Reply::ok(&One::of(&of_path(&call).await?))
+    Reply::ok(&WebhookAnswer::of(&of_path(&call).await?))
 }
 
 /// The webhook in the path.
@@ -217,7 +217,7 @@ pub async fn update(call: Call) -> Answer {
         shown: request.shown(),
     };
     match update.run(&call.state.store, &call.scope()).await? {
-        Some(webhook) => Reply::ok(&One::of(&webhook)),
+        Some(webhook) => Reply::ok(&WebhookAnswer::of(&webhook)),
         None => Err(none(id)),
     }
 }

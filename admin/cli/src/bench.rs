@@ -7,8 +7,8 @@ use crate::failure::Failure;
 use crate::report::Report;
 use crypto::virtual_key::WellFormed;
 use domain::money::Nanos;
-use load_test::BenchError;
-use load_test::crew::{self, Crew, KEYS_MAX, Maker};
+use load_test::LoadTestError;
+use load_test::fixtures::{self, Fixtures, KEYS_MAX, Provisioner};
 use load_test::plan::{Plan, RATE_MAX, Scenario};
 use reqwest::Url;
 use secrecy::SecretString;
@@ -113,12 +113,12 @@ pub(super) struct Args {
     quiet: bool,
 }
 
-impl From<BenchError> for Failure {
-    fn from(error: BenchError) -> Self {
+impl From<LoadTestError> for Failure {
+    fn from(error: LoadTestError) -> Self {
         match error {
-            BenchError::Usage(message) => Self::usage(message),
-            BenchError::Refused(message) => Self::refused("BENCH", message),
-            BenchError::Store(error) => error.into(),
+            LoadTestError::Usage(message) => Self::usage(message),
+            LoadTestError::Refused(message) => Self::refused("BENCH", message),
+            LoadTestError::Store(error) => error.into(),
         }
     }
 }
@@ -197,13 +197,13 @@ impl Args {
         stop: &Arc<AtomicBool>,
     ) -> Result<Report, Failure> {
         let provider_key: SecretString = match &self.provider_key_file {
-            None => crew::STAND_IN.into(),
+            None => fixtures::STAND_IN.into(),
             Some(path) => read_text("--provider-key-file", path)?.trim().into(),
         };
         let (sealer, plans) = (settings.sealer()?, settings.plans()?);
         let context = Context::open(settings).await?;
         let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        let maker = Maker {
+        let provisioner = Provisioner {
             store: &context.store,
             sealer: &sealer,
             check_secret: &context.record.check_secret,
@@ -217,13 +217,13 @@ impl Args {
             provider_key: &provider_key,
             denials: plan.deny_share > 0,
         };
-        let mut crew = Crew::default();
-        let outcome = match maker.make(&mut crew).await {
-            Ok(()) => self.fire(plan, &crew, Some(&context.store), stop).await,
+        let mut fixtures = Fixtures::default();
+        let outcome = match provisioner.make(&mut fixtures).await {
+            Ok(()) => self.fire(plan, &fixtures, Some(&context.store), stop).await,
             Err(error) => Err(error.into()),
         };
         // Whatever happened, what was made goes; and what does not go is told beside what happened.
-        match (outcome, crew.put_away(&maker).await) {
+        match (outcome, fixtures.put_away(&provisioner).await) {
             (outcome, Ok(())) => outcome,
             (Ok(report), Err(left)) => Ok(report.with_trouble("leftOver", left.left(), &left.to_string())),
             (Err(failure), Err(left)) => Err(failure.and(&left.to_string())),
@@ -237,9 +237,9 @@ impl Args {
         settings: Settings,
         stop: &Arc<AtomicBool>,
     ) -> Result<Report, Failure> {
-        let lines = crew::lines(text)?;
+        let lines = fixtures::lines(text)?;
         if !self.check {
-            return self.fire(plan, &Crew::of_file(text, &[])?, None, stop).await;
+            return self.fire(plan, &Fixtures::of_file(text, &[])?, None, stop).await;
         }
         let store = open_store(&settings)?;
         let mut owners = Vec::new();
@@ -250,18 +250,18 @@ impl Args {
                 None => None,
             });
         }
-        let crew = Crew::of_file(text, &owners)?;
-        self.fire(plan, &crew, Some(&store), stop).await
+        let fixtures = Fixtures::of_file(text, &owners)?;
+        self.fire(plan, &fixtures, Some(&store), stop).await
     }
 
     async fn fire(
         &self,
         plan: Plan,
-        crew: &Crew,
+        fixtures: &Fixtures,
         store: Option<&store::Store>,
         stop: &Arc<AtomicBool>,
     ) -> Result<Report, Failure> {
-        let outcome = load_test::run(plan.clone(), crew, store, stop, !self.quiet).await?;
+        let outcome = load_test::run(plan.clone(), fixtures, store, stop, !self.quiet).await?;
         let ok = outcome.is_good(&plan);
         let report = Report::new(
             load_test::text(&plan, &outcome),

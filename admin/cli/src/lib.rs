@@ -1,4 +1,6 @@
 //! The command line of `tollgate-admin` (decision D13). Exit codes: 0 done, 1 refused, 2 wrong usage or configuration.
+//!
+//! Each command is a file; its help is in `help`. On top of all crates: nothing uses it but the binary.
 
 mod account;
 mod agent;

@@ -1,4 +1,7 @@
 //! The dashboard's files as the management listener serves them, with the headers that keep the page to itself.
+//!
+//! The files are in `admin/dashboard/web`. Other pages of the server are sent with [`send`]. Knows no store: what a page
+//! shows comes from the API.
 
 mod assets;
 

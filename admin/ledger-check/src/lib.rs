@@ -1,9 +1,11 @@
-//! Recomputes the ledger from its records and names everything that does not hold (decision D13): balances, escrows,
-//! intents, counters, holds, the audit sequence, what numbers and keys lead to, and the sum over all money.
+//! Recomputes the ledger from its records and reports everything that does not hold (decision D13): balances, escrows,
+//! intents, counters, holds, the audit sequence, the look-ups of numbers and keys, and the sum over all money.
 //!
 //! It runs beside a live system and takes no snapshot. A pass compares what cannot disagree whenever it is read; what it
 //! finds counts only when the next pass finds it again. Memory grows with agents, wallets and open escrows, not with
-//! transactions and intents: those are added up as they go by.
+//! transactions and intents: those are added up as they are read.
+//!
+//! Uses the store and the archive, and changes nothing.
 
 mod archived;
 mod book;

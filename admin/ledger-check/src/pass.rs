@@ -48,7 +48,7 @@ pub(super) struct Pass<'a> {
 }
 
 /// What a pass comes to.
-pub(super) struct Seen {
+pub(super) struct PassOutcome {
     pub(super) found: Findings,
     pub(super) doubts: Vec<Doubt>,
     pub(super) suspects: Suspects,
@@ -63,7 +63,7 @@ impl<'a> Pass<'a> {
         accounts: &'a Accounts,
         (joins, asked): (Joins, Questions),
         progress: &'a Progress,
-    ) -> Result<Seen, StoreError> {
+    ) -> Result<PassOutcome, StoreError> {
         let mut pass = Self {
             store,
             archive,
@@ -106,7 +106,7 @@ impl<'a> Pass<'a> {
         for odd in foreign_left_out(store, accounts, odd).await? {
             tell(found, accounts, &odd);
         }
-        Ok(Seen {
+        Ok(PassOutcome {
             found: pass.found,
             doubts: pass.doubts,
             suspects,

@@ -3,9 +3,9 @@
 //! Deposits are read before the wallets, and more may be made in between. So a pass that sees a difference only asks; the
 //! next one has seen all deposits of that time, and works out what was pending then.
 
+mod pass;
+
 use super::book::Place;
-use super::pass::Pass;
-use super::violation::Invariant;
 use std::collections::HashMap;
 use store::deposit::{Deposit, DepositState};
 
@@ -59,31 +59,6 @@ impl Question {
                 self.sum
             )
         })
-    }
-}
-
-impl Pass<'_> {
-    /// Takes in a deposit.
-    pub(super) fn pending(&mut self, place: Place, deposit: &Deposit) {
-        if deposit.state == DepositState::Pending {
-            self.owner(place, &deposit.owner).pending += u128::from(deposit.amount.get());
-        }
-        if self.asked.is_empty() {
-            return;
-        }
-        if let Some(question) = self.asked.get_mut(&(place, deposit.owner.clone())) {
-            question.take(deposit);
-        }
-    }
-
-    /// All deposits are in: answers the questions of the pass before.
-    pub(super) fn answer_questions(&mut self) {
-        for ((place, owner), question) in std::mem::take(&mut self.asked) {
-            if let Some(wrong) = question.answer() {
-                let key = self.accounts.keys(place).wallet(place.mode, &owner);
-                self.wrong(Invariant::Pending, &[&key], wrong);
-            }
-        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The overspend check: what the ledger says of each agent after the run, against its caps and against what the answers
 //! said was charged.
 
-use super::crew::{Agent, Crew};
-use super::fire::Seen;
+use super::fixtures::{Agent, Fixtures};
+use super::generator::Seen;
 use domain::mode::Mode;
 use domain::money::Nanos;
 use domain::period::Period;
@@ -73,9 +73,9 @@ impl Verdict {
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn look(store: &Store, crew: &Crew) -> Result<Vec<Option<Stood>>, StoreError> {
+pub async fn look(store: &Store, fixtures: &Fixtures) -> Result<Vec<Option<Stood>>, StoreError> {
     let mut stood = Vec::new();
-    for agent in crew.agents() {
+    for agent in fixtures.agents() {
         stood.push(stands(store, agent).await?);
     }
     Ok(stood)
@@ -110,13 +110,13 @@ async fn stands(store: &Store, agent: &Agent) -> Result<Option<Stood>, StoreErro
 /// [`StoreError`].
 pub(super) async fn verdict(
     store: &Store,
-    crew: &Crew,
+    fixtures: &Fixtures,
     before: &[Option<Stood>],
     seen: &[Seen],
 ) -> Result<Verdict, StoreError> {
     let deadline = Instant::now() + SETTLED_WITHIN;
     let mut lines = Vec::new();
-    for ((agent, before), seen) in crew.agents().iter().zip(before).zip(seen) {
+    for ((agent, before), seen) in fixtures.agents().iter().zip(before).zip(seen) {
         let Some(before) = before else {
             let text = format!("the store of this configuration does not know the {}", agent.id);
             return Ok(Verdict::NotChecked(text));

@@ -2,7 +2,7 @@
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
-pub enum BenchError {
+pub enum LoadTestError {
     /// It was asked for something that cannot be meant.
     #[error("{0}")]
     Usage(String),

@@ -1,56 +1,58 @@
-//! Load on an edge (`tollgate-admin bench`): what an operator sends to a staging system to see what it takes, and whether
-//! it charged exactly what it said.
+//! Load on an edge (`tollgate-admin bench`): shows an operator what a staging system takes, and whether it charged exactly
+//! what it answered.
 //!
-//! [`plan`] says what is sent when, [`crew`] on whose behalf, [`pace`] keeps the time, [`fire`] sends, [`record`] notes,
-//! [`check`] compares what was charged with what was seen, [`tell`] reports. The load is open: a call is due when the plan
-//! says so, whether the answers before it came or not, and its latency counts from then. So a server that stalls shows
-//! all the calls that it kept waiting, not only the one that it happened to be busy with (no coordinated omission).
+//! [`plan`] says what is sent when, [`fixtures`] with which agents and keys, `pace` keeps the time, `generator` sends,
+//! `record` counts, [`check`] compares what was charged with what was answered, `report` renders. The load is open: a call
+//! is due when the plan says so, whether the answers before it came or not, and its latency counts from then. So a server
+//! that stalls shows all the calls that it delayed, not only the one that it was answering (no coordinated omission).
+//!
+//! Talks HTTP to the edge and the management API; uses the store only to read what was charged.
 
 pub mod check;
-pub mod crew;
 mod error;
-mod fire;
+pub mod fixtures;
+mod generator;
 pub mod kind;
 mod outcome;
 mod pace;
 pub mod plan;
 mod progress;
 mod record;
-mod tell;
+mod report;
 
-use crew::Crew;
-use fire::Gun;
+use fixtures::Fixtures;
+use generator::LoadGenerator;
 use plan::Plan;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::Store;
 
 pub use check::Verdict;
-pub use error::BenchError;
+pub use error::LoadTestError;
 pub use outcome::{Measured, Outcome};
-pub use tell::{intention, json, text};
+pub use report::{intention, json, text};
 
-/// Runs the plan on behalf of the crew, and asks `store` afterwards, when there is one.
+/// Runs the plan on behalf of the fixtures, and asks `store` afterwards, when there is one.
 ///
 /// # Errors
-/// [`BenchError`]; load that is answered badly is no error.
+/// [`LoadTestError`]; load that is answered badly is no error.
 pub async fn run(
     plan: Plan,
-    crew: &Crew,
+    fixtures: &Fixtures,
     store: Option<&Store>,
     stop: &Arc<AtomicBool>,
     show: bool,
-) -> Result<Outcome, BenchError> {
+) -> Result<Outcome, LoadTestError> {
     let before = match store {
-        Some(store) => Some(check::look(store, crew).await?),
+        Some(store) => Some(check::look(store, fixtures).await?),
         None => None,
     };
-    let gun = Arc::new(Gun::new(&plan, crew)?);
+    let generator = Arc::new(LoadGenerator::new(&plan, fixtures)?);
     let mut phases = Vec::new();
     let (mut knee, mut stopped_by) = (None, None);
     for phase in plan.phases() {
-        let shown = show.then(|| progress::start(&phase, &gun));
-        let seen = fire::phase(&gun, &phase, stop).await?;
+        let shown = show.then(|| progress::start(&phase, &generator));
+        let seen = generator::phase(&generator, &phase, stop).await?;
         if let Some(shown) = shown {
             shown.end();
         }
@@ -67,7 +69,7 @@ pub async fn run(
     }
     let verdict = match (store, before) {
         // The figures of the run are told although the store is away by now.
-        (Some(store), Some(before)) => check::verdict(store, crew, &before, &gun.ledger())
+        (Some(store), Some(before)) => check::verdict(store, fixtures, &before, &generator.ledger())
             .await
             .unwrap_or_else(|error| Verdict::NotChecked(error.to_string())),
         _ => Verdict::NotAsked,

@@ -2,7 +2,7 @@
 
 use super::kind::Kind;
 use super::record::Recorded;
-use crate::error::BenchError;
+use crate::error::LoadTestError;
 use domain::money::Nanos;
 use domain::price::PriceTable;
 use reqwest::Url;
@@ -236,9 +236,9 @@ impl Plan {
     /// What cannot be meant.
     ///
     /// # Errors
-    /// [`BenchError::Usage`] names the option.
-    pub fn check(&self) -> Result<(), BenchError> {
-        let usage = |text: &str| Err(BenchError::Usage(text.to_owned()));
+    /// [`LoadTestError::Usage`] names the option.
+    pub fn check(&self) -> Result<(), LoadTestError> {
+        let usage = |text: &str| Err(LoadTestError::Usage(text.to_owned()));
         if !matches!(self.target.scheme(), "http" | "https") || self.target.host_str().is_none() {
             return usage("--target must be an address such as https://edge.staging.example");
         }

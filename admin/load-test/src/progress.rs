@@ -1,6 +1,6 @@
 //! What is shown while a run goes on: a line each second on standard error, which a terminal shows in one place.
 
-use super::fire::Gun;
+use super::generator::LoadGenerator;
 use super::plan::{Phase, millis};
 use super::record::Recorded;
 use std::io::{IsTerminal as _, Write as _, stderr};
@@ -28,8 +28,8 @@ impl Shown {
 }
 
 /// Begins to show a phase.
-pub(super) fn start(phase: &Phase, gun: &Arc<Gun>) -> Shown {
-    let (name, rate, time, gun) = (phase.name.clone(), phase.rate, phase.time, Arc::clone(gun));
+pub(super) fn start(phase: &Phase, generator: &Arc<LoadGenerator>) -> Shown {
+    let (name, rate, time, generator) = (phase.name.clone(), phase.rate, phase.time, Arc::clone(generator));
     let task = tokio::spawn(async move {
         let started = Instant::now();
         let mut ticks = tokio::time::interval(EVERY);
@@ -39,7 +39,7 @@ pub(super) fn start(phase: &Phase, gun: &Arc<Gun>) -> Shown {
             ticks.tick().await;
             let (elapsed, whole) = (started.elapsed().as_secs(), time.as_secs_f64().ceil());
             let head = format!("{name} {elapsed}/{whole} s, {rate}/s due: ");
-            let line = gun.peek(|seen| (line(seen, before), seen.answered()));
+            let line = generator.peek(|seen| (line(seen, before), seen.answered()));
             if let Some((line, answered)) = line {
                 before = answered;
                 match stderr().is_terminal() {

@@ -27,7 +27,7 @@ pub struct End {
 
 /// One call.
 #[derive(Debug)]
-pub(super) struct Shot {
+pub(super) struct Sample {
     pub end: End,
     /// From when it was due to its end.
     pub since_due: Duration,
@@ -75,7 +75,7 @@ impl Recorded {
         })
     }
 
-    pub(super) fn note(&mut self, shot: Shot) {
+    pub(super) fn note(&mut self, shot: Sample) {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1);
         self.since_due.saturating_record(micros(shot.since_due));
         self.since_sent.saturating_record(micros(shot.since_sent));
@@ -168,8 +168,8 @@ impl End {
 mod tests {
     use super::*;
 
-    fn shot(status: u16, waited_ms: u64, took_ms: u64) -> Shot {
-        Shot {
+    fn shot(status: u16, waited_ms: u64, took_ms: u64) -> Sample {
+        Sample {
             end: End {
                 kind: Kind::Approved,
                 status,

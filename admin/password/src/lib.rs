@@ -1,5 +1,7 @@
-//! Passwords: what is one, and the argon2id hash as which alone it is kept. A hash costs 19 MiB and tens of milliseconds, so a
-//! server makes a few at a time, off the threads that answer.
+//! Password rules, and the argon2id hash in which alone a password is stored. A hash costs 19 MiB and tens of milliseconds,
+//! so a server computes a few at a time, off the threads that answer.
+//!
+//! Knows no store and no HTTP.
 
 use argon2::password_hash::{Output, PasswordHash, SaltString};
 use argon2::{Algorithm, Argon2, Block, Params, Version};

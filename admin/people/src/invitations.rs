@@ -40,7 +40,7 @@ operations! {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Invitation)]
-pub(super) struct View<'a> {
+pub(super) struct InvitationView<'a> {
     #[schema(value_type = is::InvitationId)]
     id: &'a str,
     #[schema(example = "grace@example.com")]
@@ -57,9 +57,9 @@ pub(super) struct View<'a> {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = InvitationCreated)]
-pub(super) struct Created<'a> {
+pub(super) struct InvitationCreated<'a> {
     success: bool,
-    invitation: View<'a>,
+    invitation: InvitationView<'a>,
     /// Shown this once; Tollgate sends no mail.
     #[schema(example = "https://tollgate.example/#/join/9f86d081")]
     link: String,
@@ -79,7 +79,7 @@ pub(super) struct Looked<'a> {
     account_name: &'a str,
 }
 
-impl<'a> View<'a> {
+impl<'a> InvitationView<'a> {
     fn of(email: &'a str, body: &'a InvitationBody, created_at_ms: u64, expires_at_ms: u64) -> Self {
         Self {
             id: &body.id,
@@ -128,9 +128,9 @@ pub async fn create(call: Call) -> Answer {
     };
     let conflict = |message: String| Err(Problem::new(Code::Conflict, message));
     match script::create(store, &scope, &email, &invitation).await? {
-        Invited::Done(created_at_ms, expires_at_ms) => Reply::ok(&Created {
+        Invited::Done(created_at_ms, expires_at_ms) => Reply::ok(&InvitationCreated {
             success: true,
-            invitation: View::of(&email, &invitation, created_at_ms, expires_at_ms),
+            invitation: InvitationView::of(&email, &invitation, created_at_ms, expires_at_ms),
             link: format!("{}/#/join/{}", call.state.public_url, token.expose()),
         }),
         Invited::Member => conflict("email: a user of this account has that address.".to_owned()),
@@ -162,10 +162,10 @@ pub async fn list(call: Call) -> Answer {
     let part = paging
         .page()
         .of_all(invitations, Order::Descending, |one| (0, &one.body.id))?;
-    let views: Vec<View<'_>> = part
+    let views: Vec<InvitationView<'_>> = part
         .records
         .iter()
-        .map(|one| View::of(&one.email, &one.body, one.created_at_ms, one.expires_at_ms))
+        .map(|one| InvitationView::of(&one.email, &one.body, one.created_at_ms, one.expires_at_ms))
         .collect();
     Reply::ok(&Listing::of("invitations", &views, &part, &paging))
 }

@@ -44,7 +44,7 @@ const NO_USER: &str = "usr_none";
 pub(super) const ACCOUNT_MAX: usize = 64;
 
 /// What is asked for.
-struct Asked {
+struct LoginRequest {
     email: String,
     password: SecretString,
     code: Option<String>,
@@ -58,7 +58,7 @@ struct Asked {
 /// 400, also `ACCOUNT_REQUIRED`; 401 `INVALID_CREDENTIALS` and `TOTP_REQUIRED`, 403 `CSRF_FAILED`, 415, 429 `LOGIN_LOCKED`, 503.
 pub async fn login(call: OpenCall) -> Answer {
     let body = call.body()?.only(&["email", "password", "totp", "account"])?;
-    let asked = Asked {
+    let asked = LoginRequest {
         email: given_email(&body)?,
         password: given_password(&body, "password")?,
         code: given_code(&body, "totp")?,
@@ -106,7 +106,7 @@ pub async fn login(call: OpenCall) -> Answer {
 
 /// The users that the sign-in may be of: that of the account that it names, or all of the e-mail. Where there are none the
 /// work is the same.
-async fn candidates(people: &PeopleState, asked: &Asked) -> Result<Vec<(Account, Stored)>, Problem> {
+async fn candidates(people: &PeopleState, asked: &LoginRequest) -> Result<Vec<(Account, Stored)>, Problem> {
     let owners = EmailOwner::all(&people.store, &asked.email).await?;
     let accounts: Vec<String> = match &asked.account {
         Some(account) => vec![account.clone()],
@@ -173,7 +173,7 @@ fn given_email(body: &endpoint::Fields<'_>) -> Result<String, Problem> {
 /// The password is right: asks for the second factor and opens the session.
 async fn enter(
     call: &OpenCall,
-    asked: &Asked,
+    asked: &LoginRequest,
     account: &Account,
     mut stored: Stored,
     fresh: &Fresh,

@@ -32,7 +32,7 @@ operations! {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = PasswordChanged)]
-pub(super) struct Changed {
+pub(super) struct PasswordChanged {
     success: bool,
     /// The new one, for `X-CSRF-Token`.
     #[schema(value_type = is::CsrfToken)]
@@ -69,7 +69,7 @@ pub async fn change(call: Call) -> Answer {
             data: json!({ "by": "user" }),
         };
         if let Opened::Done(_) = open.run(&people.store, &scope, &fresh.session(people)).await? {
-            let answer = Reply::ok(&Changed {
+            let answer = Reply::ok(&PasswordChanged {
                 success: true,
                 csrf_token: fresh.token.csrf(),
             })?;

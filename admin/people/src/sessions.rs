@@ -24,7 +24,7 @@ operations! {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Session)]
-pub(super) struct View<'a> {
+pub(super) struct SessionView<'a> {
     #[schema(value_type = is::SessionId)]
     id: &'a str,
     #[schema(value_type = is::Time)]
@@ -56,10 +56,10 @@ pub async fn list(call: Call) -> Answer {
     let part = paging.page().of_all(sessions, Order::Descending, |session| {
         (session.created_at_ms, &session.id)
     })?;
-    let views: Vec<View<'_>> = part
+    let views: Vec<SessionView<'_>> = part
         .records
         .iter()
-        .map(|session| View {
+        .map(|session| SessionView {
             id: &session.id,
             created_at: iso_from_ms(session.created_at_ms),
             last_seen_at: iso_from_ms(session.last_seen_ms),

@@ -64,7 +64,7 @@ async fn member(call: &Call, id: &str) -> Result<Stored, Problem> {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = UserAnswer)]
-pub(super) struct Changed<'a> {
+pub(super) struct UserAnswer<'a> {
     success: bool,
     user: UserView<'a>,
 }
@@ -92,7 +92,7 @@ pub async fn change(call: Call) -> Answer {
         };
         if old.user.role == role || done(&call, change).await? {
             let logins = last_logins(&call.state.store, &call.keys()).await?;
-            return Reply::ok(&Changed {
+            return Reply::ok(&UserAnswer {
                 success: true,
                 user: UserView::of(&user, &logins),
             });

@@ -1,23 +1,23 @@
 //! Webhooks: from a sealed audit entry to the outcome of its deliveries (decisions D41, D43, D44 and D66).
 //!
-//! [`dispatch`] makes the deliveries of what happened, [`lease`] attempts those of one webhook, and [`payload`] writes their
-//! bodies. A URL is read by [`target`], its name looked up by [`resolve`], each address judged by [`ip_policy`]; only then
-//! does [`send`] connect, to these addresses and no other, with the headers of [`sign`].
+//! [`dispatch`] makes the deliveries of what happened, [`lease`] attempts those of one webhook, and `payload` writes their
+//! bodies. A URL is read by `target`, its name looked up by `resolve`, each address judged by `ip_policy`; only then
+//! does `send` connect, to these addresses and no other, with the headers of [`sign`].
 //!
 //! [`Webhooks`] is what they share. Uses the store, and the archive for events of archived entries. Knows no HTTP of the
 //! management API.
 
-pub mod backlog;
+mod backlog;
 pub mod dispatch;
 pub mod hints;
-pub mod ip_policy;
+mod ip_policy;
 pub mod lease;
 pub mod metrics;
-pub mod payload;
-pub mod resolve;
-pub mod send;
+mod payload;
+mod resolve;
+mod send;
 pub mod sign;
-pub mod target;
+mod target;
 
 use archive::Archive;
 use backlog::ArchiveBacklog;

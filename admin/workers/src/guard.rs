@@ -44,7 +44,7 @@ pub(super) struct Guard {
 #[derive(Debug, Default)]
 struct Memory {
     rotation: Rotation,
-    accounts: HashMap<String, Seen>,
+    accounts: HashMap<String, AccountUsage>,
     lost: Lost,
     /// Whom the next list names.
     list: List,
@@ -54,7 +54,7 @@ struct Memory {
 
 /// What is known of an account.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Seen {
+struct AccountUsage {
     /// About how much of the store it takes.
     bytes: u64,
     /// Whether a mode has as many audit entries as its budget allows.
@@ -125,9 +125,9 @@ async fn name(worker: &Guard, memory: &mut Memory) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn see(worker: &Guard, account: &str) -> Result<Seen, StoreError> {
+async fn see(worker: &Guard, account: &str) -> Result<AccountUsage, StoreError> {
     let (keys, budgets) = (AccountKeys::of(account), worker.base.store.budgets());
-    let mut seen = Seen::default();
+    let mut seen = AccountUsage::default();
     for mode in Mode::ALL {
         let usage = Usage::read(&worker.base.store, &keys, mode).await?;
         seen.add(&usage, &budgets);
@@ -135,7 +135,7 @@ async fn see(worker: &Guard, account: &str) -> Result<Seen, StoreError> {
     Ok(seen)
 }
 
-impl Seen {
+impl AccountUsage {
     #[expect(clippy::cast_precision_loss, reason = "a share for people")]
     fn add(&mut self, usage: &Usage, budgets: &Budgets) {
         self.bytes = self.bytes.saturating_add(usage.bytes());
@@ -150,7 +150,7 @@ impl Seen {
 /// Whom to refuse: whoever is over the budget of audit entries, and in a store that is nearly full also whoever takes
 /// far more than the median account. Of more than fit into the list, the largest.
 fn refused(
-    accounts: &HashMap<String, Seen>,
+    accounts: &HashMap<String, AccountUsage>,
     is_nearly_full: bool,
     memory_max: u64,
 ) -> BTreeMap<String, Cause> {
@@ -159,7 +159,7 @@ fn refused(
     // Of two in the middle the lower one: beside one neighbour an account can still be far above the others.
     let median = sizes.get(sizes.len().saturating_sub(1) / 2).copied().unwrap_or(0);
     let far_above = median.saturating_mul(TIMES_MEDIAN).max(memory_max / LEAST_PART);
-    let cause = |seen: &Seen| {
+    let cause = |seen: &AccountUsage| {
         if seen.over_audit {
             return Some(Cause::AuditEntries);
         }
@@ -187,10 +187,10 @@ fn tell(worker: &Guard, memory: &Memory) {
 mod tests {
     use super::*;
 
-    fn accounts(sizes: &[(&str, u64)]) -> HashMap<String, Seen> {
-        let seen = |bytes| Seen {
+    fn accounts(sizes: &[(&str, u64)]) -> HashMap<String, AccountUsage> {
+        let seen = |bytes| AccountUsage {
             bytes,
-            ..Seen::default()
+            ..AccountUsage::default()
         };
         sizes
             .iter()
@@ -226,9 +226,9 @@ mod tests {
         let mut all = accounts(&[("a", 50), ("b", 60)]);
         all.insert(
             "c".to_owned(),
-            Seen {
+            AccountUsage {
                 over_audit: true,
-                ..Seen::default()
+                ..AccountUsage::default()
             },
         );
         let list = refused(&all, false, 0);

@@ -31,7 +31,23 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// The crates whose own events are free of secrets at every level.
-const OWN_CRATES: [&str; 15] = ["api", "archive", "cli", "connections", "endpoint", "password", "people", "proxy", "sandbox", "server", "store", "store_health", "telemetry", "webhooks", "workers"];
+const OWN_CRATES: [&str; 15] = [
+    "api",
+    "archive",
+    "cli",
+    "connections",
+    "endpoint",
+    "password",
+    "people",
+    "proxy",
+    "sandbox",
+    "server",
+    "store",
+    "store_health",
+    "telemetry",
+    "webhooks",
+    "workers",
+];
 
 /// Pingora's proxy layer.
 const UNHEARD: &str = "pingora_proxy";

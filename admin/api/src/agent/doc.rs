@@ -1,6 +1,6 @@
 //! What the document says of agents.
 
-use super::{DESCRIPTION_MAX, NAME_MAX, One, TYPE_DEFAULT, TYPE_MAX, View};
+use super::{AgentAnswer, AgentView, DESCRIPTION_MAX, NAME_MAX, TYPE_DEFAULT, TYPE_MAX};
 use endpoint::doc::field::{agent_id, flag, is, limit, line, lines, string};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::{Code, Done};
@@ -32,7 +32,7 @@ fn create() -> Doc {
     Doc::of("POST /agents", "createAgent", "Make an agent with its wallet")
         .says("Tollgate chooses the id. To choose it yourself, make the wallet instead: `POST /wallets/create`.")
         .takes(body)
-        .gives::<One<'_>>(200, "The agent.")
+        .gives::<AgentAnswer<'_>>(200, "The agent.")
         .refuses(&[Code::TierLimit, Code::Conflict])
 }
 
@@ -44,7 +44,7 @@ fn list() -> Doc {
             "Those whose id or name has this in it, in upper or lower case.",
         )
         .query("status", is("AgentState"), "Those in this state.")
-        .lists::<View<'_>>("agents", "A page of agents, the newest first.")
+        .lists::<AgentView<'_>>("agents", "A page of agents, the newest first.")
         .can_have(
             "partial",
             flag(),
@@ -54,7 +54,7 @@ fn list() -> Doc {
 
 fn get() -> Doc {
     Doc::of("GET /agents/{id}", "getAgent", "Show an agent")
-        .gives::<One<'_>>(200, "The agent.")
+        .gives::<AgentAnswer<'_>>(200, "The agent.")
         .refuses(&[Code::NotFound])
 }
 
@@ -79,7 +79,7 @@ fn update() -> Doc {
     Doc::of("PATCH /agents/{id}", "updateAgent", "Change an agent")
         .says("Fields that are left out stay as they are.")
         .takes(body)
-        .gives::<One<'_>>(200, "The agent as it now is.")
+        .gives::<AgentAnswer<'_>>(200, "The agent as it now is.")
         .refuses(&[Code::NotFound])
 }
 
@@ -97,7 +97,7 @@ fn delete() -> Doc {
 fn freeze() -> Doc {
     Doc::of("POST /agents/{id}/freeze", "freezeAgent", "Freeze an agent")
         .says("Binds the next call: the proxy denies it with `frozen`, and nothing leaves its wallet.")
-        .gives::<One<'_>>(200, "The agent, frozen; also when it was before.")
+        .gives::<AgentAnswer<'_>>(200, "The agent, frozen; also when it was before.")
         .refuses(&[Code::NotFound])
 }
 
@@ -108,6 +108,6 @@ fn unfreeze() -> Doc {
         "Lift the freeze of an agent",
     )
     .says("A freeze by the operator of the installation can only be lifted by the operator.")
-    .gives::<One<'_>>(200, "The agent, active; also when it was before.")
+    .gives::<AgentAnswer<'_>>(200, "The agent, active; also when it was before.")
     .refuses(&[Code::NotFound, Code::OperatorFreeze])
 }

@@ -1,6 +1,6 @@
 //! `GET /agents`: the agents that have a wallet, all or those that are searched for.
 
-use super::{NAME_MAX, View};
+use super::{AgentView, NAME_MAX};
 use crate::state::Call;
 use endpoint::{Answer, Listing, Problem, Reply};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub async fn list(call: Call) -> Answer {
             (part, Some(partial))
         }
     };
-    let records: Vec<View<'_>> = part.records.iter().map(View::of).collect();
+    let records: Vec<AgentView<'_>> = part.records.iter().map(AgentView::of).collect();
     Reply::ok(&Listing::of("agents", &records, &part, &paging).partial(partial))
 }
 

@@ -1,6 +1,6 @@
 //! What the document says of API keys.
 
-use super::{ALLOW_IPS_MAX, Issued, NAME_MAX, View};
+use super::{ALLOW_IPS_MAX, ApiKeyIssued, ApiKeyView, NAME_MAX};
 use domain::permission::Permission;
 use endpoint::doc::field::{is, line, list as list_of, string, words};
 use endpoint::doc::{Body, Doc, Section};
@@ -41,14 +41,14 @@ fn create() -> Doc {
         );
     Doc::of("POST /api-keys", "createApiKey", "Make an API key")
         .takes(body)
-        .gives::<Issued<'_>>(200, "The key with its secret.")
+        .gives::<ApiKeyIssued<'_>>(200, "The key with its secret.")
         .refuses(&[Code::Conflict])
 }
 
 fn list() -> Doc {
     Doc::of("GET /api-keys", "listApiKeys", "List API keys")
         .query("mode", is("ModeName"), "Those of this mode.")
-        .lists::<View<'_>>("apiKeys", "A page of keys, revoked ones too, never secrets.")
+        .lists::<ApiKeyView<'_>>("apiKeys", "A page of keys, revoked ones too, never secrets.")
 }
 
 fn revoke() -> Doc {

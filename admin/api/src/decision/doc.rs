@@ -1,6 +1,6 @@
 //! What the document says of decisions.
 
-use super::One;
+use super::DecisionAnswer;
 use endpoint::doc::field::is;
 use endpoint::doc::{Doc, Section};
 use endpoint::problem::Code;
@@ -8,7 +8,7 @@ use endpoint::problem::Code;
 pub(crate) fn section() -> Section {
     let about = "Why a proxied call was approved or denied, and what became of it.";
     let get = Doc::of("GET /decisions/{id}", "getDecision", "Explain a decision")
-        .gives::<One>(200, "The decision with every check that was made.")
+        .gives::<DecisionAnswer>(200, "The decision with every check that was made.")
         .refuses(&[Code::NotFound]);
     Section::of("Decisions", about, vec![get]).param(
         "id",

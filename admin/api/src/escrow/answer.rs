@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = EscrowCreated)]
-pub(super) struct Created<'a> {
+pub(super) struct EscrowCreated<'a> {
     success: bool,
     escrow: New<'a>,
     #[schema(value_type = is::IntentId)]
@@ -92,7 +92,7 @@ pub(super) fn made(new: &NewEscrow<'_>, made: Made, intent: &str) -> Answer {
 }
 
 fn created(escrow: New<'_>, intent_id: &str, replayed: bool) -> Answer {
-    Reply::ok(&Created {
+    Reply::ok(&EscrowCreated {
         success: true,
         escrow,
         intent_id,

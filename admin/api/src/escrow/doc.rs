@@ -1,8 +1,8 @@
 //! What the document says of escrow.
 
-use super::answer::{Created, Funded, Resolved};
+use super::answer::{EscrowCreated, Funded, Resolved};
 use super::view::Record;
-use super::{One, REASON_MAX};
+use super::{EscrowAnswer, REASON_MAX};
 use endpoint::doc::field::{amount, count, currency, flag, free, is, lines, number, string, wallet};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
@@ -54,7 +54,7 @@ fn create() -> Doc {
         .says("No money moves yet.")
         .takes(body)
         .once()
-        .gives::<Created<'_>>(200, "The escrow.")
+        .gives::<EscrowCreated<'_>>(200, "The escrow.")
         .refuses(&[Code::NotAParty, Code::NotFound, Code::WalletClosed]);
     refused(doc)
 }
@@ -141,6 +141,6 @@ fn list() -> Doc {
 
 fn get() -> Doc {
     Doc::of("GET /escrow/{id}", "getEscrow", "Show an escrow")
-        .gives::<One<'_>>(200, "The escrow.")
+        .gives::<EscrowAnswer<'_>>(200, "The escrow.")
         .refuses(&[Code::NotFound])
 }

@@ -1,7 +1,7 @@
 //! What the document says of payout intents.
 
 use super::document::Document;
-use super::{Denied, FILTERS, One, REASON_MAX};
+use super::{Denied, FILTERS, IntentAnswer, REASON_MAX};
 use crate::spend::{Settled, decided};
 use endpoint::doc::field::{agent_id, is, lines, words};
 use endpoint::doc::{Body, Doc, Section};
@@ -36,7 +36,7 @@ fn list() -> Doc {
 
 fn get() -> Doc {
     Doc::of("GET /intents/{id}", "getIntent", "Show an intent")
-        .gives::<One<'_>>(200, "The intent with its timeline.")
+        .gives::<IntentAnswer<'_>>(200, "The intent with its timeline.")
         .refuses(&[Code::NotFound])
 }
 

@@ -1,6 +1,6 @@
 //! What the document says of policies.
 
-use super::{LIMITS, NAME_MAX, One, View};
+use super::{LIMITS, NAME_MAX, PolicyAnswer, PolicyView};
 use endpoint::doc::field::{agent_id, currency, flag, is, limit, line, pattern};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::{Code, Done};
@@ -55,7 +55,7 @@ fn set() -> Doc {
     let doc = Doc::of("POST /policies", "setPolicy", "Make or change a policy")
         .says("With an `agentId` that has a policy, that policy is changed: fields given change, others stay, null clears.")
         .takes(limits(body))
-        .gives::<One<'_>>(200, "The policy as it now is.")
+        .gives::<PolicyAnswer<'_>>(200, "The policy as it now is.")
         .refuses(&[Code::Conflict]);
     expecting(doc)
 }
@@ -63,7 +63,7 @@ fn set() -> Doc {
 fn list() -> Doc {
     Doc::of("GET /policies", "listPolicies", "List policies")
         .query("agentId", agent_id(), "The policy of this agent only.")
-        .lists::<View<'_>>("policies", "A page of policies.")
+        .lists::<PolicyView<'_>>("policies", "A page of policies.")
 }
 
 fn set_for_agent() -> Doc {
@@ -80,7 +80,7 @@ fn set_for_agent() -> Doc {
     .says("The parameter is the agent's id. Fields given change, others stay, null clears.")
     .param("id", agent_id(), "The agent.")
     .takes(limits(body))
-    .gives::<One<'_>>(200, "The policy as it now is.")
+    .gives::<PolicyAnswer<'_>>(200, "The policy as it now is.")
     .refuses(&[Code::Conflict]);
     expecting(doc)
 }

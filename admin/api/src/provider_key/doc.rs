@@ -1,6 +1,6 @@
 //! What the document says of provider keys.
 
-use super::{KEY_MAX, One, PROVIDER_MAX, View};
+use super::{KEY_MAX, PROVIDER_MAX, ProviderKeyAnswer, ProviderKeyView};
 use endpoint::doc::field::{agent_id, pattern};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
@@ -26,7 +26,7 @@ fn store() -> Doc {
     Doc::of("POST /agents/{id}/provider-keys", "storeProviderKey", "Store the key of a provider")
         .says("Replaces the agent's key for that provider; the next proxied call uses it. The provider is not asked whether it is valid.")
         .takes(body)
-        .gives::<One<'_>>(201, "What is shown of the key.")
+        .gives::<ProviderKeyAnswer<'_>>(201, "What is shown of the key.")
         .refuses(&[Code::InvalidProviderKey, Code::Conflict])
 }
 
@@ -36,6 +36,6 @@ fn list() -> Doc {
         "listProviderKeys",
         "List the provider keys of an agent",
     )
-    .lists::<View<'_>>("providerKeys", "A page of what is shown of the keys.")
+    .lists::<ProviderKeyView<'_>>("providerKeys", "A page of what is shown of the keys.")
     .refuses(&[Code::NotFound])
 }

@@ -1,6 +1,6 @@
 //! What the document says of runs.
 
-use super::{One, View};
+use super::{RunAnswer, RunView};
 use endpoint::doc::field::{agent_id, flag, run_id, words};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::problem::Code;
@@ -21,7 +21,7 @@ fn list() -> Doc {
             words(["running", "completed", "failed", "paused"]),
             "Those of this status; `paused` ones wait for approval.",
         )
-        .lists::<View<'_>>("runs", "A page of runs, last seen first.")
+        .lists::<RunView<'_>>("runs", "A page of runs, last seen first.")
         .can_have(
             "partial",
             flag(),
@@ -32,7 +32,7 @@ fn list() -> Doc {
 
 fn get() -> Doc {
     Doc::of("GET /agents/{id}/runs/{runId}", "getRun", "Show a run")
-        .gives::<One<'_>>(200, "The run.")
+        .gives::<RunAnswer<'_>>(200, "The run.")
         .refuses(&[Code::NotFound])
 }
 
@@ -41,6 +41,6 @@ fn end() -> Doc {
     Doc::of("POST /agents/{id}/runs/{runId}", "endRun", "End a run")
         .says("Fires `agent.run.completed` or `agent.run.failed`. A run that ended in the other way stays so: 409.")
         .takes(body)
-        .gives::<One<'_>>(200, "The run, ended; also when it was before.")
+        .gives::<RunAnswer<'_>>(200, "The run, ended; also when it was before.")
         .refuses(&[Code::NotFound, Code::Conflict])
 }

@@ -1,6 +1,6 @@
 //! What the document says of transactions.
 
-use super::View;
+use super::TransactionView;
 use endpoint::doc::field::{agent_id, is, time, wallet_of_path};
 use endpoint::doc::{Doc, Section};
 use endpoint::problem::Code;
@@ -18,7 +18,7 @@ fn filtered(doc: Doc) -> Doc {
     doc.query("type", is("TransactionKind"), "Those of this type.")
         .query("from", time(), "Those from this moment on.")
         .query("to", time(), "Those before this moment.")
-        .lists::<View<'_>>("transactions", "A page of transactions, the newest first.")
+        .lists::<TransactionView<'_>>("transactions", "A page of transactions, the newest first.")
 }
 
 fn list() -> Doc {

@@ -1,6 +1,6 @@
 //! What the document says of virtual keys.
 
-use super::{Issued, NAME_MAX, View};
+use super::{NAME_MAX, VirtualKeyIssued, VirtualKeyView};
 use endpoint::doc::field::{agent_id, is, line};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::{Code, Done};
@@ -18,7 +18,7 @@ fn create() -> Doc {
     Doc::of("POST /agents/{id}/virtual-keys", "createVirtualKey", "Make a virtual key")
         .says("The secret is in this answer and nowhere else. The plan's limit counts the active keys of the whole account.")
         .takes(body)
-        .gives::<Issued<'_>>(201, "The key with its secret.")
+        .gives::<VirtualKeyIssued<'_>>(201, "The key with its secret.")
         .refuses(&[Code::PlanVirtualKeyLimit])
 }
 
@@ -28,7 +28,7 @@ fn list() -> Doc {
         "listVirtualKeys",
         "List the virtual keys of an agent",
     )
-    .lists::<View<'_>>(
+    .lists::<VirtualKeyView<'_>>(
         "virtualKeys",
         "A page of keys, the newest first; revoked ones too, never secrets.",
     )

@@ -1,7 +1,7 @@
 //! What the document says of wallets.
 
 use super::super::agent::NAME_MAX;
-use super::{All, One, PAGE_DEFAULT, Snapshot};
+use super::{All, PAGE_DEFAULT, Snapshot, WalletAnswer};
 use endpoint::doc::field::{CURSOR_SAYS, agent_id, cursor, line, offset, wallet_of_path, whole};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::{Code, PAGE_MAX};
@@ -30,13 +30,13 @@ fn create() -> Doc {
         "Make the wallet of an agent whose id you choose",
     )
     .takes(body)
-    .gives::<One<'_>>(200, "The wallet.")
+    .gives::<WalletAnswer<'_>>(200, "The wallet.")
     .refuses(&[Code::TierLimit, Code::Conflict, Code::NotFound])
 }
 
 fn get() -> Doc {
     Doc::of("GET /wallets/{id}", "getWallet", "Show a wallet")
-        .gives::<One<'_>>(200, "The wallet.")
+        .gives::<WalletAnswer<'_>>(200, "The wallet.")
         .refuses(&[Code::NotFound])
 }
 

@@ -15,7 +15,7 @@ const REFUSED: &str = "too many deliveries are waiting";
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Delivery)]
-pub(super) struct View<'a> {
+pub(super) struct DeliveryView<'a> {
     #[schema(value_type = is::DeliveryId)]
     id: String,
     #[schema(value_type = is::DeliveredEvent)]
@@ -72,7 +72,7 @@ impl<'a> AttemptView<'a> {
     }
 }
 
-impl<'a> View<'a> {
+impl<'a> DeliveryView<'a> {
     fn of(id: String, listed: &'a Listed) -> Self {
         let delivery = &listed.delivery;
         let last = delivery.attempts.last();
@@ -118,12 +118,12 @@ pub async fn deliveries(call: Call) -> Answer {
     let (account, mode) = (&call.caller.account, call.caller.mode);
     let (store, keys) = (&call.state.store, call.keys());
     let part = Delivery::list(store, &keys, mode, &webhook.id, wanted, paging.page()).await?;
-    let records: Vec<View<'_>> = part
+    let records: Vec<DeliveryView<'_>> = part
         .records
         .iter()
         .map(|listed| {
             let Delivery { seq, event, .. } = listed.delivery;
-            View::of(delivery_id(account, mode, &webhook.id, seq, event), listed)
+            DeliveryView::of(delivery_id(account, mode, &webhook.id, seq, event), listed)
         })
         .collect();
     Reply::ok(&Listing::of("deliveries", &records, &part, &paging))

@@ -1,9 +1,9 @@
 //! What the document says of webhooks.
 
-use super::deliveries::View as Delivery;
+use super::deliveries::DeliveryView;
 use super::redeliver::Again;
 use super::request::{DESCRIPTION_MAX, NAMES_MAX};
-use super::{One, Tried, View};
+use super::{Tried, WebhookAnswer, WebhookView};
 use endpoint::doc::field::{is, lines, list as list_of, pattern, string, words};
 use endpoint::doc::{Body, Doc, Section};
 use endpoint::{Code, Done};
@@ -68,18 +68,18 @@ fn create() -> Doc {
         .may("description", description(), "What it is for.");
     Doc::of("POST /webhooks", "createWebhook", "Register a webhook")
         .takes(body)
-        .gives::<One<'_>>(201, "The webhook.")
+        .gives::<WebhookAnswer<'_>>(201, "The webhook.")
         .refuses(&[Code::WebhookLimit])
 }
 
 fn list() -> Doc {
     Doc::of("GET /webhooks", "listWebhooks", "List webhooks")
-        .lists::<View<'_>>("webhooks", "A page of webhooks.")
+        .lists::<WebhookView<'_>>("webhooks", "A page of webhooks.")
 }
 
 fn get() -> Doc {
     Doc::of("GET /webhooks/{id}", "getWebhook", "Show a webhook")
-        .gives::<One<'_>>(200, "The webhook.")
+        .gives::<WebhookAnswer<'_>>(200, "The webhook.")
         .refuses(&[Code::NotFound])
 }
 
@@ -99,7 +99,7 @@ fn update() -> Doc {
     Doc::of("PATCH /webhooks/{id}", "updateWebhook", "Change a webhook")
         .says("Give at least one field. Fields that are left out stay as they are.")
         .takes(body)
-        .gives::<One<'_>>(200, "The webhook as it now is.")
+        .gives::<WebhookAnswer<'_>>(200, "The webhook as it now is.")
         .refuses(&[Code::NotFound])
 }
 
@@ -126,7 +126,7 @@ fn deliveries() -> Doc {
         "List the deliveries of a webhook",
     )
     .query("status", is("DeliveryState"), "Those of this status.")
-    .lists::<Delivery<'_>>(
+    .lists::<DeliveryView<'_>>(
         "deliveries",
         "A page of deliveries with every attempt, the newest first.",
     )

@@ -1,9 +1,9 @@
 //! What the document says of signing in, of sessions, passwords and the second factor.
 
 use super::super::login::{ACCOUNT_MAX, MeView};
-use super::super::password::Changed;
+use super::super::password::PasswordChanged;
 use super::super::person::{CODE_MAX, SignedIn};
-use super::super::sessions::View;
+use super::super::sessions::SessionView;
 use super::super::totp::{Begun, Confirmed};
 use endpoint::doc::field::{email, pattern, string};
 use endpoint::doc::{Body, Doc};
@@ -102,7 +102,7 @@ fn change() -> Doc {
     Doc::of("POST /user/password", "changePassword", "Change the password")
         .says("Ends all other sessions; this one goes on under a new cookie.")
         .takes(body)
-        .gives::<Changed>(200, "It is changed.")
+        .gives::<PasswordChanged>(200, "It is changed.")
         .with(
             "Set-Cookie",
             string().eg("tollgate_session=…; Path=/; HttpOnly; SameSite=Strict"),
@@ -138,7 +138,7 @@ fn list() -> Doc {
         "listSessions",
         "List where you are signed in",
     )
-    .lists::<View<'_>>("sessions", "A page of your sessions, the newest first.")
+    .lists::<SessionView<'_>>("sessions", "A page of your sessions, the newest first.")
 }
 
 fn revoke() -> Doc {

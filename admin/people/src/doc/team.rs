@@ -1,8 +1,8 @@
 //! What the document says of the team and of invitations.
 
-use super::super::invitations::{Created, Looked, View};
+use super::super::invitations::{InvitationCreated, InvitationView, Looked};
 use super::super::person::UserView;
-use super::super::team::{Changed, Removed};
+use super::super::team::{Removed, UserAnswer};
 use super::session::{new_password, opens, token};
 use super::somebody;
 use endpoint::doc::field::{flag, is};
@@ -31,7 +31,7 @@ fn change() -> Doc {
     let body = Body::of("RoleChange").must("role", is("RoleName"), "The new role; it binds the next call.");
     Doc::of("PATCH /user/team/{id}", "changeRole", "Change the role of a user")
         .takes(body)
-        .gives::<Changed<'_>>(200, "The user as it now is.")
+        .gives::<UserAnswer<'_>>(200, "The user as it now is.")
         .refuses(&[Code::NotFound, Code::LastOwner])
 }
 
@@ -52,7 +52,7 @@ fn invite() -> Doc {
     Doc::of("POST /user/invitations", "invite", "Invite somebody")
         .says("The link is in this answer and nowhere else; send it yourself. It works once, for seven days, while whoever made it is an owner.")
         .takes(body)
-        .gives::<Created<'_>>(200, "The invitation with its link.")
+        .gives::<InvitationCreated<'_>>(200, "The invitation with its link.")
         .refuses(&[Code::Conflict])
 }
 
@@ -62,7 +62,7 @@ fn invitations() -> Doc {
         "listInvitations",
         "List open invitations",
     )
-    .lists::<View<'_>>("invitations", "A page of invitations, never their links.")
+    .lists::<InvitationView<'_>>("invitations", "A page of invitations, never their links.")
 }
 
 fn revoke() -> Doc {

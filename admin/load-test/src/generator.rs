@@ -1,11 +1,11 @@
 //! Sends the calls when they are due, over a bounded number of connections, and takes their answers in.
 
-use super::crew::Crew;
+use super::fixtures::Fixtures;
 use super::kind::Kind;
 use super::pace;
 use super::plan::{self, Phase, Plan};
-use super::record::{End, Recorded, Shot};
-use crate::error::BenchError;
+use super::record::{End, Recorded, Sample};
+use crate::error::LoadTestError;
 use bytes::Bytes;
 use domain::amount;
 use reqwest::header::{HeaderMap, HeaderValue};
@@ -38,14 +38,14 @@ pub struct Seen {
 }
 
 /// What sends calls.
-pub(super) struct Gun {
+pub(super) struct LoadGenerator {
     client: Client,
     url: Url,
     connections: usize,
     share: u64,
     bodies: Vec<Bytes>,
     denials: Vec<Kind>,
-    /// By kind: agent (an index into the crew's) and key.
+    /// By kind: agent (an index into the fixtures's) and key.
     members: Vec<(Kind, Vec<(usize, SecretString)>)>,
     ledger: Mutex<Vec<Seen>>,
     next: AtomicU64,
@@ -53,11 +53,11 @@ pub(super) struct Gun {
     timeout: Duration,
 }
 
-impl Gun {
-    pub(super) fn new(plan: &Plan, crew: &Crew) -> Result<Self, BenchError> {
+impl LoadGenerator {
+    pub(super) fn new(plan: &Plan, fixtures: &Fixtures) -> Result<Self, LoadTestError> {
         // Whoever speaks TLS needs a provider of cryptography; the first one installed stays.
         drop(rustls::crypto::ring::default_provider().install_default());
-        let bad = |error: &dyn std::fmt::Display| BenchError::Usage(format!("--ca-file: {error}"));
+        let bad = |error: &dyn std::fmt::Display| LoadTestError::Usage(format!("--ca-file: {error}"));
         let mut builder = Client::builder()
             .no_proxy()
             .http1_only()
@@ -74,8 +74,8 @@ impl Gun {
         }
         let client = builder.build().map_err(|error| bad(&error))?;
         let url = plan.target.join("/v1/chat/completions");
-        let url = url.map_err(|error| BenchError::Usage(format!("--target: {error}")))?;
-        let by_kind = Kind::ALL.map(|kind| (kind, crew.of_kind(kind)));
+        let url = url.map_err(|error| LoadTestError::Usage(format!("--target: {error}")))?;
+        let by_kind = Kind::ALL.map(|kind| (kind, fixtures.of_kind(kind)));
         let members: Vec<_> = by_kind
             .into_iter()
             .filter(|(_, members)| !members.is_empty())
@@ -89,7 +89,7 @@ impl Gun {
             bodies: plan.bodies().into_iter().map(Bytes::from).collect(),
             denials: denials.filter(|kind| *kind != Kind::Approved).collect(),
             members,
-            ledger: Mutex::new(vec![Seen::default(); crew.agents().len()]),
+            ledger: Mutex::new(vec![Seen::default(); fixtures.agents().len()]),
             next: AtomicU64::new(0),
             now: Mutex::new(None),
             timeout: plan.timeout,
@@ -107,7 +107,7 @@ impl Gun {
         now.as_ref().map(look)
     }
 
-    fn note(&self, shot: Shot) {
+    fn note(&self, shot: Sample) {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(now) = now.as_mut() {
             now.note(shot);
@@ -122,7 +122,7 @@ impl Gun {
     }
 
     /// Sends one call and takes its answer in.
-    async fn shoot(&self, number: u64, due: Instant) {
+    async fn send(&self, number: u64, due: Instant) {
         let (kind, turn) = plan::kind_of(number, self.share, &self.denials);
         let of_kind = self.members.iter().find(|(other, _)| *other == kind);
         let Some((_, members)) = of_kind else {
@@ -160,7 +160,7 @@ impl Gun {
             }
         };
         let ended = Instant::now();
-        self.note(Shot {
+        self.note(Sample {
             end: End { kind, status, reason },
             since_due: ended - due,
             since_sent: ended - sent,
@@ -207,36 +207,37 @@ impl Gun {
 /// # Errors
 /// When there is no memory, or no thread, for it.
 pub(super) async fn phase(
-    gun: &Arc<Gun>,
+    generator: &Arc<LoadGenerator>,
     phase: &Phase,
     stop: &Arc<AtomicBool>,
-) -> Result<Recorded, BenchError> {
+) -> Result<Recorded, LoadTestError> {
     let calls = phase.calls();
-    gun.next.store(0, Ordering::Release);
-    let cannot = |what: &dyn std::fmt::Display| BenchError::Refused(format!("the load cannot start: {what}"));
+    generator.next.store(0, Ordering::Release);
+    let cannot =
+        |what: &dyn std::fmt::Display| LoadTestError::Refused(format!("the load cannot start: {what}"));
     let empty = Recorded::new().ok_or_else(|| cannot(&"no memory for its figures"))?;
-    *gun.now.lock().unwrap_or_else(PoisonError::into_inner) = Some(empty);
+    *generator.now.lock().unwrap_or_else(PoisonError::into_inner) = Some(empty);
     let gate = Arc::new(Semaphore::new(0));
     let start = Instant::now();
     pace::start(Arc::clone(&gate), start, phase.rate, calls, Arc::clone(stop))
         .map_err(|error| cannot(&error))?;
     let mut connections = JoinSet::new();
-    for _ in 0..gun.connections {
-        let (gun, gate, rate) = (Arc::clone(gun), Arc::clone(&gate), phase.rate);
+    for _ in 0..generator.connections {
+        let (generator, gate, rate) = (Arc::clone(generator), Arc::clone(&gate), phase.rate);
         connections.spawn(async move {
-            while gun.next.load(Ordering::Acquire) < calls {
+            while generator.next.load(Ordering::Acquire) < calls {
                 let Ok(permit) = gate.acquire().await else {
                     return;
                 };
                 permit.forget();
-                let number = gun.next.fetch_add(1, Ordering::AcqRel);
+                let number = generator.next.fetch_add(1, Ordering::AcqRel);
                 if number + 1 >= calls {
                     gate.close();
                 }
                 let due = pace::due(start, rate, number);
                 match due.elapsed() > DROPPED_AFTER {
-                    true => gun.drop_one(),
-                    false => gun.shoot(number, due).await,
+                    true => generator.drop_one(),
+                    false => generator.send(number, due).await,
                 }
             }
         });
@@ -246,7 +247,7 @@ pub(super) async fn phase(
         while !stop.load(Ordering::Acquire) {
             tokio::time::sleep(LOOK).await;
         }
-        tokio::time::sleep(LAST_ANSWERS.min(gun.timeout)).await;
+        tokio::time::sleep(LAST_ANSWERS.min(generator.timeout)).await;
     };
     tokio::select! {
         () = answers => {}
@@ -255,7 +256,11 @@ pub(super) async fn phase(
     let given_up = connections.len() as u64;
     connections.shutdown().await;
     let took = start.elapsed();
-    let seen = gun.now.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let seen = generator
+        .now
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
     let mut seen = seen.ok_or_else(|| cannot(&"its figures are gone"))?;
     seen.took = took;
     if given_up > 0 {
@@ -265,7 +270,7 @@ pub(super) async fn phase(
             reason: "given up".to_owned(),
         };
         *seen.ends.entry(end).or_default() += given_up;
-        gun.unknown_everywhere();
+        generator.unknown_everywhere();
     }
     Ok(seen)
 }

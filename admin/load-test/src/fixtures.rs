@@ -1,13 +1,13 @@
 //! On whose behalf calls are made: virtual keys of a file, or agents that are made for the run and put away after it.
 
-mod maker;
+mod provisioner;
 
-pub use maker::{LeftOver, Maker, STAND_IN};
+pub use provisioner::{LeftOver, Provisioner, STAND_IN};
 
 use super::kind::Kind;
-use crate::error::BenchError;
+use crate::error::LoadTestError;
 use crypto::virtual_key::WellFormed;
-use maker::Made;
+use provisioner::Made;
 use secrecy::SecretString;
 use store::lookup::VirtualKeyOwner;
 
@@ -34,19 +34,19 @@ struct Member {
 
 /// Everybody on whose behalf calls are made.
 #[derive(Debug, Default)]
-pub struct Crew {
+pub struct Fixtures {
     agents: Vec<Agent>,
     members: Vec<Member>,
     made: Vec<Made>,
 }
 
-impl Crew {
+impl Fixtures {
     /// The keys of a file: one a line, with the name of a kind before it where it is not for approved calls.
     ///
     /// # Errors
-    /// [`BenchError::Usage`] names the line; never the key.
-    pub fn of_file(text: &str, store_knows: &[Option<VirtualKeyOwner>]) -> Result<Self, BenchError> {
-        let mut crew = Self::default();
+    /// [`LoadTestError::Usage`] names the line; never the key.
+    pub fn of_file(text: &str, store_knows: &[Option<VirtualKeyOwner>]) -> Result<Self, LoadTestError> {
+        let mut fixtures = Self::default();
         for (number, (kind, key)) in lines(text)?.into_iter().enumerate() {
             let owner = store_knows.get(number).and_then(Option::as_ref);
             let agent = match owner {
@@ -59,21 +59,21 @@ impl Crew {
                     id: format!("key {}", number + 1),
                 },
             };
-            crew.add(kind, agent, key.to_owned().into());
+            fixtures.add(kind, agent, key.to_owned().into());
         }
-        if crew.of_kind(Kind::Approved).is_empty() {
+        if fixtures.of_kind(Kind::Approved).is_empty() {
             let message = "--keys-file holds no key for approved calls";
-            return Err(BenchError::Usage(message.to_owned()));
+            return Err(LoadTestError::Usage(message.to_owned()));
         }
         // A malformed body is sent with a key that works.
-        let agent = crew.members[0].agent;
-        let (_, key) = crew.of_kind(Kind::Approved).swap_remove(0);
-        crew.members.push(Member {
+        let agent = fixtures.members[0].agent;
+        let (_, key) = fixtures.of_kind(Kind::Approved).swap_remove(0);
+        fixtures.members.push(Member {
             kind: Kind::Malformed,
             agent,
             key,
         });
-        Ok(crew)
+        Ok(fixtures)
     }
 
     fn add(&mut self, kind: Kind, agent: Agent, key: SecretString) {
@@ -102,15 +102,15 @@ impl Crew {
 /// The lines of a key file.
 ///
 /// # Errors
-/// [`BenchError::Usage`] names the line.
-pub fn lines(text: &str) -> Result<Vec<(Kind, &str)>, BenchError> {
+/// [`LoadTestError::Usage`] names the line.
+pub fn lines(text: &str) -> Result<Vec<(Kind, &str)>, LoadTestError> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let bad = |what: &str| BenchError::Usage(format!("--keys-file, line {}: {what}", number + 1));
+        let bad = |what: &str| LoadTestError::Usage(format!("--keys-file, line {}: {what}", number + 1));
         let (kind, key) = match line.split_once(char::is_whitespace) {
             None => (Kind::Approved, line),
             Some((word, key)) => {
@@ -141,8 +141,11 @@ mod tests {
         let text = format!("# staging\n{KEY}\n\nfrozen {KEY}\n  over-cap\t{KEY}  \n");
         let kinds: Vec<Kind> = lines(&text).unwrap().into_iter().map(|(kind, _)| kind).collect();
         assert_eq!(kinds, [Kind::Approved, Kind::Frozen, Kind::OverCap]);
-        let crew = Crew::of_file(&text, &[]).unwrap();
-        assert_eq!((crew.agents().len(), crew.of_kind(Kind::Malformed).len()), (3, 1));
+        let fixtures = Fixtures::of_file(&text, &[]).unwrap();
+        assert_eq!(
+            (fixtures.agents().len(), fixtures.of_kind(Kind::Malformed).len()),
+            (3, 1)
+        );
     }
 
     #[test]
@@ -155,7 +158,7 @@ mod tests {
             let error = lines(text).unwrap_err().to_string();
             assert!(error.contains(said) && !error.contains("secret"), "{error}");
         }
-        let none = Crew::of_file(&format!("frozen {KEY}"), &[])
+        let none = Fixtures::of_file(&format!("frozen {KEY}"), &[])
             .unwrap_err()
             .to_string();
         assert!(none.contains("approved"), "{none}");
